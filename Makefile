@@ -1,7 +1,7 @@
 # Everything a developer types. The two that a stranger needs, `make demo` and `make test`, set up the machine by themselves.
 
 PY      := .venv/bin/python
-KERNEL  := $(wildcard binlogio/_kernel/*.pyx binlogio/_kernel/*.pxd)
+KERNEL  := $(wildcard binlogio/_kernel/*.p[yx]? binlogio/_kernel/*/*.px?)
 WORKERS ?= 2
 SERVERS ?=
 ARGS    ?=

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import binlogio
-from binlogio._kernel.frames import scan_headers
+from binlogio._kernel.event_scanner import scan_headers
 from measure import cpu_s, in_turn, peak_memory, wall_s
 from report import Report, kind_of
 

@@ -19,19 +19,7 @@ COMPILED: Final = "compiled"
 CONSTRUCT: Final = "construct"
 VARIABLE: Final = "BINLOGIO_KERNEL"
 INSTALL: Final = "install a C compiler and Python's headers, then reinstall binlogio"
-MODULES: Final = (
-    "arrow_arrays",
-    "arrow_nodes",
-    "batch_fills",
-    "batches",
-    "encode",
-    "floating",
-    "frames",
-    "hot",
-    "mixed_batch",
-    "packer",
-    "python_rows",
-)  # these import the others
+MODULES: Final = ("primitives", "json_documents", "event_scanner", "row_decoder", "row_encoder", "python_rows")
 
 
 def implementation() -> str:

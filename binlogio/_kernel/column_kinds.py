@@ -1,46 +1,55 @@
-"""The kinds of columns as numbers: how the bytes of a value become an Arrow value.
+"""How the bytes of a value become an Arrow value, and back: the kinds of columns as numbers, for decoding and encoding.
 
-Knows the numbers by which Python and the compiled `columns` speak of kinds; here all the same where nothing was
-compiled. A test compares them with those in `columns.pyx`.
+They are defined here as well as in `column_kinds.pxd`, with which a test compares them, so that they exist where nothing was
+compiled.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-COPY: Final = 1  # little-endian integers and floats of 1, 2, 4, 8 bytes
-INT24: Final = 2
-UINT24: Final = 3
-YEAR: Final = 4
-BITS: Final = 5  # BIT(n): big-endian -> uint64
-LITTLE64: Final = 6  # SET without names: 1 to 8 bytes -> uint64
-LITTLE16: Final = 7  # ENUM without names: 1 or 2 bytes -> uint16
-DECIMAL128: Final = 8
-DECIMAL256: Final = 9
-DATE: Final = 10
-DATETIME2: Final = 11
-TIMESTAMP2: Final = 12
-TIME2: Final = 13
-OLD_TIME: Final = 14
-OLD_DATETIME: Final = 15
-OLD_TIMESTAMP: Final = 16
-BYTES: Final = 17  # after their length
-PADDED: Final = 18  # BINARY(n)
-UTF8: Final = 19
-LATIN: Final = 20  # a single-byte character set, by a table
-ENUM_NAMES: Final = 21
-SET_NAMES: Final = 22
-GEOMETRY: Final = 23  # -> SRID and WKB
-VECTOR: Final = 24
-FLAGGED: Final = 25  # binary JSON after a byte that is 1 for diffs, 0 for a document
-TEXT: Final = 26  # a multi-byte character set
-UUID: Final = 27
-INET4: Final = 28
-JSON: Final = 29  # binary JSON -> text; diffs are refused
-INET6: Final = 30
-OLD_DECIMAL: Final = 31  # digits -> text
-COMPRESSED: Final = 32  # MariaDB's; what it holds is the kind in `first`
-NOTHING: Final = 33  # the type NULL, which has no values
+COPY: Final = 1  # decode: little-endian integers and floats of 1, 2, 4, 8 bytes
+COPY1: Final = 2  # encode: the same, by their size
+COPY2: Final = 3
+COPY4: Final = 4
+COPY8: Final = 5
+INT24: Final = 6  # as int32
+UINT24: Final = 7
+YEAR: Final = 8  # as int16
+BITS: Final = 9  # BIT(n): big-endian, as uint64
+LITTLE64: Final = 10  # SET without names: 1 to 8 bytes, as uint64
+LITTLE16: Final = 11  # ENUM without names: 1 or 2 bytes, as uint16
+DECIMAL128: Final = 12
+DECIMAL256: Final = 13
+DATE: Final = 14  # as days since 1970; the others as microseconds
+DATETIME2: Final = 15
+TIMESTAMP2: Final = 16
+TIME2: Final = 17
+OLD_TIME: Final = 18
+OLD_DATETIME: Final = 19
+OLD_TIMESTAMP: Final = 20
+HIRES_TIME: Final = 21  # encode: MariaDB's with fraction digits, which decode as OLD_*
+HIRES_DATETIME: Final = 22
+HIRES_TIMESTAMP: Final = 23
+BYTES: Final = 24  # after their length
+PADDED: Final = 25  # BINARY(n): without trailing zero bytes in the log
+UTF8: Final = 26
+LATIN: Final = 27  # a single-byte character set, by a table
+ENUM_NAMES: Final = 28
+SET_NAMES: Final = 29
+GEOMETRY: Final = 30  # as SRID and WKB
+VECTOR: Final = 31
+READY: Final = 32  # encode: the bytes of the column with all that belongs to them
+FLAGGED: Final = 33  # decode: binary JSON after a byte that is 1 for diffs, 0 for a document
+TEXT: Final = 34  # decode: a multi-byte character set
+JSON: Final = 35  # binary JSON, as text; diffs are refused
+OLD_DECIMAL: Final = 36  # decode: digits, as text
+DIFFS: Final = 37  # encode: JSON diffs
+COMPRESSED: Final = 38  # MariaDB's; what it holds is the kind in `first`
+UUID: Final = 39  # MariaDB's types, as text
+INET4: Final = 40
+INET6: Final = 41
+NOTHING: Final = 42  # the type NULL, which has no values
 
 # What becomes of dates that no calendar has.
 DATES_ERROR: Final = 0

@@ -1,7 +1,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from binlogio._kernel.images import ImagePlan
+from binlogio._kernel.event_scanner import ImagePlan
 from binlogio.rows.image import RowChange
 
 SIGNED: int

@@ -19,14 +19,15 @@ from datetime import timezone
 from decimal import Decimal
 from types import MemberDescriptorType
 
-from binlogio._kernel.cursor cimport big, little, u16, u24, u32, u64
-from binlogio._kernel.decimal_texts cimport DECIMAL_TEXT, put_decimal
-from binlogio._kernel.images cimport (
+from binlogio._kernel.base.calendar cimport date_of, days_of
+from binlogio._kernel.base.cursor cimport big, little, u16, u24, u32, u64
+from binlogio._kernel.values.decimal_text cimport DECIMAL_TEXT, put_decimal
+from binlogio._kernel.event_scanner cimport (
     DELETE, INSERT, PARTIAL_UPDATE, UPDATE, ImagePlan, Layout, RowsEvent, is_bare_row, mark_partial, partial_header,
     pass_image, prepare,
 )
-from binlogio._kernel.value_decimals cimport Groups, set_groups
-from binlogio._kernel.value_times cimport V_GOOD, days_of, fraction_of, time2
+from binlogio._kernel.values.decimal cimport Groups, set_groups
+from binlogio._kernel.values.temporal cimport V_GOOD, fraction_of, time2
 
 import_datetime()
 
@@ -322,7 +323,9 @@ cdef class RowDecoder:
         cdef int64_t days = 0
         cdef int64_t microsecond = 0
         cdef int64_t span = 0
-        cdef int year, month, day
+        cdef int64_t year = 0
+        cdef int64_t month = 0
+        cdef int64_t day = 0
         if value.form == F_DATE:
             whole = u24(p)
             if days_of(whole >> 9, (whole >> 5) & 15, whole & 31, &days):
@@ -341,23 +344,10 @@ cdef class RowDecoder:
         elif value.form == F_TIMESTAMP2:
             whole = big(p, 4)
             if fraction_of(p + 4, value.fsp, &microsecond) and (whole or microsecond):
-                civil_of(<int64_t>(whole // 86400), &year, &month, &day)
-                return datetime_new(year, month, day, <int>(whole % 86400 // 3600), <int>(whole // 60 % 60), <int>(whole % 60),
-                                    <int>microsecond, UTC)
+                date_of(<int64_t>(whole // 86400), &year, &month, &day)
+                return datetime_new(<int>year, <int>month, <int>day, <int>(whole % 86400 // 3600), <int>(whole // 60 % 60),
+                                    <int>(whole % 60), <int>microsecond, UTC)
         return self.functions[column](p[:value.width])
-
-
-cdef void civil_of(int64_t days, int* year, int* month, int* day) noexcept nogil:
-    """The date that is so many days after 1970-01-01."""
-    cdef uint64_t number = <uint64_t>(days + 719468)
-    cdef uint64_t era = number // 146097
-    cdef uint64_t of_era = number - era * 146097
-    cdef uint64_t year_of_era = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
-    cdef uint64_t of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    cdef uint64_t part = (5 * of_year + 2) // 153
-    day[0] = <int>(of_year - (153 * part + 2) // 5 + 1)
-    month[0] = <int>(part + 3 if part < 10 else part - 9)
-    year[0] = <int>(year_of_era + era * 400 + (1 if month[0] <= 2 else 0))
 
 
 cdef bint _has_width(Value* value) noexcept:

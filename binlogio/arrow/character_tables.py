@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from binlogio._kernel.charsets import Characters
+from binlogio._kernel.primitives import Characters
 from binlogio.values.charsets import charset_named
 
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from binlogio._kernel import cells as kernel
+from binlogio._kernel import column_kinds as kinds
+from binlogio._kernel import row_encoder
 from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import JSON_DIFFS, column_spec
 from binlogio.arrow.values import ColumnValues, as_value
@@ -69,15 +70,15 @@ class ColumnArrays(ColumnValues):
     `cells` stays the same as long as their type does.
     """
 
-    cells: kernel.Cells | None = None
+    cells: row_encoder.Cells | None = None
 
     def __init__(self, column: ColumnPlan, *, takes_diffs: bool = False) -> None:
         super().__init__(column, takes_diffs=takes_diffs)
         self._natives = {native.type: native for native in _natives(column)}
         if takes_diffs and column.type == ColumnType.JSON:
             self._natives[JSON_DIFFS] = Native(JSON_DIFFS, partial(diffs_cells, column))
-        self._made: dict[pa.DataType | None, kernel.Cells] = {}
-        self._usual: tuple[Native | None, kernel.Cells | None] = None, None
+        self._made: dict[pa.DataType | None, row_encoder.Cells] = {}
+        self._usual: tuple[Native | None, row_encoder.Cells | None] = None, None
 
     def bind(self, array: pa.Array | pa.ChunkedArray) -> None:
         """Take the values of a batch.
@@ -118,7 +119,7 @@ class ColumnArrays(ColumnValues):
                 continue
             self._usual = native, self.cells
             return
-        self.cells = self._cells(None, lambda: kernel.Cells(kernel.READY, 0))
+        self.cells = self._cells(None, lambda: row_encoder.Cells(kinds.READY, 0))
         layout = column_layout(self.column)
         _bind_values(self.cells, self.array, lambda value: bytes(layout.build(as_value(value, self.column))))
 
@@ -144,7 +145,7 @@ class ColumnArrays(ColumnValues):
                     continue
         return found
 
-    def _cells(self, key: pa.DataType | None, make: Callable[[], Any]) -> kernel.Cells:
+    def _cells(self, key: pa.DataType | None, make: Callable[[], Any]) -> row_encoder.Cells:
         cells = self._made.get(key)
         if cells is None:
             cells = self._made[key] = make()
@@ -175,7 +176,7 @@ def _is_same_family(given: pa.DataType, wanted: pa.DataType) -> bool:
 # ------------------------------------------------------------------------------------------------------------- binding
 
 
-def _bind(cells: kernel.Cells, array: pa.Array) -> None:
+def _bind(cells: row_encoder.Cells, array: pa.Array) -> None:
     """Give an array's buffers to the kernel.
 
     Raises:
@@ -186,7 +187,7 @@ def _bind(cells: kernel.Cells, array: pa.Array) -> None:
         return
     buffers = array.buffers()
     common = {"validity": buffers[0], "validity_offset": array.offset}
-    if cells.kind == kernel.GEOMETRY:
+    if cells.kind == kinds.GEOMETRY:
         srid, wkb = array.field(0), array.field(1)
         _require_parts(array, srid, wkb)
         cells.bind(
@@ -198,9 +199,9 @@ def _bind(cells: kernel.Cells, array: pa.Array) -> None:
             offsets_offset=wkb.offset,
             data=wkb.buffers()[2],
         )
-    elif cells.kind == kernel.DIFFS:
+    elif cells.kind == kinds.DIFFS:
         _bind_diffs(cells, array)
-    elif cells.kind == kernel.VECTOR:
+    elif cells.kind == kinds.VECTOR:
         values = array.values
         if values.null_count and array.flatten().null_count:
             raise ValueError("a value has a NULL among its numbers")
@@ -214,7 +215,7 @@ def _bind(cells: kernel.Cells, array: pa.Array) -> None:
         cells.bind(len(array), **common, data=buffers[1], data_offset=array.offset)
 
 
-def _bind_diffs(cells: kernel.Cells, array: pa.Array) -> None:
+def _bind_diffs(cells: row_encoder.Cells, array: pa.Array) -> None:
     """Give lists of JSON diffs to the kernel, or none if a diff lacks a part; construct then raises the error."""
     diffs = array.values
     operations, paths, values = (diffs.field(name) for name in ("operation", "path", "value"))
@@ -248,7 +249,7 @@ def _require_parts(array: pa.Array, *parts: pa.Array) -> None:
             raise ValueError("a value has a NULL among its parts")
 
 
-def _bind_text(cells: kernel.Cells, array: pa.Array, charset: str, *, trims: bool) -> None:
+def _bind_text(cells: row_encoder.Cells, array: pa.Array, charset: str, *, trims: bool) -> None:
     """Give text to the kernel as bytes of a multi-byte character set, up to the first that it does not have."""
     if len(array) == 0:
         cells.unbind()
@@ -261,7 +262,7 @@ def _bind_text(cells: kernel.Cells, array: pa.Array, charset: str, *, trims: boo
     cells.bind(len(array), validity=validity, validity_offset=first, offsets=offsets, data=data, refused=refused)
 
 
-def _bind_values(cells: kernel.Cells, array: pa.Array, prepare: Callable[[Any], bytes]) -> None:
+def _bind_values(cells: row_encoder.Cells, array: pa.Array, prepare: Callable[[Any], bytes]) -> None:
     """Encode each value to bytes, up to the first that does not fit its column."""
     values: list[bytes | None] = []
     refused = -1

@@ -29,7 +29,7 @@ from binlogio.values.json import JsonDiffs, JsonDocument
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio._kernel.event_buffer import EventBuffer
+    from binlogio._kernel.row_encoder import EventBuffer
 
 Operation = Literal["insert", "update", "delete"]
 
@@ -105,7 +105,7 @@ def new_buffer(offset: int, *, checksum: bool) -> EventBuffer | EventFrames:
     """Return an empty place for events, by the kernel or by construct."""
     if not is_compiled():
         return EventFrames(offset, checksum=checksum)
-    from binlogio._kernel.event_buffer import EventBuffer  # noqa: PLC0415 - missing if it was not compiled
+    from binlogio._kernel.row_encoder import EventBuffer  # noqa: PLC0415 - missing if it was not compiled
 
     return EventBuffer(offset, checksum=checksum)
 
@@ -113,7 +113,7 @@ def new_buffer(offset: int, *, checksum: bool) -> EventBuffer | EventFrames:
 def _rows_encoder_of(buffer: EventBuffer | EventFrames) -> type[Any]:
     if isinstance(buffer, EventFrames):
         return RowsFrames
-    from binlogio._kernel.encode import RowsEncoder  # noqa: PLC0415
+    from binlogio._kernel.row_encoder import RowsEncoder  # noqa: PLC0415
 
     return RowsEncoder
 

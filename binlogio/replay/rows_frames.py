@@ -32,7 +32,7 @@ def rows_frame_of(event: Any, table_id: int, *, checksum: bool = False) -> bytes
     Raises:
         BinlogFormatError: it does not fit 4 GiB.
     """
-    from binlogio._kernel.hot import rows_frame  # noqa: PLC0415 - it may not be there
+    from binlogio._kernel.row_encoder import rows_frame  # noqa: PLC0415 - it may not be there
 
     return rows_frame(
         event.images,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from construct import Bytes
 
-from binlogio._kernel import images
+from binlogio._kernel import event_scanner
 from binlogio._kernel import python_rows as kernel
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
@@ -59,7 +59,7 @@ def row_decoder(plan: TablePlan, wanted: Collection[int] | None = None) -> kerne
     slots = [column.position if wanted is None or column.position in wanted else -1 for column in columns]
     widths = [wire_width(column) for column in columns]
     return kernel.RowDecoder(
-        images.ImagePlan(plan, widths, slots, list(plan.json_positions), wanted=True),
+        event_scanner.ImagePlan(plan, widths, slots, list(plan.json_positions), wanted=True),
         plan,
         [
             (_form(column), width, column.fsp, column.length, column.precision, column.scale)

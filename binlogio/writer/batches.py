@@ -31,7 +31,7 @@ from binlogio.writer.rules.row_image import RowOperation, image_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio._kernel.event_buffer import EventBuffer
+    from binlogio._kernel.row_encoder import EventBuffer
     from binlogio.schema import TableDefinition
     from binlogio.writer.session.open_tables import OpenTable
     from binlogio.writer.writer import BinlogWriter

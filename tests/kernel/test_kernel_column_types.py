@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from binlogio._kernel import column_kinds as kinds
-from binlogio._kernel.columns import Column
+from binlogio._kernel.row_decoder import Column
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.events.rows import WriteRowsEvent

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlogio import _kernel
-from binlogio._kernel import cells
-from binlogio._kernel.encode import RowsEncoder
-from binlogio._kernel.event_buffer import EventBuffer
+from binlogio._kernel import column_kinds as kinds
+from binlogio._kernel.row_encoder import EventBuffer, RowsEncoder
 from binlogio.arrow.column_arrays import ColumnArrays
 from binlogio.arrow.encode import TableEncoder, encode_rows_events
 from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
@@ -297,8 +296,8 @@ def test_the_last_event_alone_ends_the_statement() -> None:
 
 
 def test_type_codes_of_the_kernel_are_the_server_s() -> None:
-    """`codes.pxd` against `EventType`."""
-    text = (Path(_kernel.__file__).parent / "codes.pxd").read_text()
+    """`event_codes.pxd` against `EventType`."""
+    text = (Path(_kernel.__file__).parent / "base" / "event_codes.pxd").read_text()
     codes = dict(re.findall(r"^    (\w+_EVENT\w*) = (\d+)$", text, re.MULTILINE))
 
     assert len(codes) > 20
@@ -314,4 +313,4 @@ def test_what_a_column_is_decoded_to_is_encoded_without_a_detour(case: Any) -> N
     assert side is not None
     side.bind(pa.RecordBatch.from_arrays([array_of(plan, [None])], ["c0"]))
 
-    assert (plan.type == T.NULL) == (side.cells[0].kind == cells.READY)
+    assert (plan.type == T.NULL) == (side.cells[0].kind == kinds.READY)

@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binlogio._kernel import cells
-from binlogio._kernel.cells import Cells
-from binlogio._kernel.encode import RowsEncoder
-from binlogio._kernel.event_buffer import EventBuffer
+from binlogio._kernel import column_kinds as kinds
+from binlogio._kernel.row_encoder import Cells, EventBuffer, RowsEncoder
 from binlogio.arrow.encode import encode_rows_events
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
@@ -163,14 +161,14 @@ def test_garbage_in_buffers_stays_within_them(case: Any, length: int, buffers: l
 
 def test_offsets_that_go_back_or_beyond_are_refused() -> None:
     """Each way in which offsets can lie."""
-    strings = Cells(cells.BYTES, 2, limit=1000)
+    strings = Cells(kinds.BYTES, 2, limit=1000)
     for numbers in ((0, 5), (3, 2), (-1, 2), (0, -5)):
         with pytest.raises(ValueError, match="offset"):
             strings.bind(1, offsets=b"".join(n.to_bytes(4, "little", signed=True) for n in numbers), data=b"abcd")
     with pytest.raises(ValueError, match="needed"):
         strings.bind(2, offsets=bytes(8), data=b"")
     with pytest.raises(ValueError, match="missing"):
-        Cells(cells.COPY4, 4).bind(1)
+        Cells(kinds.COPY4, 4).bind(1)
 
 
 def test_a_buffer_that_is_being_read_cannot_grow() -> None:

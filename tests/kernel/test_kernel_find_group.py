@@ -7,7 +7,7 @@ from zlib import crc32
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from binlogio._kernel.frames import find_group
+from binlogio._kernel.event_scanner import find_group
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 

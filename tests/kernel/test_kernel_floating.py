@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from binlogio.values.numbers import double_text, json_double_text
 
-pytest.importorskip("binlogio._kernel.floating", reason="the kernel is not compiled")
+pytest.importorskip("binlogio._kernel.primitives", reason="the kernel is not compiled")
 
-from binlogio._kernel import floating as kernel
+from binlogio._kernel import primitives as kernel
 
 
 def check(value: float) -> None:

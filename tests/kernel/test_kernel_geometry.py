@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio._kernel.geometry import wkt
+from binlogio._kernel.primitives import wkt
 from binlogio.errors import BinlogFormatError
 from binlogio.values.geometry import Geometry
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio._kernel.floating import json_number
-from binlogio._kernel.mixed_batch import MixedBatch
+from binlogio._kernel.primitives import json_number
+from binlogio._kernel.row_decoder import MixedBatch
 from binlogio.columnar.batches.mixed_batches import image_json, mixed_record_batch
 from binlogio.columnar.batches.records import Repeated
 from binlogio.columnar.reference.row_records import image_text

@@ -20,10 +20,10 @@ from binlogio.values.decimal import decimal_size
 from binlogio.values.json import JsonDocument
 from corpus import MYSQL
 
-pytest.importorskip("binlogio._kernel.json_text", reason="the kernel is not compiled")
+pytest.importorskip("binlogio._kernel.json_documents", reason="the kernel is not compiled")
 
 from binlogio._kernel.column_kinds import JSON
-from binlogio._kernel.json_text import json_string, json_text
+from binlogio._kernel.json_documents import json_string, json_text
 from json_bytes import LITERAL, SMALL_OBJECT, check, container, document, opaque, varlen
 
 # ------------------------------------------------------------------------------------------------------- real documents
@@ -54,17 +54,17 @@ class _Rows:
     """The JSON columns of a fixture's after images, by the kernel alone."""
 
     def __init__(self, case: str, widths: list[int], json_columns: list[int]) -> None:
-        columns, images, route, batches = (
-            pytest.importorskip(f"binlogio._kernel.{name}") for name in ("columns", "images", "route", "batches")
+        decoder, scanner = (
+            pytest.importorskip(f"binlogio._kernel.{name}") for name in ("row_decoder", "event_scanner")
         )
         slots = [json_columns.index(i) if i in json_columns else -1 for i in range(len(widths))]
-        plan = images.ImagePlan(None, widths, slots, json_columns, wanted=True)
-        sides: list[list[Any]] = [[columns.Column(JSON, -4) for _ in json_columns] for _ in range(2)]
+        plan = scanner.ImagePlan(None, widths, slots, json_columns, wanted=True)
+        sides: list[list[Any]] = [[decoder.Column(JSON, -4) for _ in json_columns] for _ in range(2)]
         data = (MYSQL / case / "binlog.000001").read_bytes()
-        router = route.Router(lambda body: plan, None, checksum=True)
+        router = scanner.EventScanner(lambda body: plan, None, checksum=True)
         assert data[8] == EventType.FORMAT_DESCRIPTION_EVENT
-        router.route(data, 4 + int.from_bytes(data[13:17], "little"), 0)
-        self.batch = batches.Batch(plan, *sides)
+        router.scan(data, 4 + int.from_bytes(data[13:17], "little"), 0)
+        self.batch = decoder.Batch(plan, *sides)
         ((_, first_event),) = router.found()
         self.batch.fill(router, first_event, 0, 0, 1 << 20, 1 << 40)
         self.batch.finish()

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binlogio._kernel import cells
-from binlogio._kernel.cells import Cells
-from binlogio._kernel.encode import RowsEncoder
-from binlogio._kernel.event_buffer import EventBuffer
+from binlogio._kernel import column_kinds as kinds
+from binlogio._kernel.row_encoder import Cells, EventBuffer, RowsEncoder
 from binlogio.errors import BinlogFormatError
 from binlogio.values.json import JsonDocument
 from encode_cases import ANY_TEXT, JSON_VALUES
@@ -25,7 +23,7 @@ SIZE_BYTES = 4
 def by_kernel(text: str) -> bytes | None:
     """Return the document, or None where the text is refused."""
     array = pa.array([text])
-    column = Cells(cells.JSON, SIZE_BYTES, limit=(1 << 32) - 1)
+    column = Cells(kinds.JSON, SIZE_BYTES, limit=(1 << 32) - 1)
     _, offsets, data = array.buffers()
     column.bind(1, offsets=offsets, data=data)
     buffer = EventBuffer(4, checksum=False)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio._kernel.json_diff import patched
+from binlogio._kernel.json_documents import patched
 from binlogio.errors import BinlogFormatError
 from binlogio.primitives import lenenc
 from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument

@@ -15,9 +15,9 @@ from binlogio.constants import ColumnType
 from binlogio.values.json import JsonDocument
 from binlogio.values.json.tree import MAX_DEPTH
 
-pytest.importorskip("binlogio._kernel.json_text", reason="the kernel is not compiled")
+pytest.importorskip("binlogio._kernel.json_documents", reason="the kernel is not compiled")
 
-from binlogio._kernel.json_text import json_text
+from binlogio._kernel.json_documents import json_text
 from json_bytes import (
     DOUBLE,
     INT16,

@@ -11,9 +11,8 @@ from construct import GreedyBytes
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from binlogio._kernel import deflate
-from binlogio._kernel.encode import RowsEncoder
-from binlogio._kernel.event_buffer import EventBuffer
+from binlogio._kernel import primitives
+from binlogio._kernel.row_encoder import EventBuffer, RowsEncoder
 from binlogio.arrow.column_arrays import ColumnArrays
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogFormatError
@@ -34,8 +33,8 @@ HEAD = 19 + 10 + 1 + 1 + 1  # header, post-header, width, bitmap, null bits
 @pytest.fixture(params=["zlib", "python"])
 def deflater(request: pytest.FixtureRequest) -> Iterator[str]:
     """Both ways to compress."""
-    yield deflate.use(request.param)
-    deflate.use()
+    yield primitives.use_deflate(request.param)
+    primitives.use_deflate()
 
 
 def cell_bytes(plan: Any, array: pa.Array) -> list[bytes] | None:
@@ -121,7 +120,9 @@ def test_compressed_values_have_construct_s_bytes(values: list[bytes]) -> None:
     layout = CompressedColumn(GreedyBytes)
 
     assert cell_bytes(plan, pa.array(values, pa.binary())) == [layout.build(value) for value in values]
-    assert [deflate.deflated(value) for value in values if value] == [layout.build(value) for value in values if value]
+    assert [primitives.deflated(value) for value in values if value] == [
+        layout.build(value) for value in values if value
+    ]
 
 
 @pytest.mark.parametrize(("collation", "charset"), [(LATIN1, "cp1252"), (UTF8MB4, "utf-8"), (54, "utf-16-be")])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import binlogio
-from binlogio._kernel.images import ImagePlan
+from binlogio._kernel.event_scanner import ImagePlan
 from binlogio._kernel.python_rows import CALL, DATE, SIGNED, UTF8, RowDecoder
 from binlogio.errors import BinlogError
 from binlogio.events import RowsEvent

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio._kernel import inflate
-from binlogio._kernel.text import native_text, old_decimal
+from binlogio._kernel import primitives
+from binlogio._kernel.primitives import native_text, old_decimal
 from binlogio.arrow.character_tables import characters_of
 from binlogio.errors import BinlogFormatError
 from binlogio.values.charsets import MULTI_BYTE, charset_named
@@ -129,19 +129,19 @@ def test_inflate_takes_and_refuses_what_python_does(library: str) -> None:
         elif damage == "more":
             stream += b"x"
         size = max(0, len(plain) + off)
-        found = inflate.inflated(bytes(stream), size, raw=raw, whole=whole)
+        found = primitives.inflated(bytes(stream), size, raw=raw, whole=whole)
 
         assert by_python(bytes(stream), size, raw=raw, whole=whole) == found
 
     try:
-        inflate.use(library)
+        primitives.use_inflate(library)
         check()
     finally:
-        inflate.use()
+        primitives.use_inflate()
 
 
 def test_kernel_inflates_without_the_lock() -> None:
-    assert inflate.LIBRARY == "zlib"
+    assert primitives.INFLATE_LIBRARY == "zlib"
 
 
 def encoded(name: str, texts: Sequence[str | None], *, trims: bool = False) -> tuple[list[bytes | None], int]:

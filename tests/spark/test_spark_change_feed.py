@@ -256,7 +256,7 @@ def test_kernel_scans_the_groups_that_the_events_begin() -> None:
     """Of all logs of both vendors: offsets and commit times."""
     if not is_compiled():
         pytest.skip("there is no kernel")
-    from binlogio._kernel.frames import scan_groups  # noqa: PLC0415 - there may be none
+    from binlogio._kernel.event_scanner import scan_groups  # noqa: PLC0415 - there may be none
 
     seen = 0
     for folder in FOLDERS:
@@ -282,7 +282,7 @@ def test_damaged_gtid_event_has_no_commit_time() -> None:
     """A body that ends early, and one without any byte."""
     if not is_compiled():
         pytest.skip("there is no kernel")
-    from binlogio._kernel.frames import scan_groups  # noqa: PLC0415 - there may be none
+    from binlogio._kernel.event_scanner import scan_groups  # noqa: PLC0415 - there may be none
 
     for code in (EventType.GTID_LOG_EVENT, EventType.GTID_TAGGED_LOG_EVENT, EventType.MARIADB_GTID_EVENT):
         for size in range(60):

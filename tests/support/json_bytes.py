@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from binlogio._kernel.json_text import json_text
+from binlogio._kernel.json_documents import json_text
 from binlogio.errors import BinlogError
 from binlogio.values.json import JsonDocument
 

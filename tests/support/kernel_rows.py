@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binlogio._kernel.route import NEED_DATA, Router
+from binlogio._kernel.event_scanner import NEED_DATA, EventScanner
 from binlogio.constants import EventType
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
@@ -13,7 +13,7 @@ from binlogio.format.encoder import Encoder
 from binlogio.primitives import bitmap_size
 
 if TYPE_CHECKING:
-    from binlogio._kernel.images import ImagePlan
+    from binlogio._kernel.event_scanner import ImagePlan
     from binlogio.rows.plan import TablePlan
     from binlogio.values.column import ColumnPlan
 
@@ -55,7 +55,7 @@ def one_value(column: ColumnPlan, data: bytes) -> bytes:
     return b"\0" + data
 
 
-def route_rows(images: ImagePlan, *events: Any) -> tuple[Router, bytes]:
+def route_rows(images: ImagePlan, *events: Any) -> tuple[EventScanner, bytes]:
     """Return a router that has taken rows events of a table; what it took is in the bytes, which must live as long."""
     plan: Any = images.table
     width = len(plan.columns)
@@ -67,8 +67,8 @@ def route_rows(images: ImagePlan, *events: Any) -> tuple[Router, bytes]:
     for event in events:
         for one in (table_map, event):
             data += encoder.encode_at(one, 4 + len(data))
-    router = Router(lambda _: images, lambda *_: None, checksum=False)
-    status, at = router.route(data, 0, 4)
+    router = EventScanner(lambda _: images, lambda *_: None, checksum=False)
+    status, at = router.scan(data, 0, 4)
     assert status == NEED_DATA
     assert at == len(data)
     return router, data

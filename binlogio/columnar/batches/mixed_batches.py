@@ -12,10 +12,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import column_kinds as kinds
-from binlogio._kernel.arrow_nodes import head_nodes, presence_node, text_node
-from binlogio._kernel.image_json import DOUBLE, FLOAT, NOTHING, SIGNED, UNSIGNED, ImageJson
-from binlogio._kernel.images import ImagePlan
-from binlogio._kernel.mixed_batch import MixedBatch
+from binlogio._kernel.event_scanner import ImagePlan
+from binlogio._kernel.row_decoder import (
+    DOUBLE,
+    FLOAT,
+    NOTHING,
+    SIGNED,
+    UNSIGNED,
+    ImageJson,
+    MixedBatch,
+    metadata_nodes,
+    presence_node,
+    text_node,
+)
 from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import ColumnSpec, column_spec
 from binlogio.columnar.batches.records import Repeated, imported
@@ -37,10 +46,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from binlogio._kernel.arrow_arrays import Node
-    from binlogio._kernel.image_json import Value
-    from binlogio._kernel.mixed_batch import ImageTexts
-    from binlogio._kernel.route import Router
+    from binlogio._kernel.event_scanner import EventScanner
+    from binlogio._kernel.row_decoder import ImageTexts, Node, Value
     from binlogio.columnar.batches.refusals import RowsPart
     from binlogio.columnar.batches.row_batcher import TableBatch
     from binlogio.columnar.record_types import RowSelection
@@ -124,7 +131,7 @@ def mixed_record_batch(batch: MixedBatch, file: str, repeated: Repeated) -> pa.R
     """Return a batch as an Arrow record batch. It takes over the buffers, which must not grow any more."""
     count = batch.count
     nodes = [
-        *head_nodes(batch, repeated.text(file, count)),
+        *metadata_nodes(batch, repeated.text(file, count)),
         text_node(batch.schema_offsets, batch.schema, count),
         text_node(batch.table_offsets, batch.table, count),
         _texts(batch.before, count),
@@ -148,7 +155,7 @@ class MixedBatcher:
         file: name of the log.
     """
 
-    def __init__(self, router: Router, selection: RowSelection, file: str) -> None:
+    def __init__(self, router: EventScanner, selection: RowSelection, file: str) -> None:
         self._router = router
         self._selection = selection
         self._file = file
@@ -177,7 +184,7 @@ class MixedBatcher:
 
     def route(self, window: Window) -> tuple[int, int]:
         """Route a window."""
-        return self._router.route(window.view, 0, window.offset)
+        return self._router.scan(window.view, 0, window.offset)
 
     def _new_batch(self) -> MixedBatch:
         numbers = range(1 + max(self._json, default=-1))

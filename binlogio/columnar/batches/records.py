@@ -14,12 +14,18 @@ import pyarrow as pa
 from construct import GreedyBytes
 
 from binlogio._kernel import column_kinds as kinds
-from binlogio._kernel.arrow_arrays import Exported
-from binlogio._kernel.arrow_nodes import column_node, head_nodes, presence_node, text_node
-from binlogio._kernel.batches import Batch, Side
-from binlogio._kernel.columns import Column
-from binlogio._kernel.images import ImagePlan
-from binlogio._kernel.json_diff import json_texts
+from binlogio._kernel.event_scanner import ImagePlan
+from binlogio._kernel.row_decoder import (
+    Batch,
+    Column,
+    Exported,
+    Side,
+    column_node,
+    json_texts,
+    metadata_nodes,
+    presence_node,
+    text_node,
+)
 from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import ZERO_DATES, ColumnSpec, column_spec
 from binlogio.columnar.record_types import RecordType
@@ -31,7 +37,7 @@ from binlogio.values.json.diff import diffs_layout, is_operations
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from binlogio._kernel.arrow_arrays import Node
+    from binlogio._kernel.row_decoder import Node
     from binlogio.rows.plan import TablePlan
 
 
@@ -101,7 +107,7 @@ class TableRecords:
         before = self._images(batch.before, count, repeated, None, texts)
         after = self._images(batch.after, count, repeated, batch.before, texts)
         nodes = [
-            *head_nodes(batch, repeated.text(file, count)),
+            *metadata_nodes(batch, repeated.text(file, count)),
             repeated.text(self.plan.schema, count),
             repeated.text(self.plan.table, count),
             before,

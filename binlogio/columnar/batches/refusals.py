@@ -19,7 +19,7 @@ from binlogio.events.base import EventHeader, event_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from binlogio._kernel.route import Router
+    from binlogio._kernel.event_scanner import EventScanner
     from binlogio.columnar.record_types import RowSelection
     from binlogio.events.base import ParseContext
     from binlogio.events.rows import RowsEvent
@@ -86,7 +86,7 @@ class RefusedRows:
     """
 
     def __init__(
-        self, router: Router, plan_of: Callable[[int], TablePlan | None], check: Callable[[RowsPart, int], None]
+        self, router: EventScanner, plan_of: Callable[[int], TablePlan | None], check: Callable[[RowsPart, int], None]
     ) -> None:
         self._router = router
         self._plan_of = plan_of

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from binlogio._kernel.images import ImagePlan
-    from binlogio._kernel.route import Router
+    from binlogio._kernel.event_scanner import EventScanner, ImagePlan
     from binlogio.columnar.record_types import RowSelection
     from binlogio.columnar.windows import Window
     from binlogio.events.base import EventHeader
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     TableBatch = tuple[str, pa.RecordBatch]
     """The name of a table, `schema.table`, or "" for rows of all tables; and a batch of its rows."""
 
-    OpenBatcher = Callable[[Router, RowSelection, str], "RowBatcher"]
+    OpenBatcher = Callable[[EventScanner, RowSelection, str], "RowBatcher"]
     """Makes a batcher for a router; the text is the name of the log."""
 
 

@@ -14,7 +14,7 @@ from binlogio.implementation import is_compiled
 from binlogio.rows.image import PRE_GA_EVENTS, decode_rows
 
 if TYPE_CHECKING:
-    from binlogio._kernel.images import ImagePlan
+    from binlogio._kernel.event_scanner import ImagePlan
     from binlogio.events.rows import RowsEvent
     from binlogio.rows.plan import TablePlan
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from binlogio._kernel.batch_fills import fill_all, fill_windows
+from binlogio._kernel.row_decoder import fill_all, fill_windows
 from binlogio.columnar.batches.records import JsonTexts, Repeated, TableRecords
 from binlogio.columnar.batches.refusals import RefusedRows
 from binlogio.columnar.reference.construct_records import image_pairs
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from binlogio._kernel.batches import Batch
-    from binlogio._kernel.images import ImagePlan
-    from binlogio._kernel.route import Router
+    from binlogio._kernel.event_scanner import EventScanner, ImagePlan
+    from binlogio._kernel.row_decoder import Batch
     from binlogio.columnar.batches.refusals import RowsPart
     from binlogio.columnar.batches.row_batcher import TableBatch
     from binlogio.columnar.record_types import RowSelection
@@ -45,7 +44,7 @@ class TableBatcher:
         file: name of the log.
     """
 
-    def __init__(self, router: Router, selection: RowSelection, file: str) -> None:
+    def __init__(self, router: EventScanner, selection: RowSelection, file: str) -> None:
         self._router = router
         self._selection = selection
         self._file = file
@@ -88,7 +87,7 @@ class TableBatcher:
     def route(self, window: Window) -> tuple[int, int]:
         """Route a window; if batches are open, as many windows of a file as fit into them."""
         if not self._open or not window.is_a_file:
-            return self._router.route(window.view, 0, window.offset)
+            return self._router.scan(window.view, 0, window.offset)
         batches: list[Batch | None] = [None] * (1 + max(number for number, _ in self._open.values()))
         for number, batch in self._open.values():
             batches[number] = batch

@@ -36,7 +36,7 @@ def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyri
     Raises:
         OSError, UnsupportedFeature: the log cannot be read.
     """
-    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415 - there may be none
+    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - there may be none
 
     opened = log.open(keyring)
     start = within.start
@@ -83,7 +83,7 @@ def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None)
 
 def _last_group_start(log: LogFile, start: int, keyring: Keyring | None) -> int | None:
     """Return the offset of the last event that begins a group; None if there is none, or the log cannot seek."""
-    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415 - there may be none
+    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - there may be none
 
     opened = log.open(keyring)
     found = None

@@ -128,7 +128,7 @@ def _may_hop(framer: EventFramer, opened: OpenedLog, frame: EventFrame) -> bool:
 
 
 def _hop(opened: OpenedLog, framer: EventFramer, also: tuple[EventType, ...]) -> Iterator[SkippedEvent]:
-    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415 - there may be none
+    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - there may be none
 
     context = framer.context
     window = Window(opened.read, readinto=opened.readinto)

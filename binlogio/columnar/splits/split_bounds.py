@@ -165,7 +165,7 @@ def group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum
     The result depends on the file and `offset` alone, and the results for two offsets never contradict each other. So
     ranges have each group once, even if other bytes were taken for a group, or a group was missed.
     """
-    from binlogio._kernel.frames import find_group  # noqa: PLC0415 - there may be none
+    from binlogio._kernel.event_scanner import find_group  # noqa: PLC0415 - there may be none
 
     window = Window(opened.read, size=_STEP, readinto=opened.readinto)
     window.go_to(offset, opened)
@@ -194,7 +194,7 @@ def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
     of the file is the torn tail of a log in use, or forged: then the file must not end with a complete event, and the
     complete events must have valid checksums.
     """
-    from binlogio._kernel.frames import pass_events  # noqa: PLC0415
+    from binlogio._kernel.event_scanner import pass_events  # noqa: PLC0415
 
     at, end, horizon = window.offset, opened.end(), window.offset + _HORIZON
     try:
@@ -241,7 +241,7 @@ def _has_its_checksum(event: bytes) -> bool:
 
 def _has_right_checksums(opened: OpenedLog, offset: int) -> bool:
     """Return whether the complete events from `offset` on, up to `_HORIZON`, have valid checksums."""
-    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415
+    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415
 
     opened.seek(offset)
     try:

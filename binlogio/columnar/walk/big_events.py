@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from binlogio._kernel import route
-from binlogio._kernel.crc import crc32_of
+from binlogio._kernel import event_scanner
+from binlogio._kernel.primitives import crc32_of
 from binlogio.columnar.batches.refusals import refuse_event, refuse_payload, unreadable
 from binlogio.columnar.reference.construct_reader import ROWS_TYPES
 from binlogio.columnar.walk.log_cursor import event_size, reader_of
@@ -55,7 +55,7 @@ class BigEvents:
     def __init__(
         self,
         cursor: LogCursor,
-        router: route.Router,
+        router: event_scanner.EventScanner,
         batcher: RowBatcher,
         selection: RowSelection,
         definitions: DefinitionSource,
@@ -129,26 +129,26 @@ class BigEvents:
         inner = Window(reader_of(_until_failure(chunks, failure)))
         new_pos = True
         while inner.fill():
-            status, at = self._router.route(inner.view, 0, 0, pos=header.offset, new_pos=new_pos)
+            status, at = self._router.scan(inner.view, 0, 0, pos=header.offset, new_pos=new_pos)
             new_pos = False
             yield from self._batcher.flush()
             yield from self._forget_idle_tables()
             inner.take(at)
-            if status == route.FULL:
+            if status == event_scanner.FULL:
                 continue
-            if status == route.NEED_DATA and not at and self._can_be_whole(inner, size):
+            if status == event_scanner.NEED_DATA and not at and self._can_be_whole(inner, size):
                 inner_header = self._inner_header(inner, header)
                 if inner_header is not None and inner.fill(WINDOW_SIZE):
                     if not (yield from self._stream_inner_rows(inner, inner_header)):
                         break
                     continue
-            if status != route.NEED_DATA or not (at or self._fill_inner(inner, size)):
+            if status != event_scanner.NEED_DATA or not (at or self._fill_inner(inner, size)):
                 break
         if inner.held or failure:
             self._refuse_inner(inner, event, failure)
 
     def refuse_payload(self, frame: EventFrame) -> None:
-        """Raise construct's error about a payload that the kernel refused at `Router.payload_stop`."""
+        """Raise construct's error about a payload that the kernel refused at `EventScanner.payload_stop`."""
         event = codec_for(frame.header.type_code).parse(frame.header, frame.body, frame.context)
         failure: list[BinlogError] = []
         inner = Window(reader_of(_until_failure(plain_payload(event, decompress_zstd), failure)))
@@ -275,10 +275,10 @@ class BigEvents:
         router = self._router
         router.describe_part(checksum=False)
         router.number_rows_from(first_row)
-        status, _ = router.route(part, 0, header.offset)
+        status, _ = router.scan(part, 0, header.offset)
         router.number_rows_from(0)
         router.describe_part(checksum=self._cursor.context.has_checksum)
-        if status == route.BAD_EVENT:
+        if status == event_scanner.BAD_EVENT:
             frame = EventFrame(header, bytes(part[HEADER_SIZE:]), None, self._cursor.context)
             refuse_event(frame, self._selection, router.last_table, self._definitions)
             raise unreadable(header.offset, header.type_code)

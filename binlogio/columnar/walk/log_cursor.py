@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from binlogio._kernel.crc import crc32_of
+from binlogio._kernel.primitives import crc32_of
 from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import (
     BIG_EVENT_SIZE,
@@ -27,7 +27,7 @@ from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from binlogio._kernel.route import Router
+    from binlogio._kernel.event_scanner import EventScanner
     from binlogio.columnar.record_types import RowSelection
     from binlogio.events.base import EventHeader
     from binlogio.events.mariadb import StartEncryptionEvent
@@ -48,7 +48,7 @@ class LogCursor:
     """
 
     def __init__(
-        self, opened: OpenedLog, selection: RowSelection, decryptor_for: DecryptorFor | None, router: Router
+        self, opened: OpenedLog, selection: RowSelection, decryptor_for: DecryptorFor | None, router: EventScanner
     ) -> None:
         self.window = Window(opened.read, readinto=opened.readinto, descriptor=opened.descriptor)
         self.framer = EventFramer(

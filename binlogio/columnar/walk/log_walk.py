@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Final
 
-from binlogio._kernel import route
+from binlogio._kernel import event_scanner
 from binlogio.columnar.batches.records import TableRecords
 from binlogio.columnar.batches.refusals import refuse_event, unreadable
 from binlogio.columnar.record_types import RowSelection
@@ -39,7 +39,7 @@ from binlogio.schema.source import DefinitionSource, depends_on_definitions
 from binlogio.storage.compression import decompress_zstd
 
 if TYPE_CHECKING:
-    from binlogio._kernel.images import ImagePlan
+    from binlogio._kernel.event_scanner import ImagePlan
     from binlogio.columnar.batches.row_batcher import OpenBatcher, TableBatch
     from binlogio.columnar.walk.log_cursor import DecryptorFor
     from binlogio.rows.plan import TablePlan
@@ -89,7 +89,7 @@ class LogWalk:
         self._plans = 0
         self._images: dict[TablePlan, ImagePlan] = {}
         self._resolved: dict[bytes, tuple[KnownPlan, ImagePlan]] = {}
-        self._router = route.Router(
+        self._router = event_scanner.EventScanner(
             self._resolve,
             self._open_payload,
             checksum=False,
@@ -153,17 +153,17 @@ class LogWalk:
             yield from self._batcher.flush()
             yield from self._forget_idle_tables()
             window.take(at)
-            if status == route.NEED_DATA:
+            if status == event_scanner.NEED_DATA:
                 if not (yield from self._more()):
                     return
-            elif status == route.DESCRIPTION:
+            elif status == event_scanner.DESCRIPTION:
                 if not self._describe():
                     return
-            elif status == route.STOP:
+            elif status == event_scanner.STOP:
                 return
-            elif status == route.FULL:
+            elif status == event_scanner.FULL:
                 continue
-            elif status == route.BIG_PAYLOAD:
+            elif status == event_scanner.BIG_PAYLOAD:
                 yield from self._big_events.open_big_payload(cursor.event_bytes())
             else:
                 self._refuse(cursor.event_bytes())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from binlogio.gtid import NO_TAG, Gtid, Tag
 
 if TYPE_CHECKING:
-    from binlogio._kernel.event_buffer import EventBuffer
+    from binlogio._kernel.row_encoder import EventBuffer
     from binlogio.events.mariadb import MariadbXid
     from binlogio.events.query import MariadbAlterFlags
     from binlogio.format.event_frames import EventFrames

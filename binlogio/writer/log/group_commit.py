@@ -36,7 +36,7 @@ from binlogio.writer.log.group_log import GroupLog, PendingCommit
 from binlogio.writer.log.log_file import REOPEN_HINT
 
 if TYPE_CHECKING:
-    from binlogio._kernel.event_buffer import EventBuffer
+    from binlogio._kernel.row_encoder import EventBuffer
     from binlogio.format.event_frames import EventFrames
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import ServerVariables

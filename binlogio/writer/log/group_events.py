@@ -29,7 +29,7 @@ from binlogio.writer.log.log_file import describe_format
 from binlogio.writer.server_format import server_format_of
 
 if TYPE_CHECKING:
-    from binlogio._kernel.event_buffer import EventBuffer
+    from binlogio._kernel.row_encoder import EventBuffer
     from binlogio.options import ServerVariables
     from binlogio.writer.log.dependency_tracker import LogicalTimestamp
     from binlogio.writer.log.group import FilledGroup

@@ -393,7 +393,7 @@ def skip_plain_groups(
     Raises:
         OSError: from `read`.
     """
-    from binlogio._kernel.frames import scan_headers  # noqa: PLC0415 - missing if it was not compiled
+    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - missing if it was not compiled
 
     size, footer = WINDOW_SIZE, CHECKSUM_SIZE * has_checksum
     tsids: dict[bytes, Tsid] = {}

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
-    from binlogio._kernel.event_buffer import EventBuffer
+    from binlogio._kernel.row_encoder import EventBuffer
     from binlogio.rows.plan import TablePlan
 
 
 @dataclass(frozen=True, slots=True)
 class WriterKernel:
-    """Functions of `binlogio._kernel.hot`, `binlogio.rows.packing.row_packer`, and what makes an `EventBuffer`."""
+    """Functions of `binlogio._kernel.row_encoder`, `binlogio.rows.packing.row_packer`, and what makes an `EventBuffer`."""
 
     rows_frame: Callable[..., bytes]
     gtid_parts: Callable[..., tuple[bytes, bytes]]
@@ -36,8 +36,15 @@ def writer_kernel() -> WriterKernel | None:
     """
     if not is_compiled():
         return None
-    from binlogio._kernel import hot  # noqa: PLC0415 - missing if it was not compiled
-    from binlogio._kernel.event_buffer import EventBuffer  # noqa: PLC0415
+    from binlogio._kernel import row_encoder  # noqa: PLC0415 - missing if it was not compiled
+    from binlogio._kernel.row_encoder import EventBuffer  # noqa: PLC0415
     from binlogio.rows.packing import row_packer  # noqa: PLC0415
 
-    return WriterKernel(hot.rows_frame, hot.gtid_parts, hot.transaction, hot.stamped, row_packer, EventBuffer)
+    return WriterKernel(
+        row_encoder.rows_frame,
+        row_encoder.gtid_parts,
+        row_encoder.transaction,
+        row_encoder.stamped,
+        row_packer,
+        EventBuffer,
+    )

@@ -156,7 +156,7 @@ def _check_json(value: Any) -> None:
     if not isinstance(value, JsonDocument) or not value.binary:
         return  # the encoder takes nothing else, and no bytes at all are NULL to a server
     if is_compiled():
-        from binlogio._kernel.json_text import json_text  # noqa: PLC0415 - missing if it was not compiled
+        from binlogio._kernel.json_documents import json_text  # noqa: PLC0415 - missing if it was not compiled
 
         if json_text(value.binary) is not None:
             return
@@ -169,7 +169,7 @@ def _check_geometry(value: Any) -> None:
     if not isinstance(value, Geometry):
         return
     if is_compiled():
-        from binlogio._kernel.geometry import wkt  # noqa: PLC0415
+        from binlogio._kernel.primitives import wkt  # noqa: PLC0415
 
         if wkt(value.wkb) is not None:
             return

@@ -225,7 +225,7 @@ def _scannable(log: LogFile, keyring: Keyring | None) -> bool | None:
 
 def _scanned(piece: Piece, request: Request, *, has_checksum: bool) -> Iterator[_GroupCommits]:
     """Yield the groups that the kernel scans. Damage ends the scan; the reader of the rows reports it."""
-    from binlogio._kernel.frames import scan_groups  # noqa: PLC0415 - optional
+    from binlogio._kernel.event_scanner import scan_groups  # noqa: PLC0415 - optional
 
     bounds = WHOLE if piece.split is None else split_bounds(piece.log, piece.split, request.keyring)
     if bounds is None:

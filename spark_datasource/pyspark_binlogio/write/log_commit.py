@@ -215,7 +215,7 @@ class LogFolder:
     def _stamp(self, events: bytearray, offset: int) -> None:
         has_checksum = self._encoder.context.has_checksum
         if is_compiled():
-            from binlogio._kernel.frames import stamp_events  # noqa: PLC0415 - optional
+            from binlogio._kernel.event_scanner import stamp_events  # noqa: PLC0415 - optional
 
             stamp_events(events, offset, checksum=has_checksum)
             return

@@ -31,7 +31,7 @@ from pyspark_binlogio.write.written_tables import WrittenTables
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from binlogio._kernel.event_buffer import EventBuffer
+    from binlogio._kernel.row_encoder import EventBuffer
     from binlogio.format.event_frames import EventFrames
     from binlogio.writer.log.log_storage import LogStorage
     from pyspark_binlogio.write.transactions import Place, TransactionKey, WrittenTransaction

@@ -36,7 +36,7 @@ from binlogio.writer.session.open_tables import OpenTables
 from pyspark_binlogio.scan.request import given_definitions
 
 if TYPE_CHECKING:
-    from binlogio._kernel.event_buffer import EventBuffer
+    from binlogio._kernel.row_encoder import EventBuffer
     from binlogio.arrow.encode import Operation
     from binlogio.options import ServerVariables
     from binlogio.writer.rows.kernel import WriterKernel

@@ -68,7 +68,7 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
         return None
     if not is_compiled() or not _is_plain(plan) or not all(_is_whole(step.event) for step in steps):
         return None
-    from binlogio._kernel.route import Router  # noqa: PLC0415 - it may not be there
+    from binlogio._kernel.event_scanner import EventScanner  # noqa: PLC0415 - it may not be there
     from binlogio.columnar.batches.records import JsonTexts, Repeated, TableRecords  # noqa: PLC0415 - imports pyarrow
 
     plain = replace(context, header_size=HEADER_SIZE, checksum_algorithm=ChecksumAlgorithm.OFF)
@@ -77,8 +77,8 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
         part for step in steps for part in (table_map, rows_frame_of(step.event, steps[0].table_map.table_id))
     )
     records = TableRecords.of(plan, None, zero_dates="text")
-    router = Router(lambda _: records.images, lambda _, __: None, checksum=False, verify=False)
-    _, end = router.route(frames, 0, 0)  # it keeps pointers into the frames
+    router = EventScanner(lambda _: records.images, lambda _, __: None, checksum=False, verify=False)
+    _, end = router.scan(frames, 0, 0)  # it keeps pointers into the frames
     batch = records.new_batch()
     if end != len(frames) or router.rows_event_count != len(steps):
         return None

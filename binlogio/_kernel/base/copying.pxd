@@ -1,0 +1,81 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Values of row images that go to Arrow as they are: which rows have one, and copies of fixed and of short size.
+
+Callers have checked the bounds; only files of the kernel may use these.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t, uintptr_t
+from libc.string cimport memcpy
+
+
+cdef struct Sixteen:
+    uint64_t low
+    uint64_t high
+
+
+cdef inline int64_t mark_values(uint8_t* bits, int64_t at, const uint8_t** pointers, int64_t count) noexcept nogil:
+    """Set the bits, which are clear, of the rows from `at` on that have a value; returns how many do."""
+    cdef int64_t i = 0
+    cdef int64_t values = 0
+    cdef uint32_t byte, bit
+    cdef int k
+    while i < count:
+        if (at + i) & 7 == 0 and count - i >= 8:
+            byte = 0
+            for k in range(8):
+                bit = <uintptr_t>pointers[i + k] > 1
+                byte |= bit << k
+                values += bit
+            bits[(at + i) >> 3] = <uint8_t>byte
+            i += 8
+        else:
+            bit = <uintptr_t>pointers[i] > 1
+            bits[(at + i) >> 3] |= <uint8_t>(bit << ((at + i) & 7))
+            values += bit
+            i += 1
+    return values
+
+
+cdef inline void copy_values(uint8_t* out, const uint8_t** pointers, int64_t count, int width) noexcept nogil:
+    """Values of 1, 2, 4 or 8 bytes, for which `out` has room; of any other width nothing is written."""
+    cdef int64_t i
+    if width == 8:
+        for i in range(count):
+            memcpy(out + i * 8, pointers[i], 8)
+    elif width == 4:
+        for i in range(count):
+            memcpy(out + i * 4, pointers[i], 4)
+    elif width == 2:
+        for i in range(count):
+            memcpy(out + i * 2, pointers[i], 2)
+    elif width == 1:
+        for i in range(count):
+            out[i] = pointers[i][0]
+
+
+cdef inline void copy_value(uint8_t* out, const uint8_t* p, int64_t size) noexcept nogil:
+    """As memcpy, but without a call where the value is short: from both ends, so that nothing after it is touched."""
+    cdef uint64_t a, b
+    cdef uint32_t c, d
+    cdef Sixteen e, f
+    if size > 32:
+        memcpy(out, p, size)
+    elif size >= 16:
+        memcpy(&e, p, 16)
+        memcpy(&f, p + size - 16, 16)
+        memcpy(out, &e, 16)
+        memcpy(out + size - 16, &f, 16)
+    elif size >= 8:
+        memcpy(&a, p, 8)
+        memcpy(&b, p + size - 8, 8)
+        memcpy(out, &a, 8)
+        memcpy(out + size - 8, &b, 8)
+    elif size >= 4:
+        memcpy(&c, p, 4)
+        memcpy(&d, p + size - 4, 4)
+        memcpy(out, &c, 4)
+        memcpy(out + size - 4, &d, 4)
+    elif size > 0:
+        out[0] = p[0]
+        out[size >> 1] = p[size >> 1]
+        out[size - 1] = p[size - 1]

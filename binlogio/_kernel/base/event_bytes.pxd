@@ -1,0 +1,107 @@
+# cython: language_level=3
+"""What frames are made of, written: little-endian integers, lengths, headers, and the bodies of GTID events around the length of their group.
+
+Callers have made the room; only files of the kernel may use these. `cursor` reads the same.
+
+    gtid        := before  transaction_length: lenenc  after
+    gtid_tagged := 1: varlen  size: varlen  0: varlen  before  transaction_length: varlen  after
+
+Of a tagged one `before` begins with the first field and ends with the id of the length. `size` counts its own bytes as
+those of the fields' size, see `binlogio.events.gtid_tagged`.
+"""
+
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memcpy
+
+from binlogio._kernel.base.event_codes cimport GTID_TAGGED_LOG_EVENT
+
+cdef enum:
+    MAX_LENGTH_WIDTH = 9
+    TAGGED_HEAD = 2  # version and last_non_ignorable
+
+
+cdef inline uint8_t* put_little(uint8_t* out, uint64_t value, int size) noexcept nogil:
+    cdef int i
+    for i in range(size):
+        out[i] = <uint8_t>(value >> (8 * i))
+    return out + size
+
+
+cdef inline int lenenc_size(uint64_t value) noexcept nogil:
+    if value < 251:
+        return 1
+    if value < 1 << 16:
+        return 3
+    return 4 if value < 1 << 24 else 9
+
+
+cdef inline uint8_t* put_lenenc(uint8_t* out, uint64_t value) noexcept nogil:
+    cdef int size = lenenc_size(value)
+    if size == 1:
+        out[0] = <uint8_t>value
+        return out + 1
+    out[0] = 0xFC if size == 3 else (0xFD if size == 4 else 0xFE)
+    return put_little(out + 1, value, size - 1)
+
+
+cdef inline int varlen_size(uint64_t value) noexcept nogil:
+    cdef int size = 1
+    while size < 9 and value >> (7 * size):
+        size += 1
+    return size
+
+
+cdef inline uint8_t* put_varlen(uint8_t* out, uint64_t value) noexcept nogil:
+    cdef int size = varlen_size(value)
+    if size == 9:
+        out[0] = 0xFF
+        return put_little(out + 1, value, 8)
+    return put_little(out, value << size | ((<uint64_t>1 << (size - 1)) - 1), size)
+
+
+cdef inline uint8_t* put_signed_varlen(uint8_t* out, int64_t value) noexcept nogil:
+    return put_varlen(out, (<uint64_t>value << 1) ^ <uint64_t>(value >> 63))
+
+
+cdef inline uint8_t* put_header(uint8_t* out, uint32_t timestamp, int type_code, uint32_t server_id, uint32_t size,
+                                uint16_t flags) noexcept nogil:
+    """A header whose position is still to be written."""
+    out = put_little(out, timestamp, 4)
+    out[0] = <uint8_t>type_code
+    return put_little(put_little(put_little(put_little(out + 1, server_id, 4), size, 4), 0, 4), flags, 2)
+
+
+cdef inline int64_t gtid_body_size(int type_code, int64_t parts_size, int width) noexcept nogil:
+    """Return the size of a GTID event's body, of which `parts_size` bytes stand around a length of `width` bytes."""
+    cdef int64_t fields = parts_size + width
+    if type_code != GTID_TAGGED_LOG_EVENT:
+        return fields
+    return TAGGED_HEAD + varlen_size(fields + TAGGED_HEAD + varlen_size(fields)) + fields
+
+
+cdef inline int length_width(int type_code, uint64_t length) noexcept nogil:
+    return varlen_size(length) if type_code == GTID_TAGGED_LOG_EVENT else lenenc_size(length)
+
+
+cdef inline int fitting_width(int type_code, int64_t parts_size, int64_t rest) noexcept nogil:
+    """Return the bytes of the length of a group that counts itself, of which `rest` bytes are not the GTID event's body."""
+    cdef int width
+    for width in range(1, MAX_LENGTH_WIDTH):
+        if length_width(type_code, rest + gtid_body_size(type_code, parts_size, width)) == width:
+            return width
+    return MAX_LENGTH_WIDTH
+
+
+cdef inline uint8_t* put_gtid_body(uint8_t* out, int type_code, const char* before, int64_t before_size, const char* behind,
+                                   int64_t behind_size, uint64_t length) noexcept nogil:
+    cdef int64_t fields
+    if type_code == GTID_TAGGED_LOG_EVENT:
+        fields = before_size + varlen_size(length) + behind_size
+        out = put_varlen(out, 1)
+        out = put_varlen(out, fields + TAGGED_HEAD + varlen_size(fields))
+        out = put_varlen(out, 0)
+    memcpy(out, before, before_size)
+    out += before_size
+    out = put_varlen(out, length) if type_code == GTID_TAGGED_LOG_EVENT else put_lenenc(out, length)
+    memcpy(out, behind, behind_size)
+    return out + behind_size

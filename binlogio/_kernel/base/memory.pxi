@@ -1,0 +1,140 @@
+"""Memory that grows without the interpreter lock and then goes to Arrow without a copy.
+
+`Memory` speaks the buffer protocol; it must not grow any more once a view of it was given out. Blocks of 64 KiB to 8
+MiB that are given back are kept, up to 32 MiB together, and used again: fresh pages cost more than what is written to
+them, above all where two threads ask for them.
+"""
+
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_mutex_t:
+        pass
+    int pthread_mutex_trylock(pthread_mutex_t*)
+    int pthread_mutex_unlock(pthread_mutex_t*)
+
+cdef extern from *:
+    """
+    static pthread_mutex_t binlogio_kept_lock = PTHREAD_MUTEX_INITIALIZER;
+    #if defined(__SANITIZE_ADDRESS__)
+    #define BINLOGIO_MOST_KEPT 0
+    #else
+    #define BINLOGIO_MOST_KEPT (32 << 20)
+    #endif
+    """
+    pthread_mutex_t kept_lock "binlogio_kept_lock"
+    const int64_t MOST_KEPT "BINLOGIO_MOST_KEPT"
+
+cdef enum:
+    SMALLEST_KEPT = 1 << 16
+    LARGEST_KEPT = 1 << 23
+    SIZES = 8  # powers of two from the one to the other
+
+cdef struct Kept:
+    Kept* next
+
+cdef uint8_t[8] NOTHING  # what an empty block shows: Arrow takes no NULL
+cdef (Kept*)[SIZES] kept_blocks
+cdef int64_t kept_bytes = 0
+
+
+cdef inline int _size_number(int64_t capacity) noexcept nogil:
+    """Which of the sizes of kept blocks this is."""
+    cdef int number = 0
+    while capacity > SMALLEST_KEPT:
+        capacity >>= 1
+        number += 1
+    return number
+
+
+cdef void* _take(int64_t capacity) noexcept nogil:
+    """A block of a size that is kept. A lock that another thread has is not waited for."""
+    global kept_bytes
+    cdef Kept* block = NULL
+    cdef int number = _size_number(capacity)
+    if pthread_mutex_trylock(&kept_lock) == 0:
+        block = kept_blocks[number]
+        if block != NULL:
+            kept_blocks[number] = block.next
+            kept_bytes -= capacity
+        pthread_mutex_unlock(&kept_lock)
+    return block if block != NULL else malloc(capacity)
+
+
+cdef void _give_back(void* data, int64_t capacity) noexcept nogil:
+    global kept_bytes
+    cdef int number
+    if SMALLEST_KEPT <= capacity <= LARGEST_KEPT and pthread_mutex_trylock(&kept_lock) == 0:
+        if kept_bytes + capacity <= MOST_KEPT:
+            number = _size_number(capacity)
+            (<Kept*>data).next = kept_blocks[number]
+            kept_blocks[number] = <Kept*>data
+            kept_bytes += capacity
+            data = NULL
+        pthread_mutex_unlock(&kept_lock)
+    free(data)
+
+
+cdef const uint8_t* shown(Memory memory) noexcept nogil:
+    """Where the bytes are; never NULL, which Arrow does not take for an empty buffer."""
+    return memory.data if memory.data != NULL else NOTHING
+
+
+cdef class Memory:
+    """A block of bytes."""
+
+    def __dealloc__(self):
+        _give_back(self.data, self.capacity)
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, <void*>shown(self), self.size, 1, flags)
+
+    def __len__(self):
+        return self.size
+
+    cdef int reserve(self, int64_t more) except -1 nogil:
+        """Make room for `more` bytes after the ones there are."""
+        cdef int64_t wanted = self.size + more
+        cdef int64_t capacity = 64
+        cdef void* moved
+        if wanted <= self.capacity:
+            return 0
+        if wanted < self.capacity * 2:
+            wanted = self.capacity * 2
+        while capacity < wanted:
+            capacity *= 2
+        if capacity < SMALLEST_KEPT or (capacity > LARGEST_KEPT and self.capacity > LARGEST_KEPT):
+            moved = realloc(self.data, capacity)
+        else:
+            moved = _take(capacity) if capacity <= LARGEST_KEPT else malloc(capacity)
+            if moved != NULL:
+                memcpy(moved, self.data if self.data != NULL else NOTHING, self.size)
+                _give_back(self.data, self.capacity)
+        if moved == NULL:
+            with gil:
+                raise MemoryError(f"no memory for {capacity} bytes")
+        self.data = <uint8_t*>moved
+        self.capacity = capacity
+        return 0
+
+    cdef int trim(self) except -1 nogil:
+        """Give back a large block that is mostly empty, and take a smaller one."""
+        cdef uint8_t* data = self.data
+        cdef int64_t capacity = self.capacity
+        cdef int64_t size = self.size
+        if capacity < SMALLEST_KEPT or size * 4 > capacity:
+            return 0
+        self.data, self.size, self.capacity = NULL, 0, 0
+        memcpy(self.grow(size), data, size)
+        self.size = size
+        _give_back(data, capacity)
+        return 0
+
+    cdef uint8_t* grow(self, int64_t more) except NULL nogil:
+        """Add `more` bytes, not yet set, and return where they begin."""
+        self.reserve(more if more else 1)
+        self.size += more
+        return self.data + self.size - more

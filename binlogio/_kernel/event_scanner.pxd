@@ -1,0 +1,248 @@
+# cython: language_level=3
+"""C declarations of `event_scanner`, by file."""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t, uintptr_t
+
+from binlogio._kernel.base.cursor cimport u16, u24, u32
+from binlogio._kernel.primitives cimport Memory
+
+# ------------------------------------------------------------------------------------------------- scan/row_images.pxi
+
+cdef enum Operation:
+    INSERT = 0
+    UPDATE = 1
+    DELETE = 2
+    PARTIAL_UPDATE = 3
+
+cdef enum:
+    MAX_BLOCK = 2048  # rows that are located, then materialised, so that the pointers stay in the cache
+
+cdef struct RowsEvent:
+    int64_t pos  # offset of the event, or of the payload event around it
+    const uint8_t* images
+    int64_t size
+    const uint8_t* present
+    const uint8_t* present_after
+    int64_t next  # number of the next event with the same plan, or the count of all (`EventScanner.found`)
+    int32_t plan
+    int32_t group
+    uint32_t timestamp
+    uint32_t server_id
+    int32_t first_row  # its number at `pos`
+    uint8_t operation
+    uint8_t code  # of its type
+
+cdef struct Layout:
+    # The columns that an image has, in order; rebuilt when the present bitmap changes.
+    int count
+    int null_bytes
+    int absent_count
+    int32_t* absent_slot  # slots of the wanted columns that the image lacks
+    int32_t* column
+    int32_t* width  # bytes of a fixed-size value; minus the bytes of the length where there is one in front
+    int32_t* slot  # where its pointers go; where nobody wants it the one after the slots
+    uint8_t* present  # the bitmap it was made for
+    bint ready
+
+cdef struct Plan:
+    # What the kernel needs of a table map.
+    int32_t column_count
+    int32_t json_count
+    int32_t slot_count
+    int32_t bitmap_bytes
+    int32_t* width
+    int32_t* slot
+    uint8_t* is_json
+    int32_t* record_bit  # of each column, in a record of 5.1 before GA; -1 where it cannot be NULL
+    int32_t record_bytes  # of those bits
+    Layout before
+    Layout after
+    bint wanted
+    int32_t table_number  # the same for all plans of a table
+
+cdef class ImagePlan:
+    cdef Plan core
+    cdef readonly object table
+    cdef list batch_sizes  # bytes of each memory of the batch before: about what the next one will take
+
+cdef inline bint is_bare_row(Layout* layout, RowsEvent* event) noexcept nogil:
+    """INSERT INTO t VALUES () with minimal images is a row of no bytes; servers write one such row an event."""
+    return event.size == 0 and event.operation == INSERT and layout.count == 0
+
+cdef int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil
+cdef int plain_images(Memory out, Plan* plan, RowsEvent* event) except -1 nogil
+cdef int64_t count_rows(Plan* plan, RowsEvent* event, int64_t* taken) noexcept nogil
+cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t* end,
+                                   const uint8_t** partial_bits) noexcept nogil
+cdef void mark_partial(Plan* plan, Layout* layout, const uint8_t** pointers, int64_t stride,
+                       const uint8_t* partial_bits) noexcept nogil
+
+cdef inline const uint8_t* pass_image(Layout* layout, const uint8_t* at, const uint8_t* end, const uint8_t** pointers,
+                                      int64_t stride) noexcept nogil:
+    """Pass one image; the pointer of slot s goes to pointers[s * stride], where they are not NULL.
+
+    NULL where the bytes end too early.
+
+    There is one slot more than columns that are wanted. NULL in a column costs no branch, for nobody can tell where the
+    next one is.
+    """
+    cdef const uint8_t* nulls = at
+    cdef int i
+    cdef int32_t width
+    cdef uint64_t size
+    cdef uint64_t kept  # all bits where there is a value, none where it is NULL
+    if end - at < layout.null_bytes:
+        return NULL
+    at += layout.null_bytes
+    if pointers != NULL:
+        for i in range(layout.absent_count):
+            pointers[layout.absent_slot[i] * stride] = <const uint8_t*>1
+    for i in range(layout.count):
+        width = layout.width[i]
+        kept = <uint64_t>(nulls[i >> 3] >> (i & 7) & 1) - 1
+        if width >= 0:
+            size = width
+        elif end - at < -width:
+            if kept:
+                return NULL
+            size = 0
+        elif width == -1:
+            size = 1 + <uint64_t>at[0]
+        elif width == -2:
+            size = 2 + <uint64_t>u16(at)
+        elif width == -3:
+            size = 3 + <uint64_t>u24(at)
+        else:
+            size = 4 + <uint64_t>u32(at)
+        size &= kept
+        if pointers != NULL:
+            pointers[layout.slot[i] * stride] = <const uint8_t*>(<uintptr_t>at & kept)
+        if <uint64_t>(end - at) < size:
+            return NULL
+        at += size
+    return at
+
+cdef inline const uint8_t* locate_image(Plan* plan, Layout* layout, const uint8_t* at, const uint8_t* end,
+                                        const uint8_t** pointers, int64_t stride, const uint8_t* partial_bits) noexcept nogil:
+    """As `pass_image`, and mark the values that are JSON diffs; `partial_bits` is NULL where none can be."""
+    at = pass_image(layout, at, end, pointers, stride)
+    if partial_bits != NULL and at != NULL:
+        mark_partial(plan, layout, pointers, stride, partial_bits)
+    return at
+
+# ------------------------------------------------------------------------------------------------ scan/gtid_events.pxi
+
+cdef enum:
+    GTID_TEXT = 96  # a UUID, a tag, a number of 20 digits, and colons
+
+cdef enum GroupKind:
+    NO_GTID = 0
+    MYSQL_GTID = 1
+    MARIADB_GTID = 2
+
+cdef struct Group:
+    uint8_t kind
+    uint8_t tag_size
+    uint8_t uuid[16]
+    char tag[32]
+    uint32_t domain_id
+    uint32_t server_id
+    uint64_t number  # gno, or MariaDB's sequence number
+    int64_t last_committed  # -1 where the file does not say
+    int64_t sequence_number
+    int64_t committed_us  # when the server committed it, in microseconds since 1970; -1 where the file does not say
+
+cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end) noexcept nogil
+cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil
+cdef object gtid_of(const Group* group)
+
+# ------------------------------------------------------------------------------------------------- scan/row_filter.pxi
+
+cdef class RowChoice:
+    cdef object wants_group
+    cdef bint wants_this_group
+    cdef int64_t pos_start, pos_end, time_start, time_end
+    cdef uint32_t* server_ids
+    cdef int64_t server_id_count
+    cdef uint8_t operations
+    cdef int begin_group(self, const Group* group) except -1 nogil
+    cdef bint wants(self, const RowsEvent* event) noexcept nogil
+
+# ------------------------------------------------------------------------------------------------ scan/rows_events.pxi
+
+cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end, uint64_t* columns) noexcept nogil
+cdef int inflate_images(Memory out, RowsEvent* event, int64_t most) except -1 nogil
+
+# ------------------------------------------------------------------------------------------------ scan/table_plans.pxi
+
+cdef enum:
+    NOT_MAPPED = -1
+
+cdef struct Slot:
+    uint64_t table_id
+    int64_t statement
+    uint8_t* body
+    int64_t size
+    int32_t plan
+
+cdef class TablePlans:
+    cdef object resolve_plan
+    cdef Slot* slots
+    cdef int64_t statement
+    cdef dict overflow
+    cdef int64_t overflow_count
+    cdef dict by_body
+    cdef dict by_plan
+    cdef dict by_table  # schema and table -> its number
+    cdef list plans
+    cdef Plan** cores
+    cdef int id_size
+    cdef bint take(self, const uint8_t* body, const uint8_t* end) except -1 nogil
+    cdef bint _take_new(self, uint64_t table_id, const uint8_t* rest, int64_t size, const uint8_t* body) except -1 with gil
+    cdef object _plan_number(self, const uint8_t* rest, int64_t size, const uint8_t* body)
+    cdef int32_t plan_of(self, uint64_t table_id) except -2 nogil
+    cdef int end_statement(self) except -1 nogil
+    cdef int forget(self) except -1
+    cdef list keep_valid(self)
+    cdef int _add(self, plan) except -1
+
+# ---------------------------------------------------------------------------------------------- scan/event_scanner.pxi
+
+cdef class EventScanner:
+    cdef Group* groups
+    cdef int64_t group_count, group_capacity
+    cdef RowsEvent* events
+    cdef int64_t event_count, event_capacity
+    cdef uint8_t[256] codes  # type codes of the log -> of today's servers
+    cdef TablePlans maps
+    cdef RowChoice choice  # None where all rows events are wanted
+    cdef list keep
+    cdef Memory plain  # of the compressed event at hand
+    cdef object open_payload, follow
+    cdef bint checksum, verify, follows
+    cdef bint has_positions  # events of the file say where they end
+    cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
+    cdef int64_t opened_size  # most bytes of a compressed event
+    cdef uint8_t[256] post_headers  # bytes by type code of today's servers
+    cdef uint8_t[256] unknown_post_header  # whether that is a size that we do not know
+    cdef readonly int64_t kept_bytes
+    cdef readonly int64_t inner_rows  # of the payload at hand
+    cdef readonly int64_t payload_stop  # bytes of the last payload that was opened as a whole, up to an event that was refused
+    cdef bint ends_statement  # the event at hand is a rows event, the last one of its statement
+    cdef int64_t stop_offset
+    cdef int32_t last_plan  # of the rows event that was looked at last
+    cdef int32_t next_first_row
+    cdef uint32_t stored, actual
+    cdef void drop_events(self) noexcept nogil
+    cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
+    cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
+    cdef int _begin_group(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end) except -1 nogil
+    cdef int _add_group(self, const Group* group) except -1 nogil
+    cdef int _rows(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
+                   bint inner) except -1 nogil
+    cdef int _open_rows(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint skipped_too,
+                        RowsEvent* event) except -1 nogil
+    cdef int _make_plain(self, Plan* plan, RowsEvent* event) except -1 nogil
+    cdef int _inflate(self, RowsEvent* event) except -1 nogil
+    cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
+    cdef int _follow(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil

@@ -1,0 +1,154 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Strings with JSON's escapes, in room that callers have made, or at the end of growing memory.
+
+Only files of the kernel may use these.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memcpy
+
+from binlogio._kernel.base.hex_digits cimport put_hex
+from binlogio._kernel.base.memory_text cimport end_of
+from binlogio._kernel.primitives cimport Memory
+
+cdef extern from *:
+    """
+    typedef uint8_t binlogio_sixteen __attribute__((vector_size(16)));
+    typedef uint64_t binlogio_halves __attribute__((vector_size(16)));
+
+    /* The bytes that need an escape, each as a byte of ones, in two halves. */
+    static inline int binlogio_escapes(const uint8_t *p, uint8_t *to, uint64_t *escapes, uint64_t *seen) {
+        binlogio_sixteen bytes, found;
+        binlogio_halves halves;
+        memcpy(&bytes, p, 16);
+        memcpy(to, &bytes, 16);
+        found = (binlogio_sixteen)(bytes < 0x20) | (binlogio_sixteen)(bytes == 34) | (binlogio_sixteen)(bytes == 92);
+        halves = (binlogio_halves)found;
+        escapes[0] = halves[0];
+        escapes[1] = halves[1];
+        halves = (binlogio_halves)bytes;
+        *seen |= halves[0] | halves[1];
+        return (escapes[0] | escapes[1]) != 0;
+    }
+    """
+    int trailing_zeros "__builtin_ctzll"(uint64_t word) noexcept nogil
+    int _copy_sixteen "binlogio_escapes"(const uint8_t* p, uint8_t* to, uint64_t* escapes, uint64_t* seen) noexcept nogil
+
+cdef enum:
+    MAX_ESCAPED = 6  # bytes of \u0000
+    STRING_SLACK = 18  # the quotes, and what is written after the end
+    SHORT_STRING = 4096  # bytes of a string that room is made for at once
+
+cdef extern from *:
+    """
+    static const uint8_t BINLOGIO_SHORT_ESCAPES[6] = "btn_fr";
+    """
+    const uint8_t* _SHORT_ESCAPES "BINLOGIO_SHORT_ESCAPES"  # of 8 to 13; 11 has none
+
+
+cdef inline uint8_t* _escape(uint8_t* to, uint8_t c) noexcept nogil:
+    """Return a quote, a backslash or a control character."""
+    to[0] = 92
+    if c >= 0x20:
+        to[1] = c
+        return to + 2
+    if 8 <= c <= 13 and c != 11:
+        to[1] = _SHORT_ESCAPES[c - 8]
+        return to + 2
+    memcpy(to + 1, b"u00", 3)
+    return put_hex(to + 4, c)
+
+
+cdef inline uint64_t _zeros(uint64_t word) noexcept nogil:
+    """Return the top bit of each byte that is zero; exact up to the first of them."""
+    return (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL
+
+
+cdef inline bint _has_escapes(uint64_t word) noexcept nogil:
+    return (_zeros(word ^ 0x2222222222222222ULL) | _zeros(word ^ 0x5C5C5C5C5C5C5C5CULL)
+            | ((word - 0x2020202020202020ULL) & ~word & 0x8080808080808080ULL)) != 0
+
+
+cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, uint64_t* seen) noexcept nogil:
+    """UTF-8, escaped as json.dumps(ensure_ascii=False) would.
+
+    `seen` gets the bits of its bytes, so that the top ones tell of what is no ASCII.
+
+    There must be room for `MAX_ESCAPED` bytes for each byte, and 16.
+    """
+    cdef int64_t at = 0
+    cdef int plain
+    cdef uint64_t word, last
+    cdef uint32_t four, four_last
+    cdef uint64_t[2] escapes
+    cdef uint8_t c
+    while size - at >= 16:
+        if not _copy_sixteen(p + at, to, escapes, seen):
+            at += 16
+            to += 16
+            continue
+        plain = trailing_zeros(escapes[0]) >> 3 if escapes[0] else 8 + (trailing_zeros(escapes[1]) >> 3)
+        to = _escape(to + plain, p[at + plain])
+        at += plain + 1
+    while size - at >= 4:  # from both ends
+        if size - at >= 8:
+            memcpy(&word, p + at, 8)
+            memcpy(&last, p + size - 8, 8)
+            if not (_has_escapes(word) or _has_escapes(last)):
+                seen[0] |= word | last
+                memcpy(to, &word, 8)
+                memcpy(to + (size - at) - 8, &last, 8)
+                return to + (size - at)
+        else:
+            memcpy(&four, p + at, 4)
+            memcpy(&four_last, p + size - 4, 4)
+            word = <uint64_t>four | <uint64_t>four_last << 32
+            if not _has_escapes(word):
+                seen[0] |= word
+                memcpy(to, &four, 4)
+                memcpy(to + (size - at) - 4, &four_last, 4)
+                return to + (size - at)
+        c = p[at]
+        at += 1
+        seen[0] |= c
+        if c < 0x20 or c == 34 or c == 92:
+            to = _escape(to, c)
+        else:
+            to[0] = c
+            to += 1
+    while at < size:
+        c = p[at]
+        at += 1
+        seen[0] |= c
+        if c < 0x20 or c == 34 or c == 92:
+            to = _escape(to, c)
+        else:
+            to[0] = c
+            to += 1
+    return to
+
+
+cdef inline bint is_ascii_bits(uint64_t seen) noexcept nogil:
+    """Whether the bytes that `put_escaped` has seen are ASCII."""
+    return seen & 0x8080808080808080ULL == 0
+
+
+cdef inline bint append_json_string(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """Append UTF-8 in quotes, as `put_escaped` writes it; True where all of it is ASCII.
+
+    The UTF-8 is not looked at: a caller that does not know it to be well-formed checks it where this returns False.
+    """
+    cdef int64_t at = 0
+    cdef int64_t step
+    cdef uint64_t seen = 0
+    cdef uint8_t* to = end_of(out, STRING_SLACK)
+    to[0] = 34
+    to += 1
+    while at < size:
+        out.size = to - out.data
+        step = size - at if size - at < SHORT_STRING else SHORT_STRING
+        to = put_escaped(end_of(out, step * MAX_ESCAPED + STRING_SLACK), p + at, step, &seen)
+        at += step
+    to[0] = 34
+    out.size = to + 1 - out.data
+    return is_ascii_bits(seen)

@@ -1,0 +1,375 @@
+"""MySQL's binary JSON as the text that the server prints, in one pass and without a tree.
+
+`binlogio.values.json_parse` has the grammar of the binary form; `opaque` converts values of column types, `strings`
+strings. `JsonDocument.text` is the oracle: what that refuses is refused here, and parsed again by it, which raises the
+error. Nothing in a document is trusted: offsets and lengths stay inside their
+container, containers nest up to the server's limit (which bounds the stack), and since each byte may be spoken for
+once, the text is at most a small multiple of the document.
+
+Source: sql-common/json_binary.cc, parse_value; sql-common/json_dom.cc, wrapper_to_string, double_quote.
+"""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t, uint8_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcmp, memcpy, memmove
+
+from binlogio._kernel.base.cursor cimport u16, u32, u64
+from binlogio._kernel.base.memory_text cimport append_integer, append_text, append_unsigned, end_of
+from binlogio._kernel.json.opaque cimport append_opaque
+from binlogio._kernel.json.strings cimport (
+    MAX_ESCAPED, SHORT_STRING, STRING_SLACK, append_json_string, is_ascii_bits, put_escaped,
+)
+from binlogio._kernel.primitives cimport Memory, append_double, is_utf8
+
+cdef enum:
+    MAX_VARLEN_BYTES = 5
+
+cdef struct Document:
+    const uint8_t* data
+    int64_t left  # bytes that are not yet spoken for
+    int unseen  # above 0 in values that are parsed but not shown
+    bint unsorted  # an object's names are not in the server's order, or not different
+    bint is_string  # the text is to be a JSON string itself
+
+
+cdef int append_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """Append the text of a document; 0, and nothing appended, where the bytes are none.
+
+    No bytes at all are the document null, as in a row that was added without a value.
+    """
+    cdef Document document
+    if size == 0:
+        return append_text(out, b"null", 4)
+    document.is_string = False
+    return _document(out, &document, p, size)
+
+
+cdef int append_json_as_string(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """As `append_json`, the text as a JSON string."""
+    cdef Document document
+    if size == 0:
+        return append_text(out, b'"null"', 6)
+    document.is_string = True
+    append_text(out, b'"', 1)
+    if _document(out, &document, p, size):
+        return append_text(out, b'"', 1)
+    out.size -= 1
+    return 0
+
+
+cdef int append_sorted_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """As `append_json`, of at least one byte; 0 also where the names of an object are not in the server's order."""
+    cdef Document document
+    cdef int64_t before = out.size
+    document.is_string = False
+    if not _document(out, &document, p, size):
+        return 0
+    if document.unsorted:
+        out.size = before
+        return 0
+    return 1
+
+
+cdef int _document(Memory out, Document* document, const uint8_t* p, int64_t size) except -1 nogil:
+    cdef int64_t before = out.size
+    document.data = p
+    document.left = size
+    document.unseen = 0
+    document.unsorted = False
+    if _value(out, document, p[0], 1, size, 0):
+        return 1
+    out.size = before
+    return 0
+
+
+cdef inline bint _take(Document* document, int64_t start, int64_t size, int64_t end) noexcept nogil:
+    """Speak for `size` bytes at `start`; False where they are not before `end`, or more than there are in all."""
+    document.left -= size
+    return start + size <= end and document.left >= 0
+
+
+cdef int _value(Memory out, Document* document, int kind, int64_t start, int64_t end, int depth) except -1 nogil:
+    """Return the value of type `kind` at `start`, which ends before `end`.
+
+    Here as below, 0 where the bytes are none.
+    """
+    cdef const uint8_t* p = document.data + start
+    cdef double number
+    cdef int64_t size, before
+    if kind == STRING:
+        if not _varlen(document, &start, end, &size):
+            return 0
+        return _string(out, document, start, size, end)
+    if kind == SMALL_OBJECT:
+        return _object(out, document, 2, start, end, depth)
+    if kind == SMALL_ARRAY:
+        return _array(out, document, 2, start, end, depth)
+    if kind == DOUBLE:
+        if not _take(document, start, 8, end):
+            return 0
+        memcpy(&number, p, 8)
+        return append_double(out, number, True)
+    if kind == OPAQUE:
+        if not _take(document, start, 1, end):
+            return 0
+        start += 1
+        if not _varlen(document, &start, end, &size) or not _take(document, start, size, end):
+            return 0
+        before = out.size
+        if not append_opaque(out, p[0], document.data + start, size):
+            return document.unseen
+        return _escape_again(out, before) if document.is_string else 1
+    if kind == LARGE_OBJECT:
+        return _object(out, document, 4, start, end, depth)
+    if kind == LARGE_ARRAY:
+        return _array(out, document, 4, start, end, depth)
+    size = _inlined_size(kind)
+    if size == 0 or not _take(document, start, size, end):
+        return 0
+    return _inlined(out, kind, p)
+
+
+cdef inline int _inlined_size(int kind) noexcept nogil:
+    """Bytes of a literal or an integer, and 0 for all else."""
+    if kind == LITERAL:
+        return 1
+    if kind < INT16 or kind > UINT64:
+        return 0
+    return 2 << ((kind - INT16) >> 1)
+
+
+cdef int _inlined(Memory out, int kind, const uint8_t* p) except -1 nogil:
+    """Return a literal or an integer."""
+    if kind == INT16:
+        return append_integer(out, <int16_t>u16(p))
+    if kind == UINT16:
+        return append_unsigned(out, u16(p))
+    if kind == INT32:
+        return append_integer(out, <int32_t>u32(p))
+    if kind == UINT32:
+        return append_unsigned(out, u32(p))
+    if kind == INT64:
+        return append_integer(out, <int64_t>u64(p))
+    if kind == UINT64:
+        return append_unsigned(out, u64(p))
+    if p[0] == 0:
+        return append_text(out, b"null", 4)
+    if p[0] == 1:
+        return append_text(out, b"true", 4)
+    return append_text(out, b"false", 5) if p[0] == 2 else 0
+
+
+cdef inline bint _varlen(Document* document, int64_t* start, int64_t end, int64_t* size) noexcept nogil:
+    """Return a length, and `start` after it."""
+    cdef int i
+    cdef uint8_t byte
+    size[0] = 0
+    for i in range(MAX_VARLEN_BYTES):
+        if not _take(document, start[0], 1, end):
+            return False
+        byte = document.data[start[0]]
+        start[0] += 1
+        size[0] |= <int64_t>(byte & 0x7F) << (7 * i)
+        if not byte & 0x80:
+            return True
+    return False
+
+
+cdef int _string(Memory out, Document* document, int64_t start, int64_t size, int64_t end) except -1 nogil:
+    if not _take(document, start, size, end):
+        return 0
+    return _text(out, document, document.data + start, size)
+
+
+cdef int _text(Memory out, Document* document, const uint8_t* p, int64_t size) except -1 nogil:
+    """Return a string in quotes; 0 where it is no UTF-8."""
+    cdef int64_t begin = out.size
+    cdef uint64_t seen = 0
+    cdef uint8_t* to
+    if document.is_string and size <= SHORT_STRING:
+        to = end_of(out, size * MAX_ESCAPED + STRING_SLACK + 2)
+        memcpy(to, b'\\"', 2)
+        to = put_escaped(to + 2, p, size, &seen)
+        if to - out.data == begin + 2 + size:  # no escape in it
+            memcpy(to, b'\\"', 2)
+            out.size = begin + 4 + size
+            return is_ascii_bits(seen) or is_utf8(p, size)
+    if not append_json_string(out, p, size) and not is_utf8(p, size):
+        return 0
+    return _escape_again(out, begin) if document.is_string else 1
+
+
+cdef int _escape_again(Memory out, int64_t begin) except -1 nogil:
+    """What is after `begin`, in which there is no control character, as it stands in a JSON string."""
+    cdef int64_t size = out.size - begin
+    cdef uint64_t seen = 0
+    cdef uint8_t* to = end_of(out, 2 * size + STRING_SLACK) - size
+    memmove(to + 2 * size + STRING_SLACK, to, size)
+    out.size = put_escaped(to, to + 2 * size + STRING_SLACK, size, &seen) - out.data
+    return 1
+
+
+cdef inline int64_t _uint(const uint8_t* p, int width) noexcept nogil:
+    """Return a count, size or offset, of 2 bytes in small containers and 4 in large ones."""
+    return u16(p) if width == 2 else u32(p)
+
+
+cdef inline bint _container(Document* document, int64_t start, int64_t* end, int width, int depth, int entry_size,
+                            int64_t* count) noexcept nogil:
+    """Count of entries and end of the container; the head and all entries are then known to be there."""
+    cdef int64_t size
+    if depth >= MAX_DEPTH or not _take(document, start, 2 * width, end[0]):
+        return False
+    count[0] = _uint(document.data + start, width)
+    size = _uint(document.data + start + width, width)
+    if start + size > end[0]:
+        return False
+    end[0] = start + size
+    return _take(document, start + 2 * width, count[0] * entry_size, end[0])
+
+
+cdef int _entry(Memory out, Document* document, int64_t at, int64_t start, int64_t end, int width, int depth) except -1 nogil:
+    """Return the value of the entry at `at`, in it or where it points."""
+    cdef const uint8_t* p = document.data + at
+    cdef int size = _inlined_size(p[0])
+    if 0 < size <= width:
+        return _inlined(out, p[0], p + 1)
+    return _value(out, document, p[0], start + _uint(p + 1, width), end, depth + 1)
+
+
+cdef int _array(Memory out, Document* document, int width, int64_t start, int64_t end, int depth) except -1 nogil:
+    cdef int64_t count, i
+    cdef int64_t at = start + 2 * width
+    if not _container(document, start, &end, width, depth, 1 + width, &count):
+        return 0
+    append_text(out, b"[", 1)
+    for i in range(count):
+        if i:
+            append_text(out, b", ", 2)
+        if not _entry(out, document, at, start, end, width, depth):
+            return 0
+        at += 1 + width
+    return append_text(out, b"]", 1)
+
+
+cdef int _object(Memory out, Document* document, int width, int64_t start, int64_t end, int depth) except -1 nogil:
+    """Members in the order of the names, which the server sorts by length, then by bytes, so that each is there once."""
+    cdef int64_t count, i, name, size
+    cdef int64_t name_before = 0
+    cdef int64_t size_before = -1
+    cdef int64_t at = start + 2 * width
+    cdef int64_t entry
+    cdef bint in_order = True
+    if not _container(document, start, &end, width, depth, 2 * width + 3, &count):
+        return 0
+    for i in range(count):
+        name = start + _uint(document.data + at, width)
+        size = u16(document.data + at + width)
+        if not _take(document, name, size, end):
+            return 0
+        if size < size_before or (size == size_before
+                                  and memcmp(document.data + name, document.data + name_before, size) <= 0):
+            in_order = False
+        name_before = name
+        size_before = size
+        at += width + 2
+    if not in_order:
+        return _unsorted_object(out, document, width, start, end, depth, count)
+    entry = at
+    at = start + 2 * width
+    append_text(out, b"{", 1)
+    for i in range(count):
+        if i:
+            append_text(out, b", ", 2)
+        if not _member(out, document, at, entry, start, end, width, depth):
+            return 0
+        at += width + 2
+        entry += 1 + width
+    return append_text(out, b"}", 1)
+
+
+cdef int _member(Memory out, Document* document, int64_t key, int64_t entry, int64_t start, int64_t end, int width,
+                 int depth) except -1 nogil:
+    """A name, which was taken, and a value."""
+    cdef const uint8_t* name = document.data + start + _uint(document.data + key, width)
+    if not _text(out, document, name, u16(document.data + key + width)):
+        return 0
+    append_text(out, b": ", 2)
+    return _entry(out, document, entry, start, end, width, depth)
+
+
+cdef int _unsorted_object(Memory out, Document* document, int width, int64_t start, int64_t end, int depth,
+                          int64_t count) except -1 nogil:
+    """An object that no server wrote.
+
+    Of members with the same name there is one: the last value, in the place of the first.
+    """
+    cdef int64_t i, last
+    cdef int64_t keys = start + 2 * width
+    cdef int64_t entries = keys + count * (width + 2)
+    cdef int64_t shown = 0
+    cdef int64_t before
+    cdef int good = 1
+    cdef int64_t* lasts = <int64_t*>malloc(8 * count)
+    document.unsorted = True
+    if lasts == NULL:
+        with gil:
+            raise MemoryError(f"no memory for {count} members")
+    try:
+        _find_lasts(document.data, keys, start, width, count, lasts)
+        append_text(out, b"{", 1)
+        for i in range(count):
+            last = lasts[i]
+            if last >= 0:
+                if shown:
+                    append_text(out, b", ", 2)
+                shown += 1
+                good = _member(out, document, keys + last * (width + 2), entries + last * (1 + width), start, end, width, depth)
+            if good and last != i and last != -2:
+                before = out.size
+                document.unseen += 1
+                good = _entry(out, document, entries + i * (1 + width), start, end, width, depth)
+                document.unseen -= 1
+                out.size = before
+            if not good:
+                return 0
+    finally:
+        free(lasts)
+    return append_text(out, b"}", 1)
+
+
+cdef int _find_lasts(const uint8_t* data, int64_t keys, int64_t start, int width, int64_t count, int64_t* lasts) except -1 with gil:
+    """For the first member of a name the number of its last, -2 for that last one, and -1 for those between."""
+    cdef int64_t i, name
+    cdef dict last = {}
+    cdef dict first = {}
+    for i in range(count):
+        name = start + _uint(data + keys, width)
+        text = (<const char*>data)[name:name + u16(data + keys + width)]
+        first.setdefault(text, i)
+        last[text] = i
+        lasts[i] = -1
+        keys += width + 2
+    for text, i in last.items():
+        lasts[i] = -2
+        lasts[<int64_t>first[text]] = i
+    return 0
+
+
+def json_text(const uint8_t[::1] data) -> bytes | None:
+    """Return the text of a document in UTF-8; None where the bytes are none."""
+    cdef Memory out = Memory()
+    cdef int good
+    cdef int64_t size = data.shape[0]
+    cdef const uint8_t* p = &data[0] if size else NULL
+    with nogil:
+        good = append_json(out, p, size)
+    return bytes(out) if good else None
+
+
+def json_string(const uint8_t[::1] data) -> bytes:
+    """UTF-8 as a JSON string."""
+    cdef Memory out = Memory()
+    cdef int64_t size = data.shape[0]
+    append_json_string(out, &data[0] if size else NULL, size)
+    return bytes(out)

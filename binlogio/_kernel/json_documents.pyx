@@ -1,0 +1,11 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""MySQL's binary JSON: to text, from text, and with JSON diffs applied.
+
+    json/text.pxi    binary JSON as text
+    json/diff.pxi    JSON diffs applied to a document
+    json/build.pxi   text as binary JSON
+"""
+
+include "json/text.pxi"
+include "json/diff.pxi"
+include "json/build.pxi"

@@ -1,0 +1,96 @@
+"""Arrow C data interface: exports blocks of memory as a whole record batch in one step.
+
+Fills in the C structures and frees them; the importer supplies the types. Made piece by piece, a batch of thirty columns
+takes and releases Python's lock a hundred times, which stops the other threads as often.
+
+    node := (length, null_count, buffers, children) | an array that can export itself
+Source: https://arrow.apache.org/docs/format/CDataInterface.html
+"""
+
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+
+from binlogio._kernel.primitives cimport Memory, shown
+
+cdef struct ArrowArray:
+    int64_t length
+    int64_t null_count
+    int64_t offset
+    int64_t n_buffers
+    int64_t n_children
+    const void** buffers
+    ArrowArray** children
+    ArrowArray* dictionary
+    void (*release)(ArrowArray*) noexcept
+    void* private_data  # the tuple of the buffers
+
+
+cdef void _release(ArrowArray* array) noexcept with gil:
+    """Free an array, and the children that nobody has moved away."""
+    cdef int64_t i
+    for i in range(array.n_children):
+        if array.children[i] != NULL:
+            if array.children[i].release != NULL:
+                array.children[i].release(array.children[i])
+            free(array.children[i])
+    free(array.children)
+    free(array.buffers)
+    array.release = NULL
+    Py_DECREF(<object>array.private_data)
+
+
+cdef int _export(ArrowArray* array, int64_t length, int64_t null_count, tuple buffers, children) except -1:
+    """Fill in an array that is all zeros. What it has when something fails is freed by its `release`."""
+    cdef int64_t i
+    cdef Memory memory
+    cdef ArrowArray* child
+    Py_INCREF(buffers)
+    array.private_data = <void*>buffers
+    array.release = _release
+    array.length = length
+    array.null_count = null_count
+    array.buffers = <const void**>_zeros(len(buffers), sizeof(void*))
+    array.n_buffers = len(buffers)
+    for i in range(array.n_buffers):
+        memory = buffers[i]
+        if memory is not None:
+            array.buffers[i] = shown(memory)
+    array.children = <ArrowArray**>_zeros(len(children), sizeof(ArrowArray*))
+    array.n_children = len(children)
+    for i in range(array.n_children):
+        child = array.children[i] = <ArrowArray*>_zeros(1, sizeof(ArrowArray))
+        node = children[i]
+        if type(node) is tuple:
+            _export(child, node[0], node[1], node[2], node[3])
+        else:
+            node._export_to_c(<uintptr_t>child)
+    return 0
+
+
+cdef void* _zeros(int64_t count, int64_t size) except NULL:
+    cdef void* block = calloc(count if count else 1, size)
+    if block == NULL:
+        raise MemoryError(f"no memory for {count} arrays")
+    return block
+
+
+cdef class Exported:
+    """A struct array without nulls of `length` rows whose children are `nodes`: a record batch, to be imported from `address`.
+
+    The blocks of memory must not grow any more.
+    """
+
+    cdef ArrowArray root
+
+    def __cinit__(self, int64_t length, nodes):
+        _export(&self.root, length, 0, (None,), nodes)
+
+    def __dealloc__(self):
+        if self.root.release != NULL:  # nobody has imported it
+            self.root.release(&self.root)
+
+    @property
+    def address(self) -> int:
+        """Where the C structure is."""
+        return <uintptr_t>&self.root

@@ -1,0 +1,62 @@
+"""The blocks of memory of each column of a record, for `arrow_arrays`.
+
+Compiled because of the attribute accesses: a batch has some fifty arrays.
+"""
+
+from libc.stdint cimport int64_t
+
+from binlogio._kernel.primitives cimport Memory
+
+# The numbers by which Python names the forms stand in `column_kinds`.
+cdef enum Form:
+    F_FIXED = 0
+    F_TEXT = 1
+    F_GEOMETRY = 2
+    F_VECTOR = 3
+    F_NULL = 4
+
+
+def metadata_nodes(MetadataColumns metadata, file) -> list:
+    """Return the columns of a record up to `sequence_number`."""
+    cdef int64_t count = metadata.count
+    return [
+        file,
+        _fixed(metadata.pos, count, None, 0),
+        _fixed(metadata.row, count, None, 0),
+        text_node(metadata.op_offsets, metadata.op, count, None, 0),
+        _fixed(metadata.timestamp, count, None, 0),
+        _fixed(metadata.server_id, count, None, 0),
+        text_node(metadata.gtid_offsets, metadata.gtid, count, metadata.gtid_validity, metadata.gtid_nulls),
+        _fixed(metadata.last_committed, count, metadata.clock_validity, metadata.clock_nulls),
+        _fixed(metadata.sequence_number, count, metadata.clock_validity, metadata.clock_nulls),
+    ]
+
+
+def presence_node(Presence side, int64_t count) -> tuple:
+    """Return the bitmaps of the rows that have the image."""
+    return text_node(side.present_offsets, side.present, count, side.validity, count - side.rows)
+
+
+cpdef tuple text_node(Memory offsets, Memory data, int64_t count, Memory validity=None, int64_t nulls=0):
+    """Text or bytes of any length."""
+    return count, nulls, (validity if nulls else None, offsets, data), ()
+
+
+def column_node(Column column, int form) -> tuple:
+    """Return a column whose values are whole."""
+    cdef int64_t count = column.count
+    cdef Memory validity = column.validity if column.null_count else None
+    if form == F_FIXED:
+        return _fixed(column.data, count, validity, column.null_count)
+    if form == F_TEXT:
+        return text_node(column.offsets, column.data, count, validity, column.null_count)
+    if form == F_GEOMETRY:
+        children = _fixed(column.more, count, None, 0), text_node(column.offsets, column.data, count, None, 0)
+        return count, column.null_count, (validity,), children
+    if form == F_VECTOR:
+        return count, column.null_count, (validity, column.offsets), (_fixed(column.data, column.data.size // 4, None, 0),)
+    return count, count, (), ()
+
+
+cdef tuple _fixed(Memory data, int64_t count, Memory validity, int64_t nulls):
+    return count, nulls, (validity if nulls else None, data), ()

@@ -1,0 +1,152 @@
+"""Metadata columns of a record (pos, row, op, timestamp, server_id, gtid, ...) and the bitmaps of present columns.
+
+Runs of rows of one event are added at once.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memset
+
+from binlogio._kernel.base.copying cimport copy_value
+from binlogio._kernel.event_scanner cimport DELETE, INSERT, NO_GTID, Group, Plan, EventScanner, RowsEvent, put_gtid
+from binlogio._kernel.primitives cimport Memory, room
+
+
+cdef class Presence:
+    """Which rows have a before (or an after) image, and the bitmaps of the columns that they have."""
+
+    def __cinit__(self, *_):
+        self.present, self.present_offsets, self.validity = Memory(), Memory(), Memory()
+        (<int32_t*>self.present_offsets.grow(4))[0] = 0
+
+    cdef list own_memories(self):
+        return [self.present, self.present_offsets, self.validity]
+
+    cdef int add(self, const uint8_t* present, Plan* plan, int64_t row, int64_t run) except -1 nogil:
+        """`run` rows with the columns of one bitmap; NULL where they have no such image."""
+        cdef int64_t new_bytes = (row + run + 7) // 8 - self.validity.size
+        if new_bytes > 0:
+            memset(self.validity.grow(new_bytes), 0, new_bytes)
+        if present == NULL:
+            return repeat(self.present, self.present_offsets, NULL, 0, run)
+        set_bits(self.validity.data, row, run)
+        repeat(self.present, self.present_offsets, present, plan.bitmap_bytes, run)
+        _clear_spare_bits(self.present, plan.bitmap_bytes, plan.column_count, run)
+        return 0
+
+
+cdef class MetadataColumns:
+    """The records of a batch without their images."""
+
+    def __cinit__(self, *_):
+        self.pos, self.row, self.timestamp, self.server_id = Memory(), Memory(), Memory(), Memory()
+        self.op_offsets, self.op, self.gtid_offsets, self.gtid = Memory(), Memory(), Memory(), Memory()
+        self.gtid_validity, self.clock_validity = Memory(), Memory()
+        self.last_committed, self.sequence_number = Memory(), Memory()
+        (<int32_t*>self.op_offsets.grow(4))[0] = 0
+        (<int32_t*>self.gtid_offsets.grow(4))[0] = 0
+        self.gtid_group = -1
+
+    cdef list own_memories(self):
+        return [
+            self.pos, self.row, self.timestamp, self.server_id, self.op_offsets, self.op, self.gtid_offsets, self.gtid,
+            self.gtid_validity, self.last_committed, self.sequence_number, self.clock_validity,
+        ]
+
+    cdef int begin(self) except -1 nogil:
+        """Other event groups have the numbers of those before."""
+        self.gtid_group = -1
+        return 0
+
+    cdef int add(self, EventScanner scanner, RowsEvent* event, int64_t row, int64_t run, Plan* plan, Presence before,
+                 Presence after) except -1 nogil:
+        """`run` rows of an event, from number `row` of the event on."""
+        cdef int64_t i
+        cdef int64_t new_bytes = (self.count + run + 7) // 8 - self.gtid_validity.size
+        cdef int64_t* longs
+        cdef int32_t* ints
+        cdef const char* op
+        cdef Group* group
+        if new_bytes > 0:
+            memset(room(self.gtid_validity, new_bytes), 0, new_bytes)
+            memset(room(self.clock_validity, new_bytes), 0, new_bytes)
+        group = scanner.groups + event.group
+        longs = <int64_t*>room(self.pos, 8 * run)
+        for i in range(run):
+            longs[i] = event.pos
+        ints = <int32_t*>room(self.row, 4 * run)
+        for i in range(run):
+            ints[i] = event.first_row + row + i
+        longs = <int64_t*>room(self.timestamp, 8 * run)
+        for i in range(run):
+            longs[i] = event.timestamp
+        longs = <int64_t*>room(self.server_id, 8 * run)
+        for i in range(run):
+            longs[i] = event.server_id
+        op = b"insert" if event.operation == INSERT else (b"delete" if event.operation == DELETE else b"update")
+        repeat(self.op, self.op_offsets, <const uint8_t*>op, 6, run)
+        if self.gtid_group != event.group:
+            self.gtid_size = put_gtid(self.gtid_text, group)
+            self.gtid_group = event.group
+        repeat(self.gtid, self.gtid_offsets, self.gtid_text, self.gtid_size, run)
+        if group.kind == NO_GTID:
+            self.gtid_nulls += run
+        else:
+            set_bits(self.gtid_validity.data, self.count, run)
+        longs = <int64_t*>room(self.last_committed, 8 * run)
+        for i in range(run):
+            longs[i] = group.last_committed
+        longs = <int64_t*>room(self.sequence_number, 8 * run)
+        for i in range(run):
+            longs[i] = group.sequence_number
+        if group.sequence_number < 0:
+            self.clock_nulls += run
+        else:
+            set_bits(self.clock_validity.data, self.count, run)
+        before.add(NULL if event.operation == INSERT else event.present, plan, self.count, run)
+        after.add(NULL if event.operation == DELETE else event.present_after, plan, self.count, run)
+        self.count += run
+        return 0
+
+
+cdef void _clear_spare_bits(Memory present, int bytes, int32_t columns, int64_t run) noexcept nogil:
+    """Servers set the bits past the last column; a reader of records should not have to know."""
+    cdef int64_t i
+    cdef uint8_t* last
+    if columns & 7 == 0:
+        return
+    last = present.data + present.size - 1
+    for i in range(run):
+        last[-i * bytes] &= <uint8_t>((1 << (columns & 7)) - 1)
+
+
+cdef int repeat(Memory data, Memory offsets, const uint8_t* value, int size, int64_t run) except -1 nogil:
+    """`run` times the same bytes, with their offsets."""
+    cdef int64_t i
+    cdef int32_t offset = <int32_t>data.size
+    cdef int32_t* out = <int32_t*>room(offsets, 4 * run)
+    cdef int64_t done = size
+    cdef int64_t whole = size * run
+    cdef uint8_t* to
+    if size:
+        to = room(data, whole)
+        copy_value(to, value, size)
+        while done < whole:  # what is there, again
+            i = min(done, whole - done)
+            copy_value(to + done, to, i)
+            done += i
+    for i in range(run):
+        out[i] = offset + <int32_t>(i + 1) * size
+    return 0
+
+
+cdef void set_bits(uint8_t* bits, int64_t at, int64_t run) noexcept nogil:
+    cdef int64_t end = at + run
+    while at < end and at & 7:
+        bits[at >> 3] |= <uint8_t>(1 << (at & 7))
+        at += 1
+    while end - at >= 8:
+        bits[at >> 3] = 0xFF
+        at += 8
+    while at < end:
+        bits[at >> 3] |= <uint8_t>(1 << (at & 7))
+        at += 1

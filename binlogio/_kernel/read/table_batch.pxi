@@ -1,0 +1,291 @@
+"""Record batches of one table, from the rows events that a scanner collected.
+
+Rows are located a block at a time and then decoded column by column, while the block's bytes and pointers are in the
+cache.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free, malloc
+
+from binlogio._kernel.event_scanner cimport (
+    DELETE, INSERT, MAX_BLOCK, PARTIAL_UPDATE, UPDATE, ImagePlan, Layout, Operation, Plan, EventScanner, RowsEvent,
+    is_bare_row, locate_image, partial_header, pass_image, prepare,
+)
+from binlogio._kernel.primitives cimport Memory
+
+cdef enum:
+    SHORT_RUN = 64  # rows without an image; fewer are as quickly looked at one by one
+    STRIDE = MAX_BLOCK + 8  # pointers from one slot to the next: the same row of all slots has a cache line each, in sets of its own
+
+cdef class Side(Presence):
+    """The columns of the before or of the after images of a batch, made only from the first row on that has such an image."""
+
+    def __cinit__(self, columns):
+        cdef int i
+        self.columns = list(columns)
+        self.slots = len(self.columns)
+        self.refs = <void**>malloc(sizeof(void*) * (self.slots + 1))
+        if self.refs == NULL:
+            raise MemoryError(f"no memory for {self.slots} columns")
+        for i in range(self.slots):
+            self.refs[i] = <void*>(<Column?>self.columns[i])
+
+    def __dealloc__(self):
+        free(self.refs)
+
+    cdef int no_image(self, int64_t row, int64_t end) noexcept nogil:
+        """Return the rows from `row` to `end` of the block have no such image."""
+        cdef int slot
+        cdef int64_t i
+        for slot in range(self.slots):
+            for i in range(row, end):
+                self.pointers[slot * STRIDE + i] = <const uint8_t*>1
+        return 0
+
+
+cdef class Batch(MetadataColumns):
+    """The records of one table that are not yet given out.
+
+    Args:
+        plan: the table's images.
+        before, after: one Column a slot of the plan.
+        takes_partial: False for a batch that ends before the first partial update.
+    """
+
+    def __cinit__(self, ImagePlan plan, before, after, bint takes_partial=True):
+        self.plan = plan
+        self.before = Side(before)
+        self.after = Side(after)
+        self.takes_partial = takes_partial
+        self.block_rows = MAX_BLOCK
+        for column in self.before.columns + self.after.columns:
+            if (<Column>column).kind == K_COMPRESSED:  # a row may open to a thousand times what it has in the log
+                self.block_rows = 1
+        self.failed_event = -1
+        for memory, size in zip(self._memories(), plan.batch_sizes):
+            (<Memory>memory).reserve(size)
+
+    def fill(self, EventScanner scanner, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows, int64_t max_bytes):
+        """Take rows from the scanner's events of this plan, from `event` on (`EventScanner.found`), of which `event_row` rows (`event_at` bytes) are done.
+
+        Returns (event, event_row, event_at) where to go on; event is the scanner's count where all are done. Stops when
+        the batch has `max_rows` rows or about `max_bytes` bytes. After a failure `failed_event` says which event does
+        not fit.
+        """
+        cdef Memory scratch = Memory()
+        self.begin_fill(scanner, scratch.grow(self.scratch_size()), event, event_row, event_at)
+        with nogil:
+            self.take_rows(scanner, max_rows, max_bytes)
+        return self.place(scanner)
+
+    cdef int64_t scratch_size(self) noexcept:
+        return sizeof(void*) * STRIDE * (self.before.slots + self.after.slots + 2) + sizeof(Run) * MAX_BLOCK
+
+    cdef int begin_fill(self, EventScanner scanner, uint8_t* scratch, int64_t event, int64_t event_row, int64_t event_at) except -1 nogil:
+        """Go on at a place; the rows of a block are noted in `scratch` for as long as a fill takes."""
+        cdef int64_t pointers = sizeof(void*) * STRIDE
+        self.before.pointers = <const uint8_t**>scratch  # of one slot more, for the columns that nobody wants
+        self.after.pointers = <const uint8_t**>(scratch + pointers * (self.before.slots + 1))
+        self.runs = <Run*>(scratch + pointers * (self.before.slots + self.after.slots + 2))
+        self.stopped_at_partial = False
+        self.event = event
+        self.event_row = event_row
+        self.at = NULL
+        self.begin()
+        self.failed_event = -1
+        self.failed_in_images = False
+        if event < scanner.event_count and event_at:
+            self.at = scanner.events[event].images + event_at
+        return 0
+
+    cdef int take_rows(self, EventScanner scanner, int64_t max_rows, int64_t max_bytes) except -1 nogil:
+        while self.count < max_rows and self.byte_count() < max_bytes and self.failed_event < 0:
+            if self._block(scanner, min(self.block_rows, max_rows - self.count)) == 0:
+                break
+        return 0
+
+    cdef bint took_all(self, EventScanner scanner) noexcept nogil:
+        return self.failed_event < 0 and self.event >= scanner.event_count
+
+    cdef tuple place(self, EventScanner scanner):
+        if self.failed_event >= 0:
+            self.failed_partial = scanner.events[self.failed_event].operation == PARTIAL_UPDATE
+        if self.event < scanner.event_count and self.at != NULL:
+            return self.event, self.event_row, self.at - scanner.events[self.event].images
+        return self.event, self.event_row, 0
+
+    @property
+    def value_bytes(self) -> int:
+        """About how many bytes the records have."""
+        return self.byte_count()
+
+    def finish(self) -> None:
+        """Make the columns of both sides as long as the batch, where they have any row at all."""
+        self._catch_up(self.before)
+        self._catch_up(self.after)
+        cdef list sizes = self.plan.batch_sizes
+        cdef list memories = self._memories()
+        cdef Memory memory
+        cdef int i
+        if not sizes:
+            sizes = [0] * len(memories)
+        for i in range(len(memories)):
+            memory = memories[i]
+            sizes[i] = max(memory.size, <int64_t>sizes[i] * 3 // 4)  # where a range of the log ends a batch may be small
+            memory.trim()
+        self.plan.batch_sizes = sizes
+
+    cdef list _memories(self):
+        cdef list memories = self.own_memories() + self.before.own_memories() + self.after.own_memories()
+        for column in self.before.columns + self.after.columns:
+            memories += [(<Column>column).validity, (<Column>column).data, (<Column>column).offsets, (<Column>column).more]
+        return memories
+
+    cdef int _catch_up(self, Side side) except -1:
+        cdef int slot
+        if side.rows:
+            for slot in range(side.slots):
+                (<Column>side.refs[slot]).append_absent(side.pending)
+            side.pending = 0
+        return 0
+
+    cdef int64_t byte_count(self) noexcept nogil:
+        return self.gtid.size + self.count * 40 + self._side_bytes(self.before.refs, self.before.slots) + self._side_bytes(
+            self.after.refs, self.after.slots)
+
+    cdef int64_t _side_bytes(self, void** refs, int slots) noexcept nogil:
+        cdef int64_t total = 0
+        cdef int slot
+        for slot in range(slots):
+            total += (<Column>refs[slot]).data.size
+        return total
+
+    cdef int64_t _block(self, EventScanner scanner, int64_t most) except -1 nogil:
+        """Locate up to `most` rows and materialise them; returns how many there were."""
+        cdef int64_t count = 0
+        cdef int64_t before
+        cdef RowsEvent* event
+        cdef Plan* plan = &self.plan.core
+        cdef Run* run
+        self.run_count = 0
+        while count < most and self.event < scanner.event_count and self.failed_event < 0:
+            event = scanner.events + self.event
+            if event.operation == PARTIAL_UPDATE and not self.takes_partial:
+                self.stopped_at_partial = True
+                break
+            prepare(plan, &plan.before, event.present)
+            if event.operation == UPDATE or event.operation == PARTIAL_UPDATE:
+                prepare(plan, &plan.after, event.present_after)
+            if self.at == NULL:
+                self.at = event.images
+                self.event_row = 0
+            run = self.runs + self.run_count
+            run.event = self.event
+            run.at = self.at - event.images
+            run.event_row = <int32_t>self.event_row
+            run.row = <int32_t>count
+            before = count
+            count = self._locate(event, count, most)
+            run.end = <int32_t>count
+            self.event_row += count - before
+            self.run_count += count > before
+            if self.failed_event >= 0:
+                self.failed_row, self.failed_at = self.event_row, self.at - event.images
+            if self.failed_event < 0 and self.at >= event.images + event.size:
+                self.event = event.next
+                self.at = NULL
+        if count:
+            self._records(scanner)
+            self._images(scanner, self.before, INSERT, count)
+            self._images(scanner, self.after, DELETE, count)
+        return count
+
+    cdef int64_t _locate(self, RowsEvent* event, int64_t row, int64_t most) noexcept nogil:
+        """Find the values of an event's rows from `self.at` on, up to row `most` of the block.
+
+        Returns the row after the last.
+        """
+        cdef Plan* plan = &self.plan.core
+        cdef const uint8_t* at = self.at
+        cdef const uint8_t* end = event.images + event.size
+        cdef const uint8_t* bits = NULL
+        cdef bint has_before = event.operation != INSERT
+        cdef bint has_after = event.operation != DELETE
+        cdef Layout* after = &plan.after if has_before else &plan.before
+        cdef bint bare = is_bare_row(&plan.before, event)
+        while (at < end or bare) and row < most:
+            if has_before:
+                at = pass_image(&plan.before, at, end, self.before.pointers + row, STRIDE)
+            if at != NULL and event.operation == PARTIAL_UPDATE:
+                at = partial_header(plan, at, end, &bits)
+            if at != NULL and has_after:
+                at = locate_image(plan, after, at, end, self.after.pointers + row, STRIDE, bits)
+            if at == NULL or (at == self.at and not bare):
+                self.failed_event = self.event
+                self.failed_in_images = True
+                return row
+            self.at = at
+            row += 1
+            bare = False
+        return row
+
+    cdef int _images(self, EventScanner scanner, Side side, Operation without, int64_t count) except -1 nogil:
+        """Materialise one side of the block; rows of the operation `without` have no such image."""
+        cdef int64_t row = 0
+        cdef int64_t stretch = 0
+        cdef int64_t end
+        cdef int number = 0
+        while number < self.run_count:
+            row = self.runs[number].row
+            end = row
+            while number < self.run_count and scanner.events[self.runs[number].event].operation == without:
+                end = self.runs[number].end
+                number += 1
+            if end > row:
+                if end - row < SHORT_RUN and end - row < count:
+                    side.no_image(row, end)
+                else:
+                    self._materialise(side, stretch, row)
+                    side.pending += end - row
+                    stretch = end
+            else:
+                side.rows += self.runs[number].end - row
+                number += 1
+        return self._materialise(side, stretch, count)
+
+    cdef int _materialise(self, Side side, int64_t row, int64_t end) except -1 nogil:
+        """Append the rows of the block from `row` to `end`."""
+        cdef int64_t event
+        cdef int slot, number
+        cdef int bad
+        if row == end:
+            return 0
+        for slot in range(side.slots):
+            if side.pending:
+                (<Column>side.refs[slot]).append_absent(side.pending)
+            bad = (<Column>side.refs[slot]).append(side.pointers + slot * STRIDE + row, end - row)
+            if bad >= 0:
+                number = self._run_of(row + bad)
+                event = self.runs[number].event
+                # A row that was located is an earlier one, and another column's may be that too.
+                if self.failed_event < 0 or self.failed_in_images or event < self.failed_event:
+                    self.failed_event = event
+                    self.failed_in_images = False
+                    self.failed_row, self.failed_at = self.runs[number].event_row, self.runs[number].at
+        side.pending = 0
+        return 0
+
+    cdef int _run_of(self, int64_t row) noexcept nogil:
+        cdef int number = 0
+        while self.runs[number].end <= row:
+            number += 1
+        return number
+
+    cdef int _records(self, EventScanner scanner) except -1 nogil:
+        """Say of each row of the block where and what it is."""
+        cdef int number
+        cdef Run* run
+        for number in range(self.run_count):
+            run = self.runs + number
+            self.add(scanner, scanner.events + run.event, run.event_row, run.end - run.row, &self.plan.core, self.before, self.after)
+        return 0

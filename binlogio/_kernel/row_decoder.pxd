@@ -1,0 +1,143 @@
+# cython: language_level=3
+"""C declarations of `row_decoder`, by file."""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
+
+from binlogio._kernel.event_scanner cimport GTID_TEXT, ImagePlan, Layout, Operation, Plan, EventScanner, RowsEvent
+from binlogio._kernel.json_documents cimport JsonPatcher
+from binlogio._kernel.primitives cimport Characters, Memory
+from binlogio._kernel.read.json_values cimport Value
+from binlogio._kernel.values.decimal cimport Groups
+
+# ---------------------------------------------------------------------------------------------------- read/columns.pxi
+
+cdef class Column:
+    cdef readonly int kind
+    cdef int width, first, second  # parameters of the kind
+    cdef readonly int64_t count
+    cdef readonly int64_t null_count
+    cdef readonly Memory validity, data, offsets, more
+    cdef Memory names, name_offsets
+    cdef int64_t name_count
+    cdef Characters characters
+    cdef Memory plain  # of the compressed value at hand
+    cdef int policy
+    cdef const uint8_t* nothing  # what stands for a value that is missing
+    cdef Groups groups  # of a DECIMAL
+    cdef bint _has_good_sizes(self) noexcept
+    cdef int append(self, const uint8_t** pointers, int64_t count) except -2 nogil
+    cdef int64_t _values(self, const uint8_t** pointers, int64_t count) except -2 nogil
+    cdef int64_t _dates(self, const uint8_t** pointers, int64_t count, int32_t* out) except -2 nogil
+    cdef int64_t _moments(self, const uint8_t** pointers, int64_t count, int64_t* out) except -2 nogil
+    cdef int32_t* _new_offsets(self, int64_t count) except NULL nogil
+    cdef int64_t _variable(self, const uint8_t** pointers, int64_t count) except -2 nogil
+    cdef int _clear(self, int64_t row, int64_t end) except -1 nogil
+    cdef int append_absent(self, int64_t count) except -1 nogil
+    cdef bint _is_date(self) noexcept nogil
+    cdef int _value_size(self) noexcept nogil
+    cdef void _nullify(self, int64_t i) noexcept nogil
+    cdef bint _text(self, int64_t kind, const uint8_t* p, int64_t size) except -1 nogil
+    cdef int64_t _text_of_date(self, const uint8_t** pointers, int64_t count) except -2 nogil
+
+# ------------------------------------------------------------------------------------------- read/metadata_columns.pxi
+
+cdef class Presence:
+    cdef readonly Memory present, present_offsets, validity
+    cdef readonly int64_t rows  # that have the image
+    cdef list own_memories(self)
+    cdef int add(self, const uint8_t* present, Plan* plan, int64_t row, int64_t run) except -1 nogil
+
+
+cdef class MetadataColumns:
+    cdef readonly int64_t count
+    cdef readonly Memory pos, row, timestamp, server_id, op_offsets, op, gtid_offsets, gtid, gtid_validity
+    cdef readonly Memory last_committed, sequence_number, clock_validity
+    cdef readonly int64_t gtid_nulls, clock_nulls
+    cdef uint8_t[GTID_TEXT] gtid_text
+    cdef int gtid_size
+    cdef int64_t gtid_group
+    cdef list own_memories(self)
+    cdef int begin(self) except -1 nogil
+    cdef int add(self, EventScanner scanner, RowsEvent* event, int64_t row, int64_t run, Plan* plan, Presence before,
+                 Presence after) except -1 nogil
+
+cdef int repeat(Memory data, Memory offsets, const uint8_t* value, int size, int64_t run) except -1 nogil
+
+# ------------------------------------------------------------------------------------------------ read/table_batch.pxi
+
+cdef struct Run:
+    # Rows of a block that come from one event.
+    int64_t event
+    int64_t at  # of the first in the event's images, in bytes
+    int32_t event_row  # number of the first in the event
+    int32_t row  # and in the block
+    int32_t end
+
+
+cdef class Side(Presence):
+    cdef readonly list columns
+    cdef void** refs
+    cdef int64_t pending  # rows without it that the columns do not have yet
+    cdef const uint8_t** pointers
+    cdef int slots
+    cdef int no_image(self, int64_t row, int64_t end) noexcept nogil
+
+
+cdef class Batch(MetadataColumns):
+    cdef ImagePlan plan
+    cdef readonly Side before, after
+    cdef readonly int64_t failed_event  # number of the rows event that does not fit, or -1
+    cdef readonly int64_t failed_row, failed_at  # a row of that event, and where it begins, before which all is good
+    cdef readonly bint failed_in_images  # its images do not fit the plan; else one of its values is none
+    cdef readonly bint failed_partial  # it is a partial update
+    cdef readonly bint stopped_at_partial  # the next event is a partial update, and the batch takes none
+    cdef bint takes_partial
+    cdef int64_t block_rows  # most rows that are materialised at once
+    cdef int64_t event  # where to go on
+    cdef const uint8_t* at
+    cdef int64_t event_row
+    cdef Run* runs  # of the block
+    cdef int run_count
+    cdef int64_t scratch_size(self) noexcept
+    cdef int begin_fill(self, EventScanner scanner, uint8_t* scratch, int64_t event, int64_t event_row, int64_t event_at) except -1 nogil
+    cdef int take_rows(self, EventScanner scanner, int64_t max_rows, int64_t max_bytes) except -1 nogil
+    cdef bint took_all(self, EventScanner scanner) noexcept nogil
+    cdef tuple place(self, EventScanner scanner)
+    cdef list _memories(self)
+    cdef int _catch_up(self, Side side) except -1
+    cdef int64_t byte_count(self) noexcept nogil
+    cdef int64_t _side_bytes(self, void** refs, int slots) noexcept nogil
+    cdef int64_t _block(self, EventScanner scanner, int64_t most) except -1 nogil
+    cdef int64_t _locate(self, RowsEvent* event, int64_t row, int64_t most) noexcept nogil
+    cdef int _images(self, EventScanner scanner, Side side, Operation without, int64_t count) except -1 nogil
+    cdef int _materialise(self, Side side, int64_t row, int64_t end) except -1 nogil
+    cdef int _run_of(self, int64_t row) noexcept nogil
+    cdef int _records(self, EventScanner scanner) except -1 nogil
+
+# ------------------------------------------------------------------------------------------------- read/image_json.pxi
+
+cdef enum:
+    GO_ON = 0
+    REFUSED = 1
+
+
+cdef class ImageJson:
+    cdef readonly ImagePlan plan
+    cdef object by_construct
+    cdef int64_t opened_size
+    cdef Memory schema, table
+    cdef Value* values
+    cdef const uint8_t** pointers
+    cdef const uint8_t** old
+    cdef Memory labels, names, name_offsets, plain, text
+    cdef JsonPatcher patcher
+    cdef list keep
+    cdef int append_image(self, Memory out, Layout* layout, bint has_old) except -1 nogil
+    cdef int _diffs(self, Memory out, int32_t column, const uint8_t* p, bint has_old) except -1 nogil
+    cdef int _slowly(self, Memory out, int32_t column, const uint8_t* p, const uint8_t* old, int diffs) except -1 nogil
+    cdef bytes _bytes(self, int32_t column, const uint8_t* p)
+    cdef uint8_t* _short(self, uint8_t* to, Value* value, const uint8_t* p) noexcept nogil
+    cdef int _long(self, Memory out, Value* value, const uint8_t* p) except -1 nogil
+    cdef int _text(self, Memory out, int kind, Value* value, const uint8_t* p, int64_t size) except -1 nogil
+    cdef uint8_t* _member(self, uint8_t* to, Value* value, uint64_t index) noexcept nogil
+    cdef int _members(self, Memory out, Value* value, uint64_t bits) except -1 nogil

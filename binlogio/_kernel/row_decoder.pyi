@@ -1,0 +1,150 @@
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from binlogio._kernel.event_scanner import EventScanner, ImagePlan
+from binlogio._kernel.primitives import Characters, Memory
+
+class Column:
+    kind: int
+    count: int
+    null_count: int
+    validity: Memory
+    data: Memory
+    offsets: Memory
+    more: Memory
+    def __init__(
+        self,
+        kind: int,
+        width: int,
+        first: int = 0,
+        second: int = 0,
+        policy: int = 0,
+        names: Sequence[bytes] | None = None,
+        characters: Characters | None = None,
+    ) -> None: ...
+
+def json_texts(
+    after: Column, before: Column | None, by_construct: Callable[[bytes, bytes | None], str]
+) -> tuple[Memory, Memory]: ...
+
+class Presence:
+    present: Memory
+    present_offsets: Memory
+    validity: Memory
+    rows: int
+
+class MetadataColumns:
+    count: int
+    pos: Memory
+    row: Memory
+    timestamp: Memory
+    server_id: Memory
+    op_offsets: Memory
+    op: Memory
+    gtid_offsets: Memory
+    gtid: Memory
+    gtid_validity: Memory
+    last_committed: Memory
+    sequence_number: Memory
+    clock_validity: Memory
+    gtid_nulls: int
+    clock_nulls: int
+
+class Side(Presence):
+    columns: list[Column]
+
+class Batch(MetadataColumns):
+    before: Side
+    after: Side
+    failed_event: int
+    failed_row: int
+    failed_at: int
+    failed_in_images: bool
+    failed_partial: bool
+    stopped_at_partial: bool
+    value_bytes: int
+    def __init__(
+        self, plan: ImagePlan, before: Sequence[Column], after: Sequence[Column], takes_partial: bool = True
+    ) -> None: ...
+    def fill(
+        self,
+        scanner: EventScanner,
+        event: int,
+        event_row: int,
+        event_at: int,
+        max_rows: int,
+        max_bytes: int,
+    ) -> tuple[int, int, int]: ...
+    def finish(self) -> None: ...
+
+def fill_all(
+    scanner: EventScanner, batches: Sequence[Batch], first_events: Sequence[int], max_rows: int, max_bytes: int
+) -> list[tuple[int, int, int]]: ...
+def fill_windows(
+    scanner: EventScanner,
+    batches: Sequence[Batch | None],
+    descriptor: int,
+    buffer: bytearray,
+    begin: int,
+    end: int,
+    offset: int,
+    read_to: int,
+    step: int,
+    max_rows: int,
+    max_bytes: int,
+    most_open: int,
+) -> tuple[int, int, int, int, int, list[tuple[int, tuple[int, int, int]]] | None]: ...
+
+SIGNED: int
+UNSIGNED: int
+FLOAT: int
+DOUBLE: int
+NOTHING: int
+
+Value: TypeAlias = tuple[bytes, int, int, int, int, Sequence[bytes] | None, Characters | None]
+ByConstruct: TypeAlias = Callable[[int, bytes, bytes | None, int], bytes | None]
+
+class ImageJson:
+    plan: ImagePlan
+    def __init__(
+        self,
+        plan: ImagePlan,
+        schema: bytes,
+        table: bytes,
+        values: Sequence[Value],
+        by_construct: ByConstruct,
+        opened_size: int = ...,
+    ) -> None: ...
+
+class ImageTexts(Presence):
+    texts: Memory
+    offsets: Memory
+
+class MixedBatch(MetadataColumns):
+    before: ImageTexts
+    after: ImageTexts
+    schema: Memory
+    schema_offsets: Memory
+    table: Memory
+    table_offsets: Memory
+    failed_event: int
+    failed_plan: int
+    failed_in_images: bool
+    failed_pos: int
+    sizes: list[int]
+    def __init__(self, tables: Sequence[ImageJson | None], sizes: Sequence[int] = ()) -> None: ...
+    def fill(
+        self, scanner: EventScanner, event: int, event_row: int, event_at: int, max_rows: int, max_bytes: int
+    ) -> tuple[int, int, int]: ...
+
+Node: TypeAlias = tuple[int, int, tuple[Memory | None, ...], Sequence[Node | Any]]
+
+class Exported:
+    def __init__(self, length: int, nodes: Sequence[Node | Any]) -> None: ...
+    @property
+    def address(self) -> int: ...
+
+def metadata_nodes(metadata: MetadataColumns, file: Any) -> list[Node | Any]: ...
+def presence_node(side: Presence, count: int) -> Node: ...
+def text_node(offsets: Memory, data: Memory, count: int, validity: Memory | None = None, nulls: int = 0) -> Node: ...
+def column_node(column: Column, form: int) -> Node: ...

@@ -1,0 +1,21 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Decodes row images into Arrow buffers or JSON text, and exports record batches.
+
+    read/columns.pxi            values of one column into Arrow buffers
+    read/table_batch.pxi        records of one table; read/windows.pxi: of a file, window by window
+    read/mixed_batch.pxi        records of all tables, with images as JSON text (read/image_json.pxi)
+    read/metadata_columns.pxi   the columns that every record has; read/json_columns.pxi: JSON diffs
+    read/arrow_arrays.pxi       the Arrow C data interface (read/arrow_nodes.pxi)
+"""
+
+from binlogio._kernel.column_kinds cimport *
+
+include "read/columns.pxi"
+include "read/json_columns.pxi"
+include "read/metadata_columns.pxi"
+include "read/table_batch.pxi"
+include "read/windows.pxi"
+include "read/image_json.pxi"
+include "read/mixed_batch.pxi"
+include "read/arrow_arrays.pxi"
+include "read/arrow_nodes.pxi"

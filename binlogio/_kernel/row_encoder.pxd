@@ -1,0 +1,121 @@
+# cython: language_level=3
+"""C declarations of `row_encoder`, by file."""
+
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memcpy
+
+from binlogio._kernel.primitives cimport Memory
+
+# --------------------------------------------------------------------------------------------- write/arrow_columns.pxi
+
+cdef struct DiffArrays:
+    # The children of a list of JSON diffs; the offsets in `Cell` count these.
+    const uint8_t* operations
+    const int32_t* path_ends
+    const uint8_t* paths
+    const uint8_t* validity  # of the values; NULL where each diff has one
+    int64_t bit_at
+    const int32_t* value_ends
+    const uint8_t* values
+
+cdef struct Cell:
+    int kind
+    int text  # the kind of what is compressed; else the kind
+    int width  # bytes of a fixed-size value, or of the length in front
+    int first  # precision, fraction digits, bits, dimensions, bytes
+    int second  # scale
+    int64_t limit  # bytes that a value may have
+    bint trim  # cut what the server does not store: trailing spaces
+    bint ascii  # all bytes of the values are ASCII
+    bint is_text  # all values are good UTF-8
+    bint ascii_table  # the character set has ASCII where ASCII is
+    int64_t refused  # the first row that was refused before it came here
+    int64_t bit_at  # the first row's validity bit
+    const uint8_t* validity  # NULL where no row is null
+    const uint8_t* data
+    const uint8_t* data_end
+    int plain  # bytes of a value that is copied as it is; -1 for bytes after their length; 0 for all else
+    int64_t day  # of the last DATETIME2, and how it stands in one
+    uint64_t day_bits
+    const int32_t* offsets
+    const uint32_t* srids
+    const uint8_t* table  # names, or the bytes of the characters of the basic plane
+    const uint32_t* name_offsets
+    int64_t name_count
+    const int32_t* slots  # a hash table of name numbers from 1
+    uint32_t slot_mask
+    DiffArrays diffs
+    void* builder  # a JsonBuilder
+    void* deflater  # a Deflater
+
+cdef class Cells:
+    cdef Cell core
+    cdef readonly int64_t length
+    cdef int busy
+    cdef Py_buffer[8] views  # validity, data, offsets, SRIDs or children: what is bound
+    cdef int view_count
+    cdef object _names, _name_offsets, _slots, _table, _builder, _deflater
+    cpdef unbind(self)
+    cdef int _plain(self) noexcept
+    cdef const uint8_t* _bytes_of(self, data, int64_t wanted, int64_t* size, int alignment) except? NULL
+    cdef const uint8_t* _bits_of(self, validity, int64_t at, int64_t count) except? NULL
+    cdef const int32_t* _ends_of(self, offsets, int64_t at, int64_t count, int64_t size) except NULL
+    cdef const uint8_t* _text_of(self, text, int64_t* size) except NULL
+    cdef int _set_table(self, bytes table) except -1
+    cdef int _set_names(self, names) except -1
+
+cdef inline bint is_null(const Cell* cell, int64_t row) noexcept nogil:
+    return cell.validity != NULL and not (cell.validity[(cell.bit_at + row) >> 3] >> ((cell.bit_at + row) & 7)) & 1
+
+# ---------------------------------------------------------------------------------------------------- write/values.pxi
+
+cdef int64_t most_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept nogil
+cdef uint8_t* write_value(Cell* cell, int64_t row, uint8_t* out) noexcept nogil
+
+
+cdef inline uint8_t* put_value(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
+    """As `write_value`; the kinds that most columns are of without a call."""
+    cdef const uint8_t* p
+    cdef int64_t size
+    cdef uint64_t length
+    if cell.plain == 4:
+        memcpy(out, cell.data + 4 * row, 4)
+        return out + 4
+    if cell.plain == 8:
+        memcpy(out, cell.data + 8 * row, 8)
+        return out + 8
+    if cell.plain == 1:
+        out[0] = cell.data[row]
+        return out + 1
+    if cell.plain == -1:
+        p = cell.data + cell.offsets[row]
+        size = <int64_t>cell.offsets[row + 1] - cell.offsets[row]
+        if size > cell.limit:
+            return <uint8_t*>0
+        length = <uint64_t>size
+        memcpy(out, &length, 8)
+        out += cell.width
+        if size <= 32 and cell.data_end - p >= 32:
+            memcpy(out, p, 32)  # there is room, and what is too much is written over
+        else:
+            memcpy(out, p, size)
+        return out + size
+    return write_value(cell, row, out)
+
+# ---------------------------------------------------------------------------------------------- write/event_buffer.pxi
+
+cdef class EventBuffer:
+    cdef Memory memory
+    cdef int64_t first  # where the first event begins in `memory`
+    cdef readonly int64_t offset
+    cdef readonly bint checksum
+    cdef Py_ssize_t exports
+    cdef int busy
+    cdef tuple _gtid
+    cdef int64_t open_event(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags,
+                            int64_t body_size) except -1 nogil
+    cdef int close_event(self, int64_t at) except -1 nogil
+    cdef int64_t _gtid_size(self, int width)
+    cdef int _stamp_all(self, int64_t at) except -1 nogil
+    cdef int stamp(self, int64_t at, uint32_t size) except -1 nogil
+    cdef int check_free(self) except -1

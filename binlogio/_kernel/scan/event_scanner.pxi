@@ -1,0 +1,459 @@
+"""Scans an event buffer and selects rows events: headers, checksums, GTIDs, table maps, row filters.
+
+Parses of each event only what that needs. What it cannot decide it leaves to its caller, by the status that `scan`
+returns: a malformed event is always parsed again by construct, which raises the error.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memset
+
+from binlogio._kernel.base.cursor cimport little, u16, u32
+from binlogio._kernel.base.event_codes cimport *
+from binlogio._kernel.primitives cimport Memory, crc32
+from binlogio._kernel.scan.event_types cimport is_group_start, may_define
+
+NEED_DATA = 0  # the event at the position is not whole
+DESCRIPTION = 1  # a description of the format, or the start of encryption: what it says changes how the rest is to be read
+BIG_PAYLOAD = 2  # a compressed transaction that should not be opened as a whole
+BAD_EVENT = 4  # not what its layout says; construct will tell what is wrong
+FULL = 5  # rows that were compressed have become so many that they should be taken before more are opened
+STOP = 6  # an event group begins at or after `stop_offset`
+
+cdef enum Status:
+    S_NEED_DATA = 0
+    S_DESCRIPTION = 1
+    S_BIG_PAYLOAD = 2
+    S_BAD_EVENT = 4
+    S_FULL = 5
+    S_STOP = 6
+    S_GO_ON = 100
+
+cdef enum:
+    POST_HEADER_V0 = 4 + 2  # bytes, with the table id of 5.1.4 and before
+    POST_HEADER_V1 = 6 + 2
+    POST_HEADER_V2 = 6 + 2 + 2
+    MOST_KEPT = 1 << 22  # bytes that were compressed; a window may hold a thousand times its size
+
+
+cdef class EventScanner:
+    """Walks event buffers and collects rows events, in order, with the group and the plan that each belongs to.
+
+    The buffers that it walked must stay alive until `clear`: what it collects points into them.
+
+    Args:
+        resolve_plan: from the body of a TABLE_MAP_EVENT (bytes) to an ImagePlan. Asked once for each different body.
+        open_payload: from the body of a TRANSACTION_PAYLOAD_EVENT (bytes) to its plain events (bytes), or None where it
+            is too big. checksum, verify: events end in a CRC32; compare it.
+        opened_size: bytes that a compressed event may have once it is opened.
+        follow: takes (type code, body) of each statement that could change what a table is, and says whether plans made
+            before it may be wrong now. None where nobody wants to know.
+    """
+
+    def __cinit__(self, resolve_plan, open_payload, *, bint checksum, bint verify=True, follow=None,
+                  int64_t opened_size=1 << 28):
+        self.maps = TablePlans(resolve_plan)
+        cdef Group no_group
+        self.open_payload = open_payload
+        self.last_plan = NOT_MAPPED
+        self.checksum = checksum
+        self.verify = verify
+        self.follow = follow
+        self.opened_size = opened_size
+        self.follows = follow is not None
+        self.keep = []
+        self.stop_offset = <int64_t>1 << 62
+        self.renumber(range(256))
+        self.describe(checksum=checksum, post_headers={})
+        memset(&no_group, 0, sizeof(Group))
+        no_group.last_committed = no_group.sequence_number = -1
+        self._add_group(&no_group)
+
+    def __dealloc__(self):
+        free(self.groups)
+        free(self.events)
+
+    @property
+    def rows_event_count(self) -> int:
+        """How many rows events were collected since `clear`."""
+        return self.event_count
+
+    @property
+    def last_table(self) -> object:
+        """What the plan was made of, of the rows event that was looked at last.
+
+        None where nothing defines its table.
+        """
+        return None if self.last_plan < 0 else self.maps.plans[self.last_plan].table
+
+    def rows_event(self, int64_t number) -> tuple[int, int, int, bytes, bytes, bytes]:
+        """Of a rows event: its type, the number of its plan, where it stands, the bitmaps, the images."""
+        cdef RowsEvent* event
+        cdef int64_t bitmap_bytes
+        if not 0 <= number < self.event_count:
+            raise IndexError(f"rows event {number} of {self.event_count}")
+        event = self.events + number
+        bitmap_bytes = self.maps.cores[event.plan].bitmap_bytes
+        return (
+            event.code,
+            event.plan,
+            event.pos,
+            <bytes>(<const char*>event.present)[:bitmap_bytes],
+            <bytes>(<const char*>event.present_after)[:bitmap_bytes],
+            <bytes>(<const char*>event.images)[:event.size],
+        )
+
+    def first_row(self, int64_t number) -> int:
+        """Return the number of the first row of a rows event at its position, where events inside a payload follow one another."""
+        return self.events[number].first_row if 0 <= number < self.event_count else -1
+
+    def found(self) -> list[tuple[int, int]]:
+        """(plan, its first rows event) of each stretch of rows events of one plan, in their order.
+
+        Lets `Batch.fill` go through a stretch.
+
+        A stretch ends where the same table has another plan, so that a table's rows stay in order.
+        """
+        cdef list firsts = []
+        cdef int64_t number
+        cdef int64_t* last = <int64_t*>malloc((len(self.maps.plans) + 1) * sizeof(int64_t))
+        cdef RowsEvent* event
+        cdef int32_t table
+        if last == NULL:
+            raise MemoryError("no memory for another table")
+        memset(last, 0xFF, (len(self.maps.plans) + 1) * sizeof(int64_t))
+        for number in range(self.event_count):
+            event = self.events + number
+            event.next = self.event_count
+            table = self.maps.cores[event.plan].table_number
+            if last[table] < 0 or self.events[last[table]].plan != event.plan:
+                firsts.append((event.plan, number))
+            else:
+                self.events[last[table]].next = number
+            last[table] = number
+        free(last)
+        return firsts
+
+    def describe(self, *, bint checksum, post_headers, unknown=(), bint has_positions=False) -> None:
+        """Take what a format description says: whether there are checksums, and by type the size of its post-header in bytes.
+
+        With `has_positions` the log_pos of an event is where it ends, so that of a big one must agree with its size.
+        The types in `unknown` have one of a size that no server has. Types that are not there have those of MySQL 5.5
+        and later.
+        """
+        cdef int code
+        self.checksum = checksum
+        self.has_positions = has_positions
+        for code in range(256):
+            self.post_headers[code] = post_headers.get(code, POST_HEADER_V2 if code >= WRITE_ROWS_EVENT else POST_HEADER_V1)
+            self.unknown_post_header[code] = code in unknown
+        self.maps.id_size = 4 if self.post_headers[<int>TABLE_MAP_EVENT] == POST_HEADER_V0 else 6
+
+    def renumber(self, codes) -> None:
+        """Say what each of the 256 type codes is in the numbers of today's servers."""
+        cdef int code
+        if len(codes) != 256:
+            raise ValueError(f"{len(codes)} type codes")
+        for code in range(256):
+            self.codes[code] = codes[code]
+
+    def stop_at(self, int64_t offset) -> None:
+        """Return STOP before the first event group that begins at or after `offset`."""
+        self.stop_offset = offset
+
+    def choose(self, *, pos, timestamp, server_ids, operations, wants_group) -> None:
+        """Leave out rows events, as `RowChoice` has it."""
+        self.choice = RowChoice(pos, timestamp, server_ids, operations, wants_group)
+        self.choice.begin_group(self.groups + self.group_count - 1)
+
+    def describe_part(self, *, bint checksum) -> None:
+        """Say whether what is routed next has checksums."""
+        self.checksum = checksum
+
+    def number_rows_from(self, int32_t first_row) -> None:
+        """Return the next rows event goes on with an event that was given in part: its rows are numbered from `first_row` on."""
+        self.next_first_row = first_row
+
+    def pass_inner_rows(self, int64_t count) -> None:
+        """Count rows of a payload that were taken in parts."""
+        self.inner_rows += count
+
+    def count_rows(self, const uint8_t[::1] data) -> tuple[int, int]:
+        """Return the whole rows of a rows event without a checksum, whose table may be skipped, and how many bytes they are."""
+        cdef RowsEvent event
+        cdef int64_t taken = 0
+        cdef int64_t rows = 0
+        cdef const uint8_t* p = &data[0]
+        if data.shape[0] >= HEADER_SIZE and self._open_rows(
+                self.codes[p[4]], p + HEADER_SIZE, p + data.shape[0], True, &event) == S_GO_ON:
+            rows = count_rows(self.maps.cores[event.plan], &event, &taken)
+        return rows, taken
+
+    def end_statement(self) -> None:
+        """Return a rows event that was given in part, and is now whole, ended its statement."""
+        self.maps.end_statement()
+
+    def forget_plans(self) -> None:
+        """Resolve every table map again: the tables' definitions have changed."""
+        self.maps.forget()
+
+    def keep_valid_plans(self) -> list[int]:
+        """Drop all plans but those of table maps that are valid now.
+
+        Returns the old numbers of these, in the order of their new ones.
+
+        There must be no rows events.
+        """
+        if self.event_count:
+            raise ValueError(f"{self.event_count} rows events refer to plans")
+        kept = self.maps.keep_valid()
+        self.last_plan = kept.index(self.last_plan) if self.last_plan in kept else NOT_MAPPED
+        return kept
+
+    def clear(self) -> None:
+        """Drop the rows events; the current group and the table maps stay."""
+        self.drop_events()
+        self.kept_bytes = 0
+        self.keep = []
+
+    cdef void drop_events(self) noexcept nogil:
+        """As `clear`, where nothing was unpacked."""
+        self.groups[0] = self.groups[self.group_count - 1]
+        self.group_count = 1
+        self.event_count = 0
+
+    cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
+        """As `scan`; `pos` is -1 for bytes of a file."""
+        cdef int status = S_GO_ON
+        while status == S_GO_ON:
+            status = self._route(data, size, at, base, pos)
+            if status == S_GO_ON and self.kept_bytes > MOST_KEPT:
+                status = S_FULL
+        return status
+
+    def scan(self, const uint8_t[::1] data, int64_t at, int64_t base, int64_t pos=-1, bint new_pos=True):
+        """Walk the events of `data` from `at` on; returns (status, where it stopped).
+
+        `data[0]` stands at offset `base` of the file. For the events of a payload `pos` is the offset of the payload
+        event, and `new_pos` tells that its rows begin to be counted. Stops with FULL after an event whose rows, with
+        those before, were MOST_KEPT bytes when they were opened.
+        """
+        cdef int status = S_NEED_DATA
+        if pos >= 0 and new_pos:
+            self.inner_rows = 0
+        if data.shape[0] > at:
+            with nogil:
+                status = self.walk(&data[0], data.shape[0], &at, base, pos)
+        return status, at
+
+    cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
+        """One event; moves `at` after it where it was taken."""
+        cdef const uint8_t* p
+        cdef const uint8_t* body
+        cdef const uint8_t* end
+        cdef uint32_t event_size, position_shift
+        cdef int tail = CHECKSUM_SIZE if self.checksum and pos < 0 else 0
+        cdef int status = S_GO_ON
+        cdef uint8_t code
+        if size - at[0] < HEADER_SIZE:
+            return S_NEED_DATA
+        p = data + at[0]
+        event_size = u32(p + 9)
+        code = self.codes[p[4]]
+        if code == FORMAT_DESCRIPTION_EVENT or code == START_ENCRYPTION_EVENT or code == START_EVENT_V3:
+            return S_DESCRIPTION
+        if event_size < <uint32_t>(HEADER_SIZE + tail):
+            return S_BAD_EVENT
+        position_shift = u32(p + 13) - <uint32_t>(base + at[0]) - event_size if u32(p + 13) else self.position_shift
+        if event_size > BIG_EVENT_SIZE and pos < 0 and self.has_positions and position_shift and position_shift != self.position_shift:
+            return S_BAD_EVENT
+        if event_size > size - at[0]:
+            return S_NEED_DATA
+        if pos < 0 and base + at[0] >= self.stop_offset and is_group_start(code):
+            return S_STOP
+        body = p + HEADER_SIZE
+        end = p + event_size - tail
+        self.ends_statement = False
+        self.payload_stop = 0
+        if tail and self.verify:
+            self.stored = u32(end)
+            self.actual = crc32(0, p, event_size - tail)
+            if self.stored != self.actual:
+                return S_BAD_EVENT
+        if PRE_GA_WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT_V1 or WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or (
+                code == PARTIAL_UPDATE_ROWS_EVENT):
+            status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
+        elif self.unknown_post_header[code] and code < WRITE_ROWS_COMPRESSED_EVENT_V1:
+            status = S_BAD_EVENT
+        elif code == TABLE_MAP_EVENT:
+            status = S_GO_ON if self.maps.take(body, end) else S_BAD_EVENT
+        elif is_group_start(code):
+            status = self._begin_group(code, p, body, end)
+        elif code == TRANSACTION_PAYLOAD_EVENT:
+            status = self._payload(p, body, end, base + at[0]) if pos < 0 else S_BAD_EVENT
+        elif WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT:
+            status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
+        elif self.follows and ((code == QUERY_EVENT and may_define(body, end)) or code == QUERY_COMPRESSED_EVENT):
+            self._follow(code, body, end - body)
+        if status == S_GO_ON:
+            if self.ends_statement:  # where an event is refused, its table map stays valid: the event is looked at again
+                self.maps.end_statement()
+            at[0] += event_size
+            if pos < 0:
+                self.position_shift = position_shift
+        return status
+
+    cdef int _follow(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
+        """Return a statement that could change what a table is."""
+        if self.follow(code, <bytes>(<const char*>body)[:size]):
+            self.maps.forget()
+        return 0
+
+    cdef int _begin_group(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end) except -1 nogil:
+        cdef Group group
+        if not read_group(&group, code, header, body, end):
+            return S_BAD_EVENT
+        self._add_group(&group)
+        if self.choice is not None:
+            self.choice.begin_group(&group)
+        return S_GO_ON
+
+    cdef int _add_group(self, const Group* group) except -1 nogil:
+        cdef void* moved
+        if self.group_count == self.group_capacity:
+            moved = realloc(self.groups, (self.group_capacity * 2 + 64) * sizeof(Group))
+            if moved == NULL:
+                with gil:
+                    raise MemoryError("no memory for event groups")
+            self.groups = <Group*>moved
+            self.group_capacity = self.group_capacity * 2 + 64
+        self.groups[self.group_count] = group[0]
+        self.group_count += 1
+        return 0
+
+    cdef int _rows(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
+                   bint inner) except -1 nogil:
+        cdef RowsEvent event
+        cdef Plan* plan
+        cdef void* moved
+        cdef int64_t rows
+        cdef int64_t taken = 0
+        cdef int status
+        event.pos = pos
+        event.timestamp = u32(header)
+        event.server_id = u32(header + 5)
+        event.group = <int32_t>(self.group_count - 1)
+        event.first_row = self.next_first_row
+        status = self._open_rows(code, body, end, inner, &event)
+        if status != S_GO_ON or event.images == NULL:
+            return status
+        plan = self.maps.cores[event.plan]
+        if inner:
+            rows = count_rows(plan, &event, &taken)
+            if taken != event.size:
+                return S_BAD_EVENT
+            event.first_row = <int32_t>self.inner_rows
+            self.inner_rows += rows
+            if not plan.wanted:
+                return S_GO_ON
+            if self.choice is not None and not self.choice.wants(&event):
+                return S_GO_ON
+        if self.event_count == self.event_capacity:
+            moved = realloc(self.events, (self.event_capacity * 2 + 256) * sizeof(RowsEvent))
+            if moved == NULL:
+                with gil:
+                    raise MemoryError("no memory for rows events")
+            self.events = <RowsEvent*>moved
+            self.event_capacity = self.event_capacity * 2 + 256
+        self.events[self.event_count] = event
+        self.event_count += 1
+        return S_GO_ON
+
+    cdef int _open_rows(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint skipped_too,
+                        RowsEvent* event) except -1 nogil:
+        """What stands before the images, and where they are.
+
+        Nowhere where nobody wants them, and `skipped_too` does not ask for them all the same.
+        """
+        cdef uint64_t table_id, columns = 0
+        cdef uint64_t flags
+        cdef const uint8_t* at = body
+        cdef Plan* plan
+        cdef int post_header = self.post_headers[code]
+        cdef int id_size = 4 if post_header == POST_HEADER_V0 else 6
+        cdef int64_t extra
+        event.images = NULL
+        if end - at < max(post_header, id_size + 2):
+            return S_BAD_EVENT
+        table_id = little(at, id_size)
+        flags = u16(at + id_size)
+        at += post_header
+        self.last_plan = event.plan = self.maps.plan_of(table_id)
+        if event.plan == NOT_MAPPED:
+            return S_BAD_EVENT
+        self.ends_statement = flags & 1
+        plan = self.maps.cores[event.plan]
+        if not plan.wanted and not skipped_too:
+            return S_GO_ON
+        if self.unknown_post_header[code]:
+            return S_BAD_EVENT
+        if post_header == POST_HEADER_V2:
+            extra = <int64_t>u16(at - 2) - 2
+            if extra < 0 or end - at < extra:
+                return S_BAD_EVENT
+            at += extra
+        if not read_frame(event, code, at, end, &columns):
+            return S_BAD_EVENT
+        if WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT and not self._inflate(event):
+            return S_BAD_EVENT
+        if self.choice is not None and not skipped_too and not self.choice.wants(event):
+            event.images = NULL
+            return S_GO_ON
+        if columns != <uint64_t>plan.column_count:
+            return S_BAD_EVENT
+        if code <= PRE_GA_DELETE_ROWS_EVENT and not self._make_plain(plan, event):
+            return S_BAD_EVENT
+        return S_GO_ON
+
+    cdef int _inflate(self, RowsEvent* event) except -1 nogil:
+        """Open the images of a compressed rows event of MariaDB; 0 where they are none."""
+        with gil:
+            self.plain = Memory()
+            self.keep.append(self.plain)
+        if not inflate_images(self.plain, event, self.opened_size):
+            return 0
+        self.kept_bytes += event.size
+        return 1
+
+    cdef int _make_plain(self, Plan* plan, RowsEvent* event) except -1 nogil:
+        """Make an event of 5.1 before GA one of version 1; 0 where its images do not fit the plan."""
+        with gil:
+            self.plain = Memory()
+            self.keep.append(self.plain)
+        if not plain_images(self.plain, plan, event):
+            return 0
+        event.code += WRITE_ROWS_EVENT_V1 - PRE_GA_WRITE_ROWS_EVENT
+        event.images = self.plain.data
+        event.size = self.plain.size
+        self.kept_bytes += event.size
+        return 1
+
+    cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil:
+        cdef const uint8_t* data
+        cdef int64_t size
+        cdef int64_t at = 0
+        cdef int status = S_GO_ON
+        with gil:
+            plain = self.open_payload(<bytes>(<const char*>body)[:end - body], pos)
+            if plain is None:
+                return S_BIG_PAYLOAD
+            self.keep.append(plain)
+            self.kept_bytes += len(plain)
+            data = <const uint8_t*><const char*>plain
+            size = len(plain)
+        self.inner_rows = 0
+        while status == S_GO_ON:
+            status = self._route(data, size, &at, 0, pos)
+        self.ends_statement = False
+        self.payload_stop = at
+        return S_GO_ON if at == size else S_BAD_EVENT

@@ -1,0 +1,56 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""What an event is, by its type code and its first bytes."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from binlogio._kernel.base.cursor cimport u16
+from binlogio._kernel.base.event_codes cimport (
+    ANONYMOUS_GTID_LOG_EVENT, GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, MARIADB_GTID_EVENT,
+    PARTIAL_UPDATE_ROWS_EVENT, PRE_GA_WRITE_ROWS_EVENT, WRITE_ROWS_COMPRESSED_EVENT_V1, WRITE_ROWS_EVENT,
+)
+from binlogio._kernel.event_scanner cimport PARTIAL_UPDATE
+
+
+cdef inline bint is_group_start(uint8_t code) noexcept nogil:
+    """Whether the event is the first one of a group with a GTID."""
+    return (code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT or code == GTID_TAGGED_LOG_EVENT
+            or code == MARIADB_GTID_EVENT)
+
+
+cdef inline uint8_t operation_of(uint8_t code) noexcept nogil:
+    """What a rows event does to rows."""
+    if code == PARTIAL_UPDATE_ROWS_EVENT:
+        return PARTIAL_UPDATE
+    if code >= WRITE_ROWS_COMPRESSED_EVENT_V1:
+        return <uint8_t>((code - WRITE_ROWS_COMPRESSED_EVENT_V1) % 3)
+    if code >= WRITE_ROWS_EVENT:
+        return <uint8_t>(code - WRITE_ROWS_EVENT)
+    return <uint8_t>((code - PRE_GA_WRITE_ROWS_EVENT) % 3)
+
+
+cdef inline bint _begins(const uint8_t* at, const uint8_t* end, const char* word, int size) noexcept nogil:
+    """Return True where `word` comes next, in capitals or not."""
+    cdef int i
+    if end - at < size:
+        return False
+    for i in range(size):
+        if (at[i] & 0xDF) != <uint8_t>word[i]:
+            return False
+    return True
+
+
+cdef inline bint may_define(const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """Return True for statements that begin with CREATE, ALTER, RENAME, DROP or a comment."""
+    cdef int64_t skip
+    if end - body < 13:
+        return False
+    skip = 13 + u16(body + 11) + body[8] + 1
+    if end - body < skip:
+        return False
+    body += skip
+    while body < end and (body[0] == 32 or 9 <= body[0] <= 13):
+        body += 1
+    if body < end and (body[0] == 0x2F or body[0] == 0x2D or body[0] == 0x23):  # / - #
+        return True
+    return (_begins(body, end, b"CREATE", 6) or _begins(body, end, b"ALTER", 5) or _begins(body, end, b"RENAME", 6)
+            or _begins(body, end, b"DROP", 4))

@@ -1,0 +1,200 @@
+"""The events that begin a group: GTID, ANONYMOUS_GTID and tagged GTID of MySQL, GTID of MariaDB.
+
+Parses the fields that records have, and checks that the rest fits; `binlogio.events.gtid` has the layouts, and is the
+oracle.
+"""
+
+from libc.stdint cimport int64_t, uint64_t, uint8_t
+from libc.string cimport memcpy
+
+from binlogio._kernel.base.cursor cimport lenenc, u16, u32, u64, varlen
+from binlogio._kernel.base.digits cimport put_unsigned
+from binlogio._kernel.base.event_bytes cimport varlen_size
+from binlogio._kernel.base.event_codes cimport ANONYMOUS_GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, MARIADB_GTID_EVENT
+from binlogio._kernel.base.hex_digits cimport put_uuid
+
+cdef enum:
+    MARIADB_GTID_SIZE = 8 + 4 + 1 + 6  # bytes; shorter ones are filled with zeros
+
+cdef uint64_t GNO_END = 0x7FFFFFFFFFFFFFFFULL
+
+
+cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """What the event with this body says of its group; False where it is malformed."""
+    group.kind = NO_GTID
+    group.tag_size = 0
+    group.last_committed = -1
+    group.sequence_number = -1
+    group.committed_us = -1
+    if code == GTID_TAGGED_LOG_EVENT:
+        return _tagged(group, body, end)
+    if code == MARIADB_GTID_EVENT:
+        return _mariadb(group, header, body, end)
+    if not _mysql(group, body, end):
+        return False
+    if code == ANONYMOUS_GTID_LOG_EVENT:
+        group.kind = NO_GTID
+        return group.number == 0
+    return 0 < group.number < GNO_END
+
+
+cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil:
+    """Write `uuid:n`, `uuid:tag:n`, or MariaDB's `domain-server-n` into `GTID_TEXT` bytes.
+
+    Returns how many, 0 where the group has none.
+    """
+    cdef uint8_t* at = to
+    if group.kind == MYSQL_GTID:
+        at = put_uuid(at, group.uuid)
+        at[0] = 58
+        at += 1
+        if group.tag_size:
+            memcpy(at, group.tag, group.tag_size)
+            at += group.tag_size
+            at[0] = 58
+            at += 1
+        at = put_unsigned(at, group.number)
+    elif group.kind == MARIADB_GTID:
+        at = put_unsigned(at, group.domain_id)
+        at[0] = 45
+        at = put_unsigned(at + 1, group.server_id)
+        at[0] = 45
+        at = put_unsigned(at + 1, group.number)
+    return <int>(at - to)
+
+
+cdef object gtid_of(const Group* group):
+    """Return the GTID as text; None where the group has none."""
+    cdef uint8_t[GTID_TEXT] text
+    cdef int size = put_gtid(text, group)
+    return (<const char*>text)[:size].decode("latin-1") if size else None
+
+
+cdef bint _mysql(Group* group, const uint8_t* body, const uint8_t* end) noexcept nogil:
+    if end - body < 25:
+        return False
+    if end - body >= 26 and body[25] == 2 and (end - body < 42 or not _clock_fits(body + 42, end)):
+        return False
+    group.kind = MYSQL_GTID
+    memcpy(group.uuid, body + 1, 16)
+    group.number = u64(body + 17)
+    if end - body >= 42 and body[25] == 2:
+        group.last_committed = <int64_t>u64(body + 26)
+        group.sequence_number = <int64_t>u64(body + 34)
+        if end - body >= 49:
+            group.committed_us = <int64_t>(u32(body + 42) | <uint64_t>u16(body + 46) << 32 | <uint64_t>(body[48] & 0x7F) << 48)
+    return True
+
+
+cdef bint _tagged(Group* group, const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """Fields in the order of their numbers, each after its number; three of them may be missing."""
+    cdef const uint8_t* at = body
+    cdef const uint8_t* before
+    cdef uint64_t value = 0
+    cdef uint64_t size = 0
+    cdef uint64_t last = 0
+    cdef int i, field
+    group.kind = MYSQL_GTID
+    if not varlen(&at, end, &value) or value != 1 or not varlen(&at, end, &size) or not varlen(&at, end, &last) or last > 12:
+        return False
+    if size != <uint64_t>(end - at) + 1 + varlen_size(end - at) + varlen_size(last):
+        return False
+    for field in range(12):
+        before = at
+        if at == end or not varlen(&at, end, &value) or value != <uint64_t>field:
+            if field == 7 or field >= 10:
+                if before != end and at == before:
+                    return False
+                at = before
+                continue
+            return False
+        if field == 1:
+            for i in range(16):
+                if not varlen(&at, end, &value) or value > 255:
+                    return False
+                group.uuid[i] = <uint8_t>value
+            continue
+        if not varlen(&at, end, &value):
+            return False
+        if field == 0 and value > 255 or (field == 9 or field == 10) and value >> 32:
+            return False
+        if field == 2:
+            group.number = value >> 1
+            if value & 1 or not 0 < group.number < GNO_END:
+                return False
+        elif field == 3:
+            if <uint64_t>(end - at) < value or not _is_tag(at, value):
+                return False
+            group.tag_size = <uint8_t>value
+            memcpy(group.tag, at, value)
+            at += value
+        elif field == 4:
+            group.last_committed = <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
+        elif field == 5:
+            group.sequence_number = <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
+        elif field == 6:
+            group.committed_us = <int64_t>value
+    if at != end and (not varlen(&at, end, &value) or value <= 11):
+        return False
+    return True
+
+
+cdef bint _mariadb(Group* group, const uint8_t* header, const uint8_t* body, const uint8_t* end) noexcept nogil:
+    if end - body < MARIADB_GTID_SIZE or not _mariadb_fits(body + 13, end, body[12]):
+        return False
+    group.kind = MARIADB_GTID
+    group.number = u64(body)
+    group.domain_id = u32(body + 8)
+    group.server_id = u32(header + 5)
+    return True
+
+
+cdef bint _clock_fits(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """Whether what stands after the logical clock is whole; each part may be missing, with all after it."""
+    cdef uint64_t length = 0
+    if at == end:
+        return True
+    if end - at < 7 or at[6] & 0x80 and end - at < 14:
+        return False
+    at += 14 if at[6] & 0x80 else 7  # when it was committed, and where it began
+    if at == end:
+        return True
+    if not lenenc(&at, end, &length):
+        return False
+    if at == end:
+        return True
+    if end - at < 4 or at[3] & 0x80 and end - at < 8:
+        return False
+    at += 8 if at[3] & 0x80 else 4  # the version of the server, and of the first one
+    return at == end or end - at >= 8
+
+
+cdef bint _is_tag(const uint8_t* at, uint64_t size) noexcept nogil:
+    """Small letters, digits and underscores, no digit in front."""
+    cdef uint64_t i
+    if size > 32:
+        return False
+    for i in range(size):
+        if not (97 <= at[i] <= 122 or at[i] == 95 or 48 <= at[i] <= 57 and i):
+            return False
+    return True
+
+
+cdef bint _mariadb_fits(const uint8_t* at, const uint8_t* end, uint8_t flags) noexcept nogil:
+    """Whether what the flags of MariaDB's GTID event announce is there: commit id, XA name, second flags and what these announce."""
+    cdef int64_t size = 0
+    cdef uint8_t extra
+    if flags & 2:
+        size = 8
+    if flags & 0xC0:
+        if end - at < size + 6:
+            return False
+        size += 6 + at[size + 4] + at[size + 5]
+    if end - at < size:
+        return False
+    at += size
+    if at == end or at[0] == 0:
+        return True
+    extra = at[0]
+    size = 1 + (1 if extra & 1 else 0) + (8 if extra & 0xC else 0) + (4 if extra & 0x10 else 0)
+    return end - at >= size

@@ -1,0 +1,58 @@
+"""Selects rows events by position, time, server, operation and the GTID of the group.
+
+The oracle is `binlogio.event_filter`.
+"""
+
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdlib cimport free, malloc
+
+
+
+cdef class RowChoice:
+    """What is wanted.
+
+    Args:
+        pos, timestamp: (start, end).
+        server_ids: None for any.
+        operations: numbers.
+        wants_group: asked once a group, with the GTID as text, or None; None for any group.
+    """
+
+    def __cinit__(self, pos, timestamp, server_ids, operations, wants_group):
+        cdef int64_t i
+        self.pos_start, self.pos_end = pos
+        self.time_start, self.time_end = timestamp
+        self.wants_group = wants_group
+        self.wants_this_group = True
+        for operation in operations:
+            self.operations |= 1 << <int>operation
+        self.server_id_count = -1
+        if server_ids is not None:
+            self.server_id_count = len(server_ids)
+            self.server_ids = <uint32_t*>malloc((self.server_id_count + 1) * sizeof(uint32_t))
+            if self.server_ids == NULL:
+                raise MemoryError("no memory for server ids")
+            for i, number in enumerate(server_ids):
+                self.server_ids[i] = number
+
+    def __dealloc__(self):
+        free(self.server_ids)
+
+    cdef int begin_group(self, const Group* group) except -1 nogil:
+        """Go on in another group."""
+        with gil:
+            if self.wants_group is not None:
+                self.wants_this_group = self.wants_group(gtid_of(group))
+        return 0
+
+    cdef bint wants(self, const RowsEvent* event) noexcept nogil:
+        """Whether an event of the group is wanted."""
+        cdef int64_t i
+        if not self.wants_this_group or not self.pos_start <= event.pos < self.pos_end or (
+                not self.time_start <= <int64_t>event.timestamp < self.time_end) or (
+                not self.operations >> event.operation & 1):
+            return False
+        for i in range(self.server_id_count):
+            if self.server_ids[i] == event.server_id:
+                return True
+        return self.server_id_count < 0

@@ -1,0 +1,255 @@
+"""Locates the values of a row image.
+
+Finds the columns that an image has, the length of each value, and the start of the next image. The oracle is
+`binlogio.rows`.
+
+    image         := null_bits: bits[columns present]  value*                -- no bytes for NULL
+    partial image := value_options: lenenc  partial_bits: bits[JSON columns of the table]?  image
+
+A pointer is 0 for NULL, 1 where the image has no such column, and has its top bit set where the value is a JSON diff.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memset
+
+from binlogio._kernel.base.cursor cimport lenenc, u16, u24, u32
+from binlogio._kernel.primitives cimport Memory
+
+
+cdef int _make(Layout* layout, int32_t columns, int32_t bitmap_bytes) except -1:
+    layout.column = <int32_t*>malloc(4 * (columns + 1))
+    layout.width = <int32_t*>malloc(4 * (columns + 1))
+    layout.slot = <int32_t*>malloc(4 * (columns + 1))
+    layout.absent_slot = <int32_t*>malloc(4 * (columns + 1))
+    layout.present = <uint8_t*>calloc(bitmap_bytes + 1, 1)
+    layout.ready = False
+    if (layout.column == NULL or layout.width == NULL or layout.slot == NULL or layout.absent_slot == NULL
+            or layout.present == NULL):
+        raise MemoryError(f"no memory for a table of {columns} columns")
+    return 0
+
+
+cdef void _free(Layout* layout) noexcept:
+    free(layout.column)
+    free(layout.width)
+    free(layout.slot)
+    free(layout.absent_slot)
+    free(layout.present)
+
+
+cdef class ImagePlan:
+    """What the kernel needs of a table map.
+
+    Args:
+        table: whatever the caller wants to find again (a `TablePlan`).
+        widths: one integer a column: bytes of a fixed-size value, or minus the bytes of its length.
+        slots: one integer a column: where the column's pointers go, -1 where nobody wants it.
+        json_columns: positions of the JSON columns.
+        wanted: False for a table whose rows are to be skipped.
+    """
+
+    def __cinit__(self, object table, widths, slots, json_columns, *, bint wanted):
+        cdef int32_t i
+        self.table = table
+        self.batch_sizes = []
+        self.core.column_count = len(widths)
+        self.core.bitmap_bytes = (self.core.column_count + 7) // 8
+        self.core.json_count = len(json_columns)
+        self.core.wanted = wanted
+        self.core.width = <int32_t*>malloc(4 * (self.core.column_count + 1))
+        self.core.slot = <int32_t*>malloc(4 * (self.core.column_count + 1))
+        self.core.is_json = <uint8_t*>calloc(self.core.column_count + 1, 1)
+        self.core.record_bit = <int32_t*>calloc(self.core.column_count + 1, 4)
+        if self.core.width == NULL or self.core.slot == NULL or self.core.is_json == NULL or self.core.record_bit == NULL:
+            raise MemoryError(f"no memory for a table of {self.core.column_count} columns")
+        self.core.slot_count = 0
+        for i in range(self.core.column_count):
+            self.core.width[i] = widths[i]
+            self.core.slot[i] = slots[i]
+            if slots[i] >= self.core.slot_count:
+                self.core.slot_count = slots[i] + 1
+        for i in json_columns:
+            self.core.is_json[i] = 1
+        _make(&self.core.before, self.core.column_count, self.core.bitmap_bytes)
+        _make(&self.core.after, self.core.column_count, self.core.bitmap_bytes)
+
+    def __dealloc__(self):
+        free(self.core.width)
+        free(self.core.slot)
+        free(self.core.is_json)
+        free(self.core.record_bit)
+        _free(&self.core.before)
+        _free(&self.core.after)
+
+    def set_record_bits(self, bits, int32_t count) -> None:
+        """Say which of the `count` null bits of a record of 5.1 before GA is that of each column; -1 for none."""
+        cdef int32_t i
+        if len(bits) != self.core.column_count:
+            raise ValueError(f"{len(bits)} null bits of {self.core.column_count} columns")
+        for i in range(self.core.column_count):
+            self.core.record_bit[i] = bits[i]
+        self.core.record_bytes = (count + 7) // 8
+
+    def row_count(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after, const uint8_t[::1] images) -> int:
+        """How many rows the images of a rows event hold, whose form is not that of 5.1 before GA.
+
+        -1 where they do not fit the plan.
+        """
+        cdef RowsEvent event
+        cdef int64_t taken = 0
+        cdef int64_t count
+        if (self.core.bitmap_bytes == 0 or images.shape[0] == 0 or present.shape[0] != self.core.bitmap_bytes
+                or present_after.shape[0] != self.core.bitmap_bytes):
+            return -1
+        event.operation = <uint8_t>operation
+        event.images = &images[0]
+        event.size = images.shape[0]
+        event.present = &present[0]
+        event.present_after = &present_after[0]
+        with nogil:
+            count = count_rows(&self.core, &event, &taken)
+        return count if taken == event.size else -1
+
+    @property
+    def wanted(self) -> bool:
+        """Return False for a table whose rows are to be skipped."""
+        return self.core.wanted
+
+
+cdef int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil:
+    """Make `layout` the one of `present`; nothing to do where it already is."""
+    cdef int32_t i
+    if layout.ready and memcmp(layout.present, present, plan.bitmap_bytes) == 0:
+        return 0
+    memcpy(layout.present, present, plan.bitmap_bytes)
+    layout.count = 0
+    layout.absent_count = 0
+    for i in range(plan.column_count):
+        if (present[i >> 3] >> (i & 7)) & 1:
+            layout.column[layout.count] = i
+            layout.width[layout.count] = plan.width[i]
+            layout.slot[layout.count] = plan.slot[i] if plan.slot[i] >= 0 else plan.slot_count
+            layout.count += 1
+        elif plan.slot[i] >= 0:
+            layout.absent_slot[layout.absent_count] = plan.slot[i]
+            layout.absent_count += 1
+    layout.null_bytes = (layout.count + 7) // 8
+    layout.ready = True
+    return 1
+
+
+cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t* end,
+                                   const uint8_t** partial_bits) noexcept nogil:
+    """Pass value_options and partial_bits; NULL where they do not fit."""
+    cdef uint64_t options = 0
+    partial_bits[0] = NULL
+    if not lenenc(&at, end, &options):
+        return NULL
+    if options == 1:
+        if end - at < (plan.json_count + 7) // 8:
+            return NULL
+        partial_bits[0] = at
+        at += (plan.json_count + 7) // 8
+    elif options:
+        return NULL
+    return at
+
+
+cdef bint _is_partial(Plan* plan, int32_t column, const uint8_t* partial_bits) noexcept nogil:
+    """Return the bitmap has a bit for each JSON column of the table, in the image or not."""
+    cdef int32_t i
+    cdef int32_t number = 0
+    for i in range(column):
+        number += plan.is_json[i]
+    return (partial_bits[number >> 3] >> (number & 7)) & 1
+
+
+cdef inline const uint8_t* _behind(const uint8_t* at, const uint8_t* end, int32_t width) noexcept nogil:
+    """Pass a value; NULL where the bytes end too early."""
+    cdef uint64_t size = width
+    if width < 0:
+        if end - at < -width:
+            return NULL
+        if width == -1:
+            size = 1 + <uint64_t>at[0]
+        elif width == -2:
+            size = 2 + <uint64_t>u16(at)
+        elif width == -3:
+            size = 3 + <uint64_t>u24(at)
+        else:
+            size = 4 + <uint64_t>u32(at)
+    return at + size if <uint64_t>(end - at) >= size else NULL
+
+
+cdef void mark_partial(Plan* plan, Layout* layout, const uint8_t** pointers, int64_t stride,
+                       const uint8_t* partial_bits) noexcept nogil:
+    """Set the top bits of the pointers to values that are JSON diffs."""
+    cdef int i
+    cdef const uint8_t** pointer
+    for i in range(layout.count):
+        pointer = pointers + layout.slot[i] * stride
+        if pointer[0] != NULL and plan.is_json[layout.column[i]] and _is_partial(plan, layout.column[i], partial_bits):
+            pointer[0] = <const uint8_t*>(<uintptr_t>pointer[0] | <uintptr_t>1 << 63)
+
+
+cdef int plain_images(Memory out, Plan* plan, RowsEvent* event) except -1 nogil:
+    """Append the images of an event of 5.1 before GA as those of later versions; 0 where they do not fit the plan.
+
+    Each begins with the null bits of the record in memory, and NULL has a value's bytes after them as well.
+    """
+    cdef const uint8_t* at = event.images
+    cdef const uint8_t* end = at + event.size
+    cdef const uint8_t* record
+    cdef const uint8_t* value
+    cdef int i
+    cdef int32_t bit
+    cdef int64_t nulls, begin
+    prepare(plan, &plan.before, event.present)
+    while at < end:
+        begin = <int64_t>at
+        record = at
+        if end - at < plan.record_bytes:
+            return 0
+        at += plan.record_bytes
+        nulls = out.size
+        memset(out.grow(plan.before.null_bytes), 0, plan.before.null_bytes)
+        for i in range(plan.before.count):
+            value = at
+            at = _behind(at, end, plan.before.width[i])
+            if at == NULL:
+                return 0
+            bit = plan.record_bit[plan.before.column[i]]
+            if bit >= 0 and (record[bit >> 3] >> (bit & 7)) & 1:
+                out.data[nulls + (i >> 3)] |= <uint8_t>(1 << (i & 7))
+            else:
+                memcpy(out.grow(at - value), value, at - value)
+        if <int64_t>at == begin:
+            return 0
+    return 1
+
+
+cdef int64_t count_rows(Plan* plan, RowsEvent* event, int64_t* taken) noexcept nogil:
+    """How many whole rows the event has, and how many bytes they are: all, where its images fit the plan."""
+    cdef const uint8_t* at = event.images
+    cdef const uint8_t* end = at + event.size
+    cdef const uint8_t* bits = NULL
+    cdef int64_t count = 0
+    cdef bint has_after = event.operation == UPDATE or event.operation == PARTIAL_UPDATE
+    prepare(plan, &plan.before, event.present)
+    if has_after:
+        prepare(plan, &plan.after, event.present_after)
+    taken[0] = 0
+    if is_bare_row(&plan.before, event):
+        return 1
+    while at < end:
+        at = pass_image(&plan.before, at, end, NULL, 0)
+        if at != NULL and event.operation == PARTIAL_UPDATE:
+            at = partial_header(plan, at, end, &bits)
+        if at != NULL and has_after:
+            at = pass_image(&plan.after, at, end, NULL, 0)
+        if at == NULL or at == event.images + taken[0]:
+            break
+        taken[0] = at - event.images
+        count += 1
+    return count

@@ -1,0 +1,55 @@
+"""Frames of rows events: the bitmaps before the images, and MariaDB's compression.
+
+`binlogio.events.rows` and `binlogio.events.compressed` have the layouts, and are the oracle.
+"""
+
+from libc.stdint cimport int64_t, uint64_t, uint8_t
+
+from binlogio._kernel.base.cursor cimport big, lenenc
+from binlogio._kernel.base.event_codes cimport PRE_GA_UPDATE_ROWS_EVENT
+from binlogio._kernel.primitives cimport Memory, inflate
+from binlogio._kernel.scan.event_types cimport operation_of
+
+
+cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end, uint64_t* columns) noexcept nogil:
+    """Find bitmaps and images after the post-header of an event of this type; False where they do not fit."""
+    cdef int64_t bitmap_bytes
+    if not lenenc(&at, end, columns) or columns[0] > <uint64_t>(8 * (end - at)):
+        return False
+    bitmap_bytes = <int64_t>(columns[0] + 7) // 8
+    event.operation = operation_of(code)
+    event.code = code
+    event.present = at
+    event.present_after = at
+    if end - at < bitmap_bytes:
+        return False
+    at += bitmap_bytes
+    if event.operation == PARTIAL_UPDATE or (event.operation == UPDATE and code != PRE_GA_UPDATE_ROWS_EVENT):
+        if end - at < bitmap_bytes:
+            return False
+        event.present_after = at
+        at += bitmap_bytes
+    event.images = at
+    event.size = end - at
+    return True
+
+
+cdef int inflate_images(Memory out, RowsEvent* event, int64_t most) except -1 nogil:
+    """Let an event have the images that its compressed ones hold, which go to `out`.
+
+    0 where they hold none, or more than `most` bytes.
+    """
+    cdef const uint8_t* p = event.images
+    cdef int size_bytes
+    cdef int64_t size
+    if event.size == 0:
+        return 0
+    size_bytes = p[0] & 7
+    if not p[0] & 0x80 or p[0] & 0x70 or not 1 <= size_bytes <= 4 or event.size < 1 + size_bytes:
+        return 0
+    size = <int64_t>big(p + 1, size_bytes)
+    if size > most or not inflate(out, p + 1 + size_bytes, event.size - 1 - size_bytes, size, False, True):
+        return 0
+    event.images = out.data
+    event.size = size
+    return 1

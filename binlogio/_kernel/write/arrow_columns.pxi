@@ -1,0 +1,313 @@
+"""Arrow column readers for the row encoder.
+
+Binds the Arrow buffers of a column, batch by batch, and holds what its values need to be encoded: names, character
+tables, a compressor; `values` encodes them. The offsets are checked once, when a column is bound: from then on each value
+lies within its buffer.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t, uintptr_t
+from libc.string cimport memcpy, memset
+
+from binlogio._kernel.json_documents cimport JsonBuilder
+from binlogio._kernel.primitives cimport Deflater, Memory, is_ascii, is_utf8
+from binlogio._kernel.write.numbers cimport cell_decimal_size
+from binlogio._kernel.write.strings cimport find_slot
+
+cdef enum:
+    MAX_WIDTH = 32  # bytes of a value of a fixed size
+    CHARACTERS = 65536  # of a single-byte set's table: the basic plane, 0 where the set has none
+
+cdef const char* NOTHING = b""
+
+
+cdef bint _is_encoded(int kind) noexcept:
+    """Return True for a kind of values that are encoded; some are decoded only."""
+    return K_COPY1 <= kind < K_NOTHING and kind != K_FLAGGED and kind != K_TEXT and kind != K_OLD_DECIMAL
+
+
+cdef class Cells:
+    """The values of one column in one of the images, a batch at a time.
+
+    Args:
+        kind: one of the kinds that are encoded.
+        width: bytes of a fixed-size value, or of the length in front. first, second: precision and scale, fraction
+            digits, bits, dimensions (-1: any number), the bytes that a padded value must have (0: any number up to the
+            limit), or what is compressed.
+        limit: bytes that a value may have.
+        trim: cut trailing spaces.
+        names: members of an ENUM or SET, as UTF-8.
+        table: for each character of the basic plane its byte in a single-byte character set, 0 where it has none.
+    """
+
+    def __cinit__(self, int kind, int width, int first=0, int second=0, int64_t limit=0, bint trim=False, names=None, table=None):
+        cdef Cell* core = &self.core
+        memset(core, 0, sizeof(Cell))
+        if not _is_encoded(kind) or not 0 <= width <= MAX_WIDTH:
+            raise ValueError(f"kind {kind}, width {width}")
+        if kind >= K_BYTES and kind != K_READY and not 1 <= width <= (8 if kind == K_SET_NAMES else 4):
+            raise ValueError(f"kind {kind}, width {width}")
+        if (kind == K_BITS or kind == K_LITTLE64) and not 1 <= width <= 8 or kind == K_LITTLE16 and not 1 <= width <= 2:
+            raise ValueError(f"kind {kind}, width {width}")
+        if (kind == K_DECIMAL128 or kind == K_DECIMAL256) and not (
+            1 <= first <= (38 if kind == K_DECIMAL128 else 76) and 0 <= second <= first and width == cell_decimal_size(first, second)
+        ):
+            raise ValueError(f"DECIMAL({first},{second}) of {width} bytes")
+        if K_DATETIME2 <= kind <= K_HIRES_TIMESTAMP and not 0 <= first <= 6:
+            raise ValueError(f"{first} fraction digits")
+        if kind == K_COMPRESSED and first != K_BYTES and first != K_UTF8 and first != K_LATIN:
+            raise ValueError(f"kind {first}, compressed")
+        core.kind, core.width, core.first, core.second, core.trim = kind, width, first, second, trim
+        core.limit = limit if width >= 4 else min(limit, ((<int64_t>1) << (8 * width)) - 1)
+        if kind == K_JSON or kind == K_DIFFS:
+            self._builder = JsonBuilder()
+            core.builder = <void*>self._builder
+        elif kind == K_COMPRESSED:
+            self._deflater = Deflater()
+            core.deflater = <void*>self._deflater
+        core.text = first if kind == K_COMPRESSED else kind
+        if core.text == K_LATIN:
+            self._set_table(bytes(table))
+        elif kind == K_ENUM_NAMES or kind == K_SET_NAMES:
+            self._set_names(names)
+
+    @property
+    def kind(self) -> int:
+        """A number of `column_kinds`."""
+        return self.core.kind
+
+    cdef int _set_table(self, bytes table) except -1:
+        cdef int i
+        if len(table) != CHARACTERS:
+            raise ValueError(f"a table of {len(table)} characters")
+        self._table = table
+        self.core.table = <const uint8_t*>(<const char*>table)
+        self.core.ascii_table = True
+        for i in range(128):
+            if self.core.table[i] != i:
+                self.core.ascii_table = False
+        return 0
+
+    cdef int _set_names(self, names) except -1:
+        """Names one after the other, and for many of them a hash table; of two equal names the first one counts."""
+        cdef Memory text = Memory(), offsets = Memory(), slots = Memory()
+        cdef uint32_t size = 4
+        cdef uint32_t at
+        cdef int64_t number
+        cdef bytes name
+        (<uint32_t*>offsets.grow(4))[0] = 0
+        for name in names:
+            memcpy(text.grow(len(name)), <const char*>name, len(name))
+            (<uint32_t*>offsets.grow(4))[0] = <uint32_t>text.size
+        self._names, self._name_offsets, self._slots = text, offsets, slots
+        self.core.table = text.data
+        self.core.name_offsets = <const uint32_t*>offsets.data
+        self.core.name_count = len(names)
+        if self.core.kind == K_SET_NAMES and self.core.name_count > 64:
+            raise ValueError(f"a SET of {self.core.name_count} members")
+        while size < 2 * self.core.name_count:
+            size *= 2
+        memset(slots.grow(4 * <int64_t>size), 0, 4 * <int64_t>size)
+        self.core.slot_mask = size - 1
+        self.core.slots = <const int32_t*>slots.data
+        for number in range(self.core.name_count):
+            at = find_slot(&self.core, text.data + self.core.name_offsets[number],
+                            self.core.name_offsets[number + 1] - self.core.name_offsets[number])
+            if self.core.slots[at] == 0:
+                (<int32_t*>slots.data)[at] = <int32_t>(number + 1)
+        return 0
+
+    def bind(self, int64_t length, *, validity=None, int64_t validity_offset=0, data=None, int64_t data_offset=0,
+             offsets=None, int64_t offsets_offset=0, srids=None, int64_t srids_offset=0, int64_t refused=-1):
+        """Take the values of a batch of `length` rows: buffers of Arrow's layout, and how many elements to skip in each.
+
+        `refused` is the first row that cannot be had.
+
+        Raises:
+            ValueError: a buffer is shorter than it must be, or offsets go back or beyond the data.
+        """
+        cdef Cell* core = &self.core
+        cdef int64_t size = 0, skip, last
+        cdef const int32_t* ends
+        if length < 0 or validity_offset < 0 or data_offset < 0 or offsets_offset < 0 or srids_offset < 0:
+            raise ValueError("a negative length or offset")
+        if core.kind == K_DIFFS:
+            raise ValueError("JSON diffs have more buffers")
+        self.unbind()
+        if length == 0:
+            return
+        core.validity, core.bit_at = self._bits_of(validity, validity_offset, length), validity_offset
+        if core.kind < K_BYTES:
+            skip = _input_size(core)
+            core.data = self._bytes_of(data, (data_offset + length) * skip, &size, min(skip, 8)) + data_offset * skip
+        else:
+            if offsets is None:
+                raise ValueError("values of any length need offsets")
+            skip = 4 if core.kind == K_VECTOR else 1
+            if data is not None:
+                core.data = self._bytes_of(data, data_offset * skip, &size, 1)
+                core.data_end = core.data + size
+                core.data += data_offset * skip
+            ends = self._ends_of(offsets, offsets_offset, length, size // skip - data_offset)
+            last = ends[length]
+            if core.data == NULL:
+                core.data = core.data_end = <const uint8_t*>NOTHING
+            core.offsets = ends
+            if core.text == K_UTF8 or core.text == K_LATIN or core.kind == K_JSON:
+                core.ascii = is_ascii(core.data + ends[0], last - ends[0])
+                core.is_text = core.ascii or _is_text(core.data, ends, length)
+        if core.kind == K_GEOMETRY:
+            core.srids = <const uint32_t*>self._bytes_of(srids, (srids_offset + length) * 4, &size, 4) + srids_offset
+        core.refused = refused if refused >= 0 else length
+        core.plain = self._plain() if refused < 0 else 0
+        self.length = length
+
+    def bind_diffs(self, int64_t length, *, validity, int64_t validity_offset, offsets, int64_t offsets_offset, int64_t count,
+                   operations, int64_t operations_offset, path_offsets, int64_t path_offsets_offset, paths,
+                   value_validity, int64_t value_validity_offset, value_offsets, int64_t value_offsets_offset, values,
+                   int64_t refused=-1):
+        """Take lists of JSON diffs, of which there are `count` in all: an operation, a path, and a value or null for each.
+
+        Raises:
+            ValueError: as `bind`.
+        """
+        cdef Cell* core = &self.core
+        cdef DiffArrays* diffs = &core.diffs
+        cdef int64_t size = 0
+        if core.kind != K_DIFFS:
+            raise ValueError(f"kind {core.kind} of JSON diffs")
+        if length < 0 or count < 0 or min(validity_offset, offsets_offset, operations_offset, path_offsets_offset,
+                                          value_validity_offset, value_offsets_offset) < 0:
+            raise ValueError("a negative length or offset")
+        self.unbind()
+        if length == 0:
+            return
+        core.validity, core.bit_at = self._bits_of(validity, validity_offset, length), validity_offset
+        if count:
+            diffs.operations = self._bytes_of(operations, operations_offset + count, &size, 1) + operations_offset
+            diffs.paths = self._text_of(paths, &size)
+            diffs.path_ends = self._ends_of(path_offsets, path_offsets_offset, count, size)
+            diffs.values = self._text_of(values, &size)
+            diffs.value_ends = self._ends_of(value_offsets, value_offsets_offset, count, size)
+            diffs.validity = self._bits_of(value_validity, value_validity_offset, count)
+            diffs.bit_at = value_validity_offset
+        core.offsets = self._ends_of(offsets, offsets_offset, length, count)
+        core.refused = refused if refused >= 0 else length
+        self.length = length
+
+    cdef const uint8_t* _bits_of(self, validity, int64_t at, int64_t count) except? NULL:
+        """Return the validity of `count` values from bit `at` on; NULL where each of them is there."""
+        cdef int64_t size = 0
+        cdef const uint8_t* bits
+        if validity is None:
+            return NULL
+        bits = self._bytes_of(validity, (at + count + 7) // 8, &size, 1)
+        return NULL if _all_set(bits, at, count) else bits
+
+    cdef const int32_t* _ends_of(self, offsets, int64_t at, int64_t count, int64_t size) except NULL:
+        """Return the offsets of `count` values from number `at` on, all of them within `size`."""
+        cdef int64_t offsets_size = 0
+        cdef const int32_t* ends
+        ends = <const int32_t*>self._bytes_of(offsets, (at + count + 1) * 4, &offsets_size, 4) + at
+        if ends[0] < 0 or not _never_back(ends, count):
+            raise ValueError("an offset below the one before it")
+        if ends[count] > size:
+            raise ValueError(f"offset {ends[count]} in {size} values")
+        return ends
+
+    cdef const uint8_t* _text_of(self, text, int64_t* size) except NULL:
+        """Return the bytes of a child; there is no buffer where there are none."""
+        size[0] = 0
+        return <const uint8_t*>NOTHING if text is None else self._bytes_of(text, 0, size, 1)
+
+    cdef int _plain(self) noexcept:
+        """See Cell."""
+        cdef Cell* core = &self.core
+        if K_COPY1 <= core.kind <= K_COPY8 and core.kind != K_COPY2:
+            return <int>_input_size(core)
+        if core.trim or core.kind != K_BYTES and not (core.kind == K_UTF8 and core.is_text) and not (
+                core.kind == K_LATIN and core.ascii and core.ascii_table):
+            return 0
+        return -1
+
+    cpdef unbind(self):
+        """Let go of the buffers."""
+        cdef Cell* core = &self.core
+        if self.busy:
+            raise ValueError("another thread reads the values")
+        self.length = 0
+        core.validity, core.data, core.offsets, core.srids = NULL, NULL, NULL, NULL
+        memset(&core.diffs, 0, sizeof(DiffArrays))
+        while self.view_count:
+            self.view_count -= 1
+            PyBuffer_Release(&self.views[self.view_count])
+
+    cdef const uint8_t* _bytes_of(self, data, int64_t wanted, int64_t* size, int alignment) except? NULL:
+        """Return the bytes of an object that speaks the buffer protocol, `wanted` or more; held up to `unbind`."""
+        cdef Py_buffer* view = &self.views[self.view_count]
+        if data is None:
+            raise ValueError("a buffer is missing")
+        PyObject_GetBuffer(data, view, PyBUF_SIMPLE)
+        self.view_count += 1
+        if view.len < wanted:
+            raise ValueError(f"a buffer of {view.len} bytes, where {wanted} are needed")
+        if <uintptr_t>view.buf % alignment:
+            raise ValueError(f"a buffer that is not aligned to {alignment} bytes")
+        size[0] = view.len
+        return <const uint8_t*>view.buf
+
+    def __dealloc__(self):
+        while self.view_count:
+            self.view_count -= 1
+            PyBuffer_Release(&self.views[self.view_count])
+
+
+cdef bint _never_back(const int32_t* ends, int64_t length) noexcept nogil:
+    """Return a loop that the compiler turns into wide instructions."""
+    cdef int64_t i
+    cdef uint32_t bad = 0
+    for i in range(length):
+        bad |= <uint32_t>(ends[i + 1] < ends[i])
+    return bad == 0
+
+
+cdef bint _is_text(const uint8_t* data, const int32_t* ends, int64_t length) noexcept nogil:
+    """Return True where all values are UTF-8: all of them together are, and none begins in the middle of a character."""
+    cdef int64_t i
+    cdef int32_t last = ends[length]
+    if not is_utf8(data + ends[0], last - ends[0]):
+        return False
+    for i in range(length):
+        if ends[i] < last and data[ends[i]] & 0xC0 == 0x80:
+            return False
+    return True
+
+
+cdef bint _all_set(const uint8_t* bits, int64_t at, int64_t count) noexcept nogil:
+    cdef int64_t end = at + count
+    while at < end and at & 7:
+        if not (bits[at >> 3] >> (at & 7)) & 1:
+            return False
+        at += 1
+    while end - at >= 8:
+        if bits[at >> 3] != 0xFF:
+            return False
+        at += 8
+    while at < end:
+        if not (bits[at >> 3] >> (at & 7)) & 1:
+            return False
+        at += 1
+    return True
+
+
+cdef int64_t _input_size(const Cell* cell) noexcept nogil:
+    """Bytes of a fixed-size value in Arrow."""
+    if cell.kind == K_COPY1:
+        return 1
+    if cell.kind == K_COPY2 or cell.kind == K_YEAR or cell.kind == K_LITTLE16:
+        return 2
+    if cell.kind == K_COPY4 or cell.kind == K_INT24 or cell.kind == K_UINT24 or cell.kind == K_DATE:
+        return 4
+    if cell.kind == K_DECIMAL128:
+        return 16
+    return 32 if cell.kind == K_DECIMAL256 else 8

@@ -1,0 +1,174 @@
+"""A buffer of complete events to be written to a file: stamps positions and checksums.
+
+Puts the GTID event in front of a group that is already there. The oracle is `binlogio.format.encoder.Encoder`.
+
+    buffer := gtid? event*        -- of the GTID event only the length of the transaction is not known when the others are written
+"""
+
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint8_t
+from libc.string cimport memcpy
+
+from binlogio._kernel.base.cursor cimport u32
+from binlogio._kernel.base.event_bytes cimport (
+    fitting_width, gtid_body_size, length_width, put_gtid_body, put_header, put_little,
+)
+from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, HEADER_SIZE
+from binlogio._kernel.primitives cimport Memory, crc32
+
+from binlogio.errors import BinlogFormatError, WriterStateError
+
+cdef enum:
+    GTID_ROOM = 512  # bytes kept free for the event in front of a group
+    GTID_MARGIN = 64  # of which header, lengths and checksum take no more
+
+
+cdef class EventBuffer:
+    """Events that will stand at `offset` of their file, each with its position and checksum.
+
+    Speaks the buffer protocol; while a view of it is held, nothing can be added.
+    """
+
+    def __cinit__(self, int64_t offset=4, *, bint checksum=True):
+        if offset < 0:
+            raise ValueError(f"offset {offset}")
+        self.memory = Memory()
+        self.offset = offset
+        self.checksum = checksum
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        if self.busy:
+            raise BufferError("another thread adds to the events")
+        self.memory.reserve(1)
+        PyBuffer_FillInfo(view, self, self.memory.data + self.first, self.memory.size - self.first, 1, flags)
+        self.exports += 1
+
+    def __releasebuffer__(self, Py_buffer* view):
+        self.exports -= 1
+
+    def __len__(self):
+        return self.memory.size - self.first
+
+    @property
+    def end(self) -> int:
+        """Return the offset in the file of what comes next."""
+        return self.offset + self.memory.size - self.first
+
+    cdef int check_free(self) except -1:
+        if self.exports or self.busy:
+            raise WriterStateError("the events are still being read, or added to")
+        return 0
+
+    def clear(self, int64_t offset) -> None:
+        """Begin again at another offset, with the memory that is already there."""
+        self.check_free()
+        if offset < 0:
+            raise ValueError(f"offset {offset}")
+        self.memory.size = 0
+        self.first = 0
+        self.offset = offset
+        self._gtid = None
+
+    def add(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags, const uint8_t[::1] body) -> None:
+        """Add an event with this body.
+
+        Raises:
+            BinlogFormatError: it does not fit 4 GiB.
+        """
+        cdef int64_t at
+        self.check_free()
+        at = self.open_event(type_code, timestamp, server_id, flags, body.shape[0])
+        if body.shape[0]:
+            memcpy(self.memory.grow(body.shape[0]), &body[0], body.shape[0])
+        self.close_event(at)
+
+    def add_frame(self, const uint8_t[::1] frame) -> None:
+        """Add an event that is complete but for its position and checksum.
+
+        Raises:
+            BinlogFormatError: it is not as long as its header says.
+        """
+        cdef int64_t size = frame.shape[0]
+        self.check_free()
+        if size < HEADER_SIZE + (CHECKSUM_SIZE if self.checksum else 0) or u32(&frame[9]) != size:
+            raise BinlogFormatError("a frame is not as long as its header says", field="event_size", found=size)
+        memcpy(self.memory.grow(size), &frame[0], size)
+        self.stamp(self.memory.size - size, <uint32_t>size)
+
+    def begin_group(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags, bytes before, bytes behind,
+                    int64_t expected_size) -> None:
+        """Keep room for a GTID event in front of the events to come: its body is `before`, the length of the group, `after`.
+
+        Where `expected_size` (of the whole group) has as many bytes as the real one, positions and checksums need not
+        be written twice.
+        """
+        self.check_free()
+        if self.memory.size or self._gtid is not None:
+            raise WriterStateError("a group begins in an empty buffer")
+        if len(before) + len(behind) > GTID_ROOM - GTID_MARGIN:
+            raise BinlogFormatError("the GTID event is too long", found=len(before) + len(behind))
+        self.memory.grow(GTID_ROOM)
+        self._gtid = (type_code, timestamp, server_id, flags, before, behind)
+        self.first = GTID_ROOM - self._gtid_size(length_width(type_code, expected_size))
+
+    cdef int64_t _gtid_size(self, int width):
+        """Return the size of the GTID event whose group's length has that many bytes."""
+        cdef int64_t size = gtid_body_size(self._gtid[0], len(self._gtid[4]) + len(self._gtid[5]), width)
+        return HEADER_SIZE + size + (CHECKSUM_SIZE if self.checksum else 0)
+
+    def end_group(self) -> None:
+        """Write the GTID event, now that the length of the group is known."""
+        cdef int64_t size, first, rest
+        cdef bytes before, behind
+        cdef uint8_t* out
+        self.check_free()
+        if self._gtid is None:
+            raise WriterStateError("no group was begun")
+        type_code, timestamp, server_id, flags, before, behind = self._gtid
+        rest = self.memory.size - GTID_ROOM + HEADER_SIZE + (CHECKSUM_SIZE if self.checksum else 0)
+        size = self._gtid_size(fitting_width(type_code, len(before) + len(behind), rest))
+        first, self.first = self.first, GTID_ROOM - size
+        out = put_header(self.memory.data + self.first, timestamp, type_code, server_id, 0, flags)
+        put_gtid_body(out, type_code, <const char*>before, len(before), <const char*>behind, len(behind),
+                      self.memory.size - self.first)
+        with nogil:
+            self.stamp(self.first, <uint32_t>size)
+            if self.first != first:
+                self._stamp_all(GTID_ROOM)
+        self._gtid = None
+
+    cdef int _stamp_all(self, int64_t at) except -1 nogil:
+        cdef uint32_t size
+        while at < self.memory.size:
+            size = u32(self.memory.data + at + 9)
+            self.stamp(at, size)
+            at += size
+        return 0
+
+    cdef int64_t open_event(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags,
+                            int64_t body_size) except -1 nogil:
+        """Write a header; the body is to follow. Returns where the event begins in the memory."""
+        cdef int64_t at = self.memory.size
+        self.memory.reserve(HEADER_SIZE + body_size + CHECKSUM_SIZE)
+        put_header(self.memory.grow(HEADER_SIZE), timestamp, type_code, server_id, 0, flags)
+        return at
+
+    cdef int close_event(self, int64_t at) except -1 nogil:
+        """Return the body is complete."""
+        cdef int64_t size
+        if self.checksum:
+            self.memory.grow(CHECKSUM_SIZE)
+        size = self.memory.size - at
+        if size > 0xFFFFFFFFLL:
+            with gil:
+                raise BinlogFormatError("the event does not fit 32 bits of size", expected="at most 4294967295 bytes", found=size)
+        return self.stamp(at, <uint32_t>size)
+
+    cdef int stamp(self, int64_t at, uint32_t size) except -1 nogil:
+        """Write size, position and checksum of a complete event."""
+        cdef uint8_t* p = self.memory.data + at
+        put_little(p + 9, size, 4)
+        put_little(p + 13, self.offset + at - self.first + size, 4)
+        if self.checksum:
+            put_little(p + size - CHECKSUM_SIZE, crc32(0, p, size - CHECKSUM_SIZE), CHECKSUM_SIZE)
+        return 0

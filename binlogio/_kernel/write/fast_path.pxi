@@ -1,0 +1,191 @@
+"""Fast path for small transactions: builds rows events and the group in one call each.
+
+A frame is an event that is complete except for position and checksum. The oracle is `binlogio.format.encoder.Encoder`.
+
+    gtid        := flags: u8  uuid: u8[16]  gno: i64  2: u8  last_committed: i64  sequence_number: i64
+                   immediate: u56 (top bit: original: u56 follows)  transaction_length: lenenc
+                   immediate_version: u32 (top bit: original_version: u32 follows)
+    gtid_tagged := fields by number, see `binlogio.events.gtid_tagged`
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memcpy, memset
+
+from binlogio._kernel.base.cursor cimport u32
+from binlogio._kernel.base.event_bytes cimport (
+    fitting_width, gtid_body_size, lenenc_size, put_gtid_body, put_header, put_lenenc, put_little,
+    put_signed_varlen, put_varlen,
+)
+from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1, HEADER_SIZE, WRITE_ROWS_EVENT_V1
+from binlogio._kernel.primitives cimport crc32
+
+from binlogio.errors import BinlogFormatError
+
+cdef enum:
+    LOGICAL_TIMESTAMP = 2
+    MAX_GTID_BODY = 192
+    UUID_SIZE = 16
+    MAX_TAG_SIZE = 32
+
+
+def rows_frame(bytes images, *, int type_code, uint32_t timestamp, uint32_t server_id, uint64_t table_id, uint16_t flags,
+               int64_t column_count, bytes present, bytes present_after=b"", bint checksum=True):
+    """A rows event of version 1, or of version 2 without extra information.
+
+    Raises:
+        BinlogFormatError: it does not fit 4 GiB.
+    """
+    cdef bint has_extra = not WRITE_ROWS_EVENT_V1 <= type_code <= DELETE_ROWS_EVENT_V1
+    cdef int64_t size = HEADER_SIZE + (10 if has_extra else 8) + lenenc_size(column_count) + len(present) + len(present_after) + len(images)
+    cdef uint8_t* out
+    cdef bytes frame
+    if checksum:
+        size += CHECKSUM_SIZE
+    if size > 0xFFFFFFFFLL or table_id >> 48 or column_count < 0:
+        raise BinlogFormatError("the event does not fit 32 bits of size, or its table id 48", found=size)
+    frame = PyBytes_FromStringAndSize(NULL, size)
+    out = <uint8_t*>PyBytes_AS_STRING(frame)
+    out = put_header(out, timestamp, type_code, server_id, <uint32_t>size, 0)
+    out = put_little(put_little(out, table_id, 6), flags, 2)
+    if has_extra:
+        out = put_little(out, 2, 2)
+    out = put_lenenc(out, column_count)
+    for part in (present, present_after, images):
+        memcpy(out, PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part))
+        out += PyBytes_GET_SIZE(part)
+    memset(out, 0, CHECKSUM_SIZE if checksum else 0)
+    return frame
+
+
+def gtid_parts(int flags, bytes uuid, int64_t gno, int64_t last_committed, int64_t sequence_number,
+               uint64_t immediate_commit_timestamp, int64_t original_commit_timestamp, uint32_t immediate_server_version,
+               int64_t original_server_version, bytes tag=b""):
+    """The body of a GTID event, before and after the length of its transaction; -1 for an `original` that is the same.
+
+    With a tag it is that of a GTID_TAGGED event, but for its head.
+    """
+    cdef uint8_t[MAX_GTID_BODY] body
+    cdef uint8_t* out = body
+    cdef uint8_t* middle
+    cdef int i
+    if len(uuid) != UUID_SIZE or not 0 <= flags <= 255 or original_server_version >> 32 > 0:
+        raise _out_of_range()
+    if tag:
+        if len(tag) > MAX_TAG_SIZE or gno < 1:
+            raise _out_of_range()
+        out = put_varlen(put_varlen(out, 0), flags)
+        out = put_varlen(out, 1)
+        for i in range(UUID_SIZE):
+            out = put_varlen(out, <uint8_t>PyBytes_AS_STRING(uuid)[i])
+        out = put_signed_varlen(put_varlen(out, 2), gno)
+        out = put_varlen(put_varlen(out, 3), len(tag))
+        memcpy(out, PyBytes_AS_STRING(tag), len(tag))
+        out = put_signed_varlen(put_varlen(out + len(tag), 4), last_committed)
+        out = put_signed_varlen(put_varlen(out, 5), sequence_number)
+        out = put_varlen(put_varlen(out, 6), immediate_commit_timestamp)
+        if original_commit_timestamp >= 0:
+            out = put_varlen(put_varlen(out, 7), original_commit_timestamp)
+        middle = put_varlen(out, 8)
+        out = put_varlen(put_varlen(middle, 9), immediate_server_version)
+        if original_server_version >= 0:
+            out = put_varlen(put_varlen(out, 10), original_server_version)
+        return PyBytes_FromStringAndSize(<char*>body, middle - body), PyBytes_FromStringAndSize(<char*>middle, out - middle)
+    if immediate_commit_timestamp >> 55 or immediate_server_version >> 31 or original_commit_timestamp >> 56 > 0:
+        raise _out_of_range()
+    out[0] = <uint8_t>flags
+    memcpy(out + 1, PyBytes_AS_STRING(uuid), UUID_SIZE)
+    out = put_little(out + 17, gno, 8)
+    out[0] = LOGICAL_TIMESTAMP
+    out = put_little(put_little(out + 1, last_committed, 8), sequence_number, 8)
+    if original_commit_timestamp < 0:
+        out = put_little(out, immediate_commit_timestamp, 7)
+    else:
+        out = put_little(out, immediate_commit_timestamp | <uint64_t>1 << 55, 7)
+        out = put_little(out, original_commit_timestamp, 7)
+    middle = out
+    if original_server_version < 0:
+        out = put_little(out, immediate_server_version, 4)
+    else:
+        out = put_little(put_little(out, immediate_server_version | <uint32_t>1 << 31, 4), original_server_version, 4)
+    return PyBytes_FromStringAndSize(<char*>body, middle - body), PyBytes_FromStringAndSize(<char*>middle, out - middle)
+
+
+cdef object _out_of_range():
+    return BinlogFormatError("a field of the GTID event is out of range", event_type="GTID_LOG_EVENT")
+
+
+def stamped(tuple frames, *, int64_t offset, bint checksum):
+    """Return the frames of a group, after each other as they stand at `offset` of their file: positions and checksums are written.
+
+    Raises:
+        BinlogFormatError: a frame is not as long as its header says.
+    """
+    cdef int64_t total = frames_size(frames, checksum)
+    cdef bytes group = PyBytes_FromStringAndSize(NULL, total)
+    cdef uint8_t* start = <uint8_t*>PyBytes_AS_STRING(group)
+    put_frames(start, frames)
+    with nogil:
+        stamp(start, total, offset, checksum)
+    return group
+
+
+def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t header_flags,
+                bytes before, bytes behind):
+    """A GTID event and the frames of its group, as they stand at `offset` of their file: positions and checksums are written.
+
+    `before` and `after` are the GTID event's body around the length of the group (`gtid_parts`).
+
+    Raises:
+        BinlogFormatError: a frame is not as long as its header says.
+    """
+    cdef int64_t rest = frames_size(frames, checksum)
+    cdef int64_t size, total
+    cdef int64_t parts_size = PyBytes_GET_SIZE(before) + PyBytes_GET_SIZE(behind)
+    cdef bytes group
+    cdef uint8_t* start
+    cdef uint8_t* out
+    size = HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
+    size += gtid_body_size(type_code, parts_size, fitting_width(type_code, parts_size, rest + size))
+    total = rest + size
+    group = PyBytes_FromStringAndSize(NULL, total)
+    start = <uint8_t*>PyBytes_AS_STRING(group)
+    out = put_header(start, timestamp, type_code, server_id, <uint32_t>size, header_flags)
+    put_gtid_body(out, type_code, PyBytes_AS_STRING(before), PyBytes_GET_SIZE(before), PyBytes_AS_STRING(behind),
+                  PyBytes_GET_SIZE(behind), total)
+    put_frames(start + size, frames)
+    with nogil:
+        stamp(start, total, offset, checksum)
+    return group
+
+
+cdef int64_t frames_size(tuple frames, bint checksum) except -1:
+    """Return the size of all frames, each of which must be as long as its header says."""
+    cdef int64_t total = 0
+    cdef int64_t size
+    cdef bytes frame
+    for frame in frames:
+        size = PyBytes_GET_SIZE(frame)
+        if size < HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0) or u32(<const uint8_t*>PyBytes_AS_STRING(frame) + 9) != size:
+            raise BinlogFormatError("a frame is not as long as its header says", field="event_size", found=size)
+        total += size
+    return total
+
+
+cdef void put_frames(uint8_t* out, tuple frames) noexcept:
+    cdef bytes frame
+    for frame in frames:
+        memcpy(out, PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame))
+        out += PyBytes_GET_SIZE(frame)
+
+
+cdef void stamp(uint8_t* start, int64_t total, int64_t offset, bint checksum) noexcept nogil:
+    """Write positions and checksums of the events at `start`."""
+    cdef int64_t at = 0
+    cdef int64_t size
+    while at < total:
+        size = u32(start + at + 9)
+        put_little(start + at + 13, <uint64_t>(offset + at + size), 4)
+        if checksum:
+            put_little(start + at + size - CHECKSUM_SIZE, crc32(0, start + at, size - CHECKSUM_SIZE), CHECKSUM_SIZE)
+        at += size
