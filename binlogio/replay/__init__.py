@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from binlogio.replay.applier import ReplaySummary, replay
+from binlogio.replay.apply.replay import ReplaySummary, replay
 from binlogio.replay.filters import ReplayFilter
 from binlogio.replay.targets.sqlite.target import SqliteTarget
 

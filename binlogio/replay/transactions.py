@@ -36,10 +36,10 @@ from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEve
 from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.options import Position
 from binlogio.replay import statements
+from binlogio.replay.apply.progress import UNKNOWN_LOG, KeptLog, Progress
+from binlogio.replay.apply.scheduler import NO_CLOCK, Clock, MariadbClock
 from binlogio.replay.filters import EVERYTHING, NamedStatement, ReplayFilter
-from binlogio.replay.progress import UNKNOWN_LOG, KeptLog, Progress
-from binlogio.replay.scheduler import NO_CLOCK, Clock, MariadbClock
-from binlogio.replay.starting_place import (
+from binlogio.replay.start_position import (
     EVERY_PLACE,
     Bounds,
     LogPlace,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.reader import BinlogReader
     from binlogio.replay.key_source import KeySource
-    from binlogio.replay.starting_place import PreparedPlace
+    from binlogio.replay.start_position import PreparedPlace
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.foreign_keys import Cascade
 

@@ -10,7 +10,7 @@ import click
 from binlogio.errors import BinlogFormatError
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter
-from binlogio.replay.starting_place import bounds_of, unknown_tables
+from binlogio.replay.start_position import bounds_of, unknown_tables
 from binlogio_cli.messages import Refusal, say
 from binlogio_cli.options import (
     GTIDS_HELP,

@@ -10,9 +10,9 @@ import pytest
 
 from binlogio.errors import BinlogFormatError
 from binlogio.options import Position
-from binlogio.replay.commit_groups import commit_groups, joined
-from binlogio.replay.progress import Ledger
-from binlogio.replay.scheduler import NO_CLOCK, Clock
+from binlogio.replay.apply.commit_groups import commit_groups, joined
+from binlogio.replay.apply.progress import Ledger
+from binlogio.replay.apply.scheduler import NO_CLOCK, Clock
 from binlogio.replay.transactions import LoadStep, RowsStep, Transaction
 
 FILE = "binlog.000001"

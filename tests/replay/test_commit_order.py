@@ -10,14 +10,14 @@ import pytest
 
 from binlogio.errors import ReplayError
 from binlogio.options import Position
-from binlogio.replay.commit_groups import commit_groups, joined
-from binlogio.replay.commit_order import (
+from binlogio.replay.apply.commit_groups import commit_groups, joined
+from binlogio.replay.apply.commit_order import (
     CommitOrderManager,
     CommitOrderQueue,
     CommitOrderState,
     stopped_by_older,
 )
-from binlogio.replay.scheduler import NO_CLOCK, Clock, LogicalClock
+from binlogio.replay.apply.scheduler import NO_CLOCK, Clock, LogicalClock
 from binlogio.replay.transactions import Transaction
 
 SCHEDULES = 10_000

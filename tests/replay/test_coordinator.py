@@ -11,11 +11,11 @@ import pytest
 
 from binlogio.errors import ReplayError
 from binlogio.options import Position
-from binlogio.replay.commit_order import WORKER_STOPPED
-from binlogio.replay.coordinator import Coordinator
-from binlogio.replay.progress import Progress
-from binlogio.replay.scheduler import Clock
-from binlogio.replay.summary import ReplaySummary
+from binlogio.replay.apply.commit_order import WORKER_STOPPED
+from binlogio.replay.apply.coordinator import Coordinator
+from binlogio.replay.apply.progress import Progress
+from binlogio.replay.apply.scheduler import Clock
+from binlogio.replay.apply.summary import ReplaySummary
 from binlogio.replay.transactions import Transaction
 from written_down import FILE, WrittenDown, WrittenDownSession, transactions
 

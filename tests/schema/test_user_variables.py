@@ -8,7 +8,7 @@ import pytest
 
 from binlogio.errors import BinlogFormatError
 from binlogio.events.statement_context import UserVarEvent, UserVarType
-from binlogio.replay.targets.mysql.statements import context_of
+from binlogio.replay.targets.mysql.statement_context import context_of
 from binlogio.schema.ddl.user_variables import user_variable_value
 from logs import query
 

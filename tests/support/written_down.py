@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from binlogio.errors import ReplayError
 from binlogio.options import Position
-from binlogio.replay.coordinator import LockRefused
-from binlogio.replay.progress import KeptLog, Ledger, Progress
-from binlogio.replay.scheduler import Clock
-from binlogio.replay.summary import RowCounts
+from binlogio.replay.apply.coordinator import LockRefused
+from binlogio.replay.apply.progress import KeptLog, Ledger, Progress
+from binlogio.replay.apply.scheduler import Clock
+from binlogio.replay.apply.summary import RowCounts
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import RowsStep, Transaction
 from binlogio.schema.ddl.foreign_keys import Cascade

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from binlogio.replay.progress import UNKNOWN_SOURCE
+from binlogio.replay.apply.progress import UNKNOWN_SOURCE
 
 if TYPE_CHECKING:
     from binlogio.options import Position
-    from binlogio.replay.progress import KeptLog, Ledger, Progress
-    from binlogio.replay.summary import RowCounts
+    from binlogio.replay.apply.progress import KeptLog, Ledger, Progress
+    from binlogio.replay.apply.summary import RowCounts
     from binlogio.replay.transactions import Transaction
     from binlogio.schema.ddl.foreign_keys import Cascade
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
 from binlogio.replay.find_row import Index
-from binlogio.replay.targets.mysql.statements import prepared
+from binlogio.replay.targets.mysql.statement_context import prepared
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.undo.inverse import inverse_changes
 from binlogio.replay.undo.outputs import table_and_kind

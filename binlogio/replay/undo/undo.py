@@ -19,7 +19,7 @@ from binlogio.errors import BinlogError
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
 from binlogio.replay.row_changes import lost_cascades, row_changes
-from binlogio.replay.starting_place import bounds_of, skip_to
+from binlogio.replay.start_position import bounds_of, skip_to
 from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo.spool import Spool
 from binlogio.replay.undo.steps import statement_refusal, undo_steps

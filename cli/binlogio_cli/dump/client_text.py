@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from binlogio.replay.targets.mysql.statements import prepared
+from binlogio.replay.targets.mysql.statement_context import prepared
 from binlogio.values.charsets import MULTI_BYTE, charset_of
 
 if TYPE_CHECKING:

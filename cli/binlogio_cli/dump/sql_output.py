@@ -23,7 +23,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
-from binlogio.replay.targets.mysql.statements import context_of, part_of_context
+from binlogio.replay.targets.mysql.statement_context import context_of, part_of_context
 from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES
 from binlogio_cli.dump.client_text import DELIMITER, client_lines
 from binlogio_cli.dump.statement_text import client_collation

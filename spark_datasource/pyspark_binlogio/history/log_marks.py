@@ -6,7 +6,7 @@ Extracts the marks of one piece of a log; `table_history` interprets them.
     what := Definition (a statement)  Mapped (a table map with new facts)  Images
           | Void  Prepared  XaEnd  TextChange  Lost  Cut
 
-Source: the model of `binlogio.replay.applier`, which applies the same groups one by one.
+Source: the model of `binlogio.replay.apply.replay`, which applies the same groups one by one.
 """
 
 from __future__ import annotations

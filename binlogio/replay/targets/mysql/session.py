@@ -17,10 +17,10 @@ from pymysql.constants import ER
 from binlogio.errors import Hint, ReplayError
 from binlogio.gtid import Gtid, MariadbGtid
 from binlogio.replay import statements
+from binlogio.replay.apply.progress import UNKNOWN_SOURCE
+from binlogio.replay.apply.summary import RowCounts
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict, RowNotFound
-from binlogio.replay.progress import UNKNOWN_SOURCE
 from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
-from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
 from binlogio.replay.targets.mysql.kept_gtids import automatic_statement, gtid_statements
@@ -31,7 +31,7 @@ from binlogio.replay.targets.mysql.other_vendor import (
     rows_for,
     statement_for,
 )
-from binlogio.replay.targets.mysql.statements import CLIENT_UTF8, context_of
+from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade
 from binlogio.replay.type_conversions import ER_REPLICA_CONVERSION_FAILED
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.options import Position
-    from binlogio.replay.progress import Ledger
+    from binlogio.replay.apply.progress import Ledger
     from binlogio.replay.targets.mysql.connection import Connection
     from binlogio.replay.targets.mysql.server_tables import ServerTables
     from binlogio.replay.transactions import Step, Transaction

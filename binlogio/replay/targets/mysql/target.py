@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from binlogio.replay.progress import UNKNOWN_SOURCE
+from binlogio.replay.apply.progress import UNKNOWN_SOURCE
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
@@ -25,8 +25,8 @@ from binlogio.replay.targets.mysql.session import MysqlSession
 
 if TYPE_CHECKING:
     from binlogio.options import Position
-    from binlogio.replay.progress import KeptLog, Progress
-    from binlogio.replay.summary import RowCounts
+    from binlogio.replay.apply.progress import KeptLog, Progress
+    from binlogio.replay.apply.summary import RowCounts
     from binlogio.replay.targets import ReplayPlan
     from binlogio.schema.ddl.foreign_keys import Cascade
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from binlogio.errors import HintPart, Hints
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
+    from binlogio.replay.apply.progress import KeptLog, Progress
     from binlogio.replay.filters import ReplayFilter
-    from binlogio.replay.progress import KeptLog, Progress
     from binlogio.storage.log_file import LogFile
 
 _DECODED: Final = (

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogError
-from binlogio.replay.scheduler import Clock
+from binlogio.replay.apply.scheduler import Clock
 from binlogio.replay.transactions import RowsStep
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from binlogio.event_filter import has_gtid
 from binlogio.events import GtidLogEvent
 from binlogio.format.decoder import Decoder
 from binlogio.options import Position
-from binlogio.replay.coordinator import Coordinator
+from binlogio.replay.apply.coordinator import Coordinator
+from binlogio.replay.apply.progress import STREAM_SOURCE, source_name
+from binlogio.replay.apply.summary import ReplaySummary
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
-from binlogio.replay.progress import STREAM_SOURCE, source_name
-from binlogio.replay.starting_place import BEGINNING, base_name, bounds_of, resumed_at, skip_to
-from binlogio.replay.summary import ReplaySummary
+from binlogio.replay.start_position import BEGINNING, base_name, bounds_of, resumed_at, skip_to
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from binlogio.columnar.splits.skipped_events import SkippedEvent
     from binlogio.reader import BinlogReader
-    from binlogio.replay.progress import Progress
-    from binlogio.replay.starting_place import Bounds, LogPlace, SkippedPart
+    from binlogio.replay.apply.progress import Progress
+    from binlogio.replay.start_position import Bounds, LogPlace, SkippedPart
     from binlogio.replay.targets import Target
     from binlogio.replay.transactions import Transaction
 

@@ -19,19 +19,19 @@ from threading import Condition
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogError, Hint, ReplayError
-from binlogio.replay.commit_groups import CommitGroup, commit_groups, joined
-from binlogio.replay.commit_order import WAITING_FOR_ITS_TURN, CommitOrderManager, stopped_by_older
+from binlogio.replay.apply.commit_groups import CommitGroup, commit_groups, joined
+from binlogio.replay.apply.commit_order import WAITING_FOR_ITS_TURN, CommitOrderManager, stopped_by_older
+from binlogio.replay.apply.progress import Ledger
+from binlogio.replay.apply.scheduler import LogicalClock
 from binlogio.replay.find_row import RowConflict
-from binlogio.replay.progress import Ledger
-from binlogio.replay.scheduler import LogicalClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from binlogio.errors import Hints
     from binlogio.options import Position
-    from binlogio.replay.progress import KeptLog
-    from binlogio.replay.summary import ReplaySummary
+    from binlogio.replay.apply.progress import KeptLog
+    from binlogio.replay.apply.summary import ReplaySummary
     from binlogio.replay.targets import Session, Target
     from binlogio.replay.transactions import Transaction
 
