@@ -1,15 +1,19 @@
-"""Row changes of a rows event, for targets that write rows.
+"""Row changes of a rows event, for targets that write rows, and rows events as bytes, for those that take them.
 
-JSON diffs become documents if the before image has the document.
+JSON diffs become documents if the before image has the document. Bytes are built by the compiled kernel, with the
+post-header of the current version; other events are built by `binlogio.format.encoder`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.constants import EventType
 from binlogio.errors import Hint, ReplayError
-from binlogio.events.rows import DeleteRowsEvent
+from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.format.row_changes import row_changes as changes_of
+from binlogio.implementation import is_compiled
+from binlogio.rows.image import PRE_GA_EVENTS
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
@@ -67,4 +71,40 @@ def cascades_refused(step: RowsStep, cascades: tuple[Cascade, ...]) -> ReplayErr
         f"a foreign key (ON DELETE or ON UPDATE) changed rows of {children} together with this row, and servers do not log such changes",
         field=f"{step.table_map.schema}.{step.table_map.table}",
         hint=Hint.IGNORE_CASCADES,
+    )
+
+
+TYPE_CODES: Final[dict[type, int]] = {
+    WriteRowsEvent: EventType.WRITE_ROWS_EVENT,
+    UpdateRowsEvent: EventType.UPDATE_ROWS_EVENT,
+    DeleteRowsEvent: EventType.DELETE_ROWS_EVENT,
+}
+
+
+def has_quick_frame(event: Any) -> bool:
+    """Return whether `rows_frame_of` can build the event, if need be as one of the current version."""
+    return (
+        type(event) in TYPE_CODES and event.header.type_code not in PRE_GA_EVENTS and not event.extra and is_compiled()
+    )
+
+
+def rows_frame_of(event: Any, table_id: int, *, checksum: bool = False) -> bytes:
+    """Return the event as it stands in a log, but for its position; the header's flags are left out.
+
+    Raises:
+        BinlogFormatError: it does not fit 4 GiB.
+    """
+    from binlogio._kernel.row_encoder import rows_frame  # noqa: PLC0415 - it may not be there
+
+    return rows_frame(
+        event.images,
+        type_code=TYPE_CODES[type(event)],
+        timestamp=event.header.timestamp,
+        server_id=event.header.server_id,
+        table_id=table_id,
+        flags=event.flags,
+        column_count=event.column_count,
+        present=event.present,
+        present_after=event.present_after if isinstance(event, UpdateRowsEvent) else b"",
+        checksum=checksum,
     )

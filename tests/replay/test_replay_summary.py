@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from binlogio.errors import ReplayError
-from binlogio.replay.targets.mysql.server_rows import counted_rows, counted_since
+from binlogio.replay.targets.mysql.server_tables import counted_rows, counted_since
 from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL
 from real_servers import vendor

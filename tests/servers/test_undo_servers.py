@@ -18,10 +18,9 @@ from binlogio.events import RowsEvent
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter, replay
 from binlogio.replay.key_source import KeySource
-from binlogio.replay.targets.mysql.json import json_value
 from binlogio.replay.targets.mysql.position_table import SCHEMA
 from binlogio.replay.targets.mysql.target import MysqlTarget
-from binlogio.replay.targets.mysql.values import text_literal
+from binlogio.replay.targets.mysql.values import json_value, text_literal
 from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo import BinlogFile, SqlScript, undo
 from binlogio.replay.undo.outputs import UndoOutput

@@ -18,7 +18,7 @@ from binlogio.replay.key_source import KeySource
 from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo import OnStatement, UndoSummary, undo
 from binlogio.replay.undo.outputs import UndoOutput
-from binlogio.replay.undo.steps import undo_steps
+from binlogio.replay.undo.undo import undo_steps
 from corpus import Case
 
 

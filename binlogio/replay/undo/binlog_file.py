@@ -5,10 +5,14 @@ Writes positions, checksums and the first and last events of a transaction. The 
     file        := magic format_description previous_gtids? transaction*
     transaction := anonymous_gtid?  BEGIN  (table_map rows)*  XID
 
-No transaction has a GTID: who carries the log out gives it one. MySQL since 5.7.6 has ANONYMOUS_GTID instead; MariaDB
-knows no such event, and BEGIN is a Query event as in logs of before 10.0. Timestamps and server ids are those of the
-changes; there are checksums wherever the server's version knows them. Each rows event is a statement of its own.
-Compressed payloads and rows come out plain.
+No transaction has a GTID: the server that applies the log assigns one. MySQL since 5.7.6 has ANONYMOUS_GTID instead;
+MariaDB has no such event, and BEGIN is a Query event as in logs before 10.0. Timestamps and server ids are those of the
+changes; there are checksums if the server's version has them. Each rows event is a statement of its own. Compressed
+payloads and rows are written uncompressed.
+
+BEGIN, XID and table maps differ between transactions in their timestamp only, so their frames are built once. Rows
+events are built by the compiled kernel if it is present; all others by `binlogio.format.encoder`.
+
 Source: sql/binlog.cc, MYSQL_BIN_LOG::write_transaction; libs/mysql/binlog/event/control_events.cpp, Gtid_event.
 """
 
@@ -31,17 +35,23 @@ from binlogio.constants import (
     HeaderFlag,
 )
 from binlogio.errors import BinlogError, ReplayError
-from binlogio.events.base import DEFAULT_CONTEXT, EventHeader
+from binlogio.events.base import DEFAULT_CONTEXT, NEW_HEADER, EventHeader
+from binlogio.events.control import XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, server_version_numbers
 from binlogio.events.gtid import AnonymousGtidEvent, PreviousGtidsEvent
-from binlogio.format.encoder import stamp
-from binlogio.replay.undo.frames import Frames
+from binlogio.events.query import QueryEvent
+from binlogio.events.rows import POST_HEADER_V2
+from binlogio.format.encoder import Encoder, stamp
+from binlogio.implementation import is_compiled
+from binlogio.replay.row_changes import TYPE_CODES, rows_frame_of
 from binlogio.replay.undo.inverse import inverse_event
 from binlogio.replay.undo.outputs import table_and_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from binlogio.events.base import ParseContext
+    from binlogio.events.table_map import TableMapEvent
     from binlogio.replay.transactions import RowsStep, Transaction
     from binlogio.replay.undo.outputs import RowCounts
     from binlogio.replay.undo.spool import SpooledGroup
@@ -183,3 +193,56 @@ def _frames(group: SpooledGroup) -> Iterator[bytes]:
             yield waiting[at : at + size]
             at += size
         waiting = waiting[at:]
+
+
+_MOST_TEMPLATES: Final = 1000
+_QUICK: Final = frozenset(TYPE_CODES.values())
+
+
+class Frames:
+    """Makes the frames of one file."""
+
+    def __init__(self, context: ParseContext) -> None:
+        self.encoder: Final = Encoder(context)
+        self.has_checksum: Final = context.has_checksum
+        self._templates: dict[object, bytes] = {}
+        sizes = context.post_header_sizes
+        self._is_quick = is_compiled() and all(
+            len(sizes) >= code and sizes[code - 1] == POST_HEADER_V2 for code in _QUICK
+        )
+
+    def begin(self, header: EventHeader) -> bytes:
+        """Return BEGIN, of a session without known properties."""
+        key = "BEGIN", header.server_id
+        flags = HeaderFlag.SUPPRESS_USE
+        return self._alike(key, header, lambda: QueryEvent(0, 0, 0, (), "", b"BEGIN", replace(header, flags=flags)))
+
+    def xid(self, header: EventHeader) -> bytes:
+        """XID of number 0."""
+        return self._alike(("XID", header.server_id), header, lambda: XidEvent(xid=0, header=header))
+
+    def table_map(self, event: TableMapEvent) -> bytes:
+        """Return a table map."""
+        header = event.header
+        key = replace(event, header=NEW_HEADER), header.server_id, header.flags
+        return self._alike(key, header, lambda: event)
+
+    def rows(self, event: Any) -> bytes:
+        """Return a rows event.
+
+        Raises:
+            BinlogFormatError: it does not fit 4 GiB.
+        """
+        header = event.header
+        if not self._is_quick or header.type_code not in _QUICK or header.flags or event.extra:
+            return self.encoder.encode(event)
+        return rows_frame_of(event, event.table_id, checksum=self.has_checksum)
+
+    def _alike(self, key: object, header: EventHeader, make: Callable[[], Any]) -> bytes:
+        """What was made for `key` before, with another timestamp."""
+        rest = self._templates.get(key)
+        if rest is None:
+            if len(self._templates) >= _MOST_TEMPLATES:
+                self._templates.clear()
+            rest = self._templates[key] = self.encoder.encode(make())[TIMESTAMP_BYTES.stop :]
+        return header.timestamp.to_bytes(TIMESTAMP_BYTES.stop, "little") + rest

@@ -19,7 +19,7 @@ from binlogio.errors import ReplayError
 from binlogio.replay import ReplaySummary, SqliteTarget, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
-from binlogio.replay.targets.mysql.server_rows import KINDS
+from binlogio.replay.targets.mysql.server_tables import KINDS
 from binlogio.replay.targets.sqlite.target import SCHEME
 from binlogio.replay.targets.sqlite.translation import sqlglot_is_here
 from binlogio_cli.messages import Refusal, say, say_torn_tails

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.events.base import NEW_HEADER
 from binlogio.format.encoder import Encoder
-from binlogio.replay.rows_frames import has_quick_frame, rows_frame_of
+from binlogio.replay.row_changes import has_quick_frame, rows_frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

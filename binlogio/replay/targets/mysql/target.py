@@ -19,8 +19,7 @@ from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
 from binlogio.replay.targets.mysql.kept_gtids import executed_gtids, keeps_gtids
-from binlogio.replay.targets.mysql.server_rows import counted_rows, counted_since
-from binlogio.replay.targets.mysql.server_tables import ServerTables
+from binlogio.replay.targets.mysql.server_tables import ServerTables, counted_rows, counted_since
 from binlogio.replay.targets.mysql.session import MysqlSession
 
 if TYPE_CHECKING:

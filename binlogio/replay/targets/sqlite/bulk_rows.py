@@ -15,7 +15,7 @@ from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEven
 from binlogio.format.encoder import Encoder
 from binlogio.implementation import is_compiled
 from binlogio.primitives import bitmap_size
-from binlogio.replay.rows_frames import TYPE_CODES, rows_frame_of
+from binlogio.replay.row_changes import TYPE_CODES, rows_frame_of
 from binlogio.replay.targets.sqlite.values import INTEGER_END
 from binlogio.rows.image import PRE_GA_EVENTS
 from binlogio.values.column import BLOBS

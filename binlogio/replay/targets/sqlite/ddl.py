@@ -14,28 +14,32 @@ the rows that follow, a table with rows is refused.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
+from binlogio.constants import QueryStatus
 from binlogio.errors import ReplayError, UnsupportedFeature
 from binlogio.replay.statements import RenameTables
-from binlogio.replay.targets.sqlite.alter import empty_partitions, is_same, origins_of
-from binlogio.replay.targets.sqlite.catalogue import SqliteCatalogue
-from binlogio.replay.targets.sqlite.definition import (
-    SqliteDefinition,
-    quoted,
-    rebuild,
-    rename,
-)
-from binlogio.replay.targets.table_facts import (
+from binlogio.replay.targets.sqlite.catalogue import (
     NO_FACTS,
+    SqliteCatalogue,
     TableFacts,
     altered_facts,
     created_facts,
     referred_tables,
     rounds_numbers,
 )
+from binlogio.replay.targets.sqlite.definition import (
+    UNKNOWN,
+    Origin,
+    SqliteDefinition,
+    UnknownValue,
+    quoted,
+    rebuild,
+    rename,
+)
 from binlogio.replay.transactions import text_refused
-from binlogio.schema.ddl.column_history import ColumnChanges, Default, column_changes
+from binlogio.schema.ddl.column_history import UNKNOWN_DEFAULT, ColumnChanges, Default, column_changes
 from binlogio.schema.ddl.column_text import TableSetting
 from binlogio.schema.ddl.create_table import read_create_table
 from binlogio.schema.ddl.logged_ddl import follow_event, server_of, session_of, text_of
@@ -50,9 +54,11 @@ if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
+    from binlogio.replay.targets.sqlite.values import SqliteValue
     from binlogio.replay.transactions import StatementStep
     from binlogio.schema.ddl.catalogue import TableName
     from binlogio.schema.ddl.parsed_table import ParsedTable
+    from binlogio.schema.ddl.partitions import Partitions
 
 _OBJECTS: Final = ("TABLE", "TABLES", "INDEX", "TRIGGER")
 _BEFORE_OBJECT: Final = frozenset("OR REPLACE ONLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR DEFINER =".split())
@@ -401,3 +407,67 @@ _HANDLERS: Final[dict[tuple[str, str], Callable[[_Statement], bool]]] = {
     ("DROP", "TABLES"): _Statement.dropped,
     ("DROP", "INDEX"): _Statement.index,
 }
+
+
+_UTC: Final = ("+00:00", "UTC")
+
+
+def origins_of(
+    old: SqliteDefinition, new: SqliteDefinition, changes: ColumnChanges, event: QueryEvent
+) -> dict[int, SqliteValue | UnknownValue | Origin]:
+    """Where each of the new columns comes from: one of the old ones, or the value that all rows get."""
+    return {position: _origin(position, old, new, changes, event) for position in range(len(new.names))}
+
+
+def is_same(old: SqliteDefinition, new: SqliteDefinition) -> bool:
+    """Return whether SQLite's table and its values are the same for both."""
+    if old.plan.primary_key != new.plan.primary_key or old.plan.columns != new.plan.columns:
+        return False
+    return all(old.default(position) == new.default(position) for position in range(len(new.names)))
+
+
+def _origin(
+    position: int, old: SqliteDefinition, new: SqliteDefinition, changes: ColumnChanges, event: QueryEvent
+) -> SqliteValue | UnknownValue | Origin:
+    column = new.definition.columns[position]
+    name = column.name.casefold()
+    former = old.position(changes.renamed.get(name, name))
+    if name in changes.added or former is None:
+        default = new.defaults.get(name, UNKNOWN_DEFAULT)
+        return _now(column, event) if default.is_now else new.default(position)
+    is_computed = column.generated_from is not None and name in changes.defaults
+    return UNKNOWN if is_computed else Origin(former)
+
+
+def _now(column: ColumnDefinition, event: QueryEvent) -> SqliteValue | UnknownValue:
+    """Return the time of the statement, where the session's time zone does not matter or is known."""
+    zone = event.status(QueryStatus.TIME_ZONE)
+    kind = column.sql_type
+    if kind.name not in ("timestamp", "datetime") or (kind.name == "datetime" and zone not in _UTC):
+        return UNKNOWN
+    fraction = ""
+    if kind.arguments and kind.arguments[0]:
+        microseconds = event.status(QueryStatus.MICROSECONDS) or event.status(QueryStatus.MARIADB_HRNOW)
+        fraction = f".{microseconds or 0:06d}"[: 1 + kind.arguments[0]]
+    moment = datetime.fromtimestamp(event.header.timestamp, timezone.utc)
+    return moment.strftime("%Y-%m-%d %H:%M:%S") + fraction
+
+
+def empty_partitions(
+    connection: SqliteConnection, table: str, partitions: Partitions | None, change: PartitionChange
+) -> None:
+    """Remove the rows of partitions that are dropped or truncated.
+
+    Raises:
+        ValueError: it cannot be told which these are.
+    """
+    target = quoted(table)
+    if not change.names:
+        connection.execute(f"DELETE FROM {target}")  # noqa: S608
+        return
+    columns = {row[1].lower() for row in connection.execute(f"PRAGMA table_info({target})").fetchall()}
+    if partitions is None or "rowid" in columns:  # a column of that name hides SQLite's own
+        raise ValueError(change.names)
+    rows = connection.execute(f"SELECT rowid, {quoted(partitions.column)} FROM {target}").fetchall()  # noqa: S608
+    gone = [(row_id,) for row_id, value in rows if change.has(partitions.name_of(value) or "")]
+    connection.executemany(f"DELETE FROM {target} WHERE rowid = ?", gone)  # noqa: S608

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError, UnsupportedFeature
+from binlogio.replay.targets.sqlite.catalogue import NO_FACTS
 from binlogio.replay.targets.sqlite.conversion import kind_of
 from binlogio.replay.targets.sqlite.definition import SqliteDefinition, UnknownValue, quoted
 from binlogio.replay.targets.sqlite.expressions import Expressions, only, shown
 from binlogio.replay.targets.sqlite.functions import SqliteFunctions, Untranslatable
 from binlogio.replay.targets.sqlite.typed import INTEGER, StatementContext, Typed
-from binlogio.replay.targets.table_facts import NO_FACTS
 from binlogio.replay.transactions import NEEDS_ROW_FORMAT
 from binlogio.schema.ddl.column_history import UNKNOWN_DEFAULT
 from binlogio.schema.ddl.logged_ddl import server_of, session_of, text_of
