@@ -330,14 +330,14 @@ def skip_to(
             if offset is None or offset >= 0:
                 break
         reader.definitions.begin_log(log.name)
-        _Skipped(reader, log, part).take(before)
+        _SkippedEvents(reader, log, part).take(before)
     else:
         raise AssertionError(place)
     if offset is None:
         reader.begin_at(number, None)
         return part, LogPlace(number, 0)
     reader.definitions.begin_log(log.name)
-    _Skipped(reader, log, part).take(before)
+    _SkippedEvents(reader, log, part).take(before)
     reader.begin_at(number, offset)
     return part, LogPlace(number, offset)
 
@@ -374,7 +374,7 @@ def _then(events: Iterable[SkippedEvent], exc: BinlogFormatError) -> Iterator[Sk
     raise exc
 
 
-class _Skipped:
+class _SkippedEvents:
     """Takes the events of one log that are skipped."""
 
     def __init__(self, reader: BinlogReader, log: LogFile, part: SkippedPart) -> None:

@@ -67,7 +67,7 @@ class Rollback:
 
 
 @dataclass(frozen=True, slots=True)
-class Savepoint:
+class SavepointStatement:
     """A place to which a part of the transaction may be undone."""
 
     name: str
@@ -136,7 +136,7 @@ Statement = (
     Begin
     | Commit
     | Rollback
-    | Savepoint
+    | SavepointStatement
     | RollbackTo
     | Xa
     | DropTables
@@ -225,7 +225,7 @@ def _alter_rename(match: re.Match[str], schema: str) -> RenameTables:
 
 _Build = Callable[["re.Match[str]", str], Statement]
 _PATTERNS: Final[tuple[tuple[re.Pattern[str], _Build], ...]] = (
-    (_SAVEPOINT, lambda match, schema: Savepoint(_name(match[1]).lower())),
+    (_SAVEPOINT, lambda match, schema: SavepointStatement(_name(match[1]).lower())),
     (_ROLLBACK_TO, lambda match, schema: RollbackTo(_name(match[1]).lower())),
     (_XA, lambda match, schema: Xa(match[1].upper().replace("BEGIN", "START"), xid_key(match[2]))),
     (_DROP_TABLES, _drop),

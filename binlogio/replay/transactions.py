@@ -166,7 +166,7 @@ Step = RowsStep | StatementStep | LoadStep | RefusedStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transaction:
+class LoggedTransaction:
     """One event group.
 
     `end` is the end of its last event; `outcome` is `commit`, `rollback` or `prepare`; `xid` is that of an XA group.
@@ -196,7 +196,7 @@ class Transaction:
 
 
 @dataclass(slots=True)
-class _Group:
+class _OpenGroup:
     """The group that is being read."""
 
     start: Position
@@ -246,7 +246,7 @@ class TransactionReader:
         self._filter = wanted
         self._unmatched = list(dict.fromkeys((*wanted.tables, *wanted.exclude_tables)))
         self._groups = GroupTracker()
-        self._group: _Group | None = None
+        self._group: _OpenGroup | None = None
         self._end: Position | None = None
         self._starts_file = True
         self._description: FormatDescriptionEvent | None = None
@@ -258,7 +258,7 @@ class TransactionReader:
         """How many XA transactions wait for an XA COMMIT, those that were prepared before the start of the replay included."""
         return len(self.prepared.keys() | self._skipped.prepared.keys())
 
-    def __iter__(self) -> Iterator[Transaction]:
+    def __iter__(self) -> Iterator[LoggedTransaction]:
         for event in self._reader:
             if event.header.inner is None:
                 if self._end is not None:  # only now, since the events of a payload follow it
@@ -286,7 +286,7 @@ class TransactionReader:
             if self._is_behind_end(event):
                 self._group = None
                 return False
-            self._group = _Group(
+            self._group = _OpenGroup(
                 self._position(event), self._clock_of(event), event.header.timestamp, getattr(event, "gtid", None)
             )
             self._group.is_before_start = self._place(event) < self._bounds.start
@@ -341,7 +341,7 @@ class TransactionReader:
             return Clock(NO_CLOCK, NO_CLOCK)
         return Clock(last_committed, sequence_number)
 
-    def _finish(self) -> Iterator[Transaction]:
+    def _finish(self) -> Iterator[LoggedTransaction]:
         group, end = self._group, self._end
         self._group = self._end = None
         if group is None or end is None:
@@ -356,7 +356,7 @@ class TransactionReader:
             steps = self._put_aside(group, steps, is_filtered=is_filtered)
             outcome = "commit"
         starts_file, self._starts_file = self._starts_file, False
-        yield Transaction(
+        yield LoggedTransaction(
             path=end.file,
             start=group.start,
             end=Position(base_name(end.file), end.offset),
@@ -373,7 +373,7 @@ class TransactionReader:
             log=self._log,
         )
 
-    def _put_aside(self, group: _Group, steps: tuple[Step, ...], *, is_filtered: bool) -> tuple[Step, ...]:
+    def _put_aside(self, group: _OpenGroup, steps: tuple[Step, ...], *, is_filtered: bool) -> tuple[Step, ...]:
         """What an XA transaction had done when it was prepared; nothing where it was rolled back, or is not wanted."""
         xid = group.xid or ""
         prepared, place = self.prepared.pop(xid, None), self._skipped.prepared.pop(xid, None)
@@ -402,7 +402,7 @@ class TransactionReader:
                 pass
         return earlier.prepared.get(xid)
 
-    def _take(self, group: _Group, event: Any) -> None:
+    def _take(self, group: _OpenGroup, event: Any) -> None:
         if isinstance(event, ROWS_EVENTS):
             step = self._rows(event)
             if step is not None:
@@ -423,7 +423,7 @@ class TransactionReader:
             refusal = ReplayError(f"incident: the source lost changes here: {event.message}")
             group.steps.append(RefusedStep(event.header.offset, refusal))
 
-    def _load(self, group: _Group, event: Any) -> None:
+    def _load(self, group: _OpenGroup, event: Any) -> None:
         """Put a file together, or take it.
 
         Numbers of files come again: with the file of a LOAD DATA that failed, and from 1 after a restart.
@@ -448,7 +448,7 @@ class TransactionReader:
                 return
             self._take_load(group, LoadStep(event, b"".join(blocks), context))
 
-    def _take_load(self, group: _Group, step: LoadStep) -> None:
+    def _take_load(self, group: _OpenGroup, step: LoadStep) -> None:
         event = step.event
         text = QueryEvent(
             event.thread_id, event.exec_time, event.error_code, event.status_vars, event.schema, event.sql, event.header
@@ -499,7 +499,7 @@ class TransactionReader:
             if (one.on_delete if is_delete else one.on_update) and self._filter.wants_table(*one.child)
         )
 
-    def _statement(self, group: _Group, event: QueryEvent) -> None:
+    def _statement(self, group: _OpenGroup, event: QueryEvent) -> None:
         context, group.context = tuple(group.context), []
         if self._unmatched:
             self._unmatched = [pattern for pattern in self._unmatched if not may_name(event, pattern)]
@@ -515,7 +515,7 @@ class TransactionReader:
             self._xa(group, statement)
         elif statements.asks_for_client_file(event.sql):
             group.steps.append(RefusedStep(event.header.offset, _client_file_refused(event)))
-        elif isinstance(statement, statements.Savepoint | statements.RollbackTo):
+        elif isinstance(statement, statements.SavepointStatement | statements.RollbackTo):
             group.steps.append(StatementStep(event, statement, context, event.schema, self._filter))
         else:
             named = self._filter.statement(event, self._context)
@@ -541,7 +541,7 @@ class TransactionReader:
         return statement
 
     @staticmethod
-    def _xa(group: _Group, statement: statements.Xa) -> None:
+    def _xa(group: _OpenGroup, statement: statements.Xa) -> None:
         if statement.step == "START":
             group.xid, group.in_transaction = statement.xid, True
         elif statement.step == "ROLLBACK":

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from binlogio.replay.transactions import Transaction
+    from binlogio.replay.transactions import LoggedTransaction
 
-    Watch = Callable[[Transaction], None]
+    Watch = Callable[[LoggedTransaction], None]
 
 
 @contextmanager

@@ -13,13 +13,13 @@ from binlogio.options import Position
 from binlogio.replay.apply.commit_groups import commit_groups, joined
 from binlogio.replay.apply.progress import Ledger
 from binlogio.replay.apply.scheduler import NO_CLOCK, Clock
-from binlogio.replay.transactions import LoadStep, RowsStep, Transaction
+from binlogio.replay.transactions import LoadStep, LoggedTransaction, RowsStep
 
 FILE = "binlog.000001"
 LOAD: Any = LoadStep
 
 
-def transaction(number: int, parent: int = 0, **more: Any) -> Transaction:
+def transaction(number: int, parent: int = 0, **more: Any) -> LoggedTransaction:
     values: dict[str, Any] = {
         "path": FILE,
         "start": Position(FILE, 100 * number),
@@ -29,10 +29,10 @@ def transaction(number: int, parent: int = 0, **more: Any) -> Transaction:
         "starts_file": False,
         "steps": (),
     }
-    return Transaction(**{**values, **more})
+    return LoggedTransaction(**{**values, **more})
 
 
-def sizes(*transactions: Transaction, most: int = 10) -> list[int]:
+def sizes(*transactions: LoggedTransaction, most: int = 10) -> list[int]:
     return [len(group) for group in commit_groups(transactions, most)]
 
 
@@ -82,7 +82,7 @@ def test_large_transactions_are_executed_at_the_same_time_instead() -> None:
     """One after the other in one session, they would take longer than their waits for the disk."""
     table_map: Any = None
 
-    def of(number: int, size: int) -> Transaction:
+    def of(number: int, size: int) -> LoggedTransaction:
         event: Any = SimpleNamespace(images=bytes(size))
         return transaction(number, steps=(RowsStep(event, table_map, None),))
 
@@ -103,7 +103,7 @@ def test_a_group_begins_behind_all_that_it_waits_for() -> None:
 def test_what_was_read_before_an_error_is_given_before_it() -> None:
     """So that a log that is damaged is applied up to the damage."""
 
-    def damaged() -> Iterator[Transaction]:
+    def damaged() -> Iterator[LoggedTransaction]:
         yield transaction(1)
         yield transaction(2)
         raise BinlogFormatError("damaged")

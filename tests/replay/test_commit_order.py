@@ -17,8 +17,8 @@ from binlogio.replay.apply.commit_order import (
     CommitOrderState,
     stopped_by_older,
 )
-from binlogio.replay.apply.scheduler import NO_CLOCK, Clock, LogicalClock
-from binlogio.replay.transactions import Transaction
+from binlogio.replay.apply.scheduler import NO_CLOCK, Clock, ClockScheduler
+from binlogio.replay.transactions import LoggedTransaction
 
 SCHEDULES = 10_000
 
@@ -34,9 +34,9 @@ def random_log(rng: random.Random, count: int) -> list[Clock]:
     return clocks
 
 
-def transactions(clocks: list[Clock]) -> list[Transaction]:
+def transactions(clocks: list[Clock]) -> list[LoggedTransaction]:
     return [
-        Transaction(
+        LoggedTransaction(
             path="f", start=Position("f", at), end=Position("f", at + 1), clock=clock, description=None, starts_file=False, steps=()
         )
         for at, clock in enumerate(clocks)
@@ -60,7 +60,7 @@ class Replay:
     overlapped: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.clock, self.queue = LogicalClock(), CommitOrderQueue(self.workers)
+        self.clock, self.queue = ClockScheduler(), CommitOrderQueue(self.workers)
         self.jobs: list[list[int] | None] = [None] * self.workers
         self.executed = [False] * self.workers
         self.next = 0
@@ -158,7 +158,7 @@ def test_without_preserve_commit_order_only_the_logical_clock_is_kept() -> None:
 
 def test_a_transaction_waits_for_its_commit_parent_and_not_for_others() -> None:
     """The low water mark is what counts: all transactions up to last_committed have ended."""
-    clock = LogicalClock()
+    clock = ClockScheduler()
     first, second, third = Clock(0, 1), Clock(0, 2), Clock(1, 3)
     clock.begin(first)
     assert clock.may_begin(second)
@@ -174,7 +174,7 @@ def test_a_transaction_waits_for_its_commit_parent_and_not_for_others() -> None:
 
 def test_numbers_begin_anew_in_every_file() -> None:
     """After new_file the first transaction of the next log is not compared with the last one before."""
-    clock = LogicalClock()
+    clock = ClockScheduler()
     clock.begin(Clock(4, 5))
     clock.end(Clock(4, 5))
     clock.new_file()
@@ -186,7 +186,7 @@ def test_numbers_begin_anew_in_every_file() -> None:
 
 def test_a_transaction_without_a_clock_runs_alone() -> None:
     """Servers before 5.7 wrote no numbers, so nobody knows what could run together."""
-    clock = LogicalClock()
+    clock = ClockScheduler()
     clock.begin(Clock(NO_CLOCK, NO_CLOCK))
 
     assert not clock.may_begin(Clock(NO_CLOCK, NO_CLOCK))

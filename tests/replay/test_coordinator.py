@@ -16,7 +16,7 @@ from binlogio.replay.apply.coordinator import Coordinator
 from binlogio.replay.apply.progress import Progress
 from binlogio.replay.apply.scheduler import Clock
 from binlogio.replay.apply.summary import ReplaySummary
-from binlogio.replay.transactions import Transaction
+from binlogio.replay.transactions import LoggedTransaction
 from written_down import FILE, WrittenDown, WrittenDownSession, transactions
 
 SCHEDULES: Final = int(os.environ.get("BINLOGIO_SCHEDULES", "1000"))
@@ -118,7 +118,7 @@ def test_a_newer_transaction_gives_its_locks_up_for_an_older_one() -> None:
     started = Barrier(2, timeout=60)
 
     class Together(WrittenDownSession):
-        def execute(self, transaction: Transaction) -> None:
+        def execute(self, transaction: LoggedTransaction) -> None:
             number = transaction.clock.sequence_number
             if number == 1 and 1 not in self.target.rolled_back:
                 started.wait()  # the newer one has the lock
@@ -138,7 +138,7 @@ def test_ddl_waits_for_its_turn_before_it_is_executed() -> None:
     executed: list[tuple[int, list[int]]] = []
 
     class Noting(WrittenDownSession):
-        def execute(self, transaction: Transaction) -> None:
+        def execute(self, transaction: LoggedTransaction) -> None:
             super().execute(transaction)
             executed.append((self.number, list(self.target.committed)))
 
@@ -155,7 +155,7 @@ def test_workers_behind_an_error_say_why_they_stopped() -> None:
     begun = Barrier(4, timeout=60)
 
     class Together(WrittenDownSession):
-        def execute(self, transaction: Transaction) -> None:
+        def execute(self, transaction: LoggedTransaction) -> None:
             begun.wait()
             super().execute(transaction)
 

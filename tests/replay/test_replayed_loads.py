@@ -19,7 +19,7 @@ from binlogio.events.load import (
 )
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.key_source import KeySource
-from binlogio.replay.transactions import LoadStep, RefusedStep, StatementStep, Transaction, TransactionReader
+from binlogio.replay.transactions import LoadStep, LoggedTransaction, RefusedStep, StatementStep, TransactionReader
 from logs import header, log, query
 from row_events import END
 
@@ -41,7 +41,7 @@ EXECUTE = ExecuteLoadQueryEvent(
 )
 
 
-def transactions(tmp_path: Path, *groups: list[Any]) -> list[Transaction]:
+def transactions(tmp_path: Path, *groups: list[Any]) -> list[LoggedTransaction]:
     path = tmp_path / "binlog.000001"
     path.write_bytes(log(*(event for group in groups for event in (query("BEGIN"), *group, END))))
     with binlogio.open(path) as reader:

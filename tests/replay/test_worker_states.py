@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from binlogio.replay.transactions import Transaction
+    from binlogio.replay.transactions import LoggedTransaction
 
 LOG: Final = MYSQL / "group_commit" / "binlog.000001"
 PATIENCE_S: Final = 30
@@ -47,7 +47,7 @@ class Watching(WrittenDown):
 class WatchingSession(WrittenDownSession):
     """Its worker executes the first transaction until then."""
 
-    def execute(self, transaction: Transaction) -> None:
+    def execute(self, transaction: LoggedTransaction) -> None:
         """Wait, in the first."""
         super().execute(transaction)
         target, deadline = self.target, time.monotonic() + PATIENCE_S

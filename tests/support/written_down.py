@@ -19,7 +19,7 @@ from binlogio.replay.apply.progress import KeptLog, Ledger, Progress
 from binlogio.replay.apply.scheduler import Clock
 from binlogio.replay.apply.summary import RowCounts
 from binlogio.replay.targets import ReplayPlan
-from binlogio.replay.transactions import RowsStep, Transaction
+from binlogio.replay.transactions import LoggedTransaction, RowsStep
 from binlogio.schema.ddl.foreign_keys import Cascade
 
 FILE: Final = "binlog.000001"
@@ -81,7 +81,7 @@ class WrittenDownSession:
     counts: RowCounts = field(default_factory=RowCounts)
     number: int = -1
 
-    def execute(self, transaction: Transaction) -> None:
+    def execute(self, transaction: LoggedTransaction) -> None:
         """Take a lock, or fail."""
         self.number = transaction.clock.sequence_number
         self.target.spin()
@@ -93,7 +93,7 @@ class WrittenDownSession:
             if number == self.target.fails:
                 raise ReplayError(f"transaction {number} cannot be applied")
 
-    def commit(self, transaction: Transaction, ledger: Ledger) -> None:
+    def commit(self, transaction: LoggedTransaction, ledger: Ledger) -> None:
         """Write it down."""
         self.target.spin()
         with self.target.lock:
@@ -117,7 +117,7 @@ class WrittenDownSession:
         """Nothing to give back."""
 
 
-def numbers(transaction: Transaction) -> list[int]:
+def numbers(transaction: LoggedTransaction) -> list[int]:
     """Return the sequence numbers of a transaction, or of those that share its commit."""
     return [step.event.number for step in transaction.steps if isinstance(step, RowsStep)]
 
@@ -128,9 +128,9 @@ def rows(number: int) -> RowsStep:
     return RowsStep(event, table_map, None)
 
 
-def transactions(clocks: list[Clock], **more: Any) -> list[Transaction]:
+def transactions(clocks: list[Clock], **more: Any) -> list[LoggedTransaction]:
     return [
-        Transaction(
+        LoggedTransaction(
             path=FILE,
             start=Position(FILE, 100 * number),
             end=Position(FILE, 100 * number + 100),

@@ -20,16 +20,16 @@ from binlogio.replay.transactions import RowsStep
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from binlogio.replay.transactions import Transaction
+    from binlogio.replay.transactions import LoggedTransaction
 
-CommitGroup = tuple["Transaction", ...]
+CommitGroup = tuple["LoggedTransaction", ...]
 
 _MOST_BYTES: Final = 1 << 16  # of images: larger transactions gain more from being executed at the same time
 
 
-def commit_groups(transactions: Iterable[Transaction], most: int) -> Iterator[CommitGroup]:
+def commit_groups(transactions: Iterable[LoggedTransaction], most: int) -> Iterator[CommitGroup]:
     """Yield the transactions in groups of up to `most`. Groups read before an error are yielded before it is raised."""
-    some: list[Transaction] = []
+    some: list[LoggedTransaction] = []
     size = 0
     try:
         for transaction in transactions:
@@ -47,7 +47,7 @@ def commit_groups(transactions: Iterable[Transaction], most: int) -> Iterator[Co
         yield tuple(some)
 
 
-def joined(group: CommitGroup) -> Transaction:
+def joined(group: CommitGroup) -> LoggedTransaction:
     """Return the transactions of a group as one transaction."""
     first, last = group[0], group[-1]
     if first is last:
@@ -64,7 +64,7 @@ def joined(group: CommitGroup) -> Transaction:
     )
 
 
-def _may_join(group: Sequence[Transaction], transaction: Transaction) -> bool:
+def _may_join(group: Sequence[LoggedTransaction], transaction: LoggedTransaction) -> bool:
     first, last = group[0], group[-1]
     return (
         _may_share(last)
@@ -76,7 +76,7 @@ def _may_join(group: Sequence[Transaction], transaction: Transaction) -> bool:
     )
 
 
-def _may_share(transaction: Transaction) -> bool:
+def _may_share(transaction: LoggedTransaction) -> bool:
     return (
         transaction.xid is None
         and not transaction.commits_itself
@@ -85,5 +85,5 @@ def _may_share(transaction: Transaction) -> bool:
     )
 
 
-def _size(transaction: Transaction) -> int:
+def _size(transaction: LoggedTransaction) -> int:
     return sum(len(step.event.images) for step in transaction.steps if isinstance(step, RowsStep))

@@ -22,7 +22,7 @@ from binlogio.errors import BinlogError, Hint, ReplayError
 from binlogio.replay.apply.commit_groups import CommitGroup, commit_groups, joined
 from binlogio.replay.apply.commit_order import WAITING_FOR_ITS_TURN, CommitOrderManager, stopped_by_older
 from binlogio.replay.apply.progress import Ledger
-from binlogio.replay.apply.scheduler import LogicalClock
+from binlogio.replay.apply.scheduler import ClockScheduler
 from binlogio.replay.find_row import RowConflict
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from binlogio.options import Position
     from binlogio.replay.apply.progress import KeptLog
     from binlogio.replay.apply.summary import ReplaySummary
-    from binlogio.replay.targets import Session, Target
-    from binlogio.replay.transactions import Transaction
+    from binlogio.replay.targets import Target, TargetSession
+    from binlogio.replay.transactions import LoggedTransaction
 
 WAITING_FOR_AN_EVENT: Final = "Waiting for an event from Coordinator"
 WAITING_FOR_DEPENDENT: Final = "Waiting for dependent transaction to commit"
@@ -42,7 +42,7 @@ MOST_RETRIES: Final = 10
 """replica_transaction_retries."""
 
 
-def _conflict_hint(transaction: Transaction) -> Hints:
+def _conflict_hint(transaction: LoggedTransaction) -> Hints:
     """Return what to do about a transaction whose changes do not fit the target."""
     if transaction.gtid is not None:
         return (Hint.IDEMPOTENT, Hint.EXCLUDE_GTIDS.about(transaction.gtid))
@@ -68,18 +68,18 @@ class Coordinator:
         workers: int = 1,
         preserve_commit_order: bool = True,
         transactions_per_commit: int = 1,
-        watch: Callable[[Transaction], None] = lambda _: None,
+        watch: Callable[[LoggedTransaction], None] = lambda _: None,
         start: Position | None = None,
     ) -> None:
         self._target = target
         self._summary = summary
         self._watch = watch
-        self._clock = LogicalClock()
+        self._clock = ClockScheduler()
         self._order = CommitOrderManager(workers) if preserve_commit_order else None
         self._most = transactions_per_commit if preserve_commit_order else 1
         self._progress = target.progress
         self._ledger = Ledger(self._progress.low if start is None else start)
-        self._sessions: list[Session] = []
+        self._sessions: list[TargetSession] = []
         self._threads = [ThreadPoolExecutor(1, f"replay worker {number}") for number in range(workers)]
         self._idle = list(range(workers))
         self._failures: list[tuple[int, BaseException]] = []
@@ -88,7 +88,7 @@ class Coordinator:
         self.states = [WAITING_FOR_AN_EVENT] * workers
         self.state = EXECUTING
 
-    def run(self, transactions: Iterable[Transaction]) -> None:
+    def run(self, transactions: Iterable[LoggedTransaction]) -> None:
         """Apply them all; comes back when every worker is idle.
 
         Raises:
@@ -136,7 +136,7 @@ class Coordinator:
         """Return the failure of the oldest transaction."""
         return min(self._failures, key=lambda failure: failure[0])[1]
 
-    def _missing(self, transactions: Iterable[Transaction]) -> Iterator[Transaction]:
+    def _missing(self, transactions: Iterable[LoggedTransaction]) -> Iterator[LoggedTransaction]:
         """Those that the target does not have yet."""
         starts_file = False
         for transaction in transactions:
@@ -174,7 +174,7 @@ class Coordinator:
         done.add_done_callback(lambda future: self._take_back(worker, group, number, future))
         return True
 
-    def _may_begin(self, transaction: Transaction) -> bool:
+    def _may_begin(self, transaction: LoggedTransaction) -> bool:
         if not self._idle or (transaction.is_bound and 0 not in self._idle):
             return False
         return self._clock.may_begin(transaction.clock)
@@ -190,7 +190,7 @@ class Coordinator:
             self.states[worker] = WAITING_FOR_AN_EVENT
             self._changed.notify_all()
 
-    def _work(self, worker: int, group: CommitGroup, together: Transaction) -> None:
+    def _work(self, worker: int, group: CommitGroup, together: LoggedTransaction) -> None:
         session, is_applied = self._sessions[worker], False
         try:
             if len(group) == 1 or not self._apply_together(worker, session, group, together):
@@ -210,7 +210,9 @@ class Coordinator:
                     self._order.wait_for_older(worker)
                     self._order.signal_newer(worker, error=not is_applied)
 
-    def _apply_together(self, worker: int, session: Session, group: CommitGroup, together: Transaction) -> bool:
+    def _apply_together(
+        self, worker: int, session: TargetSession, group: CommitGroup, together: LoggedTransaction
+    ) -> bool:
         """Apply transactions that share a commit.
 
         False where they have to be applied one by one, and nothing of them is there.
@@ -229,7 +231,7 @@ class Coordinator:
         self._ended(group, together)
         return True
 
-    def _apply(self, worker: int, session: Session, transaction: Transaction, *, is_again: bool) -> None:
+    def _apply(self, worker: int, session: TargetSession, transaction: LoggedTransaction, *, is_again: bool) -> None:
         for attempt in range(MOST_RETRIES + 1):
             try:
                 if transaction.commits_itself or attempt or is_again:
@@ -250,7 +252,7 @@ class Coordinator:
                 self._ended((transaction,), transaction)
                 return
 
-    def _execute(self, worker: int, session: Session, transaction: Transaction) -> None:
+    def _execute(self, worker: int, session: TargetSession, transaction: LoggedTransaction) -> None:
         """Execute up to the commit, and wait for the turn to do that."""
         self.states[worker] = EXECUTING
         session.execute(transaction)
@@ -259,7 +261,7 @@ class Coordinator:
             self._wait_for_turn(worker)
             session.execute(transaction)
 
-    def _ended(self, group: CommitGroup, together: Transaction) -> None:
+    def _ended(self, group: CommitGroup, together: LoggedTransaction) -> None:
         """The transactions are in the target."""
         self._ledger.end(together.end)
         with self._changed:
@@ -267,7 +269,7 @@ class Coordinator:
                 self._summary.ended(transaction)
                 self._watch(transaction)
 
-    def _give_up(self, worker: int, session: Session) -> None:
+    def _give_up(self, worker: int, session: TargetSession) -> None:
         """Roll back for an older transaction, to execute again."""
         session.rollback()
         self._summary.count_retry()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from binlogio.event_filter import Gtids
-    from binlogio.replay.transactions import Transaction
+    from binlogio.replay.transactions import LoggedTransaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class Progress:
     gtids: Gtids | None = None
     others: tuple[Progress, ...] = ()
 
-    def has(self, transaction: Transaction) -> bool:
+    def has(self, transaction: LoggedTransaction) -> bool:
         """Return whether the group is there."""
         start, end = transaction.start, transaction.end
         if self.gtids is not None and has_gtid(self.gtids, transaction.gtid):

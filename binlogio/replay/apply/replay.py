@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from binlogio.replay.apply.progress import Progress
     from binlogio.replay.start_position import Bounds, LogPlace, SkippedPart
     from binlogio.replay.targets import Target
-    from binlogio.replay.transactions import Transaction
+    from binlogio.replay.transactions import LoggedTransaction
 
 __all__ = ["ReplaySummary", "replay"]
 
@@ -47,7 +47,7 @@ def replay(
     gtids: str | None = None,
     source: str | None = None,
     ignore_cascades: bool = False,
-    watch: Callable[[Transaction], None] = lambda _: None,
+    watch: Callable[[LoggedTransaction], None] = lambda _: None,
 ) -> ReplaySummary:
     """Apply the transactions of a log to a target; the caller closes both.
 

@@ -41,7 +41,7 @@ class MariadbClock:
         return Clock(self._parent, self._number)
 
 
-class LogicalClock:
+class ClockScheduler:
     """Tells when the next transaction of a log may begin.
 
     `begin` and `end` come in any order that `may_begin` allows.

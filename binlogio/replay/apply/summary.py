@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from binlogio.options import Position
     from binlogio.replay.find_row import Algorithm
-    from binlogio.replay.transactions import Transaction
+    from binlogio.replay.transactions import LoggedTransaction
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class ReplaySummary(RowCounts):
     retries: int = 0
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
-    def ended(self, transaction: Transaction) -> None:
+    def ended(self, transaction: LoggedTransaction) -> None:
         """A transaction is in the target."""
         with self._lock:
             self.groups += not transaction.is_filtered

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from binlogio.options import Position
     from binlogio.replay.apply.progress import KeptLog, Ledger, Progress
     from binlogio.replay.apply.summary import RowCounts
-    from binlogio.replay.transactions import Transaction
+    from binlogio.replay.transactions import LoggedTransaction
     from binlogio.schema.ddl.foreign_keys import Cascade
 
 
@@ -36,7 +36,7 @@ class ReplayPlan:
     source: str = UNKNOWN_SOURCE
 
 
-class Session(Protocol):
+class TargetSession(Protocol):
     """What one worker has.
 
     Every method raises ReplayError, without file, where a transaction does not fit what is there.
@@ -46,7 +46,7 @@ class Session(Protocol):
     def counts(self) -> RowCounts:
         """What was committed through this session."""
 
-    def execute(self, transaction: Transaction) -> None:
+    def execute(self, transaction: LoggedTransaction) -> None:
         """Do everything that can be done before the transaction's turn has come.
 
         Of one without steps nothing is committed.
@@ -55,7 +55,7 @@ class Session(Protocol):
             LockRefused: it may be tried again, after `rollback`.
         """
 
-    def commit(self, transaction: Transaction, ledger: Ledger) -> None:
+    def commit(self, transaction: LoggedTransaction, ledger: Ledger) -> None:
         """Do the rest, and keep the changes together with how far the target is now. Raises as `execute`."""
 
     def rollback(self) -> None:
@@ -81,7 +81,7 @@ class Target(Protocol):
     def cascades(self) -> tuple[Cascade, ...]:
         """The foreign keys that change rows, which earlier logs told of, if the target does not have them itself."""
 
-    def session(self, number: int) -> Session:
+    def session(self, number: int) -> TargetSession:
         """Return a session for worker `number`, from 0."""
 
     def flush(self) -> None:

@@ -16,7 +16,7 @@ from binlogio.values.absent import ABSENT
 if TYPE_CHECKING:
     from binlogio.replay.apply.progress import KeptLog, Ledger
     from binlogio.replay.targets import ReplayPlan
-    from binlogio.replay.transactions import Transaction
+    from binlogio.replay.transactions import LoggedTransaction
     from binlogio.schema.ddl.foreign_keys import Cascade
 
 
@@ -68,7 +68,7 @@ class DryRunSession:
         self._pending = RowCounts()
         self._shown: list[tuple[Position, str, bytes]] = []
 
-    def execute(self, transaction: Transaction) -> None:
+    def execute(self, transaction: LoggedTransaction) -> None:
         """Decode and count."""
         self._pending = counts = RowCounts()
         self._shown = []
@@ -85,7 +85,7 @@ class DryRunSession:
                 exc.locate(offset=step.offset)
                 raise
 
-    def _statement(self, step: StatementStep | LoadStep, transaction: Transaction, counts: RowCounts) -> None:
+    def _statement(self, step: StatementStep | LoadStep, transaction: LoggedTransaction, counts: RowCounts) -> None:
         if isinstance(step, LoadStep) and step.refusal is not None:
             raise step.refusal
         if isinstance(step, StatementStep) and not step.is_wanted:
@@ -104,7 +104,7 @@ class DryRunSession:
             counts.incomplete_inserts += before is None and after is not None and ABSENT in after
             counts.rows_by_table[f"{step.table_map.schema}.{step.table_map.table}"] += 1
 
-    def commit(self, transaction: Transaction, ledger: Ledger) -> None:
+    def commit(self, transaction: LoggedTransaction, ledger: Ledger) -> None:
         """Count it, and show its statements."""
         for shown in self._shown:
             self._target.show(*shown)

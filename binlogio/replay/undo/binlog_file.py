@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import ParseContext
     from binlogio.events.table_map import TableMapEvent
-    from binlogio.replay.transactions import RowsStep, Transaction
-    from binlogio.replay.undo.outputs import RowCounts
+    from binlogio.replay.transactions import LoggedTransaction, RowsStep
+    from binlogio.replay.undo.outputs import ChangeCounts
     from binlogio.replay.undo.spool import SpooledGroup
 
 # Since when the events know what: libs/mysql/binlog/event/control_events.h, Gtid_event.
@@ -73,7 +73,7 @@ class BinlogFile:
         self._frames = Frames(DEFAULT_CONTEXT)
         self._gtid_size = 0  # of the last one: the best guess for the next
 
-    def inverse(self, transaction: Transaction, steps: Sequence[RowsStep], rows: RowCounts) -> Iterator[bytes]:
+    def inverse(self, transaction: LoggedTransaction, steps: Sequence[RowsStep], rows: ChangeCounts) -> Iterator[bytes]:
         """Yield the events of one transaction, without positions and what depends on its place.
 
         Raises:
@@ -114,7 +114,7 @@ class BinlogFile:
                 yield stamp(frame, offset, has_checksum=self._frames.has_checksum)
                 offset += len(frame)
 
-    def _describe(self, transaction: Transaction) -> None:
+    def _describe(self, transaction: LoggedTransaction) -> None:
         """Take the first log's format for that of the file."""
         found = transaction.description
         if found is None:

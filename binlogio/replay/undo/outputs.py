@@ -10,11 +10,11 @@ from binlogio.events.rows import DeleteRowsEvent, WriteRowsEvent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from binlogio.replay.transactions import RowsStep, Transaction
+    from binlogio.replay.transactions import LoggedTransaction, RowsStep
     from binlogio.replay.undo.spool import SpooledGroup
 
 KINDS: Final = ("insert", "update", "delete")
-RowCounts = Counter[tuple[str, str]]
+ChangeCounts = Counter[tuple[str, str]]
 """How many rows of a table (`schema.table`) were changed in the log, by kind."""
 
 
@@ -23,7 +23,7 @@ class UndoOutput(Protocol):
 
     needs_names: ClassVar[bool]
 
-    def inverse(self, transaction: Transaction, steps: Sequence[RowsStep], rows: RowCounts) -> Iterator[bytes]:
+    def inverse(self, transaction: LoggedTransaction, steps: Sequence[RowsStep], rows: ChangeCounts) -> Iterator[bytes]:
         """What takes the rows of one transaction back, in pieces; `rows` counts them.
 
         Raises:

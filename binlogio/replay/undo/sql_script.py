@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from binlogio.replay.row_changes import Change, Image
-    from binlogio.replay.transactions import RowsStep, Transaction
-    from binlogio.replay.undo.outputs import RowCounts
+    from binlogio.replay.transactions import LoggedTransaction, RowsStep
+    from binlogio.replay.undo.outputs import ChangeCounts
     from binlogio.replay.undo.spool import SpooledGroup
     from binlogio.rows.plan import TablePlan
 
@@ -65,7 +65,7 @@ class SqlScript:
         self._check = (_CHECK,) if checks_rows else ()
         self._tables: dict[int, MysqlTable] = {}
 
-    def inverse(self, transaction: Transaction, steps: Sequence[RowsStep], rows: RowCounts) -> Iterator[bytes]:
+    def inverse(self, transaction: LoggedTransaction, steps: Sequence[RowsStep], rows: ChangeCounts) -> Iterator[bytes]:
         """Yield the statements of one transaction.
 
         Raises:

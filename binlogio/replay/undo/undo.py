@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
-    from binlogio.replay.transactions import Transaction
-    from binlogio.replay.undo.outputs import RowCounts, UndoOutput
+    from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.replay.undo.outputs import ChangeCounts, UndoOutput
     from binlogio.writer.session.cache import SpillFile
 
-_Watch = Callable[["Transaction"], None]
+_Watch = Callable[["LoggedTransaction"], None]
 
 
 class OnStatement(Enum):
@@ -58,7 +58,7 @@ class UndoSummary:
     """
 
     transactions: int = 0
-    rows: RowCounts = field(default_factory=Counter)
+    rows: ChangeCounts = field(default_factory=Counter)
     end: Position | None = None
     statements: int = 0
     filtered_groups: int = 0
@@ -94,7 +94,7 @@ class Undo:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def read(self, transactions: Iterable[Transaction], on_statement: OnStatement, watch: _Watch) -> None:
+    def read(self, transactions: Iterable[LoggedTransaction], on_statement: OnStatement, watch: _Watch) -> None:
         """Take all transactions in.
 
         Raises:
@@ -112,7 +112,7 @@ class Undo:
         if self._refusal is not None:
             raise self._refusal
 
-    def _take(self, transaction: Transaction, on_statement: OnStatement) -> None:
+    def _take(self, transaction: LoggedTransaction, on_statement: OnStatement) -> None:
         summary = self.summary
         summary.filtered_groups += transaction.is_filtered
         summary.rolled_back_groups += transaction.outcome == "rollback"
@@ -131,7 +131,7 @@ class Undo:
             self._spool.add(self._output.inverse(transaction, steps.rows, summary.rows))
             summary.transactions += 1
 
-    def _stop(self, transaction: Transaction) -> None:
+    def _stop(self, transaction: LoggedTransaction) -> None:
         """Forget what came before a statement."""
         self._spool.clear()
         self._refusal = None
@@ -207,7 +207,7 @@ class UndoSteps:
     sequence_events: int = 0
 
 
-def undo_steps(transaction: Transaction) -> UndoSteps:
+def undo_steps(transaction: LoggedTransaction) -> UndoSteps:
     """What there is to take back.
 
     Raises:
@@ -224,7 +224,7 @@ def undo_steps(transaction: Transaction) -> UndoSteps:
         if isinstance(step, RefusedStep):
             step.refusal.locate(offset=step.offset)
             raise step.refusal
-        if isinstance(step, StatementStep) and isinstance(step.statement, statements.Savepoint):
+        if isinstance(step, StatementStep) and isinstance(step.statement, statements.SavepointStatement):
             savepoints[step.statement.name] = len(rows)
         elif isinstance(step, StatementStep) and isinstance(step.statement, statements.RollbackTo):
             kept = _kept(step, step.statement.name, savepoints)

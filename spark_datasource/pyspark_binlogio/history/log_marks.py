@@ -298,7 +298,7 @@ class _MarkedGroup:
         statement = statements.recognize(event.sql, event.schema)
         if isinstance(statement, statements.Rollback):
             self._rolls_back = True
-        elif isinstance(statement, statements.Savepoint):
+        elif isinstance(statement, statements.SavepointStatement):
             self._savepoints[statement.name] = self._here(event, place)
         elif isinstance(statement, statements.RollbackTo):
             since = self._savepoints.get(statement.name, self.start)

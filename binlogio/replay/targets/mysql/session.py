@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from binlogio.replay.apply.progress import Ledger
     from binlogio.replay.targets.mysql.connection import Connection
     from binlogio.replay.targets.mysql.server_tables import ServerTables
-    from binlogio.replay.transactions import Step, Transaction
+    from binlogio.replay.transactions import LoggedTransaction, Step
     from binlogio.rows.plan import TablePlan
 
 # What DDL answers that was done already: databases, tables, columns, keys and so on that exist, or do not. PyMySQL has
@@ -108,7 +108,7 @@ class MysqlSession:
             _MOST_EVENT_BYTES, connection.most_statement_bytes // 2
         )  # base64 takes a third more
 
-    def execute(self, transaction: Transaction) -> None:
+    def execute(self, transaction: LoggedTransaction) -> None:
         """Run the steps, in a transaction that stays open."""
         self._pending_counts = RowCounts()
         self._waiting = []
@@ -145,7 +145,7 @@ class MysqlSession:
                     self._other(step, transaction)
         self._run_waiting()
 
-    def _refuse_to_share(self, transaction: Transaction) -> None:
+    def _refuse_to_share(self, transaction: LoggedTransaction) -> None:
         """What cannot be rolled back cannot be applied again one by one."""
         maps = {step.table_map for step in transaction.steps if isinstance(step, RowsStep)}
         for schema, table in sorted({(table_map.schema, table_map.table) for table_map in maps}):
@@ -178,7 +178,7 @@ class MysqlSession:
         named.locate(offset=refusal.offset)
         return named
 
-    def commit(self, transaction: Transaction, ledger: Ledger) -> None:
+    def commit(self, transaction: LoggedTransaction, ledger: Ledger) -> None:
         """Keep the position, and commit; with the GTID of the source there is no position to keep."""
         if self._gtid is not None:
             self._commit_gtid(self._gtid)
@@ -197,7 +197,7 @@ class MysqlSession:
         self._own, self._is_open = own, False
         self.counts.add(self._pending_counts)
 
-    def _take_gtid(self, transaction: Transaction) -> None:
+    def _take_gtid(self, transaction: LoggedTransaction) -> None:
         """The transaction shall have its GTID here; one that changes nothing leaves no trace in the log of MariaDB.
 
         Raises:
@@ -218,7 +218,7 @@ class MysqlSession:
             self._refuse_several_groups(transaction)
         self._gtid = transaction.gtid
 
-    def _refuse_several_groups(self, transaction: Transaction) -> None:
+    def _refuse_several_groups(self, transaction: LoggedTransaction) -> None:
         """Refuse what MariaDB could log as several event groups, of which only the first would have the GTID.
 
         Raises:
@@ -267,7 +267,7 @@ class MysqlSession:
 
     # ------------------------------------------------------------------------------------------------- statements
 
-    def _other(self, step: Step, transaction: Transaction) -> None:
+    def _other(self, step: Step, transaction: LoggedTransaction) -> None:
         try:
             if isinstance(step, RefusedStep):
                 raise step.refusal
@@ -285,12 +285,12 @@ class MysqlSession:
             exc.locate(offset=step.offset)
             raise
 
-    def _statement(self, step: StatementStep, transaction: Transaction) -> None:
+    def _statement(self, step: StatementStep, transaction: LoggedTransaction) -> None:
         statement = step.statement
-        if isinstance(statement, statements.Savepoint | statements.RollbackTo):
+        if isinstance(statement, statements.SavepointStatement | statements.RollbackTo):
             if not statement.name.isascii():
                 self._connection.run(CLIENT_UTF8)
-            word = "SAVEPOINT" if isinstance(statement, statements.Savepoint) else "ROLLBACK TO"
+            word = "SAVEPOINT" if isinstance(statement, statements.SavepointStatement) else "ROLLBACK TO"
             self._connection.run(f"{word} {backticked(statement.name)}")
         else:
             again = transaction.commits_itself and transaction.end in self._pending
@@ -347,7 +347,7 @@ class MysqlSession:
 
     # ------------------------------------------------------------------------------------------------------- rows
 
-    def _rows(self, steps: list[RowsStep], transaction: Transaction) -> None:
+    def _rows(self, steps: list[RowsStep], transaction: LoggedTransaction) -> None:
         if self._is_done:  # with the table that is there already, its rows came to be
             return
         if not transaction.commits_itself:  # a table that comes to be with its rows takes nothing else in
@@ -370,7 +370,7 @@ class MysqlSession:
         if some:
             self._by_events(some)
 
-    def _sends_events(self, transaction: Transaction) -> bool:
+    def _sends_events(self, transaction: LoggedTransaction) -> bool:
         description = transaction.description
         if description is None:
             return False
@@ -448,7 +448,7 @@ class MysqlSession:
             self._tables[id(plan)] = table
         return table
 
-    def _describe_for_triggers(self, transaction: Transaction) -> None:
+    def _describe_for_triggers(self, transaction: LoggedTransaction) -> None:
         """Tell the server how events look, if a table is among those that are changed whose triggers SQL would execute."""
         plans = {id(step.plan): step.plan for step in transaction.steps if isinstance(step, RowsStep) and step.plan}
         description = transaction.description
@@ -490,7 +490,9 @@ class MysqlSession:
 
 
 def _is_savepoint(step: Step) -> bool:
-    return isinstance(step, StatementStep) and isinstance(step.statement, statements.Savepoint | statements.RollbackTo)
+    return isinstance(step, StatementStep) and isinstance(
+        step.statement, statements.SavepointStatement | statements.RollbackTo
+    )
 
 
 def _several_groups(step: Step, what: str) -> ReplayError:

@@ -89,7 +89,7 @@ class SqliteDdl:
             words = Words(tokenize(text_of(event), server, session.sql_mode), session.sql_mode)
         except UnsupportedFeature:
             words = Words([])
-        statement = _Statement(self._connection, self.kept, step, event, context, words)
+        statement = _DdlStatement(self._connection, self.kept, step, event, context, words)
         try:
             is_followed = self._carried_out(statement, words, is_whole=not event.error_code)
             self.kept.keep()
@@ -99,7 +99,7 @@ class SqliteDdl:
         return is_followed
 
     @staticmethod
-    def _carried_out(statement: _Statement, words: Words, *, is_whole: bool) -> bool:
+    def _carried_out(statement: _DdlStatement, words: Words, *, is_whole: bool) -> bool:
         kind = _kind(words)
         handler = _HANDLERS.get((words.tokens[0].upper, kind)) if kind else None
         if handler is None or not is_whole:
@@ -110,7 +110,7 @@ class SqliteDdl:
         return handler(statement)
 
 
-class _Statement:
+class _DdlStatement:
     """One statement at work."""
 
     def __init__(
@@ -396,16 +396,16 @@ def _with_key(table: ParsedTable) -> ParsedTable:
     )
 
 
-_HANDLERS: Final[dict[tuple[str, str], Callable[[_Statement], bool]]] = {
-    ("CREATE", "TABLE"): _Statement.create,
-    ("CREATE", "INDEX"): _Statement.index,
-    ("CREATE", "TRIGGER"): _Statement.trigger,
-    ("ALTER", "TABLE"): _Statement.alter,
-    ("RENAME", "TABLE"): _Statement.renamed,
-    ("RENAME", "TABLES"): _Statement.renamed,
-    ("DROP", "TABLE"): _Statement.dropped,
-    ("DROP", "TABLES"): _Statement.dropped,
-    ("DROP", "INDEX"): _Statement.index,
+_HANDLERS: Final[dict[tuple[str, str], Callable[[_DdlStatement], bool]]] = {
+    ("CREATE", "TABLE"): _DdlStatement.create,
+    ("CREATE", "INDEX"): _DdlStatement.index,
+    ("CREATE", "TRIGGER"): _DdlStatement.trigger,
+    ("ALTER", "TABLE"): _DdlStatement.alter,
+    ("RENAME", "TABLE"): _DdlStatement.renamed,
+    ("RENAME", "TABLES"): _DdlStatement.renamed,
+    ("DROP", "TABLE"): _DdlStatement.dropped,
+    ("DROP", "TABLES"): _DdlStatement.dropped,
+    ("DROP", "INDEX"): _DdlStatement.index,
 }
 
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from binlogio.replay.apply.progress import KeptLog, Ledger, Progress
     from binlogio.replay.row_changes import Change
     from binlogio.replay.targets import ReplayPlan
-    from binlogio.replay.transactions import Step, Transaction
+    from binlogio.replay.transactions import LoggedTransaction, Step
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.foreign_keys import Cascade
 
@@ -159,7 +159,7 @@ class SqliteTarget:
         self.execute(f"SAVEPOINT {_GROUP}")
         self._ddl.kept.begin()
 
-    def commit(self, low: Position, transaction: Transaction) -> None:
+    def commit(self, low: Position, transaction: LoggedTransaction) -> None:
         """Keep the changes of a group; `low` is up to where none is missing then."""
         self.execute(f"RELEASE {_GROUP}")
         self._progress = self.progress.reached(low, transaction.log, transaction.end)
@@ -295,7 +295,7 @@ class SqliteSession:
         self._decoded: list[tuple[Step, list[Change] | BulkRows]] = []
         self._context = DEFAULT_CONTEXT
 
-    def execute(self, transaction: Transaction) -> None:
+    def execute(self, transaction: LoggedTransaction) -> None:
         """Decode the rows."""
         self._decoded = []
         self._context = DEFAULT_CONTEXT if transaction.description is None else transaction.description.context
@@ -309,7 +309,7 @@ class SqliteSession:
                     continue
             self._decoded.extend((step, self._changes(step)) for step in steps)
 
-    def commit(self, transaction: Transaction, ledger: Ledger) -> None:
+    def commit(self, transaction: LoggedTransaction, ledger: Ledger) -> None:
         """Apply what was decoded."""
         if not transaction.steps:
             return
@@ -475,7 +475,7 @@ def _rename_tables(target: SqliteTarget, statement: Any) -> None:
 
 
 _ACTS: Final[dict[type, Callable[[SqliteTarget, Any], None]]] = {
-    statements.Savepoint: lambda target, statement: target.savepoint(statement.name),
+    statements.SavepointStatement: lambda target, statement: target.savepoint(statement.name),
     statements.RollbackTo: lambda target, statement: target.rollback_to(statement.name),
     statements.Truncate: lambda target, statement: target.truncate(statement.schema, statement.table),
     statements.DropTables: _drop_tables,
