@@ -47,7 +47,7 @@ class NamedStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayFilter:
-    """What is selected; everything by default.
+    """Selection of groups, tables and statements; everything by default.
 
     `start` and `stop` are places (file by base name): groups that begin before `start`, or at or after `stop`, are not
     applied. `start_timestamp` and `stop_timestamp` say the same of a group's first event, in seconds since 1970.
@@ -94,7 +94,7 @@ class ReplayFilter:
 
     @property
     def is_by_name(self) -> bool:
-        """Whether tables are chosen, or schemas get other names, so that the names in statements matter."""
+        """True if tables are selected or schemas renamed, so that the names in statements matter."""
         return bool(self.tables or self.exclude_tables or self.rewrite_db)
 
     def wants_statement(self, scope: StatementScope) -> bool:
@@ -137,7 +137,7 @@ class ReplayFilter:
         raise UnsupportedFeature("only some tables of the schema are selected", found=schema)
 
     def statement(self, event: QueryEvent, context: ParseContext) -> NamedStatement:
-        """Return a statement of the log as the target takes it: not wanted, renamed, or refused if that is not known."""
+        """Return a statement of the log for the target: as it is, renamed, not wanted, or refused if that is not known."""
         if not self.is_by_name:
             return NamedStatement(event.sql)
         is_wanted, creates = True, False
@@ -190,7 +190,7 @@ def _matches_all(patterns: Iterable[str], schema: str) -> bool:
 
 
 def _rests(pattern: str, text: str) -> set[str]:
-    """What is left of a glob once it has matched `text`."""
+    """Return what is left of a glob after it has matched `text`."""
     rests = _behind_stars({pattern})
     for character in text:
         found = set()
@@ -211,7 +211,7 @@ def _behind_stars(rests: set[str]) -> set[str]:
 
 
 def _first(pattern: str) -> tuple[int, str]:
-    """Return the size and the text of the part of a glob that matches one character: `*`, `?`, `[...]` or the character itself."""
+    """Return size and text of the first part of a glob: `*`, `?`, `[...]` or a character."""
     if pattern.startswith("["):
         end = pattern.find("]", 3 if pattern.startswith("[!") else 2)
         return (end + 1, pattern[: end + 1]) if end > 0 else (1, "[[]")
@@ -219,7 +219,7 @@ def _first(pattern: str) -> tuple[int, str]:
 
 
 def is_before(place: Position, other: Position) -> bool:
-    """Return whether a place comes before another one: in the same file, or in one of the same series with a lower number."""
+    """Return whether a place is before another one, in the same file or in an earlier one of the series."""
     if place.file == other.file:
         return place.offset < other.offset
     number, other_number = log_number(place.file), log_number(other.file)

@@ -3,7 +3,7 @@
 The result is a plan of the search; the targets execute it.
 
     invalid image                                     refused: nothing in it concerns the target's columns
-    primary key -> unique key without NULLs           the row of that key is the one; nothing else of the image is compared
+    primary key -> unique key without NULLs           the row of that key; nothing else of the image is compared
     -> other key, each if the image has its columns   rows of that key, then record compare with the whole image
     -> scan                                           all rows, then record compare
     of the rows that are the same, the first is the one
@@ -35,7 +35,7 @@ ER_DUP_ENTRY: Final = 1062
 
 
 class Algorithm(Enum):
-    """How rows are looked for; the words of slave_rows_search_algorithms."""
+    """Row search algorithms, named as in slave_rows_search_algorithms."""
 
     INDEX_SCAN = "INDEX_SCAN"
     TABLE_SCAN = "TABLE_SCAN"
@@ -59,7 +59,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class RowSearch:
-    """Which row is meant: the first that has `key` by the index's collations, and `same` byte by byte.
+    """Condition for the row: the first that has `key` by the index's collations, and `same` byte by byte.
 
     Both are (position, value). `key` is empty for a scan, `same` where the key tells the row alone.
     """
@@ -79,7 +79,7 @@ class RowNotFound(RowConflict):
 
 
 def find_row(before: Sequence[Any], source: TablePlan, target: TablePlan, indexes: Iterable[Index]) -> RowSearch:
-    """How the row of a before image is looked for in the target.
+    """Return how to find the row of a before image in the target.
 
     Args:
         before: a value for each column of the source's table, `ABSENT` where the image does not have it.

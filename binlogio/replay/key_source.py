@@ -54,7 +54,8 @@ class KeySource:
         plan = self._reader.plan(event)
         if self._needs_names and any(column.name is None for column in plan.columns):
             raise ReplayError(
-                f"the log does not name the columns and the key of {plan.schema}.{plan.table} (binlog_row_metadata=MINIMAL), so its rows cannot be found",
+                "the log does not name the columns and the key of"
+                f" {plan.schema}.{plan.table} (binlog_row_metadata=MINIMAL), so its rows cannot be found",
                 hint=Hint.TABLE_DEFINITION,
             )
         return plan

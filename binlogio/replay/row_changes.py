@@ -42,7 +42,7 @@ def row_changes(step: RowsStep) -> Iterator[Change]:
 
 
 def lost_cascades(step: RowsStep, changes: Iterable[Change]) -> tuple[Cascade, ...]:
-    """Return the foreign keys of a step that changed rows of other tables: for an update those whose columns have other values now."""
+    """Return the foreign keys of a step that changed other tables: of an update those whose columns changed."""
     if not step.cascades or step.plan is None or isinstance(step.event, DeleteRowsEvent):
         return step.cascades
     labels = [column.label.casefold() for column in step.plan.columns]
@@ -68,7 +68,8 @@ def cascades_refused(step: RowsStep, cascades: tuple[Cascade, ...]) -> ReplayErr
     """Return the refusal of a change whose consequences in other tables are not in the log."""
     children = ", ".join(sorted({".".join(one.child) for one in cascades}))
     return ReplayError(
-        f"a foreign key (ON DELETE or ON UPDATE) changed rows of {children} together with this row, and servers do not log such changes",
+        f"a foreign key (ON DELETE or ON UPDATE) changed rows of {children} together with this row,"
+        " and servers do not log such changes",
         field=f"{step.table_map.schema}.{step.table_map.table}",
         hint=Hint.IGNORE_CASCADES,
     )
@@ -89,7 +90,7 @@ def has_quick_frame(event: Any) -> bool:
 
 
 def rows_frame_of(event: Any, table_id: int, *, checksum: bool = False) -> bytes:
-    """Return the event as it stands in a log, but for its position; the header's flags are left out.
+    """Return the event as in a log, without its position and the flags of its header.
 
     Raises:
         BinlogFormatError: it does not fit 4 GiB.

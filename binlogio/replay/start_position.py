@@ -65,7 +65,7 @@ BEGINNING: Final = LogPlace(0, 0)
 
 
 class PreparedPlace(NamedTuple):
-    """Where the event group of an XA PREPARE is."""
+    """Log and offsets of the event group of an XA PREPARE."""
 
     log: LogFile
     start: int
@@ -410,7 +410,7 @@ class _SkippedEvents:
 
 
 def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Those of some patterns over `schema.table` that no row and no statement of the logs can be of, and the tables that have rows in the logs.
+    """Return the globs over `schema.table` that nothing in the logs matches, and the tables that have rows in the logs.
 
     Reads up to where all patterns were met. Streams, which can be read only once, and the part after damage are not
     checked.
@@ -438,7 +438,7 @@ def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[
                     elif isinstance(one, QueryEvent):
                         left = [pattern for pattern in left if not may_name(one, pattern)]
         except BinlogFormatError:
-            return [], []  # reading says what is wrong
+            return [], []  # the error is raised when the log is read
     return left, sorted(names)
 
 

@@ -155,7 +155,7 @@ _CHANGES_ROWS: Final = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "SELECT
 
 
 def recognize(sql: bytes, schema: str) -> Statement:
-    """What a statement of the log is; `schema` is its default database."""
+    """Classify a statement of the log; `schema` is its default database."""
     text = sql.decode("utf-8", "surrogateescape").strip()
     whole = _WHOLE.get(text.upper()) if len(text) <= _LONGEST_WHOLE else None
     if whole is not None:

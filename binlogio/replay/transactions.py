@@ -90,7 +90,7 @@ class RowsStep:
 
     @property
     def offset(self) -> int:
-        """Where the event begins."""
+        """The offset of the event."""
         return int(self.event.header.offset)
 
 
@@ -125,17 +125,17 @@ class StatementStep:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether what it changes is wanted."""
+        """True if the filters select what it changes."""
         return self.named is None or self.named.is_wanted
 
     @property
     def creates(self) -> bool:
-        """Whether it makes tables, of those that were chosen, and changes no rows that were there."""
+        """True if it creates selected tables and changes no existing rows."""
         return self.named is not None and self.named.creates
 
     @property
     def offset(self) -> int:
-        """Where the event begins."""
+        """The offset of the event."""
         return int(self.event.header.offset)
 
 
@@ -150,7 +150,7 @@ class LoadStep:
 
     @property
     def offset(self) -> int:
-        """Where the event begins."""
+        """The offset of the event."""
         return int(self.event.header.offset)
 
 
@@ -255,7 +255,7 @@ class TransactionReader:
 
     @property
     def prepared_count(self) -> int:
-        """How many XA transactions wait for an XA COMMIT, those that were prepared before the start of the replay included."""
+        """The number of prepared XA transactions, including those that were prepared before the start."""
         return len(self.prepared.keys() | self._skipped.prepared.keys())
 
     def __iter__(self) -> Iterator[LoggedTransaction]:
@@ -374,7 +374,7 @@ class TransactionReader:
         )
 
     def _put_aside(self, group: _OpenGroup, steps: tuple[Step, ...], *, is_filtered: bool) -> tuple[Step, ...]:
-        """What an XA transaction had done when it was prepared; nothing where it was rolled back, or is not wanted."""
+        """Return the steps of a prepared XA transaction; none if it was rolled back or is not wanted."""
         xid = group.xid or ""
         prepared, place = self.prepared.pop(xid, None), self._skipped.prepared.pop(xid, None)
         if group.outcome == "xa rollback" or is_filtered:
@@ -385,7 +385,7 @@ class TransactionReader:
             refusal = ReplayError(
                 "XA COMMIT of a transaction whose XA PREPARE is not in the given logs",
                 found=f"XA COMMIT {statements.xid_text(xid)}",
-                hint="give the earlier log with its XA PREPARE as well; without it, leave the transaction out, and its changes are missing",
+                hint="give the earlier log with its XA PREPARE as well; if you leave the transaction out, its changes are missing",
             )
             return (RefusedStep(group.start.offset, refusal),)
         return (*prepared, *steps)
@@ -489,7 +489,7 @@ class TransactionReader:
         return RowsStep(event, renamed, plan, cascades=self._lost_cascades(event))
 
     def _lost_cascades(self, event: Any) -> tuple[Cascade, ...]:
-        """Return the foreign keys that an event of the source set to work without logging what they did, of tables that are wanted."""
+        """Return the foreign keys of selected tables that changed rows with an event without a trace in the log."""
         if not self._tells_cascades or not may_cascade(event):
             return ()
         is_delete = isinstance(event, DeleteRowsEvent)
@@ -551,7 +551,7 @@ class TransactionReader:
 
 
 def may_cascade(event: Any) -> bool:
-    """Return whether foreign keys changed other tables with the rows of an event, if there are any, and this is not in the log."""
+    """Return whether foreign keys may have changed other tables with an event without a trace in the log."""
     flags = RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.USE_SQL_FOREIGN_KEY
     return not isinstance(event, WriteRowsEvent) and not event.flags & flags
 

@@ -68,7 +68,7 @@ def check_conversions(source: TablePlan, target: TablePlan, allowed: TypeConvers
 
 
 def needed_conversion(source: ColumnPlan, target: ColumnPlan) -> TypeConversions | None:
-    """What must be allowed so that values of `source` go into `target`; None where nothing helps."""
+    """Return the conversion that values of `source` need to fit `target`; None if none does."""
     order = _order(source, target)
     if order is None:
         return None

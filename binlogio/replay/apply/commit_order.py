@@ -85,7 +85,7 @@ class CommitOrderQueue:
         return not self._previous_error
 
     def signal(self, worker: int, *, error: bool = False) -> int | None:
-        """End the turn of the worker that is first; gives the worker whose turn it is now, None where there is none."""
+        """End the turn of the first worker; return the worker whose turn it is now, or None."""
         self._require_first(worker)
         self._has_error |= error
         self._previous_error |= error
@@ -97,7 +97,7 @@ class CommitOrderQueue:
         self._states[self._queue[0]] = CommitOrderState.FIRST
         return self._queue[0]
 
-    def behind(self, worker: int) -> tuple[int, ...]:
+    def after(self, worker: int) -> tuple[int, ...]:
         """Return the workers whose transactions are newer."""
         queue = tuple(self._queue)
         return queue[queue.index(worker) + 1 :]
@@ -170,11 +170,11 @@ class CommitOrderManager:
             self._turn.notify_all()
 
     def ask_newer(self, worker: int) -> None:
-        """For a worker that could not get a lock: asks newer workers that have executed to roll back, and waits until they have."""
+        """Ask newer workers that have executed to roll back, and wait until they have, for a worker that got no lock."""
         with self._turn:
-            self._asked.update(self._executed.intersection(self._queue.behind(worker)))
+            self._asked.update(self._executed.intersection(self._queue.after(worker)))
             self._turn.notify_all()
-            self._turn.wait_for(lambda: self._asked.isdisjoint(self._queue.behind(worker)))
+            self._turn.wait_for(lambda: self._asked.isdisjoint(self._queue.after(worker)))
 
     def _forget(self, worker: int) -> None:
         self._asked.discard(worker)

@@ -137,7 +137,7 @@ class Coordinator:
         return min(self._failures, key=lambda failure: failure[0])[1]
 
     def _missing(self, transactions: Iterable[LoggedTransaction]) -> Iterator[LoggedTransaction]:
-        """Those that the target does not have yet."""
+        """Yield the transactions that the target does not have yet."""
         starts_file = False
         for transaction in transactions:
             starts_file |= transaction.starts_file

@@ -2,9 +2,11 @@
 
 Each target stores its position in the transaction of the data.
 
-    progress := low water mark, and the ends of groups after it that are in the target already; or the GTIDs that the target has executed
-    Groups up to the low water mark are all there. A new file begins only when the one before it has ended altogether.
-    Logs of different servers have the same names, so what tells the low water mark's log from others is kept with it.
+    progress := low water mark, and the ends of groups after it that are in the target already;
+                or the GTIDs that the target has executed
+
+All groups up to the low water mark are in the target. A new file begins only when the one before it has ended
+completely. Logs of different servers have the same names, so the identity of the log is stored with the position.
 """
 
 from __future__ import annotations
@@ -29,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptLog:
-    """What a target keeps of the log that its position is in.
+    """A stored position's log: what tells it from other logs of its name.
 
-    `identity` is None where it is not known: kept by a version that did not note it, or a log without a head.
-    `is_complete` where the log was closed by its server and the replay read it to its end. `start` is the place that
-    the replay was told to begin at.
+    `identity` is None if it is not known: stored by an earlier version, or a log without a format description.
+    `is_complete` is True if its server closed the log and the replay read it to its end. `start` is the start position
+    that the caller gave.
     """
 
     identity: LogIdentity | None = None
@@ -41,11 +43,11 @@ class KeptLog:
     start: Position | None = None
 
     def says_more_than(self, other: KeptLog) -> bool:
-        """Return whether this was kept of the log when more was known of it."""
+        """Return whether this has more facts than another one of the same log."""
         return (self.identity is not None, self.is_complete) > (other.identity is not None, other.is_complete)
 
     def to_json(self) -> str:
-        """As the target keeps it."""
+        """Return the form that the target stores."""
         identity = self.identity
         value: dict[str, Any] = {"complete": self.is_complete}
         if identity is not None:
@@ -60,10 +62,10 @@ class KeptLog:
 
     @classmethod
     def from_json(cls, value: Any) -> KeptLog:
-        """What `to_json` gave.
+        """Parse what `to_json` returned.
 
         Raises:
-            ValueError, KeyError, TypeError: it is not that.
+            ValueError, KeyError, TypeError: it is something else.
         """
         start = value.get("start")
         identity = None
@@ -105,9 +107,9 @@ def stored_source(file: str, log: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is in a target; `done` are ends of groups of the file of `low`, `log` tells which log that is.
+    """Progress of a target: `done` are ends of groups of the file of `low`, `log` identifies that log.
 
-    `gtids` are those that the target has executed, where it keeps the GTIDs of the source; None where it does not.
+    `gtids` are those that the target has executed; None if it does not keep the GTIDs of the source.
     `others` are the positions of other sources in the target.
     """
 
@@ -134,7 +136,7 @@ class Progress:
 
     @classmethod
     def of(cls, parts: Iterable[Progress]) -> Progress:
-        """What several workers say together: the newest file counts, and in it the highest low water mark."""
+        """Combine the progress of several workers: that of the newest file, and in it the highest low water mark."""
         low: Position | None = None
         log = UNKNOWN_LOG
         parts = list(parts)
@@ -151,7 +153,7 @@ class Progress:
 
 
 class Ledger:
-    """The groups that are under way, in the order of the log; says up to where all have ended. Safe for threads."""
+    """Groups that are being applied, in the order of the log, and the position up to which all have ended. Thread-safe."""
 
     def __init__(self, low: Position | None) -> None:
         self._low = low
@@ -165,7 +167,7 @@ class Ledger:
         return self._low
 
     def begin(self, start: Position, end: Position) -> None:
-        """A group was given to a worker."""
+        """Add a group that was given to a worker."""
         with self._lock:
             if not self._open and (self._low is None or self._low.file != start.file):
                 self._low = start
@@ -174,7 +176,7 @@ class Ledger:
             self._by_end[end] = entry
 
     def split(self, end: Position, ends: Iterable[Position]) -> None:
-        """What was begun as one group, up to `end`, ends part by part."""
+        """Replace the group that ends at `end` by several, which end one by one."""
         with self._lock:
             entry = self._by_end.pop(end)
             at = next(at for at, one in enumerate(self._open) if one is entry)
@@ -195,7 +197,7 @@ class Ledger:
             return low
 
     def end(self, end: Position) -> None:
-        """The group has ended and is in the target; said twice, it is the same."""
+        """Note that the group is in the target; a second call has no effect."""
         with self._lock:
             entry = self._by_end.pop(end, None)
             if entry is None:

@@ -68,7 +68,7 @@ def replay(
             transaction is wanted, and no earlier replay kept a position in the target.
         source: the name under which the target stores the position of these logs, which two sources with the same
             server id need; by default the server id.
-        ignore_cascades: whether to go on where foreign keys of the source changed rows that are not in the log and the
+        ignore_cascades: whether to continue if foreign keys of the source changed rows that are not in the log and the
             target cannot change them.
         watch: called with every transaction that is in the target, from any thread.
 
@@ -133,7 +133,7 @@ def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter, source: st
 
 
 def _skip(reader: BinlogReader, place: LogPlace, progress: Progress) -> tuple[SkippedPart, LogPlace]:
-    """Move the reader to the first wanted transaction: at or after the place, and not executed by the target (GTIDs)."""
+    """Move the reader to the first transaction at or after the place that the target has not executed (GTIDs)."""
     gtids = progress.gtids
     if gtids is None:
         return skip_to(reader, place)

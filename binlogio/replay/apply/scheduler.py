@@ -1,4 +1,4 @@
-"""Scheduler: which transactions may run in parallel, by the logical clock of the log (`last_committed`, `sequence_number`).
+"""Scheduler: transactions that may run in parallel by the log's logical clock (`last_committed`, `sequence_number`).
 
     A transaction may begin once every transaction up to its `last_committed` has ended: those up to the *low water
     mark*, below which nothing runs any more. Numbers start again in every file, so a file begins only when the one
@@ -25,7 +25,7 @@ class Clock:
 
 
 class MariadbClock:
-    """The clock that MariaDB's commit ids give: transactions of one group commit may run together, all others one after the other."""
+    """Clock from MariaDB's commit ids: transactions of one group commit may run together, all others run alone."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -33,7 +33,7 @@ class MariadbClock:
         self._commit_id: int | None = None
 
     def next(self, commit_id: int | None) -> Clock:
-        """Return the clock of the next transaction of the file; `commit_id` is None where it was committed alone."""
+        """Return the clock of the next transaction of the file; `commit_id` is None if it was committed alone."""
         if commit_id is None or commit_id != self._commit_id:
             self._parent = self._number
         self._commit_id = commit_id
@@ -95,5 +95,5 @@ class ClockScheduler:
         self._low_water_mark = max(self._low_water_mark, oldest - 1)
 
     def _has_order(self, clock: Clock) -> bool:
-        """Return False for a transaction without numbers, or whose numbers do not follow those before it: it runs alone."""
+        """Return False for a transaction without numbers, or with numbers out of order, which runs alone."""
         return clock.sequence_number > max(self._newest, clock.last_committed) and clock.last_committed >= 0

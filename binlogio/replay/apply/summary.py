@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RowCounts:
-    """What one worker applied.
+    """Counts of what one worker applied.
 
     `algorithms` counts by table and by how rows were found, `unwanted_statements` those of tables that were not chosen.
 
@@ -43,7 +43,7 @@ class RowCounts:
         return self.inserts + self.updates + self.deletes
 
     def add(self, other: RowCounts) -> None:
-        """Take another worker's numbers in."""
+        """Add the counts of another worker."""
         self.inserts += other.inserts
         self.updates += other.updates
         self.deletes += other.deletes
@@ -60,11 +60,11 @@ class RowCounts:
 
 @dataclass(slots=True)
 class ReplaySummary(RowCounts):
-    """What a replay did. `groups` were applied; those that were skipped or filtered are not among them.
+    """Counts of a replay. `groups` were applied; groups that were skipped or filtered are not among them.
 
     `position` is the end of the last applied group, or None.
 
-    `statements` are those that were not followed (DDL and the like); `unfinished` is True where the log ends in the
+    `statements` are those that were not applied (DDL and the like); `unfinished` is True if the log ends in the
     middle of a group, which was not applied; `prepared` counts XA transactions that wait for an XA COMMIT beyond the
     end of the log. `incomplete_inserts` are rows of which the log left columns out (binlog_row_image=MINIMAL): the
     source gave them their default values, which the log does not say; here they are NULL. `ignored` are changes that
@@ -87,13 +87,13 @@ class ReplaySummary(RowCounts):
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def ended(self, transaction: LoggedTransaction) -> None:
-        """A transaction is in the target."""
+        """Count a transaction that is in the target."""
         with self._lock:
             self.groups += not transaction.is_filtered
             self.filtered_groups += transaction.is_filtered
             self.rolled_back_groups += transaction.outcome == "rollback"
 
     def count_retry(self) -> None:
-        """A transaction is tried again."""
+        """Count a transaction that is retried."""
         with self._lock:
             self.retries += 1

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPlan:
-    """What a target has to know of a replay before the first change.
+    """Properties of a replay that a target needs before the first change.
 
-    `gtids` is "keep" where transactions shall have the GTIDs of the source, "new" where they shall get new ones, None
-    where the target decides. `first_gtid` is that of the first log, None where it has none. `is_whole` where all of
-    each transaction is applied, under the source's names, `in_order` where transactions commit in the order of the log.
+    `gtids` is "keep" for the GTIDs of the source, "new" for new ones, None if the target decides. `first_gtid` is that of
+    the first log, or None. `is_whole` is True if all of each transaction is applied, under the source's names,
+    `in_order` if transactions commit in the order of the log.
     `source` names the server of the logs: the target stores a position for each.
     """
 
@@ -37,45 +37,43 @@ class ReplayPlan:
 
 
 class TargetSession(Protocol):
-    """What one worker has.
+    """Session of one worker at a target.
 
-    Every method raises ReplayError, without file, where a transaction does not fit what is there.
+    Every method raises ReplayError, without file, if a transaction does not fit the target.
     """
 
     @property
     def counts(self) -> RowCounts:
-        """What was committed through this session."""
+        """Counts of what this session committed."""
 
     def execute(self, transaction: LoggedTransaction) -> None:
-        """Do everything that can be done before the transaction's turn has come.
-
-        Of one without steps nothing is committed.
+        """Execute the transaction up to its commit; one without steps commits nothing.
 
         Raises:
             LockRefused: it may be tried again, after `rollback`.
         """
 
     def commit(self, transaction: LoggedTransaction, ledger: Ledger) -> None:
-        """Do the rest, and keep the changes together with how far the target is now. Raises as `execute`."""
+        """Commit the changes together with the new position. Raises as `execute`."""
 
     def rollback(self) -> None:
-        """Forget what `execute` did; nothing, where nothing is open."""
+        """Roll back what `execute` did, if a transaction is open."""
 
     def close(self) -> None:
-        """Give the session back."""
+        """Close the session."""
 
 
 class Target(Protocol):
     """A database that transactions are applied to.
 
-    `shares_commits` where each commit waits for a disk, so that several transactions may share one.
+    `shares_commits` is True if each commit waits for a disk, so that several transactions may share one.
     """
 
     shares_commits: bool
 
     @property
     def progress(self) -> Progress:
-        """Which event groups are in it. After `prepare`."""
+        """The stored position; valid after `prepare`."""
 
     @property
     def cascades(self) -> tuple[Cascade, ...]:
@@ -85,20 +83,20 @@ class Target(Protocol):
         """Return a session for worker `number`, from 0."""
 
     def flush(self) -> None:
-        """Keep what was committed and is not yet kept."""
+        """Write what was committed and is not yet written."""
 
     def prepare(self, plan: ReplayPlan) -> None:
-        """Make ready for a replay, before anything else is asked of the target and anything in it is changed.
+        """Prepare for a replay, before any other call; changes nothing in the target.
 
         Raises:
             ReplayError: the target cannot do it.
         """
 
     def forget_position(self) -> None:
-        """Take no notice of the position that an earlier replay kept."""
+        """Forget the position that an earlier replay stored."""
 
     def keep(self, low: Position, log: KeptLog) -> None:
-        """Keep that no group is missing up to `low`: after the last commit there were only groups that change nothing here."""
+        """Store the position `low`, if only groups that change nothing followed the last commit."""
 
     def close(self) -> None:
-        """Give the target back; what was not committed is forgotten."""
+        """Close the target; what was not committed is rolled back."""

@@ -49,14 +49,14 @@ class DryRunTarget:
         """There is nothing to make ready."""
 
     def forget_position(self) -> None:
-        """There is none."""
+        """Do nothing: no position is stored."""
 
     def keep(self, low: Position, log: KeptLog) -> None:
         """Say that the log was read up to there."""
         self.progress = Progress(low, log=log)
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: the connection belongs to the target."""
 
 
 class DryRunSession:
@@ -117,4 +117,4 @@ class DryRunSession:
         self._pending = RowCounts()
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: the connection belongs to the target."""

@@ -64,7 +64,7 @@ def collation_key(value: Any, column: ColumnPlan, prefix_length: int = 0) -> Any
 
 
 def _simple(character: str) -> str:
-    """As general_ci: one character for one, so that the German sharp s is an S."""
+    """Return a text as general_ci compares it: one character for one, so the German sharp s is an S."""
     if character == "ß":
         return "S"
     upper = character.upper()
@@ -138,7 +138,7 @@ class MemoryTable:
         raise RowNotFound(f"ERROR {ER_KEY_NOT_FOUND}: can't find record", field=f"{self.plan.schema}.{self.plan.table}")
 
     def _in_order(self) -> list[list[Any]]:
-        """As they come from the storage engine: by the clustered key, else as they were inserted."""
+        """Return the rows in the order of the storage engine: by the clustered key, else as inserted."""
         clustered = next((i for i in self.indexes if i.is_primary), None) or next(
             (i for i in self.indexes if i.is_key(self.plan)), None
         )

@@ -239,7 +239,7 @@ class Frames:
         return rows_frame_of(event, event.table_id, checksum=self.has_checksum)
 
     def _alike(self, key: object, header: EventHeader, make: Callable[[], Any]) -> bytes:
-        """What was made for `key` before, with another timestamp."""
+        """Return the frame that was built for `key` before, with another timestamp."""
         rest = self._templates.get(key)
         if rest is None:
             if len(self._templates) >= _MOST_TEMPLATES:

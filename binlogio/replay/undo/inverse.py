@@ -107,7 +107,7 @@ def check_images(step: RowsStep) -> TablePlan:
 
 
 def inverse_changes(step: RowsStep) -> list[Change]:
-    """What takes the rows back, in that order; an update has what the row is now before, and what it was after.
+    """Return the inverse changes in order; an update goes from the after image to the before image.
 
     Raises:
         ReplayError: as `check_images`.

@@ -24,7 +24,7 @@ class UndoOutput(Protocol):
     needs_names: ClassVar[bool]
 
     def inverse(self, transaction: LoggedTransaction, steps: Sequence[RowsStep], rows: ChangeCounts) -> Iterator[bytes]:
-        """What takes the rows of one transaction back, in pieces; `rows` counts them.
+        """Yield the inverse of one transaction in pieces; `rows` counts its changes.
 
         Raises:
             BinlogError: they cannot be taken back.
@@ -38,7 +38,7 @@ class UndoOutput(Protocol):
 
 
 def table_and_kind(step: RowsStep) -> tuple[str, str]:
-    """What the rows of an event are counted as."""
+    """Return the kind under which the rows of an event are counted."""
     insert, update, delete = KINDS
     kind = {WriteRowsEvent: insert, DeleteRowsEvent: delete}.get(type(step.event), update)
     return f"{step.table_map.schema}.{step.table_map.table}", kind

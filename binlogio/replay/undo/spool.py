@@ -1,4 +1,4 @@
-"""Spool: stores the inverse transactions in a temporary file until the whole log is read, since the last one comes first.
+"""Spool: stores inverse transactions in a temporary file until the log is read, since the last one comes first.
 
 Needs eight bytes of memory for each transaction.
 """
@@ -28,7 +28,7 @@ class SpooledGroup:
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """The number of bytes in it."""
         return self._end - self._start
 
     def __iter__(self) -> Iterator[bytes]:

@@ -5,7 +5,7 @@ except names.
 
     script      := settings  transaction*  settings
     transaction := comment  BEGIN  (INSERT | (UPDATE | DELETE) check?)*  COMMIT
-    check       := an error where not just one row was changed; the client then leaves, and the server rolls the transaction back
+    check       := an error unless exactly one row was changed; the client then leaves, and the server rolls back
 
 Keys are not compared by foreign keys: the changes in the log are reversed, and no cascades follow. A server runs its
 triggers, whose changes are in the log as well.
@@ -127,7 +127,7 @@ class SqlScript:
 
 
 def _changed(before: Image, after: Image, plan: TablePlan) -> Image | None:
-    """Return the values that an UPDATE sets: what is not there already, and columns that it might fill with the time by itself; None for none."""
+    """Return the values that an UPDATE sets: changed ones, and columns with ON UPDATE CURRENT_TIMESTAMP."""
     is_changed = [new is not ABSENT and not _is_same(old, new) for old, new in zip(before, after, strict=True)]
     if not any(is_changed):
         return None
@@ -161,7 +161,7 @@ def _in_mode(statements: tuple[str, ...], *, is_lenient: bool) -> tuple[str, ...
 
 
 def _for_client(sql: bytes) -> Iterator[bytes]:
-    """Yield a statement as the client reads it: at the ends of lines it loses a backslash, and without --binary-mode a carriage return."""
+    """Yield a statement for the client, which removes a backslash or carriage return at the end of a line."""
     if b"\\\n" in sql or b"\r\n" in sql:
         yield from (f"{line};\n".encode() for line in prepared(sql))
     else:

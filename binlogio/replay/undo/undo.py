@@ -38,7 +38,7 @@ _Watch = Callable[["LoggedTransaction"], None]
 
 
 class OnStatement(Enum):
-    """What to do about statements, DDL among them, which cannot be undone."""
+    """Treatment of statements (DDL and others), which cannot be undone."""
 
     REFUSE = "refuse"
     STOP = "stop"  # undo what follows the last one
@@ -47,7 +47,7 @@ class OnStatement(Enum):
 
 @dataclass(slots=True)
 class UndoSummary:
-    """What there is to undo.
+    """Counts of an undo.
 
     `transactions` have been inverted, with `rows`, counted by what they are in the log. `end` is the place in the log
     that the inverse goes back to, where a statement stopped it. `statements` were left as they are.
@@ -72,7 +72,7 @@ class UndoSummary:
 
 
 class Undo:
-    """An undo that is ready: `summary` says of what, `pieces` gives it. Close it to throw the temporary file away."""
+    """An undo that is ready: `summary` says of what, `pieces` gives it. Close it to delete the temporary file."""
 
     def __init__(self, output: UndoOutput, spool: Spool) -> None:
         self.summary = UndoSummary()
@@ -85,7 +85,7 @@ class Undo:
         return self._output.whole(self._spool.newest_first())
 
     def close(self) -> None:
-        """Throw the temporary file away."""
+        """Delete the temporary file."""
         self._spool.close()
 
     def __enter__(self) -> Undo:
@@ -95,7 +95,7 @@ class Undo:
         self.close()
 
     def read(self, transactions: Iterable[LoggedTransaction], on_statement: OnStatement, watch: _Watch) -> None:
-        """Take all transactions in.
+        """Read all transactions.
 
         Raises:
             BinlogError: one of them cannot be undone.
@@ -132,7 +132,7 @@ class Undo:
             summary.transactions += 1
 
     def _stop(self, transaction: LoggedTransaction) -> None:
-        """Forget what came before a statement."""
+        """Discard what was before a statement."""
         self._spool.clear()
         self._refusal = None
         filtered, rolled_back = self.summary.filtered_groups, self.summary.rolled_back_groups
@@ -156,7 +156,7 @@ def undo(
     watch: _Watch = lambda _: None,
     file: SpillFile | None = None,
 ) -> Undo:
-    """Read the transactions of a log, to be taken back from the last to the first; the caller closes reader and result.
+    """Read the transactions of a log, to be reversed from the last to the first; the caller closes reader and result.
 
     Args:
         reader: the log, from the beginning of an event group; with `definitions` of tables where it does not say names
@@ -208,7 +208,7 @@ class UndoSteps:
 
 
 def undo_steps(transaction: LoggedTransaction) -> UndoSteps:
-    """What there is to take back.
+    """Steps of a transaction that an undo reverses, and those that it cannot.
 
     Raises:
         ReplayError: the log lacks changes here, or the beginning of a transaction.
@@ -238,7 +238,7 @@ def undo_steps(transaction: LoggedTransaction) -> UndoSteps:
 
 
 def statement_refusal(step: _Statement) -> ReplayError:
-    """Why a statement cannot be taken back, and what can be done about it."""
+    """Return why a statement cannot be undone, and what to do."""
     changes_rows = isinstance(step, LoadStep) or (
         isinstance(step.statement, statements.OtherStatement) and step.statement.changes_rows
     )

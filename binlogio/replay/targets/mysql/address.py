@@ -85,7 +85,7 @@ class MysqlAddress:
 
     @property
     def requires_tls(self) -> bool:
-        """Whether a connection without TLS must not be used."""
+        """True if a connection without TLS is refused."""
         return self.ssl_mode not in ("DISABLED", "PREFERRED")
 
 

@@ -91,7 +91,7 @@ class Connection:
 
     @property
     def is_mariadb(self) -> bool:
-        """Whether the server is MariaDB."""
+        """True if the server is MariaDB."""
         return "mariadb" in self.version.lower()
 
     def restore(self) -> None:
@@ -213,7 +213,7 @@ class Connection:
             )
 
     def _let_take(self, count: bytes) -> None:
-        """Whether a packet may have several statements: ours may, those of a log may not."""
+        """Allow several statements in a packet, or only one: statements of a log are sent one by one."""
         if count != self._takes:
             self._connection._execute_command(COMMAND.COM_SET_OPTION, count)
             self._read_answer()
@@ -262,7 +262,7 @@ def _code(exc: BaseException) -> int:
 
 
 def _translated(exc: BaseException) -> ReplayError | ConnectionError:
-    """What the server says, as ours."""
+    """Return an error of the server as an exception of this project."""
     code = _code(exc)
     if code in _LOCKS:
         return LockRefused(f"ERROR {_message(exc)}")

@@ -1,4 +1,4 @@
-"""GTIDs of the source at a server target: the statements that give a transaction its GTID, and which GTIDs the server has.
+"""GTIDs of the source at a server target: statements that set them, and the state of the server.
 
     MySQL      SET gtid_next = 'uuid:number' before a transaction; `gtid_executed` is the set of what is there, and the
                server skips a transaction that it has.
@@ -56,11 +56,11 @@ class MariadbBinlogState:
         """Return whether the target has a transaction.
 
         Raises:
-            ReplayError: it was made by a server with the target's server_id, so it cannot be told from the target's own transactions.
+            ReplayError: its server_id is that of the target, whose own transactions look the same.
         """
         if gtid.server_id == self.server_id:
             raise ReplayError(
-                "the target has the server_id of the source, so its own transactions cannot be told from those of the log",
+                "the target has the server_id of the source, so its own transactions look like those of the log",
                 found=f"server_id {self.server_id}, GTID {gtid}",
                 hint=("SET GLOBAL server_id to another number on the target", Hint.NEW_GTIDS),
             )

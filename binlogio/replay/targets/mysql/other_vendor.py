@@ -1,4 +1,4 @@
-"""Replay from MySQL to MariaDB and from MariaDB to MySQL: rewrites statements and events that the other vendor does not accept.
+"""Replay from MySQL to MariaDB and back: rewrites statements and events that the other vendor does not accept.
 
 Only the cases below, in which the result is the same. All else is sent unchanged: the server refuses what it does not
 know, with its own number and message.

@@ -2,7 +2,7 @@
 
 `mysql.session` decides when they are executed.
 
-    binlogio_replay.position    rows for each source (its server id, or a name that the user gives), one for each worker:
+    binlogio_replay.position    rows for each source (server id, or a name that the user gives), one for each worker:
                                 up to where no group is missing (low), and its own groups after that (done); all of a
                                 file. pending: the end of a group that commits by itself (DDL) and that was begun.
                                 log: what tells the file from others of its name.
@@ -60,7 +60,7 @@ def upgrades(columns: AbstractSet[str]) -> tuple[str, ...]:
 
 
 def adoptions(rows: Sequence[Sequence[Any]], source: str) -> Iterator[str]:
-    """Yield the statements that give rows without a source theirs: that of their log, or `source` if they do not say."""
+    """Yield the statements that set the source of rows without one: that of their log, else `source`."""
     for found, file, _, _, _, worker, log in rows:
         if found == UNKNOWN_SOURCE and file:
             owner = stored_source(file, log) or source

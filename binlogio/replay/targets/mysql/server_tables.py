@@ -24,7 +24,7 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 
 
 class ServerTables:
-    """What was asked of tables. `ask` is always that of the session that wants to know."""
+    """Cached table properties. `ask` queries the server on the connection of the session that needs them."""
 
     def __init__(self) -> None:
         self._transactional: dict[tuple[str, str], bool] = {}

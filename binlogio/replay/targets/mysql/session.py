@@ -1,7 +1,7 @@
-"""Session of a worker at a MySQL or MariaDB server: applies the steps of a transaction by row events or SQL, with the position.
+"""Session of a worker at a MySQL or MariaDB server: applies a transaction by row events or SQL, with the position.
 
-rows by events   BINLOG '<format description>' once, then BINLOG '<table maps, rows events>' for each statement of the source: the server's own
-                 applier does it, find_row and all
+rows by events   BINLOG '<format description>' once, then BINLOG '<table maps, rows events>' for each statement of the
+                 source: the server's own applier finds and changes the rows
 rows by SQL      INSERT, UPDATE and DELETE, where source and target are not of one kind
 """
 
@@ -146,7 +146,7 @@ class MysqlSession:
         self._run_waiting()
 
     def _refuse_to_share(self, transaction: LoggedTransaction) -> None:
-        """What cannot be rolled back cannot be applied again one by one."""
+        """Refuse tables without transactions, which cannot be rolled back to apply transactions one by one."""
         maps = {step.table_map for step in transaction.steps if isinstance(step, RowsStep)}
         for schema, table in sorted({(table_map.schema, table_map.table) for table_map in maps}):
             if not self._server_tables.is_transactional(schema, table, self._connection.ask):
@@ -163,7 +163,7 @@ class MysqlSession:
             raise self._explained(exc) from exc
 
     def _explained(self, refusal: ReplayError) -> ReplayError:
-        """Return the refusal of a BINLOG statement as the server's error log has it: to the client it only says that there was one."""
+        """Return the reason from the server's error log: the client gets none for a BINLOG statement."""
         try:
             found = [] if self._connection.is_mariadb else self._connection.ask(_LAST_LOGGED)
         except ReplayError:  # the account may lack the privilege
@@ -171,7 +171,7 @@ class MysqlSession:
         logged = _LOGGED.search(str(found[0][0])) if found else None
         if logged is None:
             return refusal
-        hint = "the server's replica_type_conversions allows more" if logged[2] == _CONVERSION_FAILED else None
+        hint = "set replica_type_conversions on the server" if logged[2] == _CONVERSION_FAILED else None
         is_conflict = logged[2] in (str(ER_DUP_ENTRY), str(ER_KEY_NOT_FOUND))
         kind = RowConflict if is_conflict else ReplayError
         named = kind(f"ERROR {logged[2]}: {logged[1]}", hint=hint)
@@ -241,7 +241,7 @@ class MysqlSession:
             raise _several_groups(rows[0], f"changes of {'.'.join(lasting[0])}, which is not transactional or missing")
 
     def _commit_gtid(self, gtid: Gtid | MariadbGtid) -> None:
-        """Commit; a statement that MySQL did not log leaves the GTID to an empty transaction, so that no number is missing."""
+        """Commit; if MySQL did not log a statement, commit an empty transaction with the GTID."""
         is_logged, automatic = self._is_open, automatic_statement(gtid)
         self._connection.run_all([*([(b"COMMIT", None)] if self._is_open else []), (automatic, None)])
         self._is_open, self._gtid = False, None
@@ -308,7 +308,7 @@ class MysqlSession:
             self._server_tables.changed()
             if isinstance(statement, statements.CreateWithRows):
                 self._is_done = again and found < 0
-                if text is not step.sql:  # it stands alone there, and its rows follow it
+                if text is not step.sql:  # it is executed alone, and its rows follow it
                     self._restore()
                     self._connection.run("BEGIN")
             self._pending_counts.executed_statements += 1
@@ -342,7 +342,10 @@ class MysqlSession:
         """Undo what a statement's context changed."""
         if self._is_changed:
             self._connection.restore()
-            self._connection.run("SET @@session.timestamp = DEFAULT, @@session.auto_increment_increment = DEFAULT, @@session.auto_increment_offset = DEFAULT")  # fmt: skip
+            self._connection.run(
+                "SET @@session.timestamp = DEFAULT, @@session.auto_increment_increment = DEFAULT,"
+                " @@session.auto_increment_offset = DEFAULT"
+            )
             self._is_changed = False
 
     # ------------------------------------------------------------------------------------------------------- rows
@@ -397,7 +400,7 @@ class MysqlSession:
         self._pending_counts.events += len(steps)
 
     def _check_cascades(self, step: RowsStep) -> None:
-        """Refuse rows with which foreign keys of the source changed other tables, if the server does not have these keys."""
+        """Refuse rows with which foreign keys of the source changed other tables, if the target lacks the keys."""
         here = self._server_tables.cascades_to(step.table_map.schema, step.table_map.table, self._connection.ask)
         missing = tuple(one for one in step.cascades if one.child not in here)
         if missing:
@@ -449,7 +452,7 @@ class MysqlSession:
         return table
 
     def _describe_for_triggers(self, transaction: LoggedTransaction) -> None:
-        """Tell the server how events look, if a table is among those that are changed whose triggers SQL would execute."""
+        """Send the format description if SQL would execute triggers of a changed table."""
         plans = {id(step.plan): step.plan for step in transaction.steps if isinstance(step, RowsStep) and step.plan}
         description = transaction.description
         if description is not None and any(map(self._has_triggers, plans.values())):
@@ -463,7 +466,7 @@ class MysqlSession:
         """Rows that are already what the triggers of the source made of them, as events."""
         if self._binlog.description is None or (self._is_other and not goes_as_events(plan)):
             raise ReplayError(
-                "the target's table has triggers, which SQL would execute again, and its rows cannot be sent as row events",
+                "the target's table has triggers, which SQL would execute again, and row events cannot be sent",
                 field=f"{plan.schema}.{plan.table}",
                 hint="drop the triggers on the target",
             )

@@ -67,7 +67,7 @@ def context_of(
 
 
 def part_of_context(event: Any, *, is_mariadb: bool) -> Iterator[str]:
-    """Yield the statements for one of the events that stand before a statement."""
+    """Yield the statements for one of the events that precede a statement."""
     yield from _in_utf8(_PARTS[type(event)](_known_part(event, is_mariadb=is_mariadb)))
 
 

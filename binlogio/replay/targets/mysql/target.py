@@ -6,7 +6,8 @@ DDL commits before and after itself, so its position cannot be part of it: it is
 it. A replay that finds one announced and not confirmed does it again, and takes "exists already" and "does not exist"
 for an answer.
 
-With the GTIDs of the source (`kept_gtids`), each transaction has its own at the target, which says by them what is there, DDL included: no position is kept then.
+With the GTIDs of the source (`kept_gtids`), the GTIDs of the target say what is there, DDL included, and no position is
+stored.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class MysqlTarget:
 
     @property
     def keeps_gtids(self) -> bool:
-        """Whether transactions have the GTIDs of the source here."""
+        """True if transactions keep the GTIDs of the source."""
         return self._keeps_gtids
 
     def prepare(self, plan: ReplayPlan) -> None:
@@ -119,7 +120,7 @@ class MysqlTarget:
 
     @property
     def progress(self) -> Progress:
-        """Which event groups are in the tables."""
+        """The event groups that the tables have."""
         return self._progress
 
     def session(self, number: int) -> MysqlSession:

@@ -28,6 +28,7 @@ from binlogio.values.json import JsonDocument
 from binlogio.values.json.binary import parse_json
 from binlogio.values.json.text import json_text, scalar_text
 from binlogio.values.json.tree import JsonNode, JsonOpaque, JsonUnsigned
+from binlogio.values.numbers import float_text
 from binlogio.values.text import value_text
 
 if TYPE_CHECKING:

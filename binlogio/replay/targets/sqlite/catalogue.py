@@ -1,4 +1,4 @@
-"""What a SQLite target knows of the source's tables, kept in a table of its own: what an ALTER TABLE of a later log starts from.
+"""Catalogue of the source's tables in a SQLite target, stored there: an ALTER TABLE of a later log starts from it.
 
     table "binlogio_tables"    "name" (schema.table as the source calls it), and "definition", a JSON object:
         {"schema", "name", "columns": [column...], "keys": [[name, [[column, prefix]...], unique]...], "engine",
@@ -7,10 +7,10 @@
          null, "obstacle": text | null}
         default := {} (NULL) | {"text"} | {"hex"} | {"is_now": true} | {"is_known": false}
 
-    table "binlogio_foreign_keys"    made if there are any: "child" (schema.table), and "definition", a JSON array of its
+    table "binlogio_foreign_keys"    created if needed: "child" (schema.table), and "definition", a JSON array of its
         foreign keys that change rows:  [[[schema, table], parent, columns, on_delete, on_update, name, number]...]
 
-It is written with the changes that it tells of, in their transaction, and read again where that was rolled back.
+It is written in the transaction of the changes, and read again if that was rolled back.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FLOATS: Final = ("FLOAT", "DOUBLE", "REAL", "PRECISION", "FLOAT4", "FLOAT8")
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What a definition does not say: the defaults of columns (by names in small letters), and how the table is partitioned.
+    """Facts beside a definition: the defaults of columns (by lower-case name) and the partitions.
 
     `obstacle` is why statements that are in the log as text cannot be carried out on the table, None where they can.
     """
@@ -59,7 +59,7 @@ NO_FACTS: Final = TableFacts()
 
 
 def created_facts(words: Words, table: ParsedTable) -> TableFacts:
-    """What a CREATE TABLE says, whose columns begin at the place."""
+    """Return the facts of a CREATE TABLE, whose columns begin at the place."""
     try:
         defaults = created_defaults(words)
     except UnsupportedFeature:
@@ -70,7 +70,7 @@ def created_facts(words: Words, table: ParsedTable) -> TableFacts:
 def altered_facts(
     facts: TableFacts, changes: ColumnChanges, partitions: PartitionChange | None, table: ParsedTable
 ) -> TableFacts:
-    """Return the facts of a table after an ALTER TABLE: those of the statement, others unchanged under the new names."""
+    """Return the facts of a table after an ALTER TABLE."""
     defaults = defaults_after(facts.defaults, changes, table.columns)
     left = facts.partitions if partitions is None else partitions.left
     if left is not None:
@@ -109,7 +109,7 @@ _HAS_FOREIGN_KEYS: Final = f"SELECT 1 FROM sqlite_master WHERE type = 'table' AN
 
 
 class SqliteCatalogue:
-    """The source's tables, as statements in the log told of them."""
+    """The source's tables as defined by the statements in the log."""
 
     def __init__(self, connection: SqliteConnection) -> None:
         self._connection = connection
@@ -136,7 +136,7 @@ class SqliteCatalogue:
         self._is_changed = False
 
     def rollback(self) -> None:
-        """Know again what the table says, if this was changed since `begin`."""
+        """Read the stored catalogue again if it was changed since `begin`."""
         if self._is_changed:
             self._is_changed = False
             self._read()

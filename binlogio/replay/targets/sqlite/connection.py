@@ -3,7 +3,7 @@
 All SQL of the target goes through `execute` and `executemany` here, all its rows through `fetchone` and `fetchall`.
 
     sqlite3.Error       SQLite refuses the statement, or the database is damaged
-    ValueError          a name or a value is no text: bytes of the log that are not UTF-8 (lone surrogates), or a NUL in the SQL
+    ValueError          a name or a value is not text: bytes that are not UTF-8 (lone surrogates), or a NUL in the SQL
     OverflowError       a number or a length that SQLite does not hold
 """
 

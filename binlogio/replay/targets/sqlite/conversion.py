@@ -80,7 +80,7 @@ class Lossy(ValueError):
 
 
 def kind_of(column: ColumnPlan) -> str:
-    """What kind of values a column has: `integer`, `text`, `bytes` and so on."""
+    """Return the kind of a column's values: `integer`, `text`, `bytes` and so on."""
     if column.native is not None:
         return column.native
     is_bytes = column.collation_id in (None, BINARY_COLLATION)
@@ -107,7 +107,7 @@ def converted(value: SqliteValue, old: ColumnPlan, new: ColumnPlan) -> SqliteVal
 
 
 def is_kept(old: ColumnPlan, new: ColumnPlan) -> bool:
-    """Return whether every value of the old column stands in the new one as it is."""
+    """Return whether the new column stores every value of the old one unchanged."""
     same = ("type", "unsigned", "length", "pack_length", "precision", "scale", "fsp", "collation_id", "members", "native")  # fmt: skip
     return (new.nullable or not old.nullable) and all(getattr(old, name) == getattr(new, name) for name in same)
 

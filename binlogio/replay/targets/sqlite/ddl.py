@@ -4,7 +4,8 @@ Statements are parsed by `binlogio.schema`; tables are created and rebuilt by `s
 TRUNCATE are applied by table name in `targets.sqlite.target`; here they only change what is known of their tables.
 
     CREATE TABLE              columns, defaults, primary key, indexes; nothing where the table is there already
-    ALTER TABLE               the table is rebuilt if columns, defaults or the primary key change; rows of partitions that go
+    ALTER TABLE               the table is rebuilt if columns, defaults or the primary key change; rows of dropped
+                              partitions are deleted
     CREATE INDEX, DROP INDEX  the index
 
 If the definition of a table is not in the log, or cannot be parsed, nothing is assumed: an empty table is defined by
@@ -249,7 +250,7 @@ class _DdlStatement:
         return True
 
     def trigger(self) -> bool:
-        """Return a trigger is made: changes of its table by a statement in the log as text would be changes of others as well."""
+        """Note a trigger: a statement in the log as SQL text that changes its table may change others as well."""
         words = self._words
         while not words.ended and not words.accept("ON"):
             words.take()
@@ -337,7 +338,7 @@ class _DdlStatement:
     def _with_generated_key(
         self, name: TableName, table: ParsedTable, defaults: dict[str, Default]
     ) -> SqliteDefinition:
-        """What the table is: MySQL may have put a primary key before its columns (sql_generate_invisible_primary_key)."""
+        """Return the definition, with the primary key that sql_generate_invisible_primary_key may have added."""
         here = self._columns(name)
         if here[:1] == (_GENERATED_KEY.name,) and table.index(_GENERATED_KEY.name) is None:
             table = _with_key(table)
@@ -415,7 +416,7 @@ _UTC: Final = ("+00:00", "UTC")
 def origins_of(
     old: SqliteDefinition, new: SqliteDefinition, changes: ColumnChanges, event: QueryEvent
 ) -> dict[int, SqliteValue | UnknownValue | Origin]:
-    """Where each of the new columns comes from: one of the old ones, or the value that all rows get."""
+    """Return the origin of each new column: an old column, or the value that all rows get."""
     return {position: _origin(position, old, new, changes, event) for position in range(len(new.names))}
 
 

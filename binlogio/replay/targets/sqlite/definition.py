@@ -67,7 +67,7 @@ class SqliteDefinition:
         return self.table.index(name)
 
     def default(self, position: int) -> SqliteValue | UnknownValue:
-        """What a row gets in a column that it has no value for."""
+        """Default of a column."""
         column = self.definition.columns[position]
         default = self.defaults.get(column.name.casefold(), UNKNOWN_DEFAULT)
         if not default.is_known or default.is_now:
@@ -235,7 +235,7 @@ def rename(connection: SqliteConnection, old: str, new: str) -> None:
 
 
 def index_name(table: str, key: str) -> str:
-    """What an index is called in SQLite, where names of indexes are those of the whole database."""
+    """Return the name of an index in SQLite, where index names are unique in the database."""
     return f"{table}:{key}"
 
 

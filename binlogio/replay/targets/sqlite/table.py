@@ -34,7 +34,7 @@ _SHOWN_VALUE: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What SQLite says of a table."""
+    """Properties of a table in SQLite."""
 
     columns: tuple[str, ...]
     not_null: tuple[bool, ...]
@@ -208,7 +208,8 @@ class SqliteTable:
             found = self._described()
         if found.columns[: len(here)] != here:
             raise ReplayError(
-                f"the columns of {name} differ between log and target; the DDL that changed them is not in the log, or cannot be parsed",
+                f"the columns of {name} differ between log and target;"
+                " the DDL that changed them is not in the log, or cannot be parsed",
                 expected=", ".join(found.columns),
                 found=", ".join(here),
             )

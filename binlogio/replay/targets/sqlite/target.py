@@ -3,7 +3,8 @@
 Handles transactions and savepoints of SQLite. A single table is in `sqlite.table`.
 
     table "schema.table"            one for each table of the log, with its columns and primary key
-    table "binlogio_position"       one row: the position up to which the tables have all groups, and later groups that they have as well
+    table "binlogio_position"       for each source the position up to which the tables have all groups, and later groups
+                                    that they have as well
 
 There is one writer: workers decode in parallel and apply in turn. Event groups are savepoints, several of which make a
 transaction of SQLite's (`groups_per_commit`), so a crash may undo the last ones, with their position.
@@ -131,7 +132,7 @@ class SqliteTarget:
 
     @property
     def progress(self) -> Progress:
-        """Which event groups are in the tables."""
+        """The event groups that the tables have."""
         if self._progress is None:
             rows = self._connection.execute(position_table.READ).fetchall()
             self._progress = position_table.progress_of(rows, self._source)
@@ -199,7 +200,7 @@ class SqliteTarget:
         self._source, self._progress = plan.source, None
 
     def forget_position(self) -> None:
-        """Take no notice of what an earlier replay kept."""
+        """Forget the position that an earlier replay stored."""
         self.execute(position_table.FORGET, (self._source or UNKNOWN_SOURCE,))
         self._progress = None
 
@@ -237,7 +238,7 @@ class SqliteTarget:
 
     @property
     def translates(self) -> bool:
-        """Whether statements that are in the log as text are translated."""
+        """True if statements that are in the log as SQL text are translated."""
         return self._translation is not None
 
     def translate(self, step: StatementStep, context: ParseContext) -> None:
@@ -287,7 +288,7 @@ class SqliteTarget:
 
 
 class SqliteSession:
-    """What one worker has: the changes of its transaction, decoded."""
+    """Session of one worker: decodes the changes of a transaction, and applies them under the lock of the target."""
 
     def __init__(self, target: SqliteTarget) -> None:
         self.counts = RowCounts()
@@ -331,7 +332,7 @@ class SqliteSession:
         self._decoded = []
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: the connection belongs to the target."""
 
     def _apply(self, step: Step, changes: list[Change] | BulkRows, counts: RowCounts) -> None:
         if isinstance(changes, BulkRows):

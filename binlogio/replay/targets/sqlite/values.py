@@ -1,4 +1,4 @@
-"""Column types and values in SQLite: the storage class of each column type, and the stored form of values, without loss.
+"""Column types and values in SQLite: the storage class of each column type, and the lossless form of values.
 
 integers, YEAR                INTEGER          BIGINT UNSIGNED, BIT    INTEGER; TEXT from 2**63 on, which SQLite's integers cannot hold
 FLOAT, DOUBLE                 REAL             DECIMAL, dates, times   TEXT in the server's form, TIMESTAMP in UTC
