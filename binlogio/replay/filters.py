@@ -137,7 +137,7 @@ class ReplayFilter:
         raise UnsupportedFeature("only some tables of the schema are selected", found=schema)
 
     def statement(self, event: QueryEvent, context: ParseContext) -> NamedStatement:
-        """Return a statement of the log for the target: as it is, renamed, not wanted, or refused if that is not known."""
+        """Return a statement of the log for the target: unchanged, renamed, not wanted, or refused if not known."""
         if not self.is_by_name:
             return NamedStatement(event.sql)
         is_wanted, creates = True, False

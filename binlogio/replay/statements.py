@@ -43,7 +43,8 @@ _RENAME: Final = re.compile(
     _FLAGS,
 )
 _ALTER_RENAME: Final = re.compile(
-    rf"{_SPACE}*ALTER{_SPACE}+TABLE{_SPACE}+({_TABLE}){_SPACE}+RENAME{_SPACE}+(?:TO{_SPACE}+|AS{_SPACE}+|=)?({_TABLE}){_SPACE}*\Z",
+    rf"{_SPACE}*ALTER{_SPACE}+TABLE{_SPACE}+({_TABLE}){_SPACE}+RENAME{_SPACE}+"
+    rf"(?:TO{_SPACE}+|AS{_SPACE}+|=)?({_TABLE}){_SPACE}*\Z",
     _FLAGS,
 )
 _CREATE_WITH_ROWS: Final = re.compile(rf"{_SPACE}*CREATE\b.*\sSTART{_SPACE}+TRANSACTION{_SPACE}*\Z", _FLAGS)

@@ -385,7 +385,7 @@ class TransactionReader:
             refusal = ReplayError(
                 "XA COMMIT of a transaction whose XA PREPARE is not in the given logs",
                 found=f"XA COMMIT {statements.xid_text(xid)}",
-                hint="give the earlier log with its XA PREPARE as well; if you leave the transaction out, its changes are missing",
+                hint="give the earlier log with its XA PREPARE as well; without it, its changes are missing",
             )
             return (RefusedStep(group.start.offset, refusal),)
         return (*prepared, *steps)

@@ -58,8 +58,9 @@ def check_conversions(source: TablePlan, target: TablePlan, allowed: TypeConvers
         if needed is None or needed & allowed != needed:
             what = f"replica_type_conversions={needed.name}" if needed else None
             raise ReplayError(
-                f"ERROR {ER_REPLICA_CONVERSION_FAILED}: column {one.position} of {target.schema}.{target.table} cannot be converted"
-                f"{' without loss' if needed is TypeConversions.ALL_LOSSY else ''} to its type in the target",
+                f"ERROR {ER_REPLICA_CONVERSION_FAILED}: column {one.position} of {target.schema}.{target.table}"
+                f" cannot be converted{' without loss' if needed is TypeConversions.ALL_LOSSY else ''}"
+                " to its type in the target",
                 field=other.label,
                 expected=_shown(other),
                 found=_shown(one),

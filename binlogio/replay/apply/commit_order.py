@@ -29,8 +29,8 @@ WAITING_FOR_ITS_TURN: Final = "Waiting for its turn to commit"
 ER_SLAVE_WORKER_STOPPED_PREVIOUS_THD_ERROR: Final = 3030
 WORKER_STOPPED: Final = (
     "Slave worker has stopped since one or more of the previous worker(s) have encountered an error and "
-    "slave-preserve-commit-order is enabled. The last transaction executed by this thread has not been committed to preserve "
-    "commit order. Slave restart after fixing the failing thread(s) should fix this worker as well."
+    "slave-preserve-commit-order is enabled. The last transaction executed by this thread has not been committed to "
+    "preserve commit order. Slave restart after fixing the failing thread(s) should fix this worker as well."
 )
 
 
@@ -170,7 +170,7 @@ class CommitOrderManager:
             self._turn.notify_all()
 
     def ask_newer(self, worker: int) -> None:
-        """Ask newer workers that have executed to roll back, and wait until they have, for a worker that got no lock."""
+        """Ask newer workers that have executed to roll back, and wait until they have: the worker got no lock."""
         with self._turn:
             self._asked.update(self._executed.intersection(self._queue.after(worker)))
             self._turn.notify_all()

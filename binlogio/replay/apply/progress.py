@@ -153,7 +153,10 @@ class Progress:
 
 
 class Ledger:
-    """Groups that are being applied, in the order of the log, and the position up to which all have ended. Thread-safe."""
+    """Groups that are being applied, in the order of the log, and the position up to which all have ended.
+
+    Thread-safe.
+    """
 
     def __init__(self, low: Position | None) -> None:
         self._low = low

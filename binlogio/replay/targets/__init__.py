@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class ReplayPlan:
     """Properties of a replay that a target needs before the first change.
 
-    `gtids` is "keep" for the GTIDs of the source, "new" for new ones, None if the target decides. `first_gtid` is that of
-    the first log, or None. `is_whole` is True if all of each transaction is applied, under the source's names,
+    `gtids` is "keep" for the GTIDs of the source, "new" for new ones, None if the target decides. `first_gtid` is that
+    of the first log, or None. `is_whole` is True if all of each transaction is applied, under the source's names,
     `in_order` if transactions commit in the order of the log.
     `source` names the server of the logs: the target stores a position for each.
     """

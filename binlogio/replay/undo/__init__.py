@@ -1,7 +1,6 @@
-"""Undo: the row changes of a log taken back, as SQL or as another binary log.
+"""Undo (flashback): reverse the row changes of a log, as SQL or as another binary log.
 
-`undo` reads a log, `inverse` knows what the inverse of a change is, `SqlScript` and `BinlogFile` are what it is written
-as.
+`undo` reads a log, `inverse` inverts single changes, and `SqlScript` and `BinlogFile` are the outputs.
 """
 
 from __future__ import annotations

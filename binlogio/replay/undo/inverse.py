@@ -94,12 +94,14 @@ def check_images(step: RowsStep) -> TablePlan:
         needed, known = after | (_row_positions(plan) - known), present
     missing = sorted(needed - known)
     if missing:
+        needs_all = isinstance(event, DeleteRowsEvent) or not plan.primary_key
+        expected = "all columns" if needs_all else "the key and the changed columns"
         raise ReplayError(
             "the changes cannot be undone: their row images lack columns",
             offset=step.offset,
             event_type=event_name(event.header.type_code),
             field=f"{plan.schema}.{plan.table}",
-            expected=("all columns" if isinstance(event, DeleteRowsEvent) or not plan.primary_key else "the key and the changed columns") + " in before and after image",
+            expected=f"{expected} in before and after image",
             found=f"no value of {', '.join(plan.columns[position].label for position in missing)}",
             hint=FULL_DOCUMENT if isinstance(event, PartialUpdateRowsEvent) else FULL_IMAGE,
         )  # fmt: skip

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
 
 _VARIABLES: Final = (
-    "character_set_client", "character_set_connection", "collation_connection", "character_set_results", "sql_mode", "time_zone",
-    "foreign_key_checks", "unique_checks",
+    "character_set_client", "character_set_connection", "collation_connection", "character_set_results", "sql_mode",
+    "time_zone", "foreign_key_checks", "unique_checks",
 )  # fmt: skip
 _SAVE: Final = "SET " + ", ".join(f"@binlogio_{name} = @@session.{name}" for name in _VARIABLES)
 _MODES: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
@@ -71,7 +71,8 @@ class SqlScript:
         Raises:
             BinlogError: a change cannot be taken back.
         """
-        yield f"\n-- {_printable(transaction.start.file)}, {transaction.start.offset} to {transaction.end.offset}\n".encode()
+        start, end = transaction.start, transaction.end
+        yield f"\n-- {_printable(start.file)}, {start.offset} to {end.offset}\n".encode()
         yield _BEGIN
         is_mariadb = transaction.description is not None and transaction.description.context.is_mariadb
         for step in reversed(steps):

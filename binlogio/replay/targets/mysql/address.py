@@ -1,8 +1,9 @@
 """Address of a MySQL or MariaDB server (URL, password file, environment), and its TLS settings. Needs no driver.
 
-    url     := ("mysql" | "mariadb") "://" user (":" password)? "@" host? (":" port)? "/" database? ("?" option ("&" option)*)?
+    url     := ("mysql" | "mariadb") "://" user (":" password)? "@" host? (":" port)? "/" database?
+               ("?" option ("&" option)*)?
     option  := "unix_socket=" path | "password-file=" path
-             | "ssl-mode=" mode | "ssl-ca=" path | "ssl-cert=" path | "ssl-key=" path          -- "_" for "-" is the same
+             | "ssl-mode=" mode | "ssl-ca=" path | "ssl-cert=" path | "ssl-key=" path        -- "_" for "-" is the same
     mode    := DISABLED | PREFERRED | REQUIRED | VERIFY_CA | VERIFY_IDENTITY
 
 Modes and defaults are those of the `mysql` client: PREFERRED, with `ssl-ca` VERIFY_CA; on a Unix socket DISABLED.

@@ -3,10 +3,12 @@
 Only the cases below, in which the result is the same. All else is sent unchanged: the server refuses what it does not
 know, with its own number and message.
 
-    to MariaDB   CREATE TABLE ... START TRANSACTION   CREATE OR REPLACE TABLE ..., which is executed again if its rows do not follow it
-                 utf8mb4_0900_ai_ci and the like      utf8mb4_uca1400_nopad_ai_ci: newer weights, which MariaDB 11.4 takes for it by itself
-    to both      the engine of the other vendor       the usual one (without NO_ENGINE_SUBSTITUTION)
-                 rows of tables with triggers         as events, since SQL of rows would execute the triggers a second time
+    to MariaDB   CREATE TABLE ... START TRANSACTION   CREATE OR REPLACE TABLE ..., which is executed again if its rows
+                                                      do not follow it
+                 utf8mb4_0900_ai_ci and the like      utf8mb4_uca1400_nopad_ai_ci: newer weights, which MariaDB 11.4
+                                                      uses for it by itself
+    to both      the engine of the other vendor       the default engine (without NO_ENGINE_SUBSTITUTION)
+                 rows of tables with triggers         as events: SQL of rows would execute the triggers a second time
 
 Source: MariaDB sql/sql_parse.cc, mysql_execute_command; strings/ctype-uca1400.c; MySQL sql/sql_binlog.cc,
 check_event_type (no rows events of version 1).

@@ -37,7 +37,8 @@ _CREATE_TABLE: Final = (
     f" {_SOURCE}, PRIMARY KEY (source, worker)) ENGINE=InnoDB"
 )
 COLUMNS: Final = (
-    f"SELECT column_name FROM information_schema.columns WHERE table_schema = '{SCHEMA}' AND table_name = 'position'"  # noqa: S608
+    "SELECT column_name FROM information_schema.columns"  # noqa: S608
+    f" WHERE table_schema = '{SCHEMA}' AND table_name = 'position'"
 )
 _ADD_LOG: Final = f"ALTER TABLE {_TABLE} ADD COLUMN log LONGTEXT NULL"
 _ADD_SOURCE: Final = f"ALTER TABLE {_TABLE} ADD COLUMN {_SOURCE}, DROP PRIMARY KEY, ADD PRIMARY KEY (source, worker)"
@@ -92,8 +93,8 @@ def begun(source: str, worker: int, start: Position, end: Position, log: KeptLog
 def reached(source: str, worker: int, low: Position, done: Sequence[int], log: KeptLog) -> str:
     """Return the statement that keeps how far a worker is: `done` are ends of its groups after `low`."""
     return (
-        f"UPDATE {_TABLE} SET file = {text_literal(low.file)}, low = {low.offset}, done = '{json.dumps(done)}',"  # noqa: S608
-        f" pending = NULL, log = {_log_literal(log)} WHERE {_of(source, worker)}"
+        f"UPDATE {_TABLE} SET file = {text_literal(low.file)}, low = {low.offset},"  # noqa: S608
+        f" done = '{json.dumps(done)}', pending = NULL, log = {_log_literal(log)} WHERE {_of(source, worker)}"
     )
 
 

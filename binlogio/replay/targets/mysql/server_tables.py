@@ -36,7 +36,8 @@ class ServerTables:
         found = self._transactional.get((schema, table))
         if found is None:
             rows = ask(
-                "SELECT e.transactions FROM information_schema.tables t JOIN information_schema.engines e ON e.engine = t.engine"  # noqa: S608
+                "SELECT e.transactions FROM information_schema.tables t"  # noqa: S608
+                " JOIN information_schema.engines e ON e.engine = t.engine"
                 f" WHERE t.table_schema = {text_literal(schema)} AND t.table_name = {text_literal(table)}"
             )
             found = self._transactional[schema, table] = rows == [("YES",)]
@@ -47,7 +48,8 @@ class ServerTables:
         found = self._triggered.get((schema, table))
         if found is None:
             rows = ask(
-                f"SELECT 1 FROM information_schema.triggers WHERE event_object_schema = {text_literal(schema)}"  # noqa: S608
+                "SELECT 1 FROM information_schema.triggers"  # noqa: S608
+                f" WHERE event_object_schema = {text_literal(schema)}"
                 f" AND event_object_table = {text_literal(table)} LIMIT 1"
             )
             found = self._triggered[schema, table] = bool(rows)
@@ -59,8 +61,10 @@ class ServerTables:
         if found is None:
             rows = ask(
                 "SELECT constraint_schema, table_name FROM information_schema.referential_constraints"  # noqa: S608
-                f" WHERE unique_constraint_schema = {text_literal(schema)} AND referenced_table_name = {text_literal(table)}"
-                " AND (delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))"
+                f" WHERE unique_constraint_schema = {text_literal(schema)}"
+                f" AND referenced_table_name = {text_literal(table)}"
+                " AND (delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT')"
+                " OR update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))"
             )
             found = self._cascading[schema, table] = frozenset((str(of), str(name)) for of, name in rows)
         return found
@@ -75,8 +79,9 @@ class ServerTables:
 KINDS: Final = ("inserted", "updated", "deleted")
 _IS_ON: Final = "SELECT @@performance_schema"
 _COUNTERS: Final = (
-    "SELECT object_schema, object_name, count_insert, count_update, count_delete FROM performance_schema.table_io_waits_summary_by_table"  # noqa: S608
-    f" WHERE object_type = 'TABLE' AND count_write > 0 AND object_schema NOT IN ('mysql', 'sys', 'performance_schema', '{SCHEMA}')"
+    "SELECT object_schema, object_name, count_insert, count_update, count_delete"  # noqa: S608
+    " FROM performance_schema.table_io_waits_summary_by_table WHERE object_type = 'TABLE' AND count_write > 0"
+    f" AND object_schema NOT IN ('mysql', 'sys', 'performance_schema', '{SCHEMA}')"
 )
 
 
@@ -85,7 +90,13 @@ def counted_rows(ask: Ask) -> Counter[tuple[str, str]] | None:
     try:
         if ask(_IS_ON) != [(1,)]:
             return None
-        return Counter({(f"{schema}.{table}", kind): int(count) for schema, table, *counts in ask(_COUNTERS) for kind, count in zip(KINDS, counts, strict=True)})  # fmt: skip
+        return Counter(
+            {
+                (f"{schema}.{table}", kind): int(count)
+                for schema, table, *counts in ask(_COUNTERS)
+                for kind, count in zip(KINDS, counts, strict=True)
+            }
+        )
     except ReplayError:
         return None
 

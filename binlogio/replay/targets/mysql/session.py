@@ -50,11 +50,12 @@ if TYPE_CHECKING:
     from binlogio.replay.transactions import LoggedTransaction, Step
     from binlogio.rows.plan import TablePlan
 
-# What DDL answers that was done already: databases, tables, columns, keys and so on that exist, or do not. PyMySQL has
+# Errors of DDL that was executed before: databases, tables, columns, keys and so on that exist, or do not. PyMySQL has
 # no names for the numbers: 1537 and 1539 are of events, 1826 of foreign keys, 3162 of MySQL's users.
 _DONE_ALREADY: Final = (
-    ER.DB_CREATE_EXISTS, ER.DB_DROP_EXISTS, ER.BAD_DB_ERROR, ER.TABLE_EXISTS_ERROR, ER.BAD_TABLE_ERROR, ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR,
-    ER.DUP_FIELDNAME, ER.DUP_KEYNAME, ER.CANT_DROP_FIELD_OR_KEY, ER.SP_ALREADY_EXISTS, ER.SP_DOES_NOT_EXIST, ER.TRG_ALREADY_EXISTS,
+    ER.DB_CREATE_EXISTS, ER.DB_DROP_EXISTS, ER.BAD_DB_ERROR, ER.TABLE_EXISTS_ERROR, ER.BAD_TABLE_ERROR,
+    ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.DUP_FIELDNAME, ER.DUP_KEYNAME, ER.CANT_DROP_FIELD_OR_KEY,
+    ER.SP_ALREADY_EXISTS, ER.SP_DOES_NOT_EXIST, ER.TRG_ALREADY_EXISTS,
     ER.TRG_DOES_NOT_EXIST, ER.CANNOT_USER, 1537, 1539, 1826, 3162,
 )  # fmt: skip
 _DONE_ALREADY_BY_MARIADB: Final = (4031,)  # ER_REFERENCED_TRG_DOES_NOT_EXIST; MySQL's 4031 ends a connection
@@ -515,7 +516,8 @@ def _size(rows: Sequence[RowsStep]) -> int:
 _UNKNOWN_ERROR: Final = f"ERROR {ER.UNKNOWN_ERROR}:"
 _CONVERSION_FAILED: Final = str(ER_REPLICA_CONVERSION_FAILED)
 _LAST_LOGGED: Final = (
-    "SELECT data FROM performance_schema.error_log WHERE prio = 'Error' AND subsystem = 'Repl' AND logged > SYSDATE(6) - INTERVAL 2 SECOND"
+    "SELECT data FROM performance_schema.error_log"
+    " WHERE prio = 'Error' AND subsystem = 'Repl' AND logged > SYSDATE(6) - INTERVAL 2 SECOND"
     " ORDER BY logged DESC LIMIT 1"
 )
 _LOGGED: Final = re.compile(r"(?:Replica SQL: )?(.*), Error_code: MY-0*(\d+)", re.DOTALL)

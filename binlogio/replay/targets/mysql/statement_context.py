@@ -92,7 +92,8 @@ def _known(variable: StatusVar, *, is_mariadb: bool) -> Any:
         return int(variable.value) & (_MARIADB_MODES if is_mariadb else _MYSQL_MODES)
     if variable.code == QueryStatus.CHARSET:
         value = variable.value
-        return SessionCharset(value.client, *(_known_collation(one, is_mariadb=is_mariadb) for one in (value.connection, value.server)))  # fmt: skip
+        collations = (value.connection, value.server)
+        return SessionCharset(value.client, *(_known_collation(one, is_mariadb=is_mariadb) for one in collations))
     return variable.value
 
 

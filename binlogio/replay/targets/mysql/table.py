@@ -52,8 +52,8 @@ class MysqlTable:
         """
         where = f"table_schema = {text_literal(plan.schema)} AND table_name = {text_literal(plan.table)}"
         columns = ask(
-            "SELECT column_name, is_nullable = 'YES', COALESCE(generation_expression, '') <> '' FROM information_schema.columns"  # noqa: S608
-            f" WHERE {where} ORDER BY ordinal_position"
+            "SELECT column_name, is_nullable = 'YES', COALESCE(generation_expression, '') <> ''"  # noqa: S608
+            f" FROM information_schema.columns WHERE {where} ORDER BY ordinal_position"
         )
         if not columns:
             raise ReplayError("the target has no such table", field=f"{plan.schema}.{plan.table}")
@@ -61,7 +61,8 @@ class MysqlTable:
         parts: dict[str, list[tuple[int, int]]] = {}
         unique: dict[str, bool] = {}
         for index, non_unique, column, prefix in ask(
-            f"SELECT index_name, non_unique, column_name, sub_part FROM information_schema.statistics WHERE {where}"  # noqa: S608
+            "SELECT index_name, non_unique, column_name, sub_part"  # noqa: S608
+            f" FROM information_schema.statistics WHERE {where}"
             " ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index"
         ):
             if column is not None:
@@ -107,12 +108,13 @@ class MysqlTable:
         search = find_row(before, self.plan, self._target, self._indexes)
         if any(isinstance(after[at], JsonDiffs) for at in changed):
             raise ReplayError(
-                "a partial update of a JSON document cannot be written as SQL, because the log does not have its before image",
+                "a partial update of a JSON document cannot be written as SQL: the log does not have its before image",
                 field=f"{self.plan.schema}.{self.plan.table}",
                 hint=Hint.APPLY_EVENTS,
             )
         changes = ", ".join(f"{backticked(self._names[at])} = {self._value(after, at)}" for at in changed)
-        return f"UPDATE {self._name} SET {changes} WHERE {self._where(search)}{_limit(search)}", search.algorithm  # noqa: S608
+        sql = f"UPDATE {self._name} SET {changes} WHERE {self._where(search)}{_limit(search)}"  # noqa: S608
+        return sql, search.algorithm
 
     def delete(self, before: Sequence[Any]) -> tuple[str, Algorithm]:
         """Return the statement.

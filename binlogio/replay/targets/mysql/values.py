@@ -94,8 +94,8 @@ def _opaque(node: JsonOpaque) -> str:
 
 _TEMPORAL: Final = frozenset(
     {
-        ColumnType.DATE, ColumnType.NEWDATE, ColumnType.TIME, ColumnType.TIME2, ColumnType.DATETIME, ColumnType.DATETIME2,
-        ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2,
+        ColumnType.DATE, ColumnType.NEWDATE, ColumnType.TIME, ColumnType.TIME2, ColumnType.DATETIME,
+        ColumnType.DATETIME2, ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2,
     }
 )  # fmt: skip
 _HARMLESS: Final = re.compile(r"[A-Za-z0-9_ .,:@+()=!?-]*")

@@ -35,8 +35,9 @@ _MOST_VALUES: Final = 1 << 30  # bytes
 _SMALL_SCALE: Final = 6  # Arrow writes smaller numbers with an exponent
 _TYPES: Final = frozenset(
     {
-        ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG, ColumnType.DOUBLE, ColumnType.NEWDECIMAL,
-        ColumnType.DATE, ColumnType.DATETIME2, ColumnType.TIMESTAMP2, ColumnType.VARCHAR, ColumnType.STRING, ColumnType.ENUM, ColumnType.JSON,
+        ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG, ColumnType.DOUBLE,
+        ColumnType.NEWDECIMAL, ColumnType.DATE, ColumnType.DATETIME2, ColumnType.TIMESTAMP2, ColumnType.VARCHAR,
+        ColumnType.STRING, ColumnType.ENUM, ColumnType.JSON,
         *BLOBS,
     }
 )  # fmt: skip

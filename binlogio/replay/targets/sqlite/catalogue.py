@@ -154,7 +154,8 @@ class SqliteCatalogue:
             kept = self._kept.get(name)
             if kept is None or kept[0] is not known or kept[1] is not facts:
                 text = _text(known, facts)
-                self._connection.execute(f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?)", (".".join(name), text))  # noqa: S608
+                sql = f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?)"  # noqa: S608
+                self._connection.execute(sql, (".".join(name), text))
                 self._kept[name] = (known, facts)
                 self._is_changed = True
         self._keep_cascades()

@@ -3,8 +3,10 @@
 Only conversions that lose nothing under every sql_mode are done; all others raise an error with the value. The stored
 form of values is in `sqlite.values`.
 
-    numbers    to numbers that hold them, and to text               text      to text that is long enough, of another character set, to bytes and back
-    times      to more fraction digits, DATE to DATETIME, to text    ENUM, SET to members of the same name, to text
+    numbers      to numbers that hold them, and to text
+    text         to text that is long enough, of another character set, to bytes and back
+    times        to more fraction digits, DATE to DATETIME, to text
+    ENUM, SET    to members of the same name, to text
 """
 
 from __future__ import annotations
@@ -108,7 +110,9 @@ def converted(value: SqliteValue, old: ColumnPlan, new: ColumnPlan) -> SqliteVal
 
 def is_kept(old: ColumnPlan, new: ColumnPlan) -> bool:
     """Return whether the new column stores every value of the old one unchanged."""
-    same = ("type", "unsigned", "length", "pack_length", "precision", "scale", "fsp", "collation_id", "members", "native")  # fmt: skip
+    same = (
+        "type", "unsigned", "length", "pack_length", "precision", "scale", "fsp", "collation_id", "members", "native",
+    )  # fmt: skip
     return (new.nullable or not old.nullable) and all(getattr(old, name) == getattr(new, name) for name in same)
 
 

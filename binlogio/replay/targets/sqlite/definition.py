@@ -161,7 +161,8 @@ def rebuild(
         columns = ", ".join(map(quoted, (*new.names, *(row[1] for row in more))))
         try:
             connection.execute(
-                f"INSERT INTO {quoted(_NEW)} ({columns}) SELECT {', '.join(sources)} FROM {table} ORDER BY rowid"  # noqa: S608
+                f"INSERT INTO {quoted(_NEW)} ({columns})"  # noqa: S608
+                f" SELECT {', '.join(sources)} FROM {table} ORDER BY rowid"
             )
         except SqliteRefusal as exc:
             if problems:

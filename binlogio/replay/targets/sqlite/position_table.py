@@ -2,8 +2,8 @@
 
 `sqlite.target` decides when they are executed.
 
-    binlogio_position    source (the server id, or a name that the user gives), the place in its log up to where no group
-                         is missing (file, offset), ends of groups after it that are there too (done), and what tells
+    binlogio_position    source (server id, or a name that the user gives), the place in its log up to which no group is
+                         missing (file, offset), ends of groups after it that are there too (done), and what tells
                          the log from others of its name (log)
 
 Earlier versions stored one row without a source, and at first without `log`; `create` converts it.

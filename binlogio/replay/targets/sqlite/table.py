@@ -126,7 +126,8 @@ class SqliteTable:
             if after is None:
                 sql, values = f"DELETE FROM {self.name} WHERE {same}", keys  # noqa: S608
             else:
-                sql, values = f"UPDATE {self.name} SET {changes} WHERE {same}", [*map(tuple.__add__, after, keys)]  # noqa: S608
+                sql = f"UPDATE {self.name} SET {changes} WHERE {same}"  # noqa: S608
+                values = [*map(tuple.__add__, after, keys)]
         self._connection.execute('SAVEPOINT "binlogio rows"')
         try:
             is_done = self._connection.executemany(sql, values).rowcount == len(values)

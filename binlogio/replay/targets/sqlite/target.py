@@ -3,8 +3,8 @@
 Handles transactions and savepoints of SQLite. A single table is in `sqlite.table`.
 
     table "schema.table"            one for each table of the log, with its columns and primary key
-    table "binlogio_position"       for each source the position up to which the tables have all groups, and later groups
-                                    that they have as well
+    table "binlogio_position"       for each source the position up to which the tables have all groups, and later
+                                    groups that they have as well
 
 There is one writer: workers decode in parallel and apply in turn. Event groups are savepoints, several of which make a
 transaction of SQLite's (`groups_per_commit`), so a crash may undo the last ones, with their position.

@@ -1,9 +1,13 @@
 """Column types and values in SQLite: the storage class of each column type, and the lossless form of values.
 
-integers, YEAR                INTEGER          BIGINT UNSIGNED, BIT    INTEGER; TEXT from 2**63 on, which SQLite's integers cannot hold
-FLOAT, DOUBLE                 REAL             DECIMAL, dates, times   TEXT in the server's form, TIMESTAMP in UTC
-CHAR, VARCHAR, TEXT           TEXT             bytes, GEOMETRY         BLOB (GEOMETRY: SRID, 4 bytes little-endian, then WKB)
-JSON, VECTOR                  TEXT             ENUM, SET               TEXT; INTEGER where the log has no names
+integers, YEAR            INTEGER
+BIGINT UNSIGNED, BIT      INTEGER; TEXT from 2**63 on, which SQLite's integers cannot hold
+FLOAT, DOUBLE             REAL
+DECIMAL, dates, times     TEXT in the server's form, TIMESTAMP in UTC
+CHAR, VARCHAR, TEXT       TEXT
+bytes, GEOMETRY           BLOB (GEOMETRY: SRID, 4 bytes little-endian, then WKB)
+JSON, VECTOR              TEXT
+ENUM, SET                 TEXT; INTEGER where the log has no names
 """
 
 from __future__ import annotations
