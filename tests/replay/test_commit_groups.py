@@ -1,4 +1,4 @@
-"""Which transactions of a log may share a commit of the target."""
+"""Commit groups: the transactions of a log that may share a commit of the target."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_what_is_more_than_rows_has_a_commit_of_its_own(more: dict[str, Any]) ->
 
 
 def test_a_commit_is_not_shared_across_files_and_clocks() -> None:
-    """What begins a file waits for all before it; a number that does not follow is of another clock.
+    """The first transaction of a file waits for all before it; a number out of order is of another clock.
 
-    Without one, nobody knows.
+    Without a clock, nothing is known.
     """
     assert sizes(transaction(1), transaction(2, starts_file=True)) == [1, 1]
     assert sizes(transaction(2), transaction(1)) == [1, 1]
@@ -70,7 +70,7 @@ def test_a_commit_is_not_shared_across_files_and_clocks() -> None:
 
 
 def test_only_what_the_source_let_run_together_shares_a_commit() -> None:
-    """Who waits for a transaction waits for all before it too, so for those of other groups that are still under way."""
+    """A transaction that waits for another one waits for all before it, those of other groups included."""
     assert sizes(transaction(5, 2), transaction(6, 4), transaction(7, 5), transaction(8, 6), transaction(9, 8)) == [
         2,
         2,
@@ -91,7 +91,7 @@ def test_large_transactions_are_executed_at_the_same_time_instead() -> None:
 
 
 def test_a_group_begins_behind_all_that_it_waits_for() -> None:
-    """It stands for its transactions, from the first one's start to the last one's end."""
+    """It has the range of its transactions, from the first one's start to the last one's end."""
     group = next(commit_groups([transaction(5, 2), transaction(6, 4), transaction(7, 3)], 3))
     together = joined(group)
 
@@ -115,7 +115,7 @@ def test_what_was_read_before_an_error_is_given_before_it() -> None:
 
 
 def test_a_group_that_ends_part_by_part_moves_the_low_water_mark_part_by_part() -> None:
-    """Those after it wait for all of them."""
+    """Later transactions wait for all of them."""
     ledger = Ledger(None)
     ends = [Position(FILE, offset) for offset in (200, 300, 400)]
     ledger.begin(Position(FILE, 100), ends[1])

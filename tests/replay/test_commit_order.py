@@ -1,4 +1,4 @@
-"""The commit-order manager and the scheduler, driven by seeded schedules instead of threads: every interleaving is one of its steps."""
+"""The commit-order manager and the scheduler, driven by seeded schedules instead of threads."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Replay:
         self.parents = [joined(group).clock for group in groups]
 
     def steps(self) -> list[int]:
-        """Who can do something: -1 is the coordinator."""
+        """Return the workers that can take a step; -1 is the coordinator."""
         able = [worker for worker, job in enumerate(self.jobs) if job is not None and self._is_able(worker)]
         has_room = None in self.jobs and self.next < len(self.groups) and not self.queue.has_error
         return [*able, -1] if has_room and self.clock.may_begin(self.parents[self.next]) else able
@@ -112,7 +112,7 @@ class Replay:
         self.jobs[worker] = None
 
     def run(self, rng: random.Random) -> Replay:
-        """Take steps in a random order until nobody can take one."""
+        """Take steps in a random order until no worker can take one."""
         while steps := self.steps():
             self.step(rng.choice(steps))
         return self
@@ -185,7 +185,7 @@ def test_numbers_begin_anew_in_every_file() -> None:
 
 
 def test_a_transaction_without_a_clock_runs_alone() -> None:
-    """Servers before 5.7 wrote no numbers, so nobody knows what could run together."""
+    """Servers before 5.7 wrote no numbers, so it is not known what could run together."""
     clock = ClockScheduler()
     clock.begin(Clock(NO_CLOCK, NO_CLOCK))
 

@@ -55,7 +55,7 @@ def test_commits_at_the_target_are_in_the_order_of_the_log() -> None:
 
 
 def test_commits_that_transactions_share_are_in_the_order_of_the_log() -> None:
-    """As above, with fewer commits than transactions, and each transaction told once."""
+    """The same with fewer commits than transactions, and each transaction reported once."""
     commits = 0
     for seed in range(SCHEDULES):
         rng = random.Random(seed)
@@ -163,7 +163,7 @@ def test_workers_behind_an_error_say_why_they_stopped() -> None:
     coordinator = Coordinator(target, ReplaySummary(), workers=4)
     with pytest.raises(ReplayError, match="transaction 1"):
         coordinator.run(transactions([Clock(0, number) for number in range(1, 9)]))
-    others = {number: str(failure) for number, failure in coordinator._failures if number > 1}
+    others = {number: str(failure) for number, failure in coordinator.failures if number > 1}
 
     assert sorted(others) == [2, 3, 4]
     assert all(WORKER_STOPPED in text and "ERROR 3030" in text for text in others.values())
@@ -172,7 +172,7 @@ def test_workers_behind_an_error_say_why_they_stopped() -> None:
 
 @pytest.mark.parametrize("together", [1, 8])
 def test_groups_that_the_target_has_are_skipped_one_by_one(together: int) -> None:
-    """Workers that committed out of order leave holes behind the low water mark.
+    """Workers that committed out of order leave holes after the low water mark.
 
     A second replay fills these, and nothing else.
     """

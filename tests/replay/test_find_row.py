@@ -64,7 +64,7 @@ def memory_table(case: dict[str, Any]) -> MemoryTable:
 
 
 def stored(value: Any, column: Any) -> Any:
-    """As the server keeps it: CHAR without its trailing spaces."""
+    """Return a value as the server stores it: CHAR without trailing spaces."""
     found = value_from_json(value, column)
     return found.rstrip(" ") if column.type.startswith("char") and isinstance(found, str) else found
 

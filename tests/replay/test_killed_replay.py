@@ -1,4 +1,4 @@
-"""A replay is killed at random moments and goes on: the target ends exactly right, with every transaction once."""
+"""A replay is killed at random moments and continues: the target ends with every transaction exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server can get from a replay that connects to it: no file, and no password in plain text where TLS is required."""
+"""A server gets no file from a replay, and no password in plain text where TLS is required."""
 
 from __future__ import annotations
 

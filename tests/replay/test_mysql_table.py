@@ -34,6 +34,6 @@ def test_partial_update_that_sql_cannot_write_is_refused_with_an_option_that_is_
 
 
 def test_mysql_that_hung_up_has_not_done_a_statement() -> None:
-    """4031 is a trigger that does not exist where MariaDB says it, and the end of an idle connection where MySQL does."""
+    """Error 4031 of MariaDB is a trigger that does not exist; of MySQL, the end of an idle connection."""
     assert 4031 in done_already(is_mariadb=True)
     assert 4031 not in done_already(is_mariadb=False)

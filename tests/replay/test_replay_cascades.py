@@ -1,4 +1,4 @@
-"""Foreign keys that change rows of other tables, which servers before MySQL 9.6 and MariaDB do not log: carried out, refused, or said."""
+"""Foreign keys that change rows of other tables without logging it (MySQL before 9.6, MariaDB)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ PARENT: Final = TableDefinition.from_json(
 )
 CHILD: Final = replace(PARENT, name="child")
 MAKE_PARENT: Final = "CREATE TABLE parent (id INT PRIMARY KEY, v INT) ENGINE=InnoDB"
-MAKE_CHILD: Final = "CREATE TABLE child (id INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE SET NULL) ENGINE=InnoDB"  # fmt: skip
+MAKE_CHILD: Final = (
+    "CREATE TABLE child (id INT PRIMARY KEY, v INT,"
+    " FOREIGN KEY (v) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE SET NULL) ENGINE=InnoDB"
+)
 INSERTS: Final = [
     *group(rows_of((None, (1, 1)), (None, (2, 2)), table=PARENT)),
     *group(rows_of((None, (7, 1)), table=CHILD)),
@@ -69,12 +72,12 @@ def written(tmp_path: Path, *events: Any, version: str = "8.0.36") -> Path:
 
 
 def counts(path: Path, **options: Any) -> tuple[int, int]:
-    """How many rows the tables of a SQLite database have in the end."""
+    """Return how many rows the tables of a SQLite database have in the end."""
     definitions = options.pop("definitions", None)
     target = SqliteTarget.open(":memory:")
     with binlogio.open(path, definitions=definitions) as reader:
         replay(reader, target, **options)
-    execute = target._connection.execute
+    execute = target.connection.execute
     return tuple(execute(f'SELECT COUNT(*) FROM "d.{name}"').fetchone()[0] for name in ("parent", "child"))
 
 
@@ -267,6 +270,6 @@ def test_server_carries_foreign_keys_out(tmp_path: Path, kind: str, applies_even
 
 
 def places(log: Path) -> list[Position]:
-    """Where the transactions of a log begin."""
+    """Return the positions at which the transactions of a log begin."""
     with binlogio.open(log) as reader:
         return [Position(log.name, e.header.offset) for e in reader if getattr(e, "sql", b"") == b"BEGIN"]

@@ -1,4 +1,4 @@
-"""Replay of real logs into SQLite: every case of the corpus ends in the tables that its server had, or says what it cannot do.
+"""Replay of real logs into SQLite: every case of the corpus ends in the tables of its server, or is refused.
 
 Knows `fixtures/`, and the corpus that `BINLOGIO_CORPUS` names, whose cases come on top. `test_replay_servers.py` does
 the same with servers as targets.
@@ -84,7 +84,7 @@ def test_log_that_cannot_be_replayed_is_refused_with_the_reason(case: Case, tmp_
 
 @pytest.mark.parametrize("case", [case for case in real_cases() if case.id in REFUSED], ids=lambda case: case.id)
 def test_translated_statements_end_in_the_tables_of_the_server(case: Case, tmp_path: Path) -> None:
-    """Or the statement is named that nobody can translate."""
+    """Or the statement that cannot be translated is named."""
     path = tmp_path / "replayed.db"
     with closing(SqliteTarget.open(path, translate=True)) as target, binlogio.open(case.logs) as reader:
         if case.id in UNTRANSLATABLE:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def executed(tmp_path: Path, *statements: Any, **names: Any) -> list[str]:
-    """What a server would execute: default database and text."""
+    """Return default database and text of what a server would execute."""
     path = tmp_path / "binlog.000001"
     path.write_bytes(log(*(query(one) if isinstance(one, str) else one for one in statements)))
     found: list[str] = []
@@ -156,7 +156,7 @@ def test_sqlite_keeps_the_tables_that_were_not_chosen(tmp_path: Path) -> None:
     other.write_bytes(log(query("DROP TABLE prod.b"), query("DROP TABLE prod.a"), query("DROP DATABASE x")))
     with binlogio.open(other) as reader:
         summary = replay(reader, target, wanted=ReplayFilter(tables=("prod.a",)))
-    names = {name for (name,) in target._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    names = {name for (name,) in target.connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     assert "prod.b" in names
     assert "prod.a" not in names

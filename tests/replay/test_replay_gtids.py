@@ -1,4 +1,4 @@
-"""Replay into a real MySQL server with the GTIDs of the source: each group has its own there, and `gtid_executed` says what is there."""
+"""Replay into a real MySQL server with the GTIDs of the source: `gtid_executed` says what is there."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_every_log_with_gtids_ends_in_its_tables_and_its_gtids(server: Instance,
 
 @pytest.mark.parametrize("workers", [1, 8])
 def test_parts_one_after_the_other_are_the_whole(empty: Instance, workers: int) -> None:
-    """What is there is known by its GTID; what a part left out in the middle is applied later."""
+    """Transactions that are there are known by their GTIDs; a part that was left out is applied later."""
     wanted = gtids_of([GROUP_COMMIT])
     hole = GtidSet.from_gtids(wanted[100:120])
     with binlogio.open(GROUP_COMMIT) as reader:
@@ -155,7 +155,8 @@ def test_xa_transaction_has_the_gtids_of_its_prepare_and_its_commit(empty: Insta
 
     emptied(empty)
     empty.sql(
-        "RESET BINARY LOGS AND GTIDS; CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT); RESET BINARY LOGS AND GTIDS"
+        "RESET BINARY LOGS AND GTIDS; CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT);"
+        " RESET BINARY LOGS AND GTIDS"
     )
     replayed(empty, logs, wanted=ReplayFilter(start=after_prepare(logs)))
     assert executed(empty) == GtidSet.from_gtids(wanted[4:])
@@ -168,7 +169,7 @@ def run(server: Instance, *options: str, log: Path = GROUP_COMMIT) -> Result:
 
 @pytest.mark.parametrize("workers", ["1", "8"])
 def test_new_gtids_are_the_servers_own(empty: Instance, workers: str) -> None:
-    """By the option; and by default where only a part of each transaction is wanted, or an earlier replay kept a position."""
+    """By the option; and by default with a table filter, or after a replay that stored a position."""
     assert run(empty, "--gtids", "new", "--workers", workers).exit_code == 0
     assert executed(empty).isdisjoint(GtidSet.from_gtids(gtids_of([GROUP_COMMIT])))
     assert "binlogio_replay" in databases(empty)

@@ -1,4 +1,4 @@
-"""The position that a target keeps: of which log it is, and what is refused because it contradicts the logs or the start."""
+"""The stored position of a target: the log that it is in, and refusals of logs or starts that contradict it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def written(folder: Path, *parts: range, **more: Any) -> list[Path]:
 
 
 def starts(log: Path) -> list[str]:
-    """Where the transactions start, as options say it."""
+    """Return the positions of the transactions, as option values."""
     with binlogio.open(log) as reader:
         return [f"{log.name}:{event.header.offset}" for event in reader if isinstance(event, GtidEvent)]
 

@@ -1,4 +1,4 @@
-"""Logs with every row image, written by real servers, into SQLite and into the servers: the tables are those from before."""
+"""Logs with every row image, written by real servers, replayed into SQLite and into the servers."""
 
 from __future__ import annotations
 

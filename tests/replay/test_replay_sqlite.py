@@ -1,4 +1,4 @@
-"""Replay into SQLite of logs made to order: what the tables have then, what does not fit and is said, and where the next replay goes on."""
+"""Replay into SQLite of logs made for the test: the tables, the refusals, and where the next replay continues."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_change_that_does_not_fit_is_refused_with_its_key(
 
 
 def test_group_that_was_rolled_back_leaves_nothing(tmp_path: Path, target: SqliteTarget) -> None:
-    """But the position goes on."""
+    """The position moves all the same."""
     summary = replayed(tmp_path, target, *group(change(None, ONE)), *group(change(None, TWO), end=query("ROLLBACK")))
 
     assert summary.rolled_back_groups == 1
@@ -187,7 +187,7 @@ def test_statements_that_empty_or_rename_tables_are_followed(
 ) -> None:
     """Else the rows that come next would not fit."""
     replayed(tmp_path, target, *group(change(None, ONE)), query(sql))
-    names = [name for (name,) in target._connection.execute("SELECT name FROM sqlite_master WHERE name = 'd.t'")]
+    names = [name for (name,) in target.connection.execute("SELECT name FROM sqlite_master WHERE name = 'd.t'")]
 
     assert (contents(target) if names else None) == left
 
@@ -237,7 +237,7 @@ def test_partial_after_image_leaves_the_other_columns(tmp_path: Path, target: Sq
 
 
 def test_insert_that_lacks_columns_is_counted(tmp_path: Path, target: SqliteTarget) -> None:
-    """The source filled in a default value, which nobody knows here."""
+    """The source filled in a default value, which is not in the log."""
     summary = replayed(tmp_path, target, *group(change(None, (1, ABSENT, ABSENT))))
 
     assert summary.incomplete_inserts == 1
@@ -245,7 +245,7 @@ def test_insert_that_lacks_columns_is_counted(tmp_path: Path, target: SqliteTarg
 
 
 def test_json_diffs_are_applied_to_the_stored_document(target: SqliteTarget) -> None:
-    """Where the before image does not have the document."""
+    """If the before image does not have the document."""
     plan = plan_of(T)
     diffs = JsonDiffs((JsonDiff(JsonDiffOperation.REPLACE, "$.a", JsonDocument.from_text("2")),))
     target.begin()

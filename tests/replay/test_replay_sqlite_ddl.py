@@ -1,4 +1,4 @@
-"""DDL of the log in SQLite: tables become what they became at the source, with the rows that they have, or the statement is refused."""
+"""DDL of the log in SQLite: applied to tables with rows as at the source, or refused."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def inserts(create: str, *rows: Row, schema: str = "d") -> list[Any]:
 
 
 def sql_of(target: SqliteTarget, name: str = "d.t") -> list[str]:
-    found = target._connection.execute("SELECT sql FROM sqlite_master WHERE tbl_name = ? ORDER BY type, name", (name,))
+    found = target.connection.execute("SELECT sql FROM sqlite_master WHERE tbl_name = ? ORDER BY type, name", (name,))
     return [sql for (sql,) in found if sql is not None]
 
 
 def names(target: SqliteTarget) -> set[str]:
-    found = target._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%.%'")
+    found = target.connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%.%'")
     return {name for (name,) in found}
 
 
@@ -57,7 +57,7 @@ CREATED: Final = (
 
 
 def test_table_is_made_with_defaults_and_keys(tmp_path: Path, target: SqliteTarget) -> None:
-    """As the source has them; an expression's default is not known, a key over a prefix not made."""
+    """The columns are those of the source; defaults that are expressions and prefix keys are left out."""
     replayed(
         tmp_path,
         target,
@@ -124,7 +124,7 @@ def test_rows_of_an_altered_table_are_those_of_the_source(tmp_path: Path, target
 
 
 def test_alter_is_followed_by_a_replay_of_the_next_log(tmp_path: Path) -> None:
-    """What the tables were is in the target, with them."""
+    """The target has the definitions of its tables."""
     path, after = tmp_path / "x.db", "CREATE TABLE t (id INT PRIMARY KEY, more INT DEFAULT 4, b VARCHAR(10) NOT NULL)"
     with closing(SqliteTarget.open(path)) as target:
         replayed(tmp_path, target, query(T), *inserts(T, *ROWS))
@@ -180,7 +180,7 @@ def test_an_empty_table_can_be_altered_in_any_way(tmp_path: Path, target: Sqlite
 
 
 def test_table_of_which_the_log_does_not_tell_is_refused_with_its_rows(tmp_path: Path, target: SqliteTarget) -> None:
-    """Rows made it, so nobody knows its defaults and keys."""
+    """Rows created the table, so its defaults and keys are not known."""
     with pytest.raises(ReplayError, match="neither the log nor the target has its previous definition"):
         replayed(tmp_path, target, *inserts(T, *ROWS), query("ALTER TABLE t DROP a"))
 
@@ -188,7 +188,7 @@ def test_table_of_which_the_log_does_not_tell_is_refused_with_its_rows(tmp_path:
 
 
 def test_columns_of_the_target_alone_are_kept(tmp_path: Path, target: SqliteTarget) -> None:
-    """Columns after those of the log, indexes and triggers that somebody made."""
+    """Columns after those of the log, indexes and triggers that the user added."""
     replayed(tmp_path, target, query(T), *inserts(T, *ROWS))
     for sql in (
         "ALTER TABLE \"d.t\" ADD COLUMN mine TEXT NOT NULL DEFAULT 'm'",

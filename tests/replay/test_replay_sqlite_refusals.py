@@ -1,4 +1,4 @@
-"""What SQLite or Python's binding will not take is a ReplayError that says where, and nothing of its transaction stays."""
+"""Values that SQLite refuses are a ReplayError with the place, and nothing of the transaction stays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def target() -> Iterator[SqliteTarget]:
 
 
 def refusal(tmp_path: Path, target: SqliteTarget, *events: Any) -> BinlogError:
-    """Why a transaction of the events is refused, of which nothing stays."""
+    """Return the reason for which a transaction is refused, of which nothing stays."""
     sql = "UPDATE t SET v = 'gone'"
     with pytest.raises(BinlogError) as caught:
         replayed(tmp_path, target, query(CREATE), *transaction(START), *transaction(sql, *events))

@@ -1,4 +1,4 @@
-"""Where a replay or an undo begins: what stands before that place is not applied, but what is still needed of it is known."""
+"""Start positions of replay and undo: what is before is not applied, but what is needed of it is known."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def applied(logs: list[Path], folder: Path, *, workers: int = 1, **wanted: Any) 
     """Return the rows that a replay into SQLite gives."""
     with closing(SqliteTarget.open(folder / "x.db")) as target, binlogio.open(logs) as reader:
         replay(reader, target, workers=workers, wanted=ReplayFilter(**wanted))
-        return [row[0] for row in target._connection.execute('SELECT id FROM "d.t" ORDER BY id')]
+        return [row[0] for row in target.connection.execute('SELECT id FROM "d.t" ORDER BY id')]
 
 
 @pytest.mark.parametrize("workers", [1, 4])
@@ -110,7 +110,7 @@ def test_xa_transaction_whose_prepare_is_in_no_log_is_refused(tmp_path: Path) ->
     assert "XA COMMIT X'6f6e65',X'',1" in str(caught.value)
     assert "give the earlier log with its XA PREPARE" in str(caught.value)
     with closing(SqliteTarget.open(tmp_path / "x.db")) as target:
-        assert list(target._connection.execute('SELECT id FROM "d.t"')) == [(10,)]
+        assert list(target.connection.execute('SELECT id FROM "d.t"')) == [(10,)]
 
 
 @pytest.mark.parametrize("rotates", [False, True])
@@ -170,10 +170,10 @@ def test_what_is_before_the_start_is_neither_read_nor_committed(
     logs, starts = many(tmp_path, binlog_row_metadata=metadata, **VERSIONS[vendor])
     said: list[str] = []
     with closing(SqliteTarget.open(tmp_path / "x.db")) as target, binlogio.open(logs) as reader:
-        target._connection.set_trace_callback(said.append)
+        target.connection.set_trace_callback(said.append)
         summary = replay(reader, target, wanted=ReplayFilter(start=starts[first]))
-        target._connection.set_trace_callback(None)
-        rows = list(target._connection.execute('SELECT id, w, v FROM "d.t" ORDER BY id'))
+        target.connection.set_trace_callback(None)
+        rows = list(target.connection.execute('SELECT id, w, v FROM "d.t" ORDER BY id'))
 
     assert rows == [(n, -n, n) for n in range(first, 400)]
     assert (summary.groups, summary.filtered_groups) == (400 - first, first + 3)
@@ -182,7 +182,7 @@ def test_what_is_before_the_start_is_neither_read_nor_committed(
 
 @pytest.mark.usefixtures("kernel")
 def test_part_before_the_start_is_passed_over_even_where_it_is_damaged(tmp_path: Path) -> None:
-    """Sizes and statements that cannot be read say nothing more of it: columns have no names from there, and so the row is refused, not misread."""
+    """Columns have no names after damage, so the row is refused, not misread."""
     logs, starts = many(tmp_path, 40, binlog_row_metadata="MINIMAL")
     data = bytearray(logs[0].read_bytes())
     at = starts[3].offset
@@ -201,13 +201,13 @@ def test_part_before_the_start_is_passed_over_even_where_it_is_damaged(tmp_path:
 
 
 def test_a_resumed_replay_begins_where_it_was(tmp_path: Path) -> None:
-    """What the target has already is neither read nor committed again; an XA PREPARE in it still counts."""
+    """Groups that the target has are neither read nor committed again; an XA PREPARE among them counts."""
     logs = xa_log(tmp_path)
     stop = after_prepare(logs)
     assert applied(logs, tmp_path, stop=stop) == [1]
     said: list[str] = []
     with closing(SqliteTarget.open(tmp_path / "x.db")) as target, binlogio.open(logs) as reader:
-        target._connection.set_trace_callback(said.append)
+        target.connection.set_trace_callback(said.append)
         summary = replay(reader, target)
 
     assert applied([*logs], tmp_path) == [1, 2, 3, 10, 11]
@@ -216,7 +216,7 @@ def test_a_resumed_replay_begins_where_it_was(tmp_path: Path) -> None:
 
 
 def test_position_is_kept_where_nothing_was_wanted_from_the_start_on(tmp_path: Path) -> None:
-    """A later replay without a start goes on there, and does not begin at the beginning."""
+    """A later replay without a start continues there."""
     logs, starts = many(tmp_path, 10)
     with closing(SqliteTarget.open(tmp_path / "x.db")) as target, binlogio.open(logs) as reader:
         replay(reader, target, wanted=ReplayFilter(start=starts[4], stop=starts[4]))
@@ -229,7 +229,7 @@ def test_row_that_does_not_fit_says_what_to_do(tmp_path: Path) -> None:
     logs, starts = many(tmp_path, 8, gtid_mode="ON")
     with closing(SqliteTarget.open(tmp_path / "x.db")) as target, binlogio.open(logs) as reader:
         replay(reader, target, wanted=ReplayFilter(stop=starts[3]))
-        target._connection.execute('INSERT INTO "d.t" (id) VALUES (5)')
+        target.connection.execute('INSERT INTO "d.t" (id) VALUES (5)')
     command = ["replay", "--no-progress", "--to", f"sqlite:///{tmp_path}/x.db", *map(str, logs)]
     result = CliRunner().invoke(cli, command)
     gtid = re.search(r"--exclude-gtids (\S+) leaves the transaction out", result.stderr)

@@ -1,4 +1,4 @@
-"""What statements in a log mean for a replay of rows."""
+"""Classification of statements in a log for a replay of rows."""
 
 from __future__ import annotations
 

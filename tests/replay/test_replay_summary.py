@@ -1,4 +1,4 @@
-"""What `binlogio replay` says of a replay: rows by table and algorithm, waits and retries, and what a server counts by itself; and its progress bar."""
+"""Output of `binlogio replay`: rows by table and algorithm, waits, retries, counters of the server, progress bar."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_rows_are_counted_by_table_and_by_how_they_were_found(tmp_path: Path) ->
 
 
 def test_counters_of_a_table_that_was_made_anew_count_from_there() -> None:
-    """What came on top, without what did not change."""
+    """Counters that grew; the others are left out."""
     before = Counter({("d.t", "inserted"): 5, ("d.t", "updated"): 1, ("d.new", "inserted"): 9, ("d.new", "deleted"): 1})
     now = Counter(
         {
@@ -61,7 +61,7 @@ def test_counters_of_a_table_that_was_made_anew_count_from_there() -> None:
 
 
 def test_server_that_does_not_count_or_does_not_tell_is_not_asked_again() -> None:
-    """performance_schema is off, or somebody else's."""
+    """performance_schema is off, or not readable."""
 
     def refuses(sql: str) -> list[tuple[Any, ...]]:
         raise ReplayError(f"ERROR 1142: {sql}")
@@ -82,7 +82,7 @@ def test_server_that_does_not_count_or_does_not_tell_is_not_asked_again() -> Non
     ],
 )
 def test_rows_of_events_are_those_that_the_server_counted(kind: str, options: tuple[str, ...], counts: bool) -> None:
-    """Or it is said that nobody knows; rows by SQL are known in any case."""
+    """Or the output says that the number is not known; rows by SQL are known in any case."""
     log = (MYSQL if kind == "mysql" else MARIADB) / "group_commit" / "binlog.000001"
     with vendor(kind).server("summary", "--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", *options) as server:
         url = f"mysql://root@/?unix_socket={server.socket}"
@@ -103,7 +103,7 @@ def test_rows_of_events_are_those_that_the_server_counted(kind: str, options: tu
 
 
 def test_bar_shows_bytes_rate_and_time_left(tmp_path: Path) -> None:
-    """On a terminal, until the end; the summary stands alone behind it, and --no-progress leaves it out."""
+    """On a terminal, until the end; the summary follows it, and --no-progress leaves it out."""
     pytest.importorskip("rich")
     shown = [on_terminal(tmp_path / f"{at}.db", *options) for at, options in enumerate(((), ("--no-progress",)))]
 
@@ -114,7 +114,7 @@ def test_bar_shows_bytes_rate_and_time_left(tmp_path: Path) -> None:
 
 
 def on_terminal(database: Path, *options: str) -> bytes:
-    """What a replay writes to a terminal that is its standard error."""
+    """Return what a replay writes to a terminal that is its standard error."""
     terminal, end = os.openpty()
     command = [sys.executable, "-m", "binlogio_cli", "replay", "--to", f"sqlite:///{database}", *options, str(LOG)]
     done = subprocess.run(

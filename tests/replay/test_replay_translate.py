@@ -41,7 +41,7 @@ def intvar(value: int, kind: int = IntvarKind.INSERT_ID_EVENT) -> IntvarEvent:
 
 
 def ran(tmp_path: Path, target: SqliteTarget, *events: Any, create: str = CREATE) -> list[Any]:
-    """What is in the table once the events came after the first rows."""
+    """Return the rows of the table after the events."""
     replayed(tmp_path, target, query(create), *transaction(START), *transaction(*events))
     return contents(target)
 
@@ -159,7 +159,7 @@ def test_table_with_more_than_columns_is_refused(
 
 
 def test_table_with_a_trigger_is_refused(tmp_path: Path, target: SqliteTarget) -> None:
-    """What the trigger did is not in the text."""
+    """The changes of the trigger are not in the text."""
     trigger = "CREATE DEFINER=`root`@`localhost` TRIGGER g AFTER DELETE ON t FOR EACH ROW INSERT INTO o VALUES (1)"
     with pytest.raises(ReplayError, match="the table has a trigger"):
         replayed(tmp_path, target, query(CREATE), query(trigger), *transaction("DELETE FROM t"))
@@ -227,7 +227,7 @@ def test_text_that_means_something_else_under_the_sql_mode_is_refused(
 
 
 def test_statement_that_failed_at_its_source_is_refused(tmp_path: Path, target: SqliteTarget) -> None:
-    """Nobody knows which rows it had changed by then."""
+    """The rows that it had changed by then are not known."""
     with pytest.raises(ReplayError, match="it failed at its source with error 1062"):
         ran(tmp_path, target, replace(query("DELETE FROM t"), error_code=1062))
 

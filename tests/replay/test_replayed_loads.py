@@ -110,7 +110,7 @@ def test_load_of_a_file_of_the_client_is_refused(tmp_path: Path, sql: str) -> No
     "sql", ["LOAD DATA INFILE 'LOCAL' INTO TABLE t", "LOAD DATA INFILE 'x' INTO TABLE local", "# LOAD DATA LOCAL\nDO 1"]
 )
 def test_load_of_a_file_of_the_server_is_a_statement(tmp_path: Path, sql: str) -> None:
-    """Which the target may refuse."""
+    """The target may refuse it."""
     (found,) = transactions(tmp_path, [query(sql)])
 
     assert isinstance(found.steps[0], StatementStep)

@@ -1,4 +1,4 @@
-"""docs/replay_requirements.md: every requirement names a test, and every test and recorded case that it names exists."""
+"""docs/replay_requirements.md: every requirement names a test, and every named test and case exists."""
 
 from __future__ import annotations
 

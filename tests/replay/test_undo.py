@@ -94,7 +94,7 @@ def test_row_without_a_key_is_found_by_all_it_has(tmp_path: Path) -> None:
 
 
 def test_script_checks_each_row_that_must_be_there(tmp_path: Path) -> None:
-    """After UPDATE and DELETE, unless nobody wants it."""
+    """After UPDATE and DELETE, unless the option switches it off."""
     events = group(rows_of((None, ONE)), rows_of((ONE, TWO)), rows_of((TWO, None)))
 
     assert checks_in(undone(tmp_path, *events)) == 2
@@ -181,7 +181,7 @@ def test_partial_update_without_its_document_is_refused(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=40), st.lists(st.integers(-4, 9), max_size=9), st.booleans())
 def test_images_of_any_bytes_are_cut_or_refused(images: bytes, widths: list[int], is_update: bool) -> None:
-    """What is cut is all of it."""
+    """The whole output is cut."""
     kinds = (tuple(widths),) * (1 + is_update)
     try:
         cut = cut_images(images, kinds)

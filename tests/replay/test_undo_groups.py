@@ -106,7 +106,7 @@ def test_statements_of_other_tables_do_not_count(tmp_path: Path, on_statement: O
     ["ALTER TABLE t ADD x INT", "DROP TABLE x.y, t", "RENAME TABLE t TO u", "DROP DATABASE d", "CALL p()", "TRUNCATE d.t", "CREATE OR REPLACE TABLE t (id INT)"],
 )  # fmt: skip
 def test_statements_of_chosen_tables_count(tmp_path: Path, sql: str) -> None:
-    """Those too of which it is not known which tables they change."""
+    """Statements whose tables are not known count as well."""
     events = [*group(rows_of((None, ONE))), query(sql), *group(rows_of((None, TWO)))]
     with pytest.raises(ReplayError, match="a statement cannot be undone"):
         undone(tmp_path, *events, wanted=ReplayFilter(tables=("d.t",)))
@@ -131,7 +131,7 @@ def test_rows_that_were_rolled_back_to_a_savepoint_stay_as_they_are(tmp_path: Pa
 
 
 def test_savepoint_that_nobody_set_is_refused(tmp_path: Path) -> None:
-    """Which rows it meant is not in the log."""
+    """The rows that it changed are not in the log."""
     with pytest.raises(ReplayError, match="ROLLBACK TO a savepoint that is not in the log"):
         undone(tmp_path, *group(rows_of((None, ONE)), [query("ROLLBACK TO `a`")]))
 
@@ -202,7 +202,7 @@ def test_logs_of_two_versions_do_not_become_one(tmp_path: Path) -> None:
 
 
 def test_generated_columns_are_left_out_of_sql(tmp_path: Path) -> None:
-    """As the DDL in the log says, or a definition."""
+    """The DDL in the log or a definition says so."""
     ddl = query("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20) AS ('x') STORED, doc JSON) CHARSET utf8mb4")
     events = [ddl, *group(rows_of((ONE, None)))]
     columns = [replace(c, generated_from=() if c.name == "name" else None) for c in KEYED.columns]

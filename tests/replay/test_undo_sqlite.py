@@ -23,7 +23,7 @@ from undo_stretches import Stretch, logs_up_to, stretches, undone
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Cases without row changes that stand apart from statements; and those whose rows SQLite cannot have.
+# Cases whose row changes are not separated by statements; and those whose rows SQLite cannot have.
 NOTHING_TO_UNDO: Final = ("mysql97/format_statement", "mariadb1011/format_statement", "mariadb118/format_statement")
 NOT_REPLAYED: Final = ("mariadb1011/types_old_temporal",)
 # A statement between two stretches is what SQLite does not follow.
@@ -43,7 +43,7 @@ def real_cases() -> list[Case]:
 
 
 def tables_in(path: Path) -> dict[str, Counter[Any]]:
-    """Every row of every table; tables without rows are none."""
+    """Return every row of every table that has rows."""
     with closing(sqlite3.connect(path)) as connection:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'binlogio%'")
         found = {

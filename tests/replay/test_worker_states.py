@@ -1,4 +1,4 @@
-"""What WL#6813 says users see of workers: the names of their states.
+"""States of workers as WL#6813 names them.
 
 That filtered transactions keep their turn, and that a stop leaves no gaps.
 """
@@ -70,7 +70,7 @@ def test_worker_behind_an_older_one_waits_for_its_turn_to_commit() -> None:
 
 
 def test_coordinator_waits_for_a_dependent_transaction() -> None:
-    """The second one was not prepared together with the first; nobody has got it yet."""
+    """The second one was not prepared together with the first; no worker has it yet."""
     target = Watching(
         lambda: (
             (coordinator.state, coordinator.states[1])
@@ -110,7 +110,7 @@ def test_filtered_transaction_behind_an_error_is_not_taken_for_done() -> None:
 
 
 def test_stop_at_an_error_leaves_no_gaps_to_fill(tmp_path: Path) -> None:
-    """START REPLICA UNTIL SQL_AFTER_MTS_GAPS has nothing to do: with 8 workers, what is there is up to the error, and nothing after it."""
+    """START REPLICA UNTIL SQL_AFTER_MTS_GAPS has nothing to do: all up to the error is there, and nothing after it."""
     with binlogio.open(LOG) as reader:
         starts = [event.header.offset for event in reader if hasattr(event, "gno")]
     path, at = tmp_path / "x.db", starts[120]

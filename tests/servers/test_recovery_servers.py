@@ -1,6 +1,6 @@
-"""Point-in-time recovery on real servers: a backup by the vendor's tool, the log since then up to an accident, and the accident taken back.
+"""Point-in-time recovery on real servers: a vendor's backup, the log up to an accident, and undo of the accident.
 
-Knows a load with what makes recovery hard: XA transactions across the backup, foreign keys, triggers, DDL, savepoints,
+The load has what makes recovery hard: XA transactions across the backup, foreign keys, triggers, DDL, savepoints,
 tables without transactions, temporary tables. The source's tables just before the accident decide.
 """
 
@@ -105,7 +105,7 @@ def xa(cursor: Any, name: str, number: int, *, is_finished: bool = True) -> None
 
 @dataclass(frozen=True)
 class Drill:
-    """What the source went through.
+    """History of the source.
 
     `before` are its tables just before the accident, `accident` its begin and end in the log.
     """
@@ -120,7 +120,7 @@ class Drill:
 
 @pytest.fixture(scope="module", params=["mysql", "mariadb", "mariadb118"])
 def drill(request: pytest.FixtureRequest) -> Iterator[Drill]:
-    """Load, backup while an XA transaction is prepared, more load, accident, and life that goes on."""
+    """Load, backup while an XA transaction is prepared, more load, accident, and later changes."""
     kind: str = request.param
     options = GTIDS if kind == "mysql" else ("--binlog-format=ROW",)
     with (
@@ -155,7 +155,7 @@ def backup(server: Instance) -> bytes:
 
 
 def place(server: Instance) -> str:
-    """Where the log of a server ends, as the command line has it."""
+    """Return the end of a server's log, as an option value."""
     status = "SHOW BINARY LOG STATUS" if server.vendor.kind == "mysql" else "SHOW MASTER STATUS"
     return ":".join(server.sql(status).split()[:2])
 

@@ -1,4 +1,4 @@
-"""Replay into real servers: what is in a log comes back from MySQL 9.7 and MariaDB 10.11 as it was in the server that wrote it."""
+"""Replay into real servers: MySQL 9.7 and MariaDB end in the tables of the server that wrote the log."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_rows_as_sql_are_those_of_the_events(server: Instance) -> None:
 
 @pytest.mark.parametrize("applies_events", [True, False])
 def test_hostile_names_and_values_come_back_as_they_are(server: Instance, tmp_path: Path, applies_events: bool) -> None:
-    """Quotes, backslashes, comments, NUL and bytes of no character set, in names of schemas, tables and columns, and in values."""
+    """Quotes, backslashes, comments, NUL and invalid bytes, in names of schemas, tables and columns, and in values."""
     schema, name, column = "s'`\\\"; --", "t`'; DROP", "c'\\`\"/*"
     mariadb = server.vendor.is_mariadb
     if mariadb and applies_events:
@@ -279,7 +279,7 @@ def _rows(server: Instance) -> list[tuple[int, int]]:
 def test_an_error_in_a_shared_commit_leaves_exactly_the_transactions_before_it(
     server: Instance, tmp_path: Path, fails: int
 ) -> None:
-    """A row is there already: nothing after it is applied, and the next replay goes on there."""
+    """A row is there already: nothing after it is applied, and the next replay continues there."""
     logs = _log_of_inserts(server, tmp_path, 40)
     emptied(server)
     with closing(connect(server)) as connection:
@@ -304,7 +304,7 @@ def test_an_error_in_a_shared_commit_leaves_exactly_the_transactions_before_it(
 
 
 def test_a_table_without_transactions_shares_no_commit(server: Instance, tmp_path: Path) -> None:
-    """What it got could not be taken back; so its transactions are applied one by one, each once."""
+    """Its changes cannot be rolled back, so its transactions are applied one by one, each once."""
     logs = _log_of_inserts(server, tmp_path, 40)
     emptied(server)
     with closing(connect(server)) as connection:
@@ -503,7 +503,7 @@ def test_position_is_that_of_one_log(server: Instance, tmp_path: Path) -> None:
 def test_row_that_no_packet_holds_is_refused_with_what_to_do(
     server: Instance, tmp_path: Path, applies_events: bool
 ) -> None:
-    """The connection is not lost, what is before the row is there, and with a larger packet the replay goes on."""
+    """The connection is not lost, what is before the row is there, and a larger packet lets the replay continue."""
     document = TableDefinition(
         "d", "doc", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("v", "longblob")), ("id",)
     )

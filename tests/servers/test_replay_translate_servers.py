@@ -1,4 +1,4 @@
-"""Statements of real servers, logged as text and translated for SQLite: the rows are those of the server, or the statement is refused."""
+"""Statements of real servers, logged as text and translated for SQLite: the same rows, or a refusal."""
 
 from __future__ import annotations
 
@@ -160,6 +160,6 @@ def _compare(cursor: Any, target: SqliteTarget, sql: str) -> None:
     for name in ("t", "o"):
         cursor.execute(f"SELECT {SHOWN} FROM s.{name} ORDER BY id")
         expected = [tuple(row) for row in cursor.fetchall()]
-        found = target._connection.execute(f'SELECT {STORED} FROM "s.{name}" ORDER BY id').fetchall()
+        found = target.connection.execute(f'SELECT {STORED} FROM "s.{name}" ORDER BY id').fetchall()
         assert [tuple(row) for row in found] == expected, sql
     cursor.execute("SET time_zone = '+03:00'")

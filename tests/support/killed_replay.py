@@ -1,4 +1,4 @@
-"""A replay that is killed: `python killed_replay.py URL WORKERS GTIDS FILES...`, for tests that stop it at any moment."""
+"""A replay for tests that kill it: `python killed_replay.py URL WORKERS GTIDS FILES...`."""
 
 from __future__ import annotations
 

@@ -46,5 +46,5 @@ def replayed(
 
 def contents(target: SqliteTarget, table: str = "d.t") -> list[Row]:
     """Return the rows of a table."""
-    found = target._connection.execute(f'SELECT * FROM "{table}"')
+    found = target.connection.execute(f'SELECT * FROM "{table}"')
     return [tuple(row) for row in found]

@@ -1,4 +1,4 @@
-"""Real servers as targets of a replay: how they are started, emptied and asked for their tables, and which cases a vendor has."""
+"""Real servers as targets of a replay: start options, emptying, reading tables, and the cases of each vendor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ sys.path.insert(0, str(FIXTURES))
 from server_tables import expected as tables_of  # type: ignore[import-not-found]
 
 OPTIONS: Final = {
-    "mysql": ("--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--max-allowed-packet=1G", "--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"),
+    "mysql": (
+        "--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--max-allowed-packet=1G", "--gtid-mode=OFF",
+        "--enforce-gtid-consistency=OFF",
+    ),
     "mariadb": ("--innodb-flush-log-at-trx-commit=0",),
     "mariadb118": ("--innodb-flush-log-at-trx-commit=0",),
 }  # fmt: skip

@@ -54,7 +54,7 @@ class WrittenDown:
         """Nothing to make ready."""
 
     def forget_position(self) -> None:
-        """As if it were new."""
+        """Reset the position."""
         self.progress = Progress()
 
     def keep(self, low: Position, log: KeptLog) -> None:

@@ -128,6 +128,11 @@ class Coordinator:
             self._target.keep(low, log)
 
     @property
+    def failures(self) -> tuple[tuple[int, BaseException], ...]:
+        """Number and exception of each transaction that failed, in the order in which they failed."""
+        return tuple(self._failures)
+
+    @property
     def low(self) -> Position | None:
         """No group is missing in the target up to here."""
         return self._ledger.low

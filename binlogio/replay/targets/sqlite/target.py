@@ -139,6 +139,11 @@ class SqliteTarget:
         return self._progress
 
     @property
+    def connection(self) -> SqliteConnection:
+        """The connection to the database, for queries while no replay is running."""
+        return self._connection
+
+    @property
     def cascades(self) -> tuple[Cascade, ...]:
         """The foreign keys that change rows, which DDL of earlier logs told of."""
         return self._ddl.kept.cascades
