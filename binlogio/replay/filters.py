@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from binlogio.errors import Hint, ReplayError, UnsupportedFeature
 from binlogio.event_filter import has_gtid
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from binlogio.event_filter import Gtids
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
+    from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import Position
 
 
@@ -73,7 +74,7 @@ class ReplayFilter:
             return True
         return self.stop_timestamp is not None and timestamp >= self.stop_timestamp
 
-    def wants_group(self, place: Position, timestamp: int, gtid: Any) -> bool:
+    def wants_group(self, place: Position, timestamp: int, gtid: Gtid | MariadbGtid | None) -> bool:
         """Return whether the changes of a group are wanted."""
         if self.start is not None and is_before(place, self.start):
             return False

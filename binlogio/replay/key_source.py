@@ -12,6 +12,7 @@ from binlogio.errors import Hint, ReplayError
 from binlogio.rows.plan import TablePlan
 
 if TYPE_CHECKING:
+    from binlogio.events import RowsEvent
     from binlogio.reader import BinlogReader
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
@@ -40,7 +41,7 @@ class KeySource:
         """Return the same for the events of another reader."""
         return KeySource(reader, needs_names=self._needs_names, tells_generated=self._tells_generated)
 
-    def plan(self, event: Any) -> TablePlan:
+    def plan(self, event: RowsEvent) -> TablePlan:
         """Return the plan of a rows event, which must be the last event that the reader gave.
 
         Raises:

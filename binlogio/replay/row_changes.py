@@ -19,6 +19,7 @@ from binlogio.values.absent import ABSENT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from binlogio.events import RowsEvent
     from binlogio.replay.transactions import RowsStep
     from binlogio.schema.ddl.foreign_keys import Cascade
 
@@ -82,14 +83,14 @@ TYPE_CODES: Final[dict[type, int]] = {
 }
 
 
-def has_quick_frame(event: Any) -> bool:
+def has_quick_frame(event: RowsEvent) -> bool:
     """Return whether `rows_frame_of` can build the event, if need be as one of the current version."""
     return (
         type(event) in TYPE_CODES and event.header.type_code not in PRE_GA_EVENTS and not event.extra and is_compiled()
     )
 
 
-def rows_frame_of(event: Any, table_id: int, *, checksum: bool = False) -> bytes:
+def rows_frame_of(event: RowsEvent, table_id: int, *, checksum: bool = False) -> bytes:
     """Return the event as in a log, without its position and the flags of its header.
 
     Raises:

@@ -52,6 +52,7 @@ from binlogio.replay.start_position import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from binlogio.events import RowsEvent
     from binlogio.events.base import ParseContext
     from binlogio.events.table_map import TableMapEvent
     from binlogio.gtid import Gtid, MariadbGtid
@@ -550,7 +551,7 @@ class TransactionReader:
             group.xid, group.outcome = statement.xid, "xa commit"
 
 
-def may_cascade(event: Any) -> bool:
+def may_cascade(event: RowsEvent) -> bool:
     """Return whether foreign keys may have changed other tables with an event without a trace in the log."""
     flags = RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.USE_SQL_FOREIGN_KEY
     return not isinstance(event, WriteRowsEvent) and not event.flags & flags

@@ -50,6 +50,7 @@ from binlogio.replay.undo.outputs import table_and_kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from binlogio.events import RowsEvent
     from binlogio.events.base import ParseContext
     from binlogio.events.table_map import TableMapEvent
     from binlogio.replay.transactions import LoggedTransaction, RowsStep
@@ -77,7 +78,7 @@ class BinlogFile:
         """Yield the events of one transaction, without positions and what depends on its place.
 
         Raises:
-            BinlogError: a change cannot be taken back; or the transaction is of another server version than those
+            BinlogError: a change cannot be reversed; or the transaction is of another server version than those
                 before it.
         """
         self._describe(transaction)
@@ -97,7 +98,7 @@ class BinlogFile:
         yield frames.xid(header)
 
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
-        """Yield the file; nothing at all where there is nothing to take back.
+        """Yield the file; nothing if there is nothing to reverse.
 
         Raises:
             BinlogFormatError: an event does not fit the file.
@@ -227,7 +228,7 @@ class Frames:
         key = replace(event, header=NEW_HEADER), header.server_id, header.flags
         return self._alike(key, header, lambda: event)
 
-    def rows(self, event: Any) -> bytes:
+    def rows(self, event: RowsEvent) -> bytes:
         """Return a rows event.
 
         Raises:

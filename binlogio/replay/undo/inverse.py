@@ -31,6 +31,7 @@ from binlogio.values.layout import wire_width
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from binlogio.events import RowsEvent
     from binlogio.replay.row_changes import Change, Image
     from binlogio.replay.transactions import RowsStep
     from binlogio.rows.plan import TablePlan
@@ -119,8 +120,8 @@ def inverse_changes(step: RowsStep) -> list[Change]:
     return [_inverse(before, after) for before, after in reversed(list(row_changes(step)))]
 
 
-def inverse_event(step: RowsStep) -> tuple[Any, int]:
-    """Return the rows event that takes the rows back, as a statement of its own; and how many rows it has.
+def inverse_event(step: RowsStep) -> tuple[RowsEvent, int]:
+    """Return the rows event that reverses the rows, as a statement of its own, and how many rows it has.
 
     Raises:
         ReplayError: as `check_images`.

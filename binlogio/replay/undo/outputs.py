@@ -27,7 +27,7 @@ class UndoOutput(Protocol):
         """Yield the inverse of one transaction in pieces; `rows` counts its changes.
 
         Raises:
-            BinlogError: they cannot be taken back.
+            BinlogError: they cannot be reversed.
         """
 
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:

@@ -69,7 +69,7 @@ class SqlScript:
         """Yield the statements of one transaction.
 
         Raises:
-            BinlogError: a change cannot be taken back.
+            BinlogError: a change cannot be reversed.
         """
         start, end = transaction.start, transaction.end
         yield f"\n-- {_printable(start.file)}, {start.offset} to {end.offset}\n".encode()

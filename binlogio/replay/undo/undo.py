@@ -198,7 +198,7 @@ _SEQUENCE: Final = tuple(column.name for column in SEQUENCE_COLUMNS)
 class UndoSteps:
     """The steps of a transaction: `rows` in the order of the log, `statements` that cannot be undone.
 
-    `rolled_back_events` were taken back by the source, `sequence_events` are of sequences.
+    `rolled_back_events` were rolled back by the source, `sequence_events` are of sequences.
     """
 
     rows: tuple[RowsStep, ...]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.events.base import NEW_HEADER
@@ -20,11 +20,12 @@ from binlogio.replay.row_changes import has_quick_frame, rows_frame_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from binlogio.events import RowsEvent
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.events.table_map import TableMapEvent
 
 _MOST_MAPS: Final = 1000
-_PLAIN: Final = {
+_PLAIN: Final[dict[int, int]] = {
     EventType.WRITE_ROWS_COMPRESSED_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
     EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1: EventType.UPDATE_ROWS_EVENT_V1,
     EventType.DELETE_ROWS_COMPRESSED_EVENT_V1: EventType.DELETE_ROWS_EVENT_V1,
@@ -50,7 +51,7 @@ class BinlogStatements:
         sent = replace(description, header_size=HEADER_SIZE, checksum_algorithm=ChecksumAlgorithm.OFF, created=0)
         return _binlog(self._encoder.encode(sent))
 
-    def rows(self, events: Sequence[tuple[TableMapEvent, Any]]) -> str:
+    def rows(self, events: Sequence[tuple[TableMapEvent, RowsEvent]]) -> str:
         """Return the rows events of one statement of the source, each with the table map that it refers to."""
         maps = {table_map.table_id: table_map for table_map, _ in events}
         last = events[-1][1]
@@ -66,7 +67,7 @@ class BinlogStatements:
             self._maps[key] = self._encoder.encode(table_map)
         return self._maps[key]
 
-    def _frame(self, event: Any) -> bytes:
+    def _frame(self, event: RowsEvent) -> bytes:
         """Return the rows event as in a log."""
         is_mariadb = self.description is not None and self.description.context.is_mariadb
         if not is_mariadb and has_quick_frame(event):

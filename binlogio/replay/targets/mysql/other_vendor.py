@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType, EventType
 from binlogio.options import ServerVariables
@@ -27,6 +27,7 @@ from binlogio.values.column import COMPRESSED, OLD_TEMPORAL
 from binlogio.writer.log.log_file import describe_format
 
 if TYPE_CHECKING:
+    from binlogio.events import RowsEvent
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.events.table_map import TableMapEvent
     from binlogio.replay.transactions import StatementStep
@@ -44,7 +45,7 @@ _CREATE_TABLE: Final = re.compile(rb"\A(\s*(?:/\*(?:[^*]|\*(?!/))*\*/\s*)*CREATE
 _NOT_THE_SAME: Final = frozenset(
     {ColumnType.JSON, ColumnType.VECTOR, *COMPRESSED, ColumnType.TYPED_ARRAY, *OLD_TEMPORAL}
 )
-_AS_MYSQL: Final = {
+_AS_MYSQL: Final[dict[int, int]] = {
     EventType.WRITE_ROWS_EVENT_V1: EventType.WRITE_ROWS_EVENT,
     EventType.UPDATE_ROWS_EVENT_V1: EventType.UPDATE_ROWS_EVENT,
     EventType.DELETE_ROWS_EVENT_V1: EventType.DELETE_ROWS_EVENT,
@@ -83,7 +84,7 @@ def description_for(description: FormatDescriptionEvent, *, is_mariadb: bool) ->
     return description if is_mariadb else _MYSQL
 
 
-def rows_for(table_map: TableMapEvent, event: Any, *, is_mariadb: bool) -> tuple[TableMapEvent, Any]:
+def rows_for(table_map: TableMapEvent, event: RowsEvent, *, is_mariadb: bool) -> tuple[TableMapEvent, RowsEvent]:
     """Return a rows event and its table map for the server; MySQL gets the present version of both."""
     if is_mariadb:
         return table_map, event
