@@ -175,7 +175,8 @@ def _number(files: tuple[str, ...]) -> Column:
 def _until(changes: DataFrame, until: Until) -> DataFrame:
     if until.gtids is not None:
         where = EventFilter(wanted_gtids=until.gtids)
-        is_wanted = F.udf(lambda gtid: where.wants_group(gtid), "boolean", useArrow=False)  # noqa: PLW0108 - hints matter
+        # A lambda, since the type hints of the method would select another kind of UDF.
+        is_wanted = F.udf(lambda gtid: where.wants_group(gtid), "boolean", useArrow=False)  # noqa: PLW0108
         return changes.where(is_wanted(F.col("gtid")))
     if until.position is not None:
         file, offset = until.position
