@@ -69,13 +69,15 @@ def requirements(version: str) -> list[str]:
     """Return the requirements of pyproject.toml, with this PySpark."""
     toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     settings = toml.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    project, tools = settings["project"], settings["dependency-groups"]["dev"]
+    project, tools = settings["project"], settings["dependency-groups"]["test"]
     found = [f"pyspark[connect]=={version}.*", *project["dependencies"]]
     for extra in EXTRAS:
         found += project["optional-dependencies"][extra]
-    return found + [
-        one for one in tools if isinstance(one, str) and re.split(r"[^\w-]", one)[0].startswith(TEST_PACKAGES)
-    ]
+    wanted = [one for one in tools if re.split(r"[^\w-]", one)[0].startswith(TEST_PACKAGES)]
+    assert all(any(one.startswith(name) for one in wanted) for name in TEST_PACKAGES), (
+        "the group has other packages now"
+    )
+    return found + wanted
 
 
 def run(version: str, *arguments: str) -> subprocess.CompletedProcess[str]:
