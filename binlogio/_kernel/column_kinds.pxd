@@ -1,8 +1,8 @@
 # cython: language_level=3
 """The kinds of columns: how the bytes of a value become an Arrow value, and back.
 
-A test compares the numbers with those of `column_kinds.py`. Kinds below K_BYTES have values of a fixed size. Some comparisons
-depend on the order.
+A test compares the numbers with those of `column_kinds.py`. Kinds below K_BYTES have values of a fixed size. Some
+comparisons depend on the order.
 """
 
 cdef enum Kind:

@@ -1,7 +1,7 @@
 """How the bytes of a value become an Arrow value, and back: the kinds of columns as numbers, for decoding and encoding.
 
-They are defined here as well as in `column_kinds.pxd`, with which a test compares them, so that they exist where nothing was
-compiled.
+They are defined here as well as in `column_kinds.pxd`, with which a test compares them, so that they exist where
+nothing was compiled.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ INET4: Final = 40
 INET6: Final = 41
 NOTHING: Final = 42  # the type NULL, which has no values
 
-# What becomes of dates that no calendar has.
+# Policies for dates that no calendar has.
 DATES_ERROR: Final = 0
 DATES_NULL: Final = 1
 DATES_TEXT: Final = 2

@@ -40,7 +40,7 @@ cdef struct Layout:
     int32_t* absent_slot  # slots of the wanted columns that the image lacks
     int32_t* column
     int32_t* width  # bytes of a fixed-size value; minus the bytes of the length where there is one in front
-    int32_t* slot  # where its pointers go; where nobody wants it the one after the slots
+    int32_t* slot  # where its pointers go; the slot after the last for unwanted columns
     uint8_t* present  # the bitmap it was made for
     bint ready
 
@@ -83,7 +83,7 @@ cdef inline const uint8_t* pass_image(Layout* layout, const uint8_t* at, const u
 
     NULL where the bytes end too early.
 
-    There is one slot more than columns that are wanted. NULL in a column costs no branch, for nobody can tell where the
+    There is one slot more than columns that are wanted. NULL in a column costs no branch, which could not be predicted:
     next one is.
     """
     cdef const uint8_t* nulls = at
@@ -123,7 +123,8 @@ cdef inline const uint8_t* pass_image(Layout* layout, const uint8_t* at, const u
     return at
 
 cdef inline const uint8_t* locate_image(Plan* plan, Layout* layout, const uint8_t* at, const uint8_t* end,
-                                        const uint8_t** pointers, int64_t stride, const uint8_t* partial_bits) noexcept nogil:
+                                        const uint8_t** pointers, int64_t stride,
+                                        const uint8_t* partial_bits) noexcept nogil:
     """As `pass_image`, and mark the values that are JSON diffs; `partial_bits` is NULL where none can be."""
     at = pass_image(layout, at, end, pointers, stride)
     if partial_bits != NULL and at != NULL:
@@ -152,7 +153,8 @@ cdef struct Group:
     int64_t sequence_number
     int64_t committed_us  # when the server committed it, in microseconds since 1970; -1 where the file does not say
 
-cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end) noexcept nogil
+cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const uint8_t* body,
+                     const uint8_t* end) noexcept nogil
 cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil
 cdef object gtid_of(const Group* group)
 
@@ -170,7 +172,8 @@ cdef class RowChoice:
 
 # ------------------------------------------------------------------------------------------------ scan/rows_events.pxi
 
-cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end, uint64_t* columns) noexcept nogil
+cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end,
+                     uint64_t* columns) noexcept nogil
 cdef int inflate_images(Memory out, RowsEvent* event, int64_t most) except -1 nogil
 
 # ------------------------------------------------------------------------------------------------ scan/table_plans.pxi
@@ -198,7 +201,8 @@ cdef class TablePlans:
     cdef Plan** cores
     cdef int id_size
     cdef bint take(self, const uint8_t* body, const uint8_t* end) except -1 nogil
-    cdef bint _take_new(self, uint64_t table_id, const uint8_t* rest, int64_t size, const uint8_t* body) except -1 with gil
+    cdef bint _take_new(self, uint64_t table_id, const uint8_t* rest, int64_t size,
+                        const uint8_t* body) except -1 with gil
     cdef object _plan_number(self, const uint8_t* rest, int64_t size, const uint8_t* body)
     cdef int32_t plan_of(self, uint64_t table_id) except -2 nogil
     cdef int end_statement(self) except -1 nogil
@@ -227,7 +231,8 @@ cdef class EventScanner:
     cdef uint8_t[256] unknown_post_header  # whether that is a size that we do not know
     cdef readonly int64_t kept_bytes
     cdef readonly int64_t inner_rows  # of the payload at hand
-    cdef readonly int64_t payload_stop  # bytes of the last payload that was opened as a whole, up to an event that was refused
+    # Bytes of the last payload that was opened as a whole, up to an event that was refused
+    cdef readonly int64_t payload_stop
     cdef bint ends_statement  # the event at hand is a rows event, the last one of its statement
     cdef int64_t stop_offset
     cdef int32_t last_plan  # of the rows event that was looked at last
@@ -236,7 +241,8 @@ cdef class EventScanner:
     cdef void drop_events(self) noexcept nogil
     cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
     cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
-    cdef int _begin_group(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end) except -1 nogil
+    cdef int _begin_group(self, uint8_t code, const uint8_t* header, const uint8_t* body,
+                          const uint8_t* end) except -1 nogil
     cdef int _add_group(self, const Group* group) except -1 nogil
     cdef int _rows(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
                    bint inner) except -1 nogil

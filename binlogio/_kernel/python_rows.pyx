@@ -44,7 +44,8 @@ cdef enum:
     ABSENT_VALUE = 1
 
 # How the bytes of a value become a Python value.
-SIGNED, UNSIGNED, FLOAT, DOUBLE, BITS, YEAR, DATE, DATETIME2, TIMESTAMP2, TIME2, DECIMAL, UTF8, BYTES, PADDED, ENUM, CALL, NOTHING = range(17)
+(SIGNED, UNSIGNED, FLOAT, DOUBLE, BITS, YEAR, DATE, DATETIME2, TIMESTAMP2, TIME2, DECIMAL, UTF8, BYTES, PADDED, ENUM,
+ CALL, NOTHING) = range(17)
 
 cdef enum Form:
     F_SIGNED = 0
@@ -135,7 +136,8 @@ cdef class RowDecoder:
     cdef int32_t count
     cdef Maker image, change
 
-    def __cinit__(self, ImagePlan images, object plan, list values, list functions, list names, object diffs, type image,
+    def __cinit__(self, ImagePlan images, object plan, list values, list functions, list names, object diffs,
+                  type image,
                   type change, object absent, tuple errors):
         cdef int32_t i
         self.images = images
@@ -157,7 +159,8 @@ cdef class RowDecoder:
         for i in range(self.count):
             self.values[i].form, self.values[i].width, self.values[i].fsp, self.values[i].size = values[i][:4]
             self.values[i].precision, self.values[i].scale = values[i][4:]
-            if self.values[i].form == F_DECIMAL and not set_groups(&self.values[i].groups, self.values[i].precision, self.values[i].scale):
+            if self.values[i].form == F_DECIMAL and not set_groups(&self.values[i].groups, self.values[i].precision,
+                                                                   self.values[i].scale):
                 raise ValueError(f"no DECIMAL({values[i][4]},{values[i][5]})")
             if not _has_width(&self.values[i]):
                 raise ValueError(f"no value of form {self.values[i].form} has width {self.values[i].width}")
@@ -173,7 +176,10 @@ cdef class RowDecoder:
         free(self.pointers)
 
     def changes(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after, bytes images):
-        """Return the list of row changes; None where the images do not fit the table, or a value is none of its type."""
+        """Return the list of row changes.
+
+        None where the images do not fit the table, or a value is none of its type.
+        """
         cdef RowsEvent event
         cdef list found = []
         cdef const uint8_t* at = images
@@ -340,12 +346,14 @@ cdef class RowDecoder:
                     and (whole >> 6 & 63) < 60 and (whole & 63) < 60
                     and days_of((bits >> 5) // 13, (bits >> 5) % 13, bits & 31, &days)):
                 return datetime_new(<int>((bits >> 5) // 13), <int>((bits >> 5) % 13), <int>(bits & 31),
-                                    <int>(whole >> 12 & 31), <int>(whole >> 6 & 63), <int>(whole & 63), <int>microsecond, None)
+                                    <int>(whole >> 12 & 31), <int>(whole >> 6 & 63), <int>(whole & 63),
+                                    <int>microsecond, None)
         elif value.form == F_TIMESTAMP2:
             whole = big(p, 4)
             if fraction_of(p + 4, value.fsp, &microsecond) and (whole or microsecond):
                 date_of(<int64_t>(whole // 86400), &year, &month, &day)
-                return datetime_new(<int>year, <int>month, <int>day, <int>(whole % 86400 // 3600), <int>(whole // 60 % 60),
+                return datetime_new(<int>year, <int>month, <int>day, <int>(whole % 86400 // 3600),
+                                    <int>(whole // 60 % 60),
                                     <int>(whole % 60), <int>microsecond, UTC)
         return self.functions[column](p[:value.width])
 
@@ -368,7 +376,8 @@ cdef bint _has_width(Value* value) noexcept:
     if form == F_DATE:
         return width == 3
     if form == F_DATETIME2 or form == F_TIMESTAMP2 or form == F_TIME2:
-        return 0 <= value.fsp <= 6 and width == fraction + (5 if form == F_DATETIME2 else 4 if form == F_TIMESTAMP2 else 3)
+        total = 5 if form == F_DATETIME2 else 4 if form == F_TIMESTAMP2 else 3
+        return 0 <= value.fsp <= 6 and width == fraction + total
     if form == F_DECIMAL:
         for i in range(value.groups.count):
             total += value.groups.size[i]

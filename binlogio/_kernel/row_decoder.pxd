@@ -99,7 +99,8 @@ cdef class Batch(MetadataColumns):
     cdef Run* runs  # of the block
     cdef int run_count
     cdef int64_t scratch_size(self) noexcept
-    cdef int begin_fill(self, EventScanner scanner, uint8_t* scratch, int64_t event, int64_t event_row, int64_t event_at) except -1 nogil
+    cdef int begin_fill(self, EventScanner scanner, uint8_t* scratch, int64_t event, int64_t event_row,
+                        int64_t event_at) except -1 nogil
     cdef int take_rows(self, EventScanner scanner, int64_t max_rows, int64_t max_bytes) except -1 nogil
     cdef bint took_all(self, EventScanner scanner) noexcept nogil
     cdef tuple place(self, EventScanner scanner)

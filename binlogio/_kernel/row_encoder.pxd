@@ -35,7 +35,7 @@ cdef struct Cell:
     const uint8_t* data
     const uint8_t* data_end
     int plain  # bytes of a value that is copied as it is; -1 for bytes after their length; 0 for all else
-    int64_t day  # of the last DATETIME2, and how it stands in one
+    int64_t day  # of the last DATETIME2, and its bits
     uint64_t day_bits
     const int32_t* offsets
     const uint32_t* srids

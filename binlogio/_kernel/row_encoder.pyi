@@ -116,7 +116,7 @@ class EventBuffer:
         server_id: int,
         flags: int,
         before: bytes,
-        behind: bytes,
+        tail: bytes,
         expected_size: int,
     ) -> None: ...
     def end_group(self) -> None: ...
@@ -157,5 +157,5 @@ def transaction(
     server_id: int,
     header_flags: int,
     before: bytes,
-    behind: bytes,
+    tail: bytes,
 ) -> bytes: ...

@@ -127,7 +127,7 @@ def test_groups_are_those_of_the_encoder(
     for event in events:
         expected += encoder.encode_at(event, offset + len(expected))
     type_code = TYPE_CODES[kind]
-    before, behind = row_encoder.gtid_parts(
+    before, tail = row_encoder.gtid_parts(
         flags,
         bytes(16) if kind is AnonymousGtidEvent else uuid.data,
         0 if kind is AnonymousGtidEvent else gno,
@@ -148,13 +148,13 @@ def test_groups_are_those_of_the_encoder(
         server_id=7,
         header_flags=0,
         before=before,
-        behind=behind,
+        tail=tail,
     )
     found = []
     for guess in (0, 300, 1 << 16, 1 << 24):  # whose length may have as many bytes as the real one, or not
         buffer = EventBuffer(0, checksum=context.has_checksum)
         buffer.clear(offset)
-        buffer.begin_group(type_code, HEADER.timestamp, 7, 0, before, behind, guess)
+        buffer.begin_group(type_code, HEADER.timestamp, 7, 0, before, tail, guess)
         for frame in frames:
             buffer.add_frame(frame)
         buffer.end_group()
@@ -169,12 +169,10 @@ def test_groups_are_those_of_the_encoder(
 def test_tagged_gtids_of_any_size_are_those_of_the_encoder(size: int, uuid_byte: bytes) -> None:
     """The size of a message counts its own bytes as if it were the fields' size, which shows at 125 to 127 bytes of fields."""
     tag, uuid = "t" * size, Uuid(uuid_byte * 16)
-    before, behind = row_encoder.gtid_parts(
-        0, uuid.data, 2**62, 2**60, 2**60, 2**62, 2**61, 90_700, 8, tag=tag.encode()
-    )
+    before, tail = row_encoder.gtid_parts(0, uuid.data, 2**62, 2**60, 2**60, 2**62, 2**61, 90_700, 8, tag=tag.encode())
     place: dict[str, Any] = {"offset": 4, "checksum": True, "timestamp": HEADER.timestamp, "server_id": 7}
 
-    group = row_encoder.transaction((), type_code=42, header_flags=0, before=before, behind=behind, **place)
+    group = row_encoder.transaction((), type_code=42, header_flags=0, before=before, tail=tail, **place)
 
     expected = GtidTaggedEvent(
         uuid=uuid,
@@ -202,7 +200,7 @@ def test_frames_that_are_not_as_long_as_they_say_are_refused() -> None:
         "server_id": 1,
         "header_flags": 0,
         "before": b"",
-        "behind": b"",
+        "tail": b"",
     }
     for bad in (frame[:-1], frame + b"\0", frame[:20], b""):
         with pytest.raises(BinlogFormatError):

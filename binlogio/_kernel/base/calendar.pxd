@@ -18,7 +18,10 @@ cdef enum:
 
 
 cdef inline bint days_of(int64_t year, int64_t month, int64_t day, int64_t* days) noexcept nogil:
-    """Set the days since 1970-01-01 of a date; False if the calendar does not have it, or its year is not from 1 to 9999."""
+    """Set the days since 1970-01-01 of a date.
+
+    False if the calendar does not have it, or its year is not from 1 to 9999.
+    """
     cdef int64_t last, era, of_era, of_year
     if not 1 <= year <= 9999 or not 1 <= month <= 12 or day < 1:
         return False

@@ -1,7 +1,7 @@
 """zlib's deflate without the interpreter lock: compressed columns of MariaDB.
 
-Its oracle is `binlogio.values.column_compression`, which has the form. The zlib is the one that Python has (`inflate.pxi`),
-so that the bytes are the same. A Python that shows no such symbols deflates by itself, with the lock.
+Its oracle is `binlogio.values.strings`, which has the form. The zlib is the one that Python has
+(`inflate.pxi`), so that the bytes are the same. A Python that shows no such symbols deflates by itself, with the lock.
 """
 
 import zlib

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What frames are made of, written: little-endian integers, lengths, headers, and the bodies of GTID events around the length of their group.
+"""Parts of event frames, written: little-endian integers, lengths, headers, bodies of GTID events.
 
 Callers have made the room; only files of the kernel may use these. `cursor` reads the same.
 
@@ -72,7 +72,7 @@ cdef inline uint8_t* put_header(uint8_t* out, uint32_t timestamp, int type_code,
 
 
 cdef inline int64_t gtid_body_size(int type_code, int64_t parts_size, int width) noexcept nogil:
-    """Return the size of a GTID event's body, of which `parts_size` bytes stand around a length of `width` bytes."""
+    """Return the size of a GTID event's body, of which `parts_size` bytes are around a length of `width` bytes."""
     cdef int64_t fields = parts_size + width
     if type_code != GTID_TAGGED_LOG_EVENT:
         return fields
@@ -84,7 +84,7 @@ cdef inline int length_width(int type_code, uint64_t length) noexcept nogil:
 
 
 cdef inline int fitting_width(int type_code, int64_t parts_size, int64_t rest) noexcept nogil:
-    """Return the bytes of the length of a group that counts itself, of which `rest` bytes are not the GTID event's body."""
+    """Return the size of the length of a group, which counts itself; `rest` bytes are not the GTID event's body."""
     cdef int width
     for width in range(1, MAX_LENGTH_WIDTH):
         if length_width(type_code, rest + gtid_body_size(type_code, parts_size, width)) == width:
@@ -92,16 +92,17 @@ cdef inline int fitting_width(int type_code, int64_t parts_size, int64_t rest) n
     return MAX_LENGTH_WIDTH
 
 
-cdef inline uint8_t* put_gtid_body(uint8_t* out, int type_code, const char* before, int64_t before_size, const char* behind,
-                                   int64_t behind_size, uint64_t length) noexcept nogil:
+cdef inline uint8_t* put_gtid_body(uint8_t* out, int type_code, const char* before, int64_t before_size,
+                                   const char* tail,
+                                   int64_t tail_size, uint64_t length) noexcept nogil:
     cdef int64_t fields
     if type_code == GTID_TAGGED_LOG_EVENT:
-        fields = before_size + varlen_size(length) + behind_size
+        fields = before_size + varlen_size(length) + tail_size
         out = put_varlen(out, 1)
         out = put_varlen(out, fields + TAGGED_HEAD + varlen_size(fields))
         out = put_varlen(out, 0)
     memcpy(out, before, before_size)
     out += before_size
     out = put_varlen(out, length) if type_code == GTID_TAGGED_LOG_EVENT else put_lenenc(out, length)
-    memcpy(out, behind, behind_size)
-    return out + behind_size
+    memcpy(out, tail, tail_size)
+    return out + tail_size

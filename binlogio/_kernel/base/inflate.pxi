@@ -92,7 +92,7 @@ cdef int inflate(Memory out, const uint8_t* data, int64_t size, int64_t expected
 cdef int inflate_column(Memory out, const uint8_t* p, int64_t size, int64_t most) except -1 nogil:
     """Append the bytes of a value of a COMPRESSED column; 0 if it is invalid, or opens to more than `most` bytes.
 
-    `binlogio.values.column_compression` has the form.
+    `binlogio.values.strings` has the form.
     """
     cdef int size_bytes
     cdef int64_t opened_size

@@ -1,6 +1,6 @@
 """JSON text to MySQL's binary JSON, as the server makes it of the text that it is given.
 
-`binlogio.values.json_text.node_from_text` and `json_build` are the oracle. What it refuses is left to
+`binlogio.values.json.text.node_from_text` and `json_build` are the oracle. What it refuses is left to
 them: text that is no JSON, and what is rare (deep nesting, surrogates without their partners, numbers out of range).
 
 Members of an object are sorted by the length of their names, then by bytes; of two with the same name the last one
@@ -78,7 +78,8 @@ cdef class JsonBuilder:
         return self.node_count - 1
 
     cdef void _skip_space(self) noexcept nogil:
-        while self.at < self.end and (self.at[0] == 0x20 or self.at[0] == 0x0A or self.at[0] == 0x0D or self.at[0] == 0x09):
+        while self.at < self.end and (self.at[0] == 0x20 or self.at[0] == 0x0A or self.at[0] == 0x0D
+                                      or self.at[0] == 0x09):
             self.at += 1
 
     cdef int64_t _value(self, int depth) noexcept nogil:

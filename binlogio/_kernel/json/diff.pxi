@@ -1,7 +1,7 @@
 """JSON diffs applied to a document, without a tree: values are cut out of the document's text and put into it.
 
-`binlogio.values.json_diff` has the grammar, and is the oracle. What is not plain (names with escapes, objects that no server sorted so, paths that do not fit) is left to it, and so
-are errors.
+`binlogio.values.json.diff` has the grammar, and is the oracle. What is not plain (names with escapes, objects that no
+server sorted so, paths that do not fit) is left to it, and so are errors.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
@@ -23,7 +23,8 @@ cdef class JsonPatcher:
     def __cinit__(self):
         self.text, self.next_text, self.value = Memory(), Memory(), Memory()
 
-    cdef int apply(self, const uint8_t* document, int64_t size, const uint8_t* diffs, int64_t diffs_size) except -1 nogil:
+    cdef int apply(self, const uint8_t* document, int64_t size, const uint8_t* diffs,
+                   int64_t diffs_size) except -1 nogil:
         """Make `text` that of the document after the diffs; 0 where that is for the oracle to say."""
         cdef const uint8_t* end = diffs + diffs_size
         cdef const uint8_t* path
@@ -59,7 +60,7 @@ cdef class JsonPatcher:
         cdef const uint8_t* container = NULL
         cdef const uint8_t* name = NULL
         cdef const uint8_t* found
-        cdef const uint8_t* behind
+        cdef const uint8_t* tail
         cdef int64_t name_size = 0
         cdef int64_t leg
         cdef int depth = _brackets(self.value)
@@ -86,16 +87,16 @@ cdef class JsonPatcher:
             return self._insert(container, name, name_size, leg)
         if found == NULL:
             return 0
-        behind = _behind_value(found)
+        tail = _behind_value(found)
         if operation == REPLACE:
-            return self._splice(found, behind, False, False)
+            return self._splice(found, tail, False, False)
         if leg == NAME:
             found -= name_size + 4  # the name in quotes, a colon and a blank
-        if behind[0] == 44:
-            behind += 2  # what follows takes its place
+        if tail[0] == 44:
+            tail += 2  # what follows takes its place
         elif (found - 1)[0] == 32:
             found -= 2
-        return self._splice(found, behind, False, False)
+        return self._splice(found, tail, False, False)
 
     cdef int _insert(self, const uint8_t* container, const uint8_t* name, int64_t size, int64_t index) except -1 nogil:
         """Put the value into an array before element `index`, or into an object where its name belongs."""
@@ -130,7 +131,8 @@ cdef class JsonPatcher:
                 return self._put_member(at, name, size, False, True)
             at += 2
 
-    cdef int _put_member(self, const uint8_t* at, const uint8_t* name, int64_t size, bint is_first, bint is_last) except -1 nogil:
+    cdef int _put_member(self, const uint8_t* at, const uint8_t* name, int64_t size, bint is_first,
+                         bint is_last) except -1 nogil:
         """Put a name and the value at a place in an object.
 
         What is neither first nor last there stands between commas.
@@ -146,7 +148,8 @@ cdef class JsonPatcher:
         memcpy(to + 1 + size, b'": ', 3)
         return self._splice(at, at, not is_first, not is_last)
 
-    cdef int _splice(self, const uint8_t* begin, const uint8_t* end, bint comma_before, bint comma_behind) except -1 nogil:
+    cdef int _splice(self, const uint8_t* begin, const uint8_t* end, bint comma_before,
+                     bint comma_after) except -1 nogil:
         """Put the value in the place of a part of the text, with a comma before or after it."""
         cdef int64_t head = begin - self.text.data
         cdef int64_t tail = self.text.data + self.text.size - end
@@ -161,7 +164,7 @@ cdef class JsonPatcher:
         if self.value.size:
             memcpy(to, self.value.data, self.value.size)
             to += self.value.size
-        if comma_behind:
+        if comma_after:
             memcpy(to, b", ", 2)
             to += 2
         memcpy(to, end, tail)

@@ -41,7 +41,7 @@ cdef extern from *:
 
 
 cdef inline int append_opaque(Memory out, int type_code, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append a value of a column type, in quotes unless it is a decimal; 0 where the bytes are none."""
+    """Append a value of a column type, in quotes unless it is a decimal; 0 if the bytes are invalid."""
     if type_code == NEWDECIMAL:
         return _decimal(out, p, size)
     append_text(out, b'"', 1)
@@ -74,7 +74,8 @@ cdef inline int _temporal(Memory out, int type_code, int64_t packed) except -1 n
         if negative:
             to[0] = 45
             to += 1
-        to = put_datetime(to, months // 13, months % 13, (whole >> 17) & 31, (whole >> 12) & 31, (whole >> 6) & 63, whole & 63,
+        to = put_datetime(to, months // 13, months % 13, (whole >> 17) & 31, (whole >> 12) & 31, (whole >> 6) & 63,
+                          whole & 63,
                           microsecond, FSP)
     out.size = to - out.data
     return 1

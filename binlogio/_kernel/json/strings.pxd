@@ -32,7 +32,8 @@ cdef extern from *:
     }
     """
     int trailing_zeros "__builtin_ctzll"(uint64_t word) noexcept nogil
-    int _copy_sixteen "binlogio_escapes"(const uint8_t* p, uint8_t* to, uint64_t* escapes, uint64_t* seen) noexcept nogil
+    int _copy_sixteen "binlogio_escapes"(const uint8_t* p, uint8_t* to, uint64_t* escapes,
+                                         uint64_t* seen) noexcept nogil
 
 cdef enum:
     MAX_ESCAPED = 6  # bytes of \u0000

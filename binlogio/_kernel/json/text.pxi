@@ -1,6 +1,6 @@
 """MySQL's binary JSON as the text that the server prints, in one pass and without a tree.
 
-`binlogio.values.json_parse` has the grammar of the binary form; `opaque` converts values of column types, `strings`
+`binlogio.values.json.binary` has the grammar of the binary form; `opaque` converts values of column types, `strings`
 strings. `JsonDocument.text` is the oracle: what that refuses is refused here, and parsed again by it, which raises the
 error. Nothing in a document is trusted: offsets and lengths stay inside their
 container, containers nest up to the server's limit (which bounds the stack), and since each byte may be spoken for
@@ -228,7 +228,8 @@ cdef inline bint _container(Document* document, int64_t start, int64_t* end, int
     return _take(document, start + 2 * width, count[0] * entry_size, end[0])
 
 
-cdef int _entry(Memory out, Document* document, int64_t at, int64_t start, int64_t end, int width, int depth) except -1 nogil:
+cdef int _entry(Memory out, Document* document, int64_t at, int64_t start, int64_t end, int width,
+                int depth) except -1 nogil:
     """Return the value of the entry at `at`, in it or where it points."""
     cdef const uint8_t* p = document.data + at
     cdef int size = _inlined_size(p[0])
@@ -253,7 +254,7 @@ cdef int _array(Memory out, Document* document, int width, int64_t start, int64_
 
 
 cdef int _object(Memory out, Document* document, int width, int64_t start, int64_t end, int depth) except -1 nogil:
-    """Members in the order of the names, which the server sorts by length, then by bytes, so that each is there once."""
+    """Append members in the order of the names, by length, then by bytes, so that each occurs once."""
     cdef int64_t count, i, name, size
     cdef int64_t name_before = 0
     cdef int64_t size_before = -1
@@ -324,7 +325,8 @@ cdef int _unsorted_object(Memory out, Document* document, int width, int64_t sta
                 if shown:
                     append_text(out, b", ", 2)
                 shown += 1
-                good = _member(out, document, keys + last * (width + 2), entries + last * (1 + width), start, end, width, depth)
+                good = _member(out, document, keys + last * (width + 2), entries + last * (1 + width), start, end,
+                               width, depth)
             if good and last != i and last != -2:
                 before = out.size
                 document.unseen += 1
@@ -338,7 +340,8 @@ cdef int _unsorted_object(Memory out, Document* document, int width, int64_t sta
     return append_text(out, b"}", 1)
 
 
-cdef int _find_lasts(const uint8_t* data, int64_t keys, int64_t start, int width, int64_t count, int64_t* lasts) except -1 with gil:
+cdef int _find_lasts(const uint8_t* data, int64_t keys, int64_t start, int width, int64_t count,
+                     int64_t* lasts) except -1 with gil:
     """For the first member of a name the number of its last, -2 for that last one, and -1 for those between."""
     cdef int64_t i, name
     cdef dict last = {}

@@ -1,7 +1,7 @@
 """Arrow C data interface: exports blocks of memory as a whole record batch in one step.
 
-Fills in the C structures and frees them; the importer supplies the types. Made piece by piece, a batch of thirty columns
-takes and releases Python's lock a hundred times, which stops the other threads as often.
+Fills in the C structures and frees them; the importer supplies the types. Made piece by piece, a batch of thirty
+columns takes and releases Python's lock a hundred times, which stops the other threads as often.
 
     node := (length, null_count, buffers, children) | an array that can export itself
 Source: https://arrow.apache.org/docs/format/CDataInterface.html
@@ -76,7 +76,7 @@ cdef void* _zeros(int64_t count, int64_t size) except NULL:
 
 
 cdef class Exported:
-    """A struct array without nulls of `length` rows whose children are `nodes`: a record batch, to be imported from `address`.
+    """Export a record batch of `length` rows whose columns are `nodes`, to be imported from `address`.
 
     The blocks of memory must not grow any more.
     """

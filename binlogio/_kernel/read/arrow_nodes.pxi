@@ -54,7 +54,8 @@ def column_node(Column column, int form) -> tuple:
         children = _fixed(column.more, count, None, 0), text_node(column.offsets, column.data, count, None, 0)
         return count, column.null_count, (validity,), children
     if form == F_VECTOR:
-        return count, column.null_count, (validity, column.offsets), (_fixed(column.data, column.data.size // 4, None, 0),)
+        return count, column.null_count, (validity,
+                                          column.offsets), (_fixed(column.data, column.data.size // 4, None, 0),)
     return count, count, (), ()
 
 

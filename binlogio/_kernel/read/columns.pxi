@@ -1,6 +1,7 @@
 """Decodes column values from row images into Arrow buffers, a block of rows at a time.
 
-`binlogio.values.layout` is the oracle. A value that is refused here is decoded again by construct, which raises the error.
+`binlogio.values.layout` is the oracle. A value that is refused here is decoded again by construct, which raises the
+error.
 
 A pointer of 0 is NULL, 1 is a column that the image does not have; both become null.
 """
@@ -34,7 +35,7 @@ cdef extern from *:
     const uint8_t* FIRST_DAY "binlogio_first_day"
     const uint8_t* FIRST_DATE "binlogio_first_date"
 
-# What becomes of dates that no calendar has.
+# Policies for dates that no calendar has.
 cdef enum Policy:
     P_ERROR = 0
     P_NULL = 1
@@ -46,9 +47,9 @@ cdef class Column:
 
     Args:
         kind: a number of `column_kinds`.
-        width: bytes of a fixed-size value, or minus the bytes of its length.
-        first, second: precision and scale, fraction digits, or the padded length; of a compressed column the kind of its text, and
-            how many bytes a value may have once it is opened.
+        width: bytes of a fixed-size value, or minus the bytes of its length. first, second: precision and scale,
+            fraction digits, or the padded length; of a compressed column the kind of its text, and how many bytes a
+            value may have once it is opened.
         policy: what becomes of impossible dates.
         names: members of an ENUM or SET, or the 256 characters of a single-byte set, as UTF-8.
         characters: a multi-byte character set.
@@ -90,7 +91,7 @@ cdef class Column:
             raise ValueError(f"no column of kind {kind} has width {width}, parameters {first} and {second}")
 
     cdef bint _has_good_sizes(self) noexcept:
-        """Whether what is read of a value is what it has in a row image (`width`), and what is written is what `_value_size` reserves."""
+        """Return whether `width` bytes are read of a value, and as many are written as `_value_size` reserves."""
         cdef int width = self.width
         cdef int fsp = self.first
         cdef int fraction = (fsp + 1) // 2
@@ -151,7 +152,8 @@ cdef class Column:
             return -1
         values = mark_values(self.validity.data, self.count, pointers, count)
         self.null_count += count - values
-        if values < count and not as_text and (self.kind <= K_BYTES or self.kind == K_UTF8 or self.kind == K_ENUM_NAMES):
+        if values < count and not as_text and (self.kind <= K_BYTES or self.kind == K_UTF8
+                                               or self.kind == K_ENUM_NAMES):
             for i in range(count):
                 pointers[i] = pointers[i] if <uintptr_t>pointers[i] > 1 else self.nothing
         if as_text:
@@ -208,7 +210,8 @@ cdef class Column:
         return 0
 
     cdef bint _is_date(self) noexcept nogil:
-        return (self.kind == K_DATE or self.kind == K_DATETIME2 or self.kind == K_TIMESTAMP2 or self.kind == K_OLD_DATETIME
+        return (self.kind == K_DATE or self.kind == K_DATETIME2 or self.kind == K_TIMESTAMP2
+                or self.kind == K_OLD_DATETIME
                 or self.kind == K_OLD_TIMESTAMP)
 
     cdef int _value_size(self) noexcept nogil:
@@ -369,7 +372,8 @@ cdef class Column:
                         return i
                 elif kind == K_COMPRESSED:
                     self.plain.size = 0
-                    if not inflate_column(self.plain, p, size, self.second) or not self._text(self.first, self.plain.data, self.plain.size):
+                    if not inflate_column(self.plain, p, size, self.second) or not self._text(
+                            self.first, self.plain.data, self.plain.size):
                         return i
                 elif kind == K_OLD_DECIMAL:
                     if not old_decimal_text(self.data, p, size):

@@ -70,7 +70,8 @@ cdef class ImageJson:
         cdef int32_t count = plan.core.column_count
         self.plan, self.by_construct, self.opened_size = plan, by_construct, opened_size
         self.schema, self.table = _memory_of(schema), _memory_of(table)
-        self.labels, self.names, self.name_offsets, self.plain, self.text = Memory(), Memory(), Memory(), Memory(), Memory()
+        self.labels, self.names, self.name_offsets = Memory(), Memory(), Memory()
+        self.plain, self.text = Memory(), Memory()
         self.keep = []
         self.patcher = JsonPatcher()
         self.values = <Value*>calloc(count + 1, sizeof(Value))
@@ -179,7 +180,8 @@ cdef class ImageJson:
     cdef int _slowly(self, Memory out, int32_t column, const uint8_t* p, const uint8_t* old, int diffs) except -1 nogil:
         """Return a value that has no text here, by construct; 0 where it has none there."""
         with gil:
-            text = self.by_construct(column, self._bytes(column, p), None if old == NULL else self._bytes(column, old), diffs)
+            text = self.by_construct(column, self._bytes(column, p), None if old == NULL else self._bytes(column, old),
+                                     diffs)
             if text is None:
                 return 0
             memcpy(out.grow(len(text)), <const char*>text, len(text))

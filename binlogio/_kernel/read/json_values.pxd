@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Values of row images as JSON, each by itself: numbers, times and strings in room that callers have made, all else at the end of growing memory.
+"""Values of row images as JSON: numbers, times and strings into reserved room, all else appended to growing memory.
 
 `binlogio.values.text.json_value` is the oracle. Callers have checked the bounds of what is read; only files of the
 kernel may use these.
@@ -57,7 +57,7 @@ cdef inline uint8_t* put_string(uint8_t* to, Value* value, const uint8_t* p, int
 
 
 cdef inline uint8_t* put_quoted(uint8_t* to, Value* value, const uint8_t* p) noexcept nogil:
-    """Write a decimal or a time; NULL where the bytes are none."""
+    """Write a decimal or a time; NULL if the bytes are invalid."""
     cdef int kind = value.kind
     to[0] = 34
     to += 1

@@ -70,7 +70,8 @@ cdef class MixedBatch(MetadataColumns):
     def __dealloc__(self):
         free(self.refs)
 
-    def fill(self, EventScanner scanner, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows, int64_t max_bytes):
+    def fill(self, EventScanner scanner, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows,
+             int64_t max_bytes):
         """Take rows from the scanner's events, from `event` on, of which `event_row` rows (`event_at` bytes) are done.
 
         Returns (event, event_row, event_at) where to go on; event is the scanner's count where all are done. Stops when
@@ -83,7 +84,8 @@ cdef class MixedBatch(MetadataColumns):
             self.at = scanner.events[event].images + event_at
         with nogil:
             while self.event < scanner.event_count and self.failed_event < 0 and self._has_room(max_rows, max_bytes):
-                self._event(scanner, scanner.events + self.event, <ImageJson>self.refs[scanner.events[self.event].plan], max_rows, max_bytes)
+                self._event(scanner, scanner.events + self.event,
+                            <ImageJson>self.refs[scanner.events[self.event].plan], max_rows, max_bytes)
         if self.event < scanner.event_count and self.at != NULL:
             return self.event, self.event_row, self.at - scanner.events[self.event].images
         return self.event, self.event_row, 0
@@ -95,13 +97,15 @@ cdef class MixedBatch(MetadataColumns):
 
     cdef list _memories(self):
         return (self.own_memories() + self.before.own_memories() + self.after.own_memories()
-                + [self.schema, self.schema_offsets, self.table, self.table_offsets, self.before.texts, self.before.offsets,
+                + [self.schema, self.schema_offsets, self.table, self.table_offsets, self.before.texts,
+                   self.before.offsets,
                    self.after.texts, self.after.offsets])
 
     cdef bint _has_room(self, int64_t max_rows, int64_t max_bytes) noexcept nogil:
         return self.count < max_rows and self.before.texts.size + self.after.texts.size < max_bytes
 
-    cdef int _event(self, EventScanner scanner, RowsEvent* event, ImageJson table, int64_t max_rows, int64_t max_bytes) except -1 nogil:
+    cdef int _event(self, EventScanner scanner, RowsEvent* event, ImageJson table, int64_t max_rows,
+                    int64_t max_bytes) except -1 nogil:
         """As many rows of an event as there is room for."""
         cdef int64_t done
         if self.at == NULL:

@@ -13,9 +13,9 @@ from binlogio._kernel.primitives cimport MOST_TEXT, Memory, is_ascii, is_utf8
 
 cdef inline int64_t append_strings(Memory data, int32_t* offsets, const uint8_t** pointers, int64_t count, int prefix,
                                    bint is_text) except -2 nogil:
-    """Bytes after `prefix` bytes of length, all copied, then looked at as a whole: text is nearly always ASCII, or at least good.
+    """Append bytes after `prefix` bytes of length; the copy is checked as a whole, since text is nearly always valid.
 
-    Returns the number of the first that is none, or -1.
+    Returns the number of the first invalid one, or -1.
     """
     cdef int64_t i
     cdef int64_t first = data.size

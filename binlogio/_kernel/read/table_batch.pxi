@@ -15,10 +15,11 @@ from binlogio._kernel.primitives cimport Memory
 
 cdef enum:
     SHORT_RUN = 64  # rows without an image; fewer are as quickly looked at one by one
-    STRIDE = MAX_BLOCK + 8  # pointers from one slot to the next: the same row of all slots has a cache line each, in sets of its own
+    # Pointers from one slot to the next: the same row of all slots has a cache line each, in sets of its own
+    STRIDE = MAX_BLOCK + 8
 
 cdef class Side(Presence):
-    """The columns of the before or of the after images of a batch, made only from the first row on that has such an image."""
+    """The columns of the before or after images of a batch, made from the first row that has such an image."""
 
     def __cinit__(self, columns):
         cdef int i
@@ -65,8 +66,9 @@ cdef class Batch(MetadataColumns):
         for memory, size in zip(self._memories(), plan.batch_sizes):
             (<Memory>memory).reserve(size)
 
-    def fill(self, EventScanner scanner, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows, int64_t max_bytes):
-        """Take rows from the scanner's events of this plan, from `event` on (`EventScanner.found`), of which `event_row` rows (`event_at` bytes) are done.
+    def fill(self, EventScanner scanner, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows,
+             int64_t max_bytes):
+        """Take rows from the scanner's events of this plan, from `event` on; `event_row` rows of it are done.
 
         Returns (event, event_row, event_at) where to go on; event is the scanner's count where all are done. Stops when
         the batch has `max_rows` rows or about `max_bytes` bytes. After a failure `failed_event` says which event does
@@ -81,7 +83,8 @@ cdef class Batch(MetadataColumns):
     cdef int64_t scratch_size(self) noexcept:
         return sizeof(void*) * STRIDE * (self.before.slots + self.after.slots + 2) + sizeof(Run) * MAX_BLOCK
 
-    cdef int begin_fill(self, EventScanner scanner, uint8_t* scratch, int64_t event, int64_t event_row, int64_t event_at) except -1 nogil:
+    cdef int begin_fill(self, EventScanner scanner, uint8_t* scratch, int64_t event, int64_t event_row,
+                        int64_t event_at) except -1 nogil:
         """Go on at a place; the rows of a block are noted in `scratch` for as long as a fill takes."""
         cdef int64_t pointers = sizeof(void*) * STRIDE
         self.before.pointers = <const uint8_t**>scratch  # of one slot more, for the columns that nobody wants
@@ -131,14 +134,16 @@ cdef class Batch(MetadataColumns):
             sizes = [0] * len(memories)
         for i in range(len(memories)):
             memory = memories[i]
-            sizes[i] = max(memory.size, <int64_t>sizes[i] * 3 // 4)  # where a range of the log ends a batch may be small
+            # Where a range of the log ends a batch may be small
+            sizes[i] = max(memory.size, <int64_t>sizes[i] * 3 // 4)
             memory.trim()
         self.plan.batch_sizes = sizes
 
     cdef list _memories(self):
         cdef list memories = self.own_memories() + self.before.own_memories() + self.after.own_memories()
         for column in self.before.columns + self.after.columns:
-            memories += [(<Column>column).validity, (<Column>column).data, (<Column>column).offsets, (<Column>column).more]
+            memories += [(<Column>column).validity, (<Column>column).data, (<Column>column).offsets,
+                         (<Column>column).more]
         return memories
 
     cdef int _catch_up(self, Side side) except -1:
@@ -150,7 +155,8 @@ cdef class Batch(MetadataColumns):
         return 0
 
     cdef int64_t byte_count(self) noexcept nogil:
-        return self.gtid.size + self.count * 40 + self._side_bytes(self.before.refs, self.before.slots) + self._side_bytes(
+        return self.gtid.size + self.count * 40 + self._side_bytes(self.before.refs,
+                                                                   self.before.slots) + self._side_bytes(
             self.after.refs, self.after.slots)
 
     cdef int64_t _side_bytes(self, void** refs, int slots) noexcept nogil:
@@ -287,5 +293,6 @@ cdef class Batch(MetadataColumns):
         cdef Run* run
         for number in range(self.run_count):
             run = self.runs + number
-            self.add(scanner, scanner.events + run.event, run.event_row, run.end - run.row, &self.plan.core, self.before, self.after)
+            self.add(scanner, scanner.events + run.event, run.event_row, run.end - run.row, &self.plan.core,
+                     self.before, self.after)
         return 0

@@ -14,7 +14,7 @@ from binlogio._kernel.primitives cimport Memory
 
 
 def fill_all(EventScanner scanner, batches, first_events, int64_t max_rows, int64_t max_bytes):
-    """`Batch.fill` of each batch from its first event on, all without the lock: taking it again costs more than a table's rows of a window."""
+    """Fill each batch from its first event on, without the interpreter lock, which costs more than a table's rows."""
     cdef list filled = list(batches)
     cdef Memory scratch = Memory()
     cdef Memory refs = Memory()
@@ -38,7 +38,8 @@ cdef struct Stretch:
     # Windows of a file one after another, and the batches that take their rows.
     int descriptor
     uint8_t* buffer
-    int64_t size, begin, end, offset  # of the buffer; where in it what is held begins and ends, and where that stands in the file
+    # Of the buffer; where in it what is held begins and ends, and where that stands in the file
+    int64_t size, begin, end, offset
     int64_t read_to, step
     int64_t plan_count
     void** batches  # by the number of the plan; NULL where there is none
@@ -52,17 +53,19 @@ cdef struct Stretch:
     bint is_filled
 
 
-def fill_windows(EventScanner scanner, batches, int descriptor, uint8_t[::1] buffer, int64_t begin, int64_t end, int64_t offset,
+def fill_windows(EventScanner scanner, batches, int descriptor, uint8_t[::1] buffer, int64_t begin, int64_t end,
+                 int64_t offset,
                  int64_t read_to, int64_t step, int64_t max_rows, int64_t max_bytes, int64_t most_open):
-    """Route window after window of a file and fill the open batches, all without the lock, while each takes all rows that it is given.
+    """Scan window after window of a file and fill the open batches without the lock, while each takes all its rows.
 
     `batches` has by the number of the plan the open batch or None; all of them may have up to `most_open` bytes of
     values. `buffer` holds the file's bytes from `offset` on between `begin` and `end`; bytes are read up to `read_to`,
     and little after it (`step`).
 
-    Returns (status, where the scanner stopped, begin, end, offset, places): as `EventScanner.route`, and by plan where its
-    batch stopped, or None where a plan of the last window has no batch, so that its rows are still to be taken. Nothing
-    is left undone at the end of the file or where it cannot be read: the caller finds the same when it reads on.
+    Returns (status, where the scanner stopped, begin, end, offset, places): as `EventScanner.route`, and by plan where
+    its batch stopped, or None where a plan of the last window has no batch, so that its rows are still to be taken.
+    Nothing is left undone at the end of the file or where it cannot be read: the caller finds the same when it reads
+    on.
     """
     cdef list filled = list(batches)
     cdef Memory memory = Memory()
@@ -87,7 +90,8 @@ def fill_windows(EventScanner scanner, batches, int descriptor, uint8_t[::1] buf
     stretch.scratch = scratch.grow(scratch_size)
     with nogil:
         status = _fill_windows(scanner, &stretch)
-    places = [(stretch.plans[i], (<Batch>stretch.batches[stretch.plans[i]]).place(scanner)) for i in range(stretch.found_count)]
+    places = [(stretch.plans[i],
+               (<Batch>stretch.batches[stretch.plans[i]]).place(scanner)) for i in range(stretch.found_count)]
     return status, stretch.at, stretch.begin, stretch.end, stretch.offset, places if stretch.is_filled else None
 
 
@@ -97,7 +101,8 @@ cdef int _fill_windows(EventScanner scanner, Stretch* stretch) except -1 nogil:
         stretch.at = 0
         stretch.is_filled = True
         stretch.found_count = 0
-        status = scanner.walk(stretch.buffer + stretch.begin, stretch.end - stretch.begin, &stretch.at, stretch.offset, -1)
+        status = scanner.walk(stretch.buffer + stretch.begin, stretch.end - stretch.begin, &stretch.at, stretch.offset,
+                              -1)
         if not _find_batches(scanner, stretch):
             stretch.is_filled = False
             stretch.found_count = 0

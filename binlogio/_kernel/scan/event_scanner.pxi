@@ -14,7 +14,8 @@ from binlogio._kernel.primitives cimport Memory, crc32
 from binlogio._kernel.scan.event_types cimport is_group_start, may_define
 
 NEED_DATA = 0  # the event at the position is not whole
-DESCRIPTION = 1  # a description of the format, or the start of encryption: what it says changes how the rest is to be read
+# A description of the format, or the start of encryption: what it says changes how the rest is to be read
+DESCRIPTION = 1
 BIG_PAYLOAD = 2  # a compressed transaction that should not be opened as a whole
 BAD_EVENT = 4  # not what its layout says; construct will tell what is wrong
 FULL = 5  # rows that were compressed have become so many that they should be taken before more are opened
@@ -104,7 +105,7 @@ cdef class EventScanner:
         )
 
     def first_row(self, int64_t number) -> int:
-        """Return the number of the first row of a rows event at its position, where events inside a payload follow one another."""
+        """Return the number of the first row of a rows event at its position; events inside a payload share one."""
         return self.events[number].first_row if 0 <= number < self.event_count else -1
 
     def found(self) -> list[tuple[int, int]]:
@@ -135,7 +136,7 @@ cdef class EventScanner:
         return firsts
 
     def describe(self, *, bint checksum, post_headers, unknown=(), bint has_positions=False) -> None:
-        """Take what a format description says: whether there are checksums, and by type the size of its post-header in bytes.
+        """Set the format: whether there are checksums, and the size of the post-header of each type in bytes.
 
         With `has_positions` the log_pos of an event is where it ends, so that of a big one must agree with its size.
         The types in `unknown` have one of a size that no server has. Types that are not there have those of MySQL 5.5
@@ -145,7 +146,8 @@ cdef class EventScanner:
         self.checksum = checksum
         self.has_positions = has_positions
         for code in range(256):
-            self.post_headers[code] = post_headers.get(code, POST_HEADER_V2 if code >= WRITE_ROWS_EVENT else POST_HEADER_V1)
+            self.post_headers[code] = post_headers.get(code,
+                                                       POST_HEADER_V2 if code >= WRITE_ROWS_EVENT else POST_HEADER_V1)
             self.unknown_post_header[code] = code in unknown
         self.maps.id_size = 4 if self.post_headers[<int>TABLE_MAP_EVENT] == POST_HEADER_V0 else 6
 
@@ -171,7 +173,7 @@ cdef class EventScanner:
         self.checksum = checksum
 
     def number_rows_from(self, int32_t first_row) -> None:
-        """Return the next rows event goes on with an event that was given in part: its rows are numbered from `first_row` on."""
+        """Number the rows of the next rows event from `first_row` on: it continues an event that was given in part."""
         self.next_first_row = first_row
 
     def pass_inner_rows(self, int64_t count) -> None:
@@ -179,7 +181,7 @@ cdef class EventScanner:
         self.inner_rows += count
 
     def count_rows(self, const uint8_t[::1] data) -> tuple[int, int]:
-        """Return the whole rows of a rows event without a checksum, whose table may be skipped, and how many bytes they are."""
+        """Count the whole rows of a rows event without a checksum, and their bytes; its table may be skipped."""
         cdef RowsEvent event
         cdef int64_t taken = 0
         cdef int64_t rows = 0
@@ -265,7 +267,8 @@ cdef class EventScanner:
         if event_size < <uint32_t>(HEADER_SIZE + tail):
             return S_BAD_EVENT
         position_shift = u32(p + 13) - <uint32_t>(base + at[0]) - event_size if u32(p + 13) else self.position_shift
-        if event_size > BIG_EVENT_SIZE and pos < 0 and self.has_positions and position_shift and position_shift != self.position_shift:
+        if (event_size > BIG_EVENT_SIZE and pos < 0 and self.has_positions and position_shift
+                and position_shift != self.position_shift):
             return S_BAD_EVENT
         if event_size > size - at[0]:
             return S_NEED_DATA
@@ -296,7 +299,8 @@ cdef class EventScanner:
         elif self.follows and ((code == QUERY_EVENT and may_define(body, end)) or code == QUERY_COMPRESSED_EVENT):
             self._follow(code, body, end - body)
         if status == S_GO_ON:
-            if self.ends_statement:  # where an event is refused, its table map stays valid: the event is looked at again
+            # Where an event is refused, its table map stays valid: the event is looked at again
+            if self.ends_statement:
                 self.maps.end_statement()
             at[0] += event_size
             if pos < 0:
@@ -309,7 +313,8 @@ cdef class EventScanner:
             self.maps.forget()
         return 0
 
-    cdef int _begin_group(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end) except -1 nogil:
+    cdef int _begin_group(self, uint8_t code, const uint8_t* header, const uint8_t* body,
+                          const uint8_t* end) except -1 nogil:
         cdef Group group
         if not read_group(&group, code, header, body, end):
             return S_BAD_EVENT
@@ -438,7 +443,8 @@ cdef class EventScanner:
         self.kept_bytes += event.size
         return 1
 
-    cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil:
+    cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end,
+                      int64_t pos) except -1 nogil:
         cdef const uint8_t* data
         cdef int64_t size
         cdef int64_t at = 0

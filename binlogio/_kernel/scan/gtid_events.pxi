@@ -19,7 +19,8 @@ cdef enum:
 cdef uint64_t GNO_END = 0x7FFFFFFFFFFFFFFFULL
 
 
-cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end) noexcept nogil:
+cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const uint8_t* body,
+                     const uint8_t* end) noexcept nogil:
     """What the event with this body says of its group; False where it is malformed."""
     group.kind = NO_GTID
     group.tag_size = 0
@@ -82,7 +83,8 @@ cdef bint _mysql(Group* group, const uint8_t* body, const uint8_t* end) noexcept
         group.last_committed = <int64_t>u64(body + 26)
         group.sequence_number = <int64_t>u64(body + 34)
         if end - body >= 49:
-            group.committed_us = <int64_t>(u32(body + 42) | <uint64_t>u16(body + 46) << 32 | <uint64_t>(body[48] & 0x7F) << 48)
+            group.committed_us = <int64_t>(
+                u32(body + 42) | <uint64_t>u16(body + 46) << 32 | <uint64_t>(body[48] & 0x7F) << 48)
     return True
 
 
@@ -95,7 +97,8 @@ cdef bint _tagged(Group* group, const uint8_t* body, const uint8_t* end) noexcep
     cdef uint64_t last = 0
     cdef int i, field
     group.kind = MYSQL_GTID
-    if not varlen(&at, end, &value) or value != 1 or not varlen(&at, end, &size) or not varlen(&at, end, &last) or last > 12:
+    if not varlen(&at, end, &value) or value != 1 or not varlen(&at, end, &size) or not varlen(&at, end,
+                                                                                               &last) or last > 12:
         return False
     if size != <uint64_t>(end - at) + 1 + varlen_size(end - at) + varlen_size(last):
         return False
@@ -181,7 +184,7 @@ cdef bint _is_tag(const uint8_t* at, uint64_t size) noexcept nogil:
 
 
 cdef bint _mariadb_fits(const uint8_t* at, const uint8_t* end, uint8_t flags) noexcept nogil:
-    """Whether what the flags of MariaDB's GTID event announce is there: commit id, XA name, second flags and what these announce."""
+    """Return whether the fields that the flags of MariaDB's GTID event announce are there: commit id, XA name, ..."""
     cdef int64_t size = 0
     cdef uint8_t extra
     if flags & 2:

@@ -27,7 +27,8 @@ cdef struct Scan:
 
 
 cdef class EventIndex:
-    """Columns of one value an event, as buffers: `offset` (i64), `event_size`, `log_pos`, `timestamp`, `server_id` (u32),
+    """Columns of one value an event, as buffers: `offset` (i64), `event_size`, `log_pos`, `timestamp`,
+    `server_id` (u32),
     `flags` (u16), `type_code` (u8). `end` is the offset after the last event in it."""
 
     cdef readonly Memory offset, event_size, log_pos, timestamp, server_id, flags, type_code
@@ -80,7 +81,8 @@ cdef int _scan(EventIndex index, const uint8_t* data, int64_t size, int64_t base
     return 0
 
 
-def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, bint verify=True, bint stop_at_description=True):
+def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, bint verify=True,
+                 bint stop_at_description=True):
     """Index every whole event in `buffer`, whose first byte stands at `offset` of its file and begins an event.
 
     Stops before an event that is not whole and, unless told otherwise, before a format description, since what it says
@@ -114,7 +116,8 @@ def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, 
 
 
 cdef class GroupIndex:
-    """Columns of one value a group, as buffers: `offset` of its first event (i64), `committed_us` (i64; -1 where the event does not say),
+    """Columns of one value a group, as buffers: `offset` of its first event (i64),
+    `committed_us` (i64; -1 where the event does not say),
     `timestamp` of that event (u32). `end` is the offset after the last event that was scanned."""
 
     cdef readonly Memory offset, committed_us, timestamp
@@ -128,7 +131,8 @@ cdef class GroupIndex:
         return self.count
 
 
-cdef int64_t _scan_groups(GroupIndex index, const uint8_t* data, int64_t size, int64_t base, bint checksum) except -1 nogil:
+cdef int64_t _scan_groups(GroupIndex index, const uint8_t* data, int64_t size, int64_t base,
+                          bint checksum) except -1 nogil:
     """Where the last whole event ends; an event of an impossible size ends the scan."""
     cdef const uint8_t* p
     cdef uint32_t event_size
@@ -152,7 +156,7 @@ cdef int64_t _scan_groups(GroupIndex index, const uint8_t* data, int64_t size, i
 
 
 def scan_groups(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum):
-    """Index the GTID events among the whole events in `buffer`, whose first byte stands at `offset` of its file and begins an event.
+    """Index the GTID events among the whole events in `buffer`, whose first byte begins the event at `offset`.
 
     Stops before an event that is not whole, or whose size is impossible; a malformed GTID event has no time. Checksums
     are not compared.
@@ -166,12 +170,12 @@ def scan_groups(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum):
 
 
 cdef bint _could_follow(const uint8_t* p, int64_t offset) noexcept nogil:
-    """Return an event's size, and a log_pos that is where it ends, or zero as some servers have it inside of a group."""
+    """Return whether an event's size and log_pos agree; log_pos may be zero, as some servers have it inside a group."""
     return u32(p + 9) >= HEADER_SIZE and (u32(p + 13) == <uint32_t>(offset + u32(p + 9)) or u32(p + 13) == 0)
 
 
 cdef int64_t _next_candidate(const uint8_t* data, int64_t at, int64_t end, int64_t base) noexcept nogil:
-    """Return the first place from `at` on at which the third byte of log_pos could be that of an event's end, `end` where there is none before that.
+    """Return the first place from `at` on whose third byte of log_pos could be right; `end` if there is none.
 
     Nearly all bytes are passed over by this: where an event of at most MAX_GROUP_START_SIZE cannot end in the next
     REACH, that byte is known.
@@ -210,7 +214,7 @@ cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint c
 
 
 def find_group(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
-    """Find the first event group that begins in `buffer`, whose first byte stands at `offset` and need not begin an event.
+    """Find the first event group that begins in `buffer`, whose first byte is at `offset` and need not begin an event.
 
     Returns (where it begins in the buffer or -1, up to where there is certainly none). Groups without a GTID event are
     not found. What is found looks like the first event of a group and the head of a second one; bytes in a column may

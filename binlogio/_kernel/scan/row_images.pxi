@@ -61,7 +61,8 @@ cdef class ImagePlan:
         self.core.slot = <int32_t*>malloc(4 * (self.core.column_count + 1))
         self.core.is_json = <uint8_t*>calloc(self.core.column_count + 1, 1)
         self.core.record_bit = <int32_t*>calloc(self.core.column_count + 1, 4)
-        if self.core.width == NULL or self.core.slot == NULL or self.core.is_json == NULL or self.core.record_bit == NULL:
+        if (self.core.width == NULL or self.core.slot == NULL or self.core.is_json == NULL
+                or self.core.record_bit == NULL):
             raise MemoryError(f"no memory for a table of {self.core.column_count} columns")
         self.core.slot_count = 0
         for i in range(self.core.column_count):
@@ -91,7 +92,8 @@ cdef class ImagePlan:
             self.core.record_bit[i] = bits[i]
         self.core.record_bytes = (count + 7) // 8
 
-    def row_count(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after, const uint8_t[::1] images) -> int:
+    def row_count(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after,
+                  const uint8_t[::1] images) -> int:
         """How many rows the images of a rows event hold, whose form is not that of 5.1 before GA.
 
         -1 where they do not fit the plan.

@@ -11,7 +11,8 @@ from binlogio._kernel.primitives cimport Memory, inflate
 from binlogio._kernel.scan.event_types cimport operation_of
 
 
-cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end, uint64_t* columns) noexcept nogil:
+cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end,
+                     uint64_t* columns) noexcept nogil:
     """Find bitmaps and images after the post-header of an event of this type; False where they do not fit."""
     cdef int64_t bitmap_bytes
     if not lenenc(&at, end, columns) or columns[0] > <uint64_t>(8 * (end - at)):

@@ -82,7 +82,10 @@ cdef class TablePlans:
         return 0
 
     cdef bint take(self, const uint8_t* body, const uint8_t* end) except -1 nogil:
-        """Find the plan for a table map, False where construct refuses it: that of the last map with the same id where the bytes are the same, else by the bytes, else again."""
+        """Find the plan for a table map: by id if the bytes are the same as before, else by the bytes, else a new one.
+
+        False if construct refuses it.
+        """
         cdef uint64_t table_id
         cdef Slot* slot
         cdef const uint8_t* rest = body + self.id_size
@@ -96,7 +99,8 @@ cdef class TablePlans:
             return True
         return self._take_new(table_id, rest, size, body)
 
-    cdef bint _take_new(self, uint64_t table_id, const uint8_t* rest, int64_t size, const uint8_t* body) except -1 with gil:
+    cdef bint _take_new(self, uint64_t table_id, const uint8_t* rest, int64_t size,
+                        const uint8_t* body) except -1 with gil:
         """Return a function of its own, since one with Python variables takes the lock each time it returns."""
         cdef Slot* slot = self.slots + (table_id & (SLOTS - 1))
         cdef void* copy

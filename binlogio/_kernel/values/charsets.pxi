@@ -1,10 +1,10 @@
 """Text of multi-byte character sets as UTF-8 and back, without the interpreter lock.
 
 Knows how the bytes of a character are found: by a table from its first byte, or two or four at a time. Which characters
-there are it asks of `binlogio.values.charset`, its oracle, once for a set: the code points of every byte, pair and
+there are it asks of `binlogio.values.charsets`, its oracle, once for a set: the code points of every byte, pair and
 triple that a character can be, and the bytes of every code point.
 
-    gb18030 of four bytes   a line of 126 * 10 * 126 * 10 codes: the first 50400 by a table, U+10000 and on from 0x90308130
+    gb18030 of four bytes   126 * 10 * 126 * 10 codes: the first 50400 by a table, U+10000 and on from 0x90308130
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t, uintptr_t
@@ -119,7 +119,7 @@ cdef class Characters:
         return to
 
     def encoded(self, int64_t length, *, offsets, data, validity=None, int64_t first=0, bint trims=False):
-        """Texts in buffers of Arrow's layout, from element `first` on, as the set's bytes: (offsets, bytes, the first that has none or -1).
+        """Encode texts in Arrow's layout, from element `first` on: (offsets, bytes, the first without bytes or -1).
 
         `trims` leaves out spaces at the end.
 
@@ -156,7 +156,8 @@ cdef class Characters:
                     while trims and end > begin and p[end - 1] == 32:
                         end -= 1
                     out.reserve(4 * (end - begin) + 8)
-                    to = self._encode(out.data + out.size, p + begin, end - begin) if is_utf8(p + begin, end - begin) else NULL
+                    to = self._encode(out.data + out.size, p + begin, end - begin) if is_utf8(p + begin,
+                                                                                              end - begin) else NULL
                     if to == NULL:
                         refused = row
                     else:

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Packed decimals of row images as two's complement integers.
 
-    decimal := group+       -- big-endian, of nine digits in four bytes; fewer digits, in fewer bytes, first and last; the top bit is set
+    decimal := group+       -- big-endian, of nine digits in four bytes; first and last of fewer; the top bit is set
                                where the number is not negative, and all bits are turned round where it is
 
 Callers have checked the bounds; only files of the kernel may use these.
@@ -25,7 +25,7 @@ cdef enum:
     SMALL_DIGITS = 18  # fit into 64 bits
 
 cdef struct Groups:
-    # How the digits of a column stand.
+    # Groups of the digits of a column.
     int count
     bint is_small
     int[MOST_GROUPS] size  # bytes

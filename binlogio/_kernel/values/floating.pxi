@@ -1,6 +1,6 @@
-"""Text of FLOAT and DOUBLE values: the fewest digits that read back as the same value, in the server's notation or in Python's.
+"""Text of FLOAT and DOUBLE values: the fewest digits that give the same value, as the server or Python writes it.
 
-Knows IEEE 754 and decimal digits, no locale and no libc. `binlogio.values.floating` is its oracle. The digits are found
+Knows IEEE 754 and decimal digits, no locale and no libc. `binlogio.values.numbers` is its oracle. The digits are found
 by Schubfach: of the decimals with the one exponent that leaves at least one and at most a few of them between the
 neighbours' midpoints, the shortest, then the nearest. Powers of ten in 128 bits, rounded up, decide that for every
 double.
@@ -76,10 +76,10 @@ cdef uint64_t _shortest(uint64_t fraction, int exponent, int fraction_bits, int 
 
 
 cdef uint64_t _nearest(int exponent, int* power) noexcept nogil:
-    """As `_between_midpoints`, of a power of two as a 32-bit float: of each number of digits only the nearest decimal counts.
+    """As `_between_midpoints`, for a power of two as a 32-bit float: only the nearest decimal of each length counts.
 
     The neighbour below is half as far as the one above, so that fewer digits may read back the same without being the
-    nearest: so `binlogio.values.floating` has it, as C's printf does.
+    nearest: so `binlogio.values.numbers` has it, as C's printf does.
     """
     cdef int q = exponent - SINGLE_BIAS
     cdef int k = ((q * 1262611 - 524031) >> 22) + 2
@@ -101,7 +101,8 @@ cdef uint64_t _nearest(int exponent, int* power) noexcept nogil:
             return s
 
 
-cdef uint64_t _between_midpoints(uint64_t fraction, int exponent, int fraction_bits, int bias, int* power) noexcept nogil:
+cdef uint64_t _between_midpoints(uint64_t fraction, int exponent, int fraction_bits, int bias,
+                                 int* power) noexcept nogil:
     """Return the fewest digits that are nearer to the number than to its neighbours; they may end in zeros."""
     cdef uint64_t significand = fraction
     cdef int q = 1 - bias
@@ -228,10 +229,12 @@ cdef uint8_t* put_json_number(uint8_t* to, double value, bint single) noexcept n
         narrow = <float>value
         memcpy(&single_bits, &narrow, 4)
         digits = _shortest(single_bits & ((<uint32_t>1 << SINGLE_FRACTION_BITS) - 1),
-                           <int>(single_bits >> SINGLE_FRACTION_BITS) & SINGLE_EXPONENT_BITS, SINGLE_FRACTION_BITS, SINGLE_BIAS,
+                           <int>(single_bits >> SINGLE_FRACTION_BITS) & SINGLE_EXPONENT_BITS, SINGLE_FRACTION_BITS,
+                           SINGLE_BIAS,
                            &power)
     else:
-        digits = _shortest(bits & ((<uint64_t>1 << FRACTION_BITS) - 1), <int>(bits >> FRACTION_BITS), FRACTION_BITS, BIAS, &power)
+        digits = _shortest(bits & ((<uint64_t>1 << FRACTION_BITS) - 1), <int>(bits >> FRACTION_BITS), FRACTION_BITS,
+                           BIAS, &power)
     count = digit_count(digits)
     point = count + power  # the value is 0.digits * 10**point
     if not MIN_JSON_PLACES <= point <= MAX_JSON_PLACES:

@@ -61,7 +61,8 @@ cdef int _geometry(Memory out, Cursor* cursor, int wanted, int depth) except -1 
         return 0
     cursor.little = cursor.at[0] == 1
     cursor.at += 1
-    if not _count(cursor, &shape) or not POINT <= shape <= GEOMETRYCOLLECTION or (wanted != ANY and shape != <uint32_t>wanted):
+    if not _count(cursor, &shape) or not POINT <= shape <= GEOMETRYCOLLECTION or (wanted != ANY
+                                                                                  and shape != <uint32_t>wanted):
         return 0
     if wanted == ANY:
         append_text(out, NAMES + NAME_AT[shape], NAME_AT[shape + 1] - NAME_AT[shape])
@@ -71,7 +72,8 @@ cdef int _geometry(Memory out, Cursor* cursor, int wanted, int depth) except -1 
     if shape == LINESTRING:
         return _points(out, cursor, wanted == ANY)
     least = 4 if shape == POLYGON else 5
-    part = POINT if shape == MULTIPOINT else LINESTRING if shape == MULTILINESTRING else POLYGON if shape == MULTIPOLYGON else ANY
+    part = (POINT if shape == MULTIPOINT else LINESTRING if shape == MULTILINESTRING
+            else POLYGON if shape == MULTIPOLYGON else ANY)
     if not _count(cursor, &count) or <uint64_t>count * least > <uint64_t>(cursor.end - cursor.at):
         return 0
     if count == 0:

@@ -53,7 +53,8 @@ cdef struct Day:
 
 
 cdef inline int datetime2(const uint8_t* p, int fsp, Day* day, int64_t* out) noexcept nogil:
-    cdef uint64_t whole = <uint64_t>(<uint32_t>p[0] << 24 | <uint32_t>p[1] << 16 | <uint32_t>p[2] << 8 | p[3]) << 8 | p[4]
+    cdef uint64_t whole = <uint64_t>(
+        <uint32_t>p[0] << 24 | <uint32_t>p[1] << 16 | <uint32_t>p[2] << 8 | p[3]) << 8 | p[4]
     cdef int64_t microsecond = 0
     cdef uint64_t bits, hour, minute, second
     if not whole & 0x8000000000ULL:  # below zero, which is nowhere in the calendar

@@ -28,7 +28,8 @@ cdef inline uint8_t* put_date(uint8_t* to, uint64_t year, uint64_t month, uint64
     return put_two(to + 1, <uint32_t>day)
 
 
-cdef inline uint8_t* put_time(uint8_t* to, bint negative, uint64_t hour, uint64_t minute, uint64_t second, uint32_t microsecond,
+cdef inline uint8_t* put_time(uint8_t* to, bint negative, uint64_t hour, uint64_t minute, uint64_t second,
+                              uint32_t microsecond,
                               int fsp) noexcept nogil:
     """HH:MM:SS, a sign and more digits of the hour where it needs them, and a point and `fsp` digits."""
     if negative:
@@ -46,7 +47,8 @@ cdef inline uint8_t* put_time(uint8_t* to, bint negative, uint64_t hour, uint64_
     return to + 1 + fsp
 
 
-cdef inline uint8_t* put_datetime(uint8_t* to, uint64_t year, uint64_t month, uint64_t day, uint64_t hour, uint64_t minute,
+cdef inline uint8_t* put_datetime(uint8_t* to, uint64_t year, uint64_t month, uint64_t day, uint64_t hour,
+                                  uint64_t minute,
                                   uint64_t second, uint32_t microsecond, int fsp) noexcept nogil:
     """YYYY-MM-DD HH:MM:SS, and a point and `fsp` digits."""
     to = put_date(to, year, month, day)
@@ -67,7 +69,7 @@ cdef inline uint8_t* _put_timestamp(uint8_t* to, uint64_t seconds, uint32_t micr
 
 
 cdef inline uint8_t* put_moment(uint8_t* to, int kind, const uint8_t* p, int fsp, int width) noexcept nogil:
-    """Return a DATE, DATETIME or TIMESTAMP of a row image; NULL where the bytes are none."""
+    """Return a DATE, DATETIME or TIMESTAMP of a row image; NULL if the bytes are invalid."""
     cdef uint64_t number
     cdef uint32_t months
     cdef Parts parts
@@ -91,7 +93,8 @@ cdef inline uint8_t* put_moment(uint8_t* to, int kind, const uint8_t* p, int fsp
         if microsecond >= 1000000:
             return NULL
         months = <uint32_t>(number >> 22)
-        return put_datetime(to, months // 13, months % 13, (number >> 17) & 31, (number >> 12) & 31, (number >> 6) & 63, number & 63,
+        return put_datetime(to, months // 13, months % 13, (number >> 17) & 31, (number >> 12) & 31,
+                            (number >> 6) & 63, number & 63,
                             <uint32_t>microsecond, fsp)
     if kind == K_TIMESTAMP2:
         number = big(p, 4)
@@ -108,7 +111,7 @@ cdef inline uint8_t* put_moment(uint8_t* to, int kind, const uint8_t* p, int fsp
 
 
 cdef inline uint8_t* put_duration(uint8_t* to, int kind, const uint8_t* p, int fsp, int width) noexcept nogil:
-    """Return a TIME of a row image, also one with 60 minutes or seconds and more; NULL where the bytes are none."""
+    """Return a TIME of a row image, also one with 60 minutes or seconds and more; NULL if the bytes are invalid."""
     cdef uint64_t whole, hour, minute, second
     cdef int64_t microsecond = 0
     cdef int64_t number

@@ -1,8 +1,8 @@
 """Arrow column readers for the row encoder.
 
 Binds the Arrow buffers of a column, batch by batch, and holds what its values need to be encoded: names, character
-tables, a compressor; `values` encodes them. The offsets are checked once, when a column is bound: from then on each value
-lies within its buffer.
+tables, a compressor; `values` encodes them. The offsets are checked once, when a column is bound: from then on each
+value lies within its buffer.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -40,7 +40,8 @@ cdef class Cells:
         table: for each character of the basic plane its byte in a single-byte character set, 0 where it has none.
     """
 
-    def __cinit__(self, int kind, int width, int first=0, int second=0, int64_t limit=0, bint trim=False, names=None, table=None):
+    def __cinit__(self, int kind, int width, int first=0, int second=0, int64_t limit=0, bint trim=False, names=None,
+                  table=None):
         cdef Cell* core = &self.core
         memset(core, 0, sizeof(Cell))
         if not _is_encoded(kind) or not 0 <= width <= MAX_WIDTH:
@@ -50,7 +51,8 @@ cdef class Cells:
         if (kind == K_BITS or kind == K_LITTLE64) and not 1 <= width <= 8 or kind == K_LITTLE16 and not 1 <= width <= 2:
             raise ValueError(f"kind {kind}, width {width}")
         if (kind == K_DECIMAL128 or kind == K_DECIMAL256) and not (
-            1 <= first <= (38 if kind == K_DECIMAL128 else 76) and 0 <= second <= first and width == cell_decimal_size(first, second)
+            1 <= first <= (38 if kind == K_DECIMAL128 else 76) and 0 <= second <= first
+            and width == cell_decimal_size(first, second)
         ):
             raise ValueError(f"DECIMAL({first},{second}) of {width} bytes")
         if K_DATETIME2 <= kind <= K_HIRES_TIMESTAMP and not 0 <= first <= 6:
@@ -73,7 +75,7 @@ cdef class Cells:
 
     @property
     def kind(self) -> int:
-        """A number of `column_kinds`."""
+        """Return a number of `column_kinds`."""
         return self.core.kind
 
     cdef int _set_table(self, bytes table) except -1:
@@ -119,7 +121,7 @@ cdef class Cells:
 
     def bind(self, int64_t length, *, validity=None, int64_t validity_offset=0, data=None, int64_t data_offset=0,
              offsets=None, int64_t offsets_offset=0, srids=None, int64_t srids_offset=0, int64_t refused=-1):
-        """Take the values of a batch of `length` rows: buffers of Arrow's layout, and how many elements to skip in each.
+        """Bind the values of a batch of `length` rows: Arrow buffers, and how many elements to skip in each.
 
         `refused` is the first row that cannot be had.
 
@@ -162,11 +164,12 @@ cdef class Cells:
         core.plain = self._plain() if refused < 0 else 0
         self.length = length
 
-    def bind_diffs(self, int64_t length, *, validity, int64_t validity_offset, offsets, int64_t offsets_offset, int64_t count,
+    def bind_diffs(self, int64_t length, *, validity, int64_t validity_offset, offsets, int64_t offsets_offset,
+                   int64_t count,
                    operations, int64_t operations_offset, path_offsets, int64_t path_offsets_offset, paths,
                    value_validity, int64_t value_validity_offset, value_offsets, int64_t value_offsets_offset, values,
                    int64_t refused=-1):
-        """Take lists of JSON diffs, of which there are `count` in all: an operation, a path, and a value or null for each.
+        """Bind lists of JSON diffs, `count` in all: an operation, a path, and a value or null for each.
 
         Raises:
             ValueError: as `bind`.
@@ -272,7 +275,7 @@ cdef bint _never_back(const int32_t* ends, int64_t length) noexcept nogil:
 
 
 cdef bint _is_text(const uint8_t* data, const int32_t* ends, int64_t length) noexcept nogil:
-    """Return True where all values are UTF-8: all of them together are, and none begins in the middle of a character."""
+    """Return whether all values are UTF-8: all bytes together are, and no value begins inside a character."""
     cdef int64_t i
     cdef int32_t last = ends[length]
     if not is_utf8(data + ends[0], last - ends[0]):

@@ -2,7 +2,7 @@
 
 Puts the GTID event in front of a group that is already there. The oracle is `binlogio.format.encoder.Encoder`.
 
-    buffer := gtid? event*        -- of the GTID event only the length of the transaction is not known when the others are written
+    buffer := gtid? event*    -- only the transaction length in the GTID event is unknown when the others are written
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -69,7 +69,8 @@ cdef class EventBuffer:
         self.offset = offset
         self._gtid = None
 
-    def add(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags, const uint8_t[::1] body) -> None:
+    def add(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags,
+            const uint8_t[::1] body) -> None:
         """Add an event with this body.
 
         Raises:
@@ -95,9 +96,10 @@ cdef class EventBuffer:
         memcpy(self.memory.grow(size), &frame[0], size)
         self.stamp(self.memory.size - size, <uint32_t>size)
 
-    def begin_group(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags, bytes before, bytes behind,
+    def begin_group(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags, bytes before,
+                    bytes tail,
                     int64_t expected_size) -> None:
-        """Keep room for a GTID event in front of the events to come: its body is `before`, the length of the group, `after`.
+        """Reserve room for a GTID event before the events that follow; body: `before`, the group's length, `tail`.
 
         Where `expected_size` (of the whole group) has as many bytes as the real one, positions and checksums need not
         be written twice.
@@ -105,10 +107,10 @@ cdef class EventBuffer:
         self.check_free()
         if self.memory.size or self._gtid is not None:
             raise WriterStateError("a group begins in an empty buffer")
-        if len(before) + len(behind) > GTID_ROOM - GTID_MARGIN:
-            raise BinlogFormatError("the GTID event is too long", found=len(before) + len(behind))
+        if len(before) + len(tail) > GTID_ROOM - GTID_MARGIN:
+            raise BinlogFormatError("the GTID event is too long", found=len(before) + len(tail))
         self.memory.grow(GTID_ROOM)
-        self._gtid = (type_code, timestamp, server_id, flags, before, behind)
+        self._gtid = (type_code, timestamp, server_id, flags, before, tail)
         self.first = GTID_ROOM - self._gtid_size(length_width(type_code, expected_size))
 
     cdef int64_t _gtid_size(self, int width):
@@ -119,17 +121,17 @@ cdef class EventBuffer:
     def end_group(self) -> None:
         """Write the GTID event, now that the length of the group is known."""
         cdef int64_t size, first, rest
-        cdef bytes before, behind
+        cdef bytes before, tail
         cdef uint8_t* out
         self.check_free()
         if self._gtid is None:
             raise WriterStateError("no group was begun")
-        type_code, timestamp, server_id, flags, before, behind = self._gtid
+        type_code, timestamp, server_id, flags, before, tail = self._gtid
         rest = self.memory.size - GTID_ROOM + HEADER_SIZE + (CHECKSUM_SIZE if self.checksum else 0)
-        size = self._gtid_size(fitting_width(type_code, len(before) + len(behind), rest))
+        size = self._gtid_size(fitting_width(type_code, len(before) + len(tail), rest))
         first, self.first = self.first, GTID_ROOM - size
         out = put_header(self.memory.data + self.first, timestamp, type_code, server_id, 0, flags)
-        put_gtid_body(out, type_code, <const char*>before, len(before), <const char*>behind, len(behind),
+        put_gtid_body(out, type_code, <const char*>before, len(before), <const char*>tail, len(tail),
                       self.memory.size - self.first)
         with nogil:
             self.stamp(self.first, <uint32_t>size)
@@ -161,7 +163,8 @@ cdef class EventBuffer:
         size = self.memory.size - at
         if size > 0xFFFFFFFFLL:
             with gil:
-                raise BinlogFormatError("the event does not fit 32 bits of size", expected="at most 4294967295 bytes", found=size)
+                raise BinlogFormatError("the event does not fit 32 bits of size", expected="at most 4294967295 bytes",
+                                        found=size)
         return self.stamp(at, <uint32_t>size)
 
     cdef int stamp(self, int64_t at, uint32_t size) except -1 nogil:

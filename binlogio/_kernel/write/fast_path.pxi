@@ -29,7 +29,8 @@ cdef enum:
     MAX_TAG_SIZE = 32
 
 
-def rows_frame(bytes images, *, int type_code, uint32_t timestamp, uint32_t server_id, uint64_t table_id, uint16_t flags,
+def rows_frame(bytes images, *, int type_code, uint32_t timestamp, uint32_t server_id, uint64_t table_id,
+               uint16_t flags,
                int64_t column_count, bytes present, bytes present_after=b"", bint checksum=True):
     """A rows event of version 1, or of version 2 without extra information.
 
@@ -37,7 +38,8 @@ def rows_frame(bytes images, *, int type_code, uint32_t timestamp, uint32_t serv
         BinlogFormatError: it does not fit 4 GiB.
     """
     cdef bint has_extra = not WRITE_ROWS_EVENT_V1 <= type_code <= DELETE_ROWS_EVENT_V1
-    cdef int64_t size = HEADER_SIZE + (10 if has_extra else 8) + lenenc_size(column_count) + len(present) + len(present_after) + len(images)
+    cdef int64_t size = (HEADER_SIZE + (10 if has_extra else 8) + lenenc_size(column_count) + len(present)
+                         + len(present_after) + len(images))
     cdef uint8_t* out
     cdef bytes frame
     if checksum:
@@ -59,7 +61,8 @@ def rows_frame(bytes images, *, int type_code, uint32_t timestamp, uint32_t serv
 
 
 def gtid_parts(int flags, bytes uuid, int64_t gno, int64_t last_committed, int64_t sequence_number,
-               uint64_t immediate_commit_timestamp, int64_t original_commit_timestamp, uint32_t immediate_server_version,
+               uint64_t immediate_commit_timestamp, int64_t original_commit_timestamp,
+               uint32_t immediate_server_version,
                int64_t original_server_version, bytes tag=b""):
     """The body of a GTID event, before and after the length of its transaction; -1 for an `original` that is the same.
 
@@ -90,7 +93,8 @@ def gtid_parts(int flags, bytes uuid, int64_t gno, int64_t last_committed, int64
         out = put_varlen(put_varlen(middle, 9), immediate_server_version)
         if original_server_version >= 0:
             out = put_varlen(put_varlen(out, 10), original_server_version)
-        return PyBytes_FromStringAndSize(<char*>body, middle - body), PyBytes_FromStringAndSize(<char*>middle, out - middle)
+        return PyBytes_FromStringAndSize(<char*>body, middle - body), PyBytes_FromStringAndSize(<char*>middle,
+                                                                                                out - middle)
     if immediate_commit_timestamp >> 55 or immediate_server_version >> 31 or original_commit_timestamp >> 56 > 0:
         raise _out_of_range()
     out[0] = <uint8_t>flags
@@ -116,7 +120,7 @@ cdef object _out_of_range():
 
 
 def stamped(tuple frames, *, int64_t offset, bint checksum):
-    """Return the frames of a group, after each other as they stand at `offset` of their file: positions and checksums are written.
+    """Return the frames of a group, joined, with positions from `offset` on and checksums.
 
     Raises:
         BinlogFormatError: a frame is not as long as its header says.
@@ -130,9 +134,10 @@ def stamped(tuple frames, *, int64_t offset, bint checksum):
     return group
 
 
-def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t header_flags,
-                bytes before, bytes behind):
-    """A GTID event and the frames of its group, as they stand at `offset` of their file: positions and checksums are written.
+def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, uint32_t timestamp, uint32_t server_id,
+                uint16_t header_flags,
+                bytes before, bytes tail):
+    """Return a GTID event and the frames of its group, with positions from `offset` on and checksums.
 
     `before` and `after` are the GTID event's body around the length of the group (`gtid_parts`).
 
@@ -141,7 +146,7 @@ def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, u
     """
     cdef int64_t rest = frames_size(frames, checksum)
     cdef int64_t size, total
-    cdef int64_t parts_size = PyBytes_GET_SIZE(before) + PyBytes_GET_SIZE(behind)
+    cdef int64_t parts_size = PyBytes_GET_SIZE(before) + PyBytes_GET_SIZE(tail)
     cdef bytes group
     cdef uint8_t* start
     cdef uint8_t* out
@@ -151,8 +156,8 @@ def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, u
     group = PyBytes_FromStringAndSize(NULL, total)
     start = <uint8_t*>PyBytes_AS_STRING(group)
     out = put_header(start, timestamp, type_code, server_id, <uint32_t>size, header_flags)
-    put_gtid_body(out, type_code, PyBytes_AS_STRING(before), PyBytes_GET_SIZE(before), PyBytes_AS_STRING(behind),
-                  PyBytes_GET_SIZE(behind), total)
+    put_gtid_body(out, type_code, PyBytes_AS_STRING(before), PyBytes_GET_SIZE(before), PyBytes_AS_STRING(tail),
+                  PyBytes_GET_SIZE(tail), total)
     put_frames(start + size, frames)
     with nogil:
         stamp(start, total, offset, checksum)
@@ -166,7 +171,8 @@ cdef int64_t frames_size(tuple frames, bint checksum) except -1:
     cdef bytes frame
     for frame in frames:
         size = PyBytes_GET_SIZE(frame)
-        if size < HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0) or u32(<const uint8_t*>PyBytes_AS_STRING(frame) + 9) != size:
+        if (size < HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
+                or u32(<const uint8_t*>PyBytes_AS_STRING(frame) + 9) != size):
             raise BinlogFormatError("a frame is not as long as its header says", field="event_size", found=size)
         total += size
     return total

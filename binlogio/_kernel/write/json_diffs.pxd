@@ -2,7 +2,7 @@
 """JSON diffs from Arrow's lists into the after images of partial updates.
 
 Knows the form of a diff; paths are as they were given, and values are encoded by `JsonBuilder`. The oracle is
-`binlogio.values.json_diff`.
+`binlogio.values.json.diff`.
 
     value := size: u32  diff*
     diff  := operation: u8  path: lenenc  (value: lenenc)?    -- not for REMOVE

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """MariaDB's UUID, INET4 and INET6 from the forms of their text that servers print, and some more.
 
-Python's parsers, which take other forms as well, are the oracle (`binlogio.values.native_types`). Callers have made the
+Python's parsers, which take other forms as well, are the oracle (`binlogio.values.native`). Callers have made the
 room.
 """
 

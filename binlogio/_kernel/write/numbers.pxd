@@ -43,7 +43,8 @@ cdef inline int cell_decimal_size(int precision, int scale) noexcept nogil:
     return left // 9 * 4 + DIGIT_BYTES[left % 9] + scale // 9 * 4 + DIGIT_BYTES[scale % 9]
 
 
-cdef inline uint8_t* _small_decimal(uint8_t* out, int width, int precision, int scale, uint64_t value, uint8_t mask) noexcept nogil:
+cdef inline uint8_t* _small_decimal(uint8_t* out, int width, int precision, int scale, uint64_t value,
+                                    uint8_t mask) noexcept nogil:
     """Groups of digits from the last to the first, of a value that fits 64 bits."""
     cdef uint8_t* at = out + width
     cdef int rest = scale % 9

@@ -1,7 +1,7 @@
 """Encodes rows of Python values as row images, a row in one call.
 
-Converts the Python classes of column values; `values` encodes the bytes. The oracle is `binlogio.rows.image.encode_rows`,
-which encodes the rows that `RowPacker` refuses.
+Converts the Python classes of column values; `values` encodes the bytes. The oracle is
+`binlogio.rows.image.encode_rows`, which encodes the rows that `RowPacker` refuses.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE

@@ -3,9 +3,11 @@
 Decides when a rows event is full; `values` encodes the values, `event_buffer` the headers. The oracle is
 `binlogio.rows.image.encode_rows`.
 
-    rows_event := header  table_id: u48  flags: u16  2: u16  column_count: lenenc  present: bits (present_after: bits)?  images
+    rows_event := header  table_id: u48  flags: u16  2: u16  column_count: lenenc  present: bits
+                  (present_after: bits)?  images
                   checksum?
-    images     := (before? after?)*  |  (before  options: u8  partial: bits[JSON columns of the table]?  after)*    -- partial updates
+    images     := (before? after?)*
+                | (before  options: u8  partial: bits[JSON columns of the table]?  after)*    -- partial updates
 """
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
@@ -69,8 +71,10 @@ cdef class RowsEncoder:
     cdef readonly int64_t row_count
     cdef readonly int failed_side, failed_column  # of the row that `append` stopped at
 
-    def __cinit__(self, EventBuffer buffer not None, *, int type_code, uint32_t timestamp, uint32_t server_id, uint64_t table_id,
-                  uint16_t flags, int64_t column_count, bytes present, bytes present_after, before, after, int64_t max_size,
+    def __cinit__(self, EventBuffer buffer not None, *, int type_code, uint32_t timestamp, uint32_t server_id,
+                  uint64_t table_id,
+                  uint16_t flags, int64_t column_count, bytes present, bytes present_after, before, after,
+                  int64_t max_size,
                   bint spare_null_bits=False, int json_count=0, json_cells=None):
         cdef uint8_t[24] head
         cdef uint8_t* out
@@ -277,7 +281,8 @@ cdef class RowsEncoder:
     cdef bint _is_unchanged(self, int place, int64_t row, const uint8_t* value, int64_t size) noexcept nogil:
         """Whether the before image has the same document."""
         cdef Image* image = &self.images[BEFORE]
-        return (place >= 0 and not is_null(image.cells[place], row) and image.starts[place + 1] - image.starts[place] == size
+        return (place >= 0 and not is_null(image.cells[place], row)
+                and image.starts[place + 1] - image.starts[place] == size
                 and memcmp(image.starts[place], value, size) == 0)
 
     def append_images(self, const uint8_t[::1] images) -> None:

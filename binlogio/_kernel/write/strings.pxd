@@ -65,7 +65,7 @@ cdef inline uint8_t* cell_string(const Cell* cell, const uint8_t* p, int64_t siz
 
 
 cdef inline uint32_t find_slot(const Cell* cell, const uint8_t* p, int64_t size) noexcept nogil:
-    """Where the name stands in the hash table, or would stand."""
+    """Return the place of the name in the hash table, or its free place."""
     cdef uint64_t value = 0xCBF29CE484222325ULL
     cdef uint32_t at
     cdef int64_t i, number

@@ -20,7 +20,8 @@ cdef extern from *:
     static const int binlogio_hires_datetime_size[7] = {8, 6, 6, 7, 7, 7, 8};
     #define BINLOGIO_SECOND ((int64_t)1000000)
     #define BINLOGIO_DAY (86400 * BINLOGIO_SECOND)
-    #define BINLOGIO_TIME_ZERO ((838 * 3600 + 59 * 60 + 59 + 1) * BINLOGIO_SECOND)  /* MariaDB: sql/field.cc, Field_time_hires */
+    /* MariaDB: sql/field.cc, Field_time_hires */
+    #define BINLOGIO_TIME_ZERO ((838 * 3600 + 59 * 60 + 59 + 1) * BINLOGIO_SECOND)
     """
     const int* HIRES_TIME_SIZE "binlogio_hires_time_size"
     const int* HIRES_DATETIME_SIZE "binlogio_hires_datetime_size"

@@ -1,7 +1,7 @@
 """Encodes column values from Arrow's buffers as the bytes of row images: the inverse of `read/columns.pxi`.
 
-`binlogio.values.layout` is the oracle. A value that is refused here is left to construct, which encodes it or raises the
-error.
+`binlogio.values.layout` is the oracle. A value that is refused here is left to construct, which encodes it or raises
+the error.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t

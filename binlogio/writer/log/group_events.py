@@ -88,7 +88,7 @@ class GroupEvents:
             server_id=self._server_id,
             header_flags=0,
             before=before,
-            behind=after,
+            tail=after,
         )
 
     def pieces_of(self, group: Group, offset: int, gtid: LoggedGtid, clock: LogicalTimestamp) -> Iterator[bytes]:
