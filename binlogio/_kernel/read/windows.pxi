@@ -62,7 +62,7 @@ def fill_windows(EventScanner scanner, batches, int descriptor, uint8_t[::1] buf
     values. `buffer` holds the file's bytes from `offset` on between `begin` and `end`; bytes are read up to `read_to`,
     and little after it (`step`).
 
-    Returns (status, where the scanner stopped, begin, end, offset, places): as `EventScanner.route`, and by plan where
+    Returns (status, where the scanner stopped, begin, end, offset, places): as `EventScanner.scan`, and by plan where
     its batch stopped, or None where a plan of the last window has no batch, so that its rows are still to be taken.
     Nothing is left undone at the end of the file or where it cannot be read: the caller finds the same when it reads
     on.
