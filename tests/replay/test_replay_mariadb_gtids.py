@@ -29,7 +29,10 @@ ROUNDS: Final = 150
 
 @pytest.fixture(scope="module", params=["mariadb", "mariadb118"])
 def source(request: pytest.FixtureRequest) -> Iterator[Instance]:
-    """A MariaDB server with transactions of two domains, XA, DDL and tables of both kinds; its log is complete."""
+    """Provide a MariaDB server with transactions of two domains, XA, DDL and tables of both kinds.
+
+    Its log is complete.
+    """
     with vendor(request.param).server(
         "gtidfrom", "--server-id=3", "--binlog-format=ROW", *OPTIONS["mariadb"]
     ) as server:
@@ -65,7 +68,7 @@ def source(request: pytest.FixtureRequest) -> Iterator[Instance]:
 
 @pytest.fixture(scope="module")
 def server(source: Instance) -> Iterator[Instance]:
-    """A target of the same version."""
+    """Provide a target of the same version."""
     options = ("--server-id=4", "--gtid-strict-mode=1", "--binlog-format=ROW", *OPTIONS["mariadb"])
     with vendor(source.vendor.kind).server("gtidto", *options) as instance:
         yield instance
@@ -73,7 +76,7 @@ def server(source: Instance) -> Iterator[Instance]:
 
 @pytest.fixture
 def empty(server: Instance) -> Instance:
-    """The target without databases, and without a GTID."""
+    """Provide the target without databases, and without a GTID."""
     emptied(server)
     server.sql("RESET MASTER; SET GLOBAL gtid_strict_mode = 1")
     return server
@@ -84,7 +87,7 @@ def state(server: Instance) -> str:
 
 
 def logs(server: Instance) -> list[str]:
-    """The logs that the server has closed."""
+    """Return the logs that the server has closed."""
     return sorted(str(log) for log in server.data.glob("binlog.0*") if log.suffix != ".idx")[:-1]
 
 

@@ -29,7 +29,7 @@ T: Final = TableDefinition(
 
 
 def written(folder: Path, *parts: range, **more: Any) -> list[Path]:
-    """Logs of a server: one for each part, with a transaction for each number; the first one creates the table."""
+    """Return logs of a server: one for each part, with a transaction for each number; the first creates the table."""
     variables = ServerVariables(sync_binlog=0, binlog_row_metadata="FULL", **{"gtid_mode": "ON", **more})
     with BinlogWriter(folder / "binlog", variables=variables) as log, log.session("d") as session:
         session.ddl("CREATE DATABASE d")

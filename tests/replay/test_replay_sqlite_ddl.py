@@ -171,7 +171,9 @@ def test_alter_that_nobody_can_follow_is_refused(
     assert len(sql_of(target)) == 1
 
 
-@pytest.mark.parametrize("clauses", ["MODIFY b VARCHAR(2)", "ADD c INT AUTO_INCREMENT UNIQUE", "ADD c INT AS (a + 1)", "DROP PARTITION p0"])  # fmt: skip
+@pytest.mark.parametrize(
+    "clauses", ["MODIFY b VARCHAR(2)", "ADD c INT AUTO_INCREMENT UNIQUE", "ADD c INT AS (a + 1)", "DROP PARTITION p0"]
+)
 def test_an_empty_table_can_be_altered_in_any_way(tmp_path: Path, target: SqliteTarget, clauses: str) -> None:
     """There is nothing to convert."""
     replayed(tmp_path, target, query(T), query(f"ALTER TABLE t {clauses}"))
@@ -199,7 +201,11 @@ def test_columns_of_the_target_alone_are_kept(tmp_path: Path, target: SqliteTarg
     replayed(tmp_path, target, query("ALTER TABLE t ADD c INT DEFAULT 1"), name="binlog.000002")
 
     assert contents(target) == [(*row, 1, "m") for row in ROWS]
-    assert [sql.split('"')[0] for sql in sql_of(target)] == ["CREATE INDEX my_index ON ", "CREATE TABLE ", "CREATE TRIGGER my_trigger AFTER DELETE ON "]  # fmt: skip
+    assert [sql.split('"')[0] for sql in sql_of(target)] == [
+        "CREATE INDEX my_index ON ",
+        "CREATE TABLE ",
+        "CREATE TRIGGER my_trigger AFTER DELETE ON ",
+    ]
 
 
 def test_indexes_come_and_go_and_follow_their_table(tmp_path: Path, target: SqliteTarget) -> None:
@@ -218,13 +224,21 @@ def test_indexes_come_and_go_and_follow_their_table(tmp_path: Path, target: Sqli
 
     assert names(target) == {"d.t", "d.v"}
     assert sql_of(target)[0] == 'CREATE UNIQUE INDEX "d.t:i" ON "d.t" ("a")'
-    assert sql_of(target, "d.v")[:2] == ['CREATE INDEX "d.v:e" ON "d.v" ("e")', 'CREATE UNIQUE INDEX "d.v:i" ON "d.v" ("a")']  # fmt: skip
+    assert sql_of(target, "d.v")[:2] == [
+        'CREATE INDEX "d.v:e" ON "d.v" ("e")',
+        'CREATE UNIQUE INDEX "d.v:i" ON "d.v" ("a")',
+    ]
 
 
 def test_tables_that_are_not_wanted_are_not_made(tmp_path: Path, target: SqliteTarget) -> None:
     """Filters and other names of schemas hold for DDL as for rows."""
     path = tmp_path / "binlog.000001"
-    events = [query(T), query(T.replace("t (", "other ("), "d"), query("CREATE TABLE e.t (id INT PRIMARY KEY)"), *inserts(T, *ROWS)]  # fmt: skip
+    events = [
+        query(T),
+        query(T.replace("t (", "other ("), "d"),
+        query("CREATE TABLE e.t (id INT PRIMARY KEY)"),
+        *inserts(T, *ROWS),
+    ]
     path.write_bytes(log(*events, query("ALTER TABLE d.t DROP e")))
     with binlogio.open(path) as reader:
         replay(reader, target, wanted=ReplayFilter(tables=("*.t",), rewrite_db={"d": "e", "e": "f"}))
@@ -289,7 +303,15 @@ def test_partition_of_a_value_is_that_of_the_server(clause: str, values: dict[An
     assert Partitions.from_json(partitions.to_json()) == partitions
 
 
-@pytest.mark.parametrize("clause", ["HASH (a)", "RANGE COLUMNS (a, b) (PARTITION p VALUES LESS THAN (1, 2))", "RANGE (a + 1) (PARTITION p VALUES LESS THAN (1))", "KEY ()"])  # fmt: skip
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "HASH (a)",
+        "RANGE COLUMNS (a, b) (PARTITION p VALUES LESS THAN (1, 2))",
+        "RANGE (a + 1) (PARTITION p VALUES LESS THAN (1))",
+        "KEY ()",
+    ],
+)
 def test_partitions_that_need_an_expression_are_unknown(clause: str) -> None:
     """So that nothing is guessed."""
     assert read_partitions(Words(tokenize(f"PARTITION BY {clause}"))) is None

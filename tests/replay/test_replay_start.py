@@ -32,7 +32,7 @@ VERSIONS: Final[dict[str, dict[str, Any]]] = {"mysql": {}, "mariadb": {"server_v
 
 
 def insert(session: Any, number: int) -> None:
-    """A transaction of one row."""
+    """Return a transaction of one row."""
     session.begin()
     session.execute(Statement("INSERT", (Insert(T, [{"id": number, "v": number}]),)))
     session.commit()
@@ -129,7 +129,7 @@ def test_undo_takes_back_an_xa_transaction_that_was_prepared_before_the_start(tm
 
 
 def many(folder: Path, count: int = 400, **more: Any) -> tuple[list[Path], list[Position]]:
-    """Logs of two files with a table that is altered, and then `count` transactions of a row.
+    """Return logs of two files with a table that is altered, and then `count` transactions of a row.
 
     And where each of these starts.
     """

@@ -211,13 +211,19 @@ def test_time_is_that_of_the_event(tmp_path: Path, target: SqliteTarget) -> None
     """TIMESTAMP is UTC whatever the session's time zone; a DATETIME needs to know it."""
     create = "CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), d DATETIME, k DATETIME)"
     zone = StatusVar(QueryStatus.TIME_ZONE, "+02:00")
-    local = replace(query("UPDATE t SET d = NOW(), k = UTC_TIMESTAMP()"), status_vars=(zone, StatusVar(QueryStatus.MICROSECONDS, 123456)))  # fmt: skip
+    local = replace(
+        query("UPDATE t SET d = NOW(), k = UTC_TIMESTAMP()"),
+        status_vars=(zone, StatusVar(QueryStatus.MICROSECONDS, 123456)),
+    )
     replayed(tmp_path, target, query(create), *transaction("INSERT INTO t (id) VALUES (1)", local))
 
     assert contents(target) == [(1, "2023-11-14 22:13:20.123", "2023-11-15 00:13:20", "2023-11-14 22:13:20")]
 
 
-@pytest.mark.parametrize(("mode", "sql"), [(1 << 2, 'UPDATE t SET v = "n"'), (1 << 20, "UPDATE t SET v = 'a\\\\b'"), (1 << 1, "DELETE FROM t WHERE id || 0")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "sql"),
+    [(1 << 2, 'UPDATE t SET v = "n"'), (1 << 20, "UPDATE t SET v = 'a\\\\b'"), (1 << 1, "DELETE FROM t WHERE id || 0")],
+)
 def test_text_that_means_something_else_under_the_sql_mode_is_refused(
     tmp_path: Path, target: SqliteTarget, mode: int, sql: str
 ) -> None:
@@ -238,7 +244,10 @@ def test_translation_without_sqlglot_says_what_is_missing(tmp_path: Path, monkey
     path = tmp_path / "binlog.000001"
     path.write_bytes(log(query(CREATE), *transaction(START)))
     result = CliRunner().invoke(cli, ["replay", "--to", f"sqlite:///{tmp_path}/x.db", "--translate", str(path)])
-    with closing(SqliteTarget.open(":memory:", translate=True)) as target, pytest.raises(ReplayError, match="sqlglot is not installed"):  # fmt: skip
+    with (
+        closing(SqliteTarget.open(":memory:", translate=True)) as target,
+        pytest.raises(ReplayError, match="sqlglot is not installed"),
+    ):
         ran(tmp_path, target)
 
     assert result.exit_code != 0

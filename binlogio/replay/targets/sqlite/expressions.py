@@ -4,7 +4,8 @@ Literals, columns, user variables, and the operators and functions whose result 
 server; all others are refused. `sqlite.functions` computes what SQLite would compute differently.
 
     integer   + - * % DIV, comparisons                    text      = <> IN by collation, CONCAT
-    double    + - * /, comparisons                        times     comparisons with their own kind; NOW() as the time of the event
+    double    + - * /, comparisons
+    times     comparisons with their own kind; NOW() as the time of the event
     decimal   comparisons                                 any       IS NULL, COALESCE, IF, CASE, AND, OR, NOT
 """
 
@@ -92,7 +93,9 @@ class Expressions:
             text = self._context.now(int(str(found.value)), is_local=not is_same)
             found = Typed("", kind, replace(column, fsp=_FSP), text, is_constant=True)
         if kind == "timestamp" and found.kind not in ("timestamp", "null"):
-            raise Untranslatable(f"a value of {found.kind} in column {column.label}, a TIMESTAMP: it depends on the session's time zone")  # fmt: skip
+            raise Untranslatable(
+                f"a value of {found.kind} in column {column.label}, a TIMESTAMP: it depends on the session's time zone"
+            )
         if found.is_constant:
             try:
                 return self._bound(converted(found.value, found.column, column))
@@ -178,7 +181,11 @@ class Expressions:
     def _computed(self, operator: str, a: Typed, b: Typed, node: Any) -> Typed:
         a, b = self._spelled(a), self._spelled(b)
         if a.kind in _EXACT and b.kind in _EXACT and operator != "/":
-            return Typed(f"binlogio_integer('{operator}', {a.sql}, {b.sql})", "integer", UNSIGNED if UNSIGNED in (a.column, b.column) else INTEGER)  # fmt: skip
+            return Typed(
+                f"binlogio_integer('{operator}', {a.sql}, {b.sql})",
+                "integer",
+                UNSIGNED if UNSIGNED in (a.column, b.column) else INTEGER,
+            )
         if {a.kind, b.kind} == {"double"} and operator in "+-*/":
             return Typed(f"({a.sql} {operator} {b.sql})", "double", DOUBLE)
         raise Untranslatable(f"{shown(node)}: {a.kind} {operator} {b.kind}")
@@ -208,7 +215,9 @@ class Expressions:
             raise Untranslatable(f"{shown(node)}: {a.kind} {operator} {b.kind}")
         if a.kind == "text" and operator in ("=", "<>"):
             return _truth(f"(binlogio_equal({a.sql}, {b.sql}, {self._collation(a, b, node)}) = {int(operator == '=')})")
-        is_sure = a.kind in ("double", "bytes", *_ORDERED_TIMES) or (is_equality and a.kind in ("time", "timestamp", "enum", "set"))  # fmt: skip
+        is_sure = a.kind in ("double", "bytes", *_ORDERED_TIMES) or (
+            is_equality and a.kind in ("time", "timestamp", "enum", "set")
+        )
         if not is_sure or (a.kind in ("datetime", "timestamp", "time") and a.column.fsp != b.column.fsp):
             raise Untranslatable(f"{shown(node)}: {a.kind} {operator} {b.kind}")
         return _truth(f"({a.sql} {operator} {b.sql})")
@@ -229,7 +238,7 @@ class Expressions:
         return found
 
     def _collation(self, a: Typed, b: Typed, node: Any) -> int:
-        """That of the column, where one side is a literal."""
+        """Return the collation of the column, where one side is a literal."""
         found = {one.column.collation_id for one in (a, b) if one.column is not self._text}
         if len(found) != 1 or None in found or MIXED in (a.column, b.column):
             raise Untranslatable(f"{shown(node)}: the collation of the comparison")
@@ -271,7 +280,7 @@ class Expressions:
     # ---------------------------------------------------------------------------------------------------- functions
 
     def concat(self, node: Any) -> Typed:
-        """CONCAT, and texts that stand one after the other."""
+        """CONCAT, and adjacent texts."""
         parts = [self.operand(one) for one in node.expressions]
         for part in parts:
             if part.kind not in ("text", "integer", "decimal", "enum", "set", "date", "datetime", "time", "null"):
@@ -380,6 +389,8 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "If": ("this", "true", "false"),
     "Case": ("ifs", "default"),
     "Div": ("this", "expression", "typed", "safe"),
-    **dict.fromkeys(("Neg", "Boolean", "HexString", "Parameter", "CurrentTimestamp", "UtcTimestamp", "Not", "Paren"), ("this",)),
+    **dict.fromkeys(
+        ("Neg", "Boolean", "HexString", "Parameter", "CurrentTimestamp", "UtcTimestamp", "Not", "Paren"), ("this",)
+    ),
     **dict.fromkeys(("Add", "Sub", "Mul", "Mod", "IntDiv", *_COMPARISONS, "Is", "And", "Or"), _BOTH),
 }  # fmt: skip

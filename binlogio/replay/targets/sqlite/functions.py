@@ -1,4 +1,4 @@
-"""SQL functions for translated statements, which compute in SQLite as MySQL does: exact numbers, text by collation, stored values.
+"""SQL functions for translated statements: exact numbers, text by collation, stored values, as in MySQL.
 
 Works on values as they are stored. If it is not certain that both agree on a value, the running statement is refused
 and undone.
@@ -36,7 +36,16 @@ _INTEGERS: Final[dict[str, Callable[[int, int], int | None]]] = {
 }
 _BITS: Final = 64
 # Collations for which printable ASCII is equal without case, or as it is, and nothing else is peculiar.
-_PLAIN: Final = ("general_ci", "0900_ai_ci", "0900_as_ci", "unicode_ci", "unicode_520_ci", "uca1400_ai_ci", "uca1400_as_ci", "swedish_ci")  # fmt: skip
+_PLAIN: Final = (
+    "general_ci",
+    "0900_ai_ci",
+    "0900_as_ci",
+    "unicode_ci",
+    "unicode_520_ci",
+    "uca1400_ai_ci",
+    "uca1400_as_ci",
+    "swedish_ci",
+)
 
 
 class Untranslatable(ReplayError):

@@ -1,9 +1,12 @@
-"""Executes INSERT, REPLACE, UPDATE and DELETE that are in the log as SQL text in SQLite, or refuses them if the result may differ.
+"""Executes statements that are in the log as SQL text in SQLite, or refuses them if the result may differ.
+
+INSERT, REPLACE, UPDATE and DELETE are supported.
 
 Handles the parts of statements, AUTO_INCREMENT and defaults. Expressions are in `sqlite.expressions`. sqlglot, which
 parses the text, is an optional dependency and imported with the first statement.
 
-    insert  := (INSERT | REPLACE) INTO table columns? (VALUES rows | SET ... | SELECT expressions FROM one table WHERE condition)
+    insert  := (INSERT | REPLACE) INTO table columns?
+               (VALUES rows | SET ... | SELECT expressions FROM one table WHERE condition)
     update  := UPDATE table SET assignments (WHERE condition)?            delete := DELETE FROM table (WHERE condition)?
 
 Source: sql/sql_insert.cc, sql/sql_update.cc; handler::update_auto_increment in sql/handler.cc.
@@ -46,12 +49,29 @@ _MODE_PIPES_AS_CONCAT: Final = 1 << 1
 _MODE_NO_AUTO_VALUE_ON_ZERO: Final = 1 << 19
 _MODE_HIGH_NOT_PRECEDENCE: Final = 1 << 29
 # What the text must not have under a mode, since sqlglot reads it as without that mode.
-_MODES: Final = ((MODE_ANSI_QUOTES, '"'), (MODE_NO_BACKSLASH_ESCAPES, "\\"), (_MODE_PIPES_AS_CONCAT, "||"), (_MODE_HIGH_NOT_PRECEDENCE, "not"))  # fmt: skip
+_MODES: Final = (
+    (MODE_ANSI_QUOTES, '"'),
+    (MODE_NO_BACKSLASH_ESCAPES, "\\"),
+    (_MODE_PIPES_AS_CONCAT, "||"),
+    (_MODE_HIGH_NOT_PRECEDENCE, "not"),
+)
 _EXECUTED_COMMENT: Final = re.compile(r"/\*(?:M?!|\+)")
 _LINE_COMMENT: Final = re.compile(r"--(?!\s)")
 _BYTES: Final = ("X", "B")
 _REPLACE: Final = re.compile(r"\s*REPLACE\b", re.IGNORECASE)
-_COMPARED_AS_BYTES: Final = ("integer", "year", "bit", "date", "bytes", "decimal", "double", "datetime", "timestamp", "time", "enum")  # fmt: skip
+_COMPARED_AS_BYTES: Final = (
+    "integer",
+    "year",
+    "bit",
+    "date",
+    "bytes",
+    "decimal",
+    "double",
+    "datetime",
+    "timestamp",
+    "time",
+    "enum",
+)
 
 
 def sqlglot_is_here() -> bool:
@@ -214,7 +234,9 @@ class _Statement:
         for position, column in enumerate(table.definition.definition.columns):
             if column.on_update_now and position not in assigned:
                 label = quoted(column.name)
-                now = expressions.stored(Typed("NULL", "now", INTEGER, plan.columns[position].fsp), plan.columns[position])  # fmt: skip
+                now = expressions.stored(
+                    Typed("NULL", "now", INTEGER, plan.columns[position].fsp), plan.columns[position]
+                )
                 changes[position] = f"CASE WHEN {changed} THEN {now} ELSE {label} END"
         text = ", ".join(f"{quoted(plan.columns[at].label)} = {sql}" for at, sql in changes.items())
         where = self._where(tree, expressions)
@@ -327,7 +349,9 @@ class _Statement:
                 position = table.definition.position(name) if name and not prefix else None
                 kind = "" if position is None else kind_of(table.definition.plan.columns[position])
                 if kind not in _COMPARED_AS_BYTES:
-                    raise Untranslatable(f"REPLACE in a table with the key {key.name}, which compares {kind or 'expressions'}")  # fmt: skip
+                    raise Untranslatable(
+                        f"REPLACE in a table with the key {key.name}, which compares {kind or 'expressions'}"
+                    )
 
     # -------------------------------------------------------------------------------------------------------- values
 
@@ -342,7 +366,11 @@ class _Statement:
         value = table.definition.default(position)
         if isinstance(value, UnknownValue):
             raise Untranslatable(f"the default of column {column.name}")
-        return Typed("NULL", "null", is_constant=True) if value is None else Typed("", kind_of(plan), plan, value, is_constant=True)  # fmt: skip
+        return (
+            Typed("NULL", "null", is_constant=True)
+            if value is None
+            else Typed("", kind_of(plan), plan, value, is_constant=True)
+        )
 
     @staticmethod
     def _stored(expressions: Expressions, table: _Table, position: int, value: Typed) -> str:

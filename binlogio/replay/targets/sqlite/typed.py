@@ -1,4 +1,4 @@
-"""What values in a translated statement are, and what the log says of them beside the statement: constants, user variables, numbers, the time."""
+"""Typed values of a translated statement, and those that the log has beside it: user variables, numbers, the time."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ class StatementContext:
         charset = charset_of(event.collation)
         if charset is None or event.collation == BINARY_COLLATION:
             return Typed("", "bytes", BYTES, event.value, is_constant=True)
-        return Typed("", "text", replace(TEXT, collation_id=event.collation), charset.decode(event.value), is_constant=True)  # fmt: skip
+        return Typed(
+            "", "text", replace(TEXT, collation_id=event.collation), charset.decode(event.value), is_constant=True
+        )
 
     def now(self, fsp: int, *, is_local: bool) -> str:
         """Return the time of the statement with its fraction digits, in UTC or in the session's time zone."""
