@@ -47,7 +47,7 @@ class Range:
 
 
 class RouterChoice(TypedDict):
-    """The arguments of the kernel's Router.choose."""
+    """The arguments of `EventScanner.choose` of the kernel."""
 
     pos: tuple[int, int]
     timestamp: tuple[int, int]
@@ -117,7 +117,7 @@ class EventFilter:
         return not is_known and (self.wanted_gtids is None or _has(self.wanted_gtids, gtid))
 
     def as_choice(self) -> RouterChoice:
-        """Return the arguments of the kernel's Router.choose."""
+        """Return the arguments of `EventScanner.choose` of the kernel."""
         return {
             "pos": (self.pos.start, self.pos.end),
             "timestamp": (self.timestamp.start, self.timestamp.end),
