@@ -41,7 +41,7 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about t
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests marked `spark` or `server` into the xdist group of that name (`--dist loadgroup` keeps a group together)."""
+    """Put tests marked `spark` or `server` into the xdist group of that name: `--dist loadgroup` keeps it together."""
     for item in items:
         for name in ("server", "spark"):
             if item.get_closest_marker(name) is not None:
@@ -51,7 +51,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Any, Any]:
-    """Escape what is no text in a report on its way to another process: of a lone surrogate in it that process would die, and the whole run with it."""
+    """Escape lone surrogates in a report that is sent to another process.
+
+    That process would end with an error, and the whole run with it.
+    """
     return _encodable((yield))
 
 
@@ -73,7 +76,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
-        "spark.python.authenticate.socketTimeout": "300s",  # of a Python worker; a shared machine may be slow at any moment
+        # Of a Python worker; a shared machine may be slow at any moment.
+        "spark.python.authenticate.socketTimeout": "300s",
         "spark.log.level": "OFF",  # tests make Spark fail on purpose, and it prints each failure
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
@@ -87,7 +91,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session", params=(COMPILED, CONSTRUCT))
 def implementation_name(request: pytest.FixtureRequest) -> str:
-    """Each of the two implementations of the bulk work, one after the other: what is true of one is true of the other."""
+    """Each of the two implementations of the bulk work, one after the other; the test holds for both."""
     name = str(request.param)
     if name == COMPILED and os.environ.get(VARIABLE) == CONSTRUCT:
         pytest.skip(f"{VARIABLE}={CONSTRUCT}")
@@ -128,7 +132,8 @@ def _print_golden(terminalreporter: TerminalReporter) -> None:
         terminalreporter.write_line(f"{count:8}  {name}{'' if how == 'identical' else f' ({how})'}")
     same = sum(count for key, count in total.items() if key.endswith("|same content"))
     terminalreporter.write_line(
-        f"{total.total():8}  in {len(files)} files: 100 %, {total.total() - same} to identical bytes, {same} to the same content"
+        f"{total.total():8}  in {len(files)} files: 100 %, {total.total() - same} to identical bytes, "
+        f"{same} to the same content"
     )
 
 

@@ -99,7 +99,8 @@ class OutputFile:
                 yield device
         else:
             target = os.path.realpath(self.path)  # a symbolic link stays, and its target is replaced
-            side = os.path.join(os.path.dirname(target), f".binlogio-{secrets.token_hex(8)}.part")  # noqa: PTH118, PTH120
+            name = f".binlogio-{secrets.token_hex(8)}.part"
+            side = os.path.join(os.path.dirname(target), name)  # noqa: PTH118, PTH120
             try:
                 with open(side, "xb", opener=_private) as file:
                     try:

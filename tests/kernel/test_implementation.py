@@ -1,4 +1,4 @@
-"""Which implementation does the work: the environment decides, a missing kernel is said once, and a test run knows which one it tests."""
+"""Choice of the implementation: by the environment; one warning if the kernel is missing; a test run knows its own."""
 
 from __future__ import annotations
 
@@ -93,7 +93,10 @@ def test_unknown_kernel_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_asking_brings_in_every_module_of_the_kernel() -> None:
     """One that was not compiled cannot stay unseen until it is needed."""
-    code = "import sys, binlogio; binlogio.KERNEL; print(*(name for name in sys.modules if name.startswith('binlogio._kernel.')))"
+    code = (
+        "import sys, binlogio; binlogio.KERNEL; print(*(name for name in sys.modules if "
+        "name.startswith('binlogio._kernel.')))"
+    )
     loaded = {name.rpartition(".")[2] for name in _run(code).split()}
 
     assert {path.stem for path in (ROOT / "binlogio" / "_kernel").glob("*.pyx")} <= loaded

@@ -223,7 +223,8 @@ def test_the_kernel_refuses_no_value_that_fits(case: Any) -> None:
         one.bind(array)
     encoder = RowsEncoder(
         EventBuffer(4), type_code=30, timestamp=0, server_id=0, table_id=1, flags=0, column_count=len(columns),
-        present=b"", present_after=None, before=None, after=[one.cells for one in arrays if one.cells is not None], max_size=64,
+        present=b"", present_after=None, before=None, after=[one.cells for one in arrays if one.cells is not None],
+        max_size=64,
     )  # fmt: skip
 
     assert len(rows) == encoder.append(0, len(rows))

@@ -148,7 +148,8 @@ def test_garbage_in_buffers_stays_within_them(case: Any, length: int, buffers: l
         return
     buffer = EventBuffer(4)
     encoder = RowsEncoder(
-        buffer, type_code=30, timestamp=0, server_id=0, table_id=1, flags=0, column_count=1, present=b"\1", present_after=None,
+        buffer, type_code=30, timestamp=0, server_id=0, table_id=1, flags=0, column_count=1, present=b"\1",
+        present_after=None,
         before=None, after=[found], max_size=64,
     )  # fmt: skip
     done = encoder.append(0, length)

@@ -122,7 +122,7 @@ def test_document_that_stays_is_no_diff_at_all() -> None:
     changes = list(decode_rows(event, plan))
 
     assert [change.after.values for change in changes if change.after] == [(1, JsonDiffs(), two), (2, one, two)]
-    assert [change.applied() and change.applied().values for change in changes] == [(1, one, two), (2, one, two)]  # type: ignore[union-attr]
+    assert [image.values for change in changes if (image := change.applied())] == [(1, one, two), (2, one, two)]
 
 
 REFUSED: list[tuple[str, list[Any]]] = [

@@ -1,4 +1,4 @@
-"""The compiled kernel and construct: the same values, and the same errors, of every type, on good rows, damaged ones and garbage."""
+"""The kernel and construct: the same values and errors for every type, on good rows, damaged rows and garbage."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_values_of_any_bytes_are_read_or_refused_alike(case: Rows, zero_dates: s
 @settings(max_examples=200, suppress_health_check=SLOW)
 @given(rows() | damaged_rows())
 def test_records_of_all_tables_are_the_same(case: Rows) -> None:
-    """Images as JSON text, and what is said of those that are none."""
+    """Images as JSON text, and the errors for bytes that are not an image."""
     compiled, construct = (records_by(kernel, case.log()) for kernel in KERNELS)
 
     assert compiled == construct
@@ -150,7 +150,7 @@ def _big_event(form: str) -> Rows:
     "damage", ["none", "value", "value and checksum", "checksum", "length", "cut", "value and cut"]
 )
 def test_event_that_comes_in_parts_is_read_or_refused_alike(damage: str, form: str) -> None:
-    """Row and byte count from the start of the event, in a payload or not, and its checksum is told first."""
+    """Row and byte count from the start of the event, in a payload or not, and a wrong checksum is reported first."""
     big = _big_event(form)
     images = bytearray(big.event.images)
     row_size = len(images) // 6

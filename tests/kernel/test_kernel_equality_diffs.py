@@ -1,4 +1,4 @@
-"""JSON diffs that cannot be applied, beside others and beside damage: both implementations give out the same rows and say the same."""
+"""JSON diffs that cannot be applied, next to others and next to damage: the same rows and errors from both kernels."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_diffs_without_a_document_are_the_text_of_their_operations(batch_rows: i
 
 
 def rows_of_tables(kernel: str, data: bytes, **options: Any) -> list[str]:
-    """What `read_tables` gives as documents, in the order of the log."""
+    """Return the documents that `read_tables` reads, in the order of the log."""
     with kernel_set_to(kernel):
         batches = [batch for _, batch in binlogio.read_tables(io.BytesIO(data), **options)]
     return [text for batch in batches for image in batch["after"].to_pylist() for text in image.values()]

@@ -59,7 +59,7 @@ def _with_sizes(data: bytes, code: int, size: int) -> bytes:
 @pytest.mark.parametrize("case", ["mysql97/gtid_off", "mysql97/checksum_none", "mariadb1011/gtid"])
 @pytest.mark.parametrize("tables", [None, ["no.such"]])
 def test_format_description_of_other_post_headers_is_refused_alike(case: str, tables: Any) -> None:
-    """Only where an event of the type is opened; those of tables that nobody wants are not."""
+    """Only where an event of the type is opened; those of tables that are not selected are not."""
     data = min((FIXTURES / case).glob("binlog.00000?"), key=lambda path: path.stat().st_size).read_bytes()
     room = _description_end(data) - len(BINLOG_MAGIC) - HEADER_SIZE - VERSION_SIZE - 1 - CHECKSUM_SIZE
     found = []
@@ -74,7 +74,7 @@ def test_format_description_of_other_post_headers_is_refused_alike(case: str, ta
     assert any(not isinstance(one, Said) for one in found)
 
 
-# ---------------------------------------------------------------------------------------------------- rows before errors
+# -------------------------------------------------------------------------------------------------- rows before errors
 
 MAPS = {
     number: replace(
@@ -223,7 +223,7 @@ def test_name_that_is_no_utf8_and_map_that_is_missing_are_told_alike(options: An
         assert compiled == construct
 
 
-# ---------------------------------------------------------------------------------------------------- GTID events
+# -------------------------------------------------------------------------------------------------- GTID events
 
 GTID_BODIES: Any = {
     (int(codec.type_code), bytes.fromhex(body))
@@ -239,7 +239,7 @@ def _raw_event(type_code: int, body: bytes, offset: int) -> bytes:
 
 
 def _said_of_gtids(type_code: int, bodies: list[bytes]) -> list[Any]:
-    """What both kernels say of a GTID event with each of these bodies, and a row after it."""
+    """Return what both kernels report for a GTID event with each of these bodies, and a row after it."""
     start, answers = log(), []
     rows = [event for _, event in raw_events(log(*_change(1, "insert", 1)), len(start))]
     for body in bodies:

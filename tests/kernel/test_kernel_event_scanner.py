@@ -22,7 +22,7 @@ EVENTS = 11
 def test_little_that_becomes_much_is_opened_in_turns() -> None:
     """Eleven events of a kilobyte are eleven megabytes of rows.
 
-    The walk stops where four are open, and goes on after them.
+    The walk stops where four are open, and continues after them.
     """
     table_map = table_map_of([column(ColumnType.BLOB, 3)])
     image = b"\0" + VALUE_SIZE.to_bytes(3, "little") + b"x" * VALUE_SIZE

@@ -63,7 +63,8 @@ def test_frames_of_a_group_are_stamped_as_by_the_encoder() -> None:
         WriteRowsEvent(7, 1, b"", 2, b"\x03", b"\xfcimages", replace(HEADER, type_code=EventType.WRITE_ROWS_EVENT_V1))
     )
     built = row_encoder.rows_frame(
-        b"\xfcimages", type_code=23, timestamp=HEADER.timestamp, server_id=7, table_id=7, flags=1, column_count=2, present=b"\x03"
+        b"\xfcimages", type_code=23, timestamp=HEADER.timestamp, server_id=7, table_id=7, flags=1, column_count=2,
+        present=b"\x03"
     )  # fmt: skip
     frames = (built, Encoder(CRC32).encode(XidEvent(5, HEADER)))
 
@@ -167,7 +168,7 @@ def test_groups_are_those_of_the_encoder(
 @pytest.mark.parametrize("size", range(1, 33))
 @pytest.mark.parametrize("uuid_byte", [b"\0", b"\xff"])
 def test_tagged_gtids_of_any_size_are_those_of_the_encoder(size: int, uuid_byte: bytes) -> None:
-    """The size of a message counts its own bytes as if it were the fields' size, which shows at 125 to 127 bytes of fields."""
+    """The size field counts its own bytes as if it held the size of the fields: a difference at 125 to 127 bytes."""
     tag, uuid = "t" * size, Uuid(uuid_byte * 16)
     before, tail = row_encoder.gtid_parts(0, uuid.data, 2**62, 2**60, 2**60, 2**62, 2**61, 90_700, 8, tag=tag.encode())
     place: dict[str, Any] = {"offset": 4, "checksum": True, "timestamp": HEADER.timestamp, "server_id": 7}

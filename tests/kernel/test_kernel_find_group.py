@@ -1,4 +1,4 @@
-"""The search for an event group from the middle of a file: the first place that is one, wherever in the file that is."""
+"""The search for an event group from the middle of a file: the first offset where one begins, anywhere in the file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _event(type_code: int, size: int, offset: int, body: bytes = b"\0") -> bytes
 
 
 def _first_group(data: bytes, base: int) -> int:
-    """What `find_group` is to find, from place to place."""
+    """Return what `find_group` has to find, by trying each offset."""
     for at in range(len(data) - HEADER_SIZE + 1):
         size = int.from_bytes(data[at + 9 : at + 13], "little")
         end = at + size

@@ -1,4 +1,4 @@
-"""Text of doubles in the kernel: the same digits and the same notation as `rowimage.floating`, whose digits are Python's."""
+"""Text of doubles in the kernel: the digits and notation of `rowimage.floating`, whose digits are those of Python."""
 
 from __future__ import annotations
 

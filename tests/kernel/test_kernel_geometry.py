@@ -18,7 +18,7 @@ PARTS = {MULTIPOINT: POINT, 5: LINESTRING, 6: POLYGON}
 
 
 def expected_text(wkb: bytes) -> bytes | None:
-    """What the oracle says; None for a geometry that is none, or that has infinite coordinates."""
+    """Return the oracle's text; None for bytes that are not a geometry, and for infinite coordinates."""
     try:
         text = Geometry(0, wkb).wkt
     except BinlogFormatError:

@@ -197,8 +197,8 @@ def test_a_double_of_any_bits_agrees(value: float) -> None:
 )
 def test_a_character_in_any_place_is_quoted_as_json_quotes_it(special: str) -> None:
     for before in range(20):
-        for behind in (0, 1, 7, 8, 9):
-            text = "x" * before + special + "y" * behind
+        for after in (0, 1, 7, 8, 9):
+            text = "x" * before + special + "y" * after
             for tail in ("", special, "#" + special):
                 data = (text + tail).encode()
 

@@ -28,7 +28,7 @@ legs = names.map(lambda name: f".{json.dumps(name, ensure_ascii=False)}") | st.i
 
 
 def vector(diffs: JsonDiffs) -> bytes:
-    """Return the diffs as they stand in a row."""
+    """Return the diffs as they are encoded in a row."""
     data = b""
     for diff in diffs:
         path = diff.path.encode()
@@ -39,7 +39,7 @@ def vector(diffs: JsonDiffs) -> bytes:
 
 
 def expected_text(document: JsonDocument, diffs: JsonDiffs) -> str | None:
-    """What the oracle says; None where it refuses."""
+    """Return the oracle's text; None if it refuses."""
     try:
         return diffs.apply(document).text
     except BinlogFormatError:
@@ -115,7 +115,7 @@ def test_plain_diffs_are_applied_by_the_kernel(operation: JsonDiffOperation, pat
 @pytest.mark.parametrize(
     ("operation", "path"),
     [
-        (REPLACE, "$.nobody"),
+        (REPLACE, "$.absent"),
         (REPLACE, "$.tags[2]"),
         (REPLACE, "$.age.x"),
         (REPLACE, "$.age[0]"),

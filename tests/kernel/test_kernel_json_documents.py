@@ -1,4 +1,4 @@
-"""Whole documents of binary JSON in the kernel: the same text, and a refusal for exactly the bytes that `JsonDocument` refuses."""
+"""Whole documents of binary JSON in the kernel: the same text as `JsonDocument`, and refusals for the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MariaDB's own types by the kernel, from Arrow: UUID and addresses of any text, and compressed columns, as construct writes them."""
+"""MariaDB's own types, encoded by the kernel from Arrow as construct does: UUID, addresses, compressed columns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def deflater(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def cell_bytes(plan: Any, array: pa.Array) -> list[bytes] | None:
-    """What the kernel alone makes of the values, without their lengths; None where it refuses one."""
+    """Return the cells that the kernel alone encodes, without their lengths; None if it refuses a value."""
     (column_plan,) = table_of(plan).columns
     columns = ColumnArrays(column_plan)
     columns.bind(array)
@@ -47,7 +47,8 @@ def cell_bytes(plan: Any, array: pa.Array) -> list[bytes] | None:
     for row in range(len(array)):
         buffer = EventBuffer(4, checksum=False)
         encoder = RowsEncoder(
-            buffer, type_code=30, timestamp=0, server_id=0, table_id=1, flags=0, column_count=1, present=b"\1", present_after=None,
+            buffer, type_code=30, timestamp=0, server_id=0, table_id=1, flags=0, column_count=1, present=b"\1",
+            present_after=None,
             before=None, after=[columns.cells], max_size=1 << 30,
         )  # fmt: skip
         if encoder.append(row, row + 1) == row:

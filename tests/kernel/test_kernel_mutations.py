@@ -1,4 +1,4 @@
-"""Mutations of real logs (`log_mutations`): every way to read a log gives rows or a BinlogError, and both implementations the same.
+"""Mutations of real logs (`log_mutations`): every reader returns rows or raises BinlogError, the same for both kernels.
 
 `BINLOGIO_MUTATIONS=100000` tries so many instead of a few, `BINLOGIO_MUTATIONS_FROM` begins at another number;
 `.ci/sanitize` runs this with AddressSanitizer and UndefinedBehaviorSanitizer.
@@ -51,7 +51,7 @@ def test_mutated_log_is_read_or_refused(tmp_path: Path, first: int) -> None:
 
 
 def _undo(data: bytes, form: Any) -> None:
-    """The row changes of the log taken back; what it cannot take back is refused."""
+    """Undo the row changes of the log; a change that cannot be undone is refused."""
     try:
         with (
             binlogio.open(io.BytesIO(data)) as reader,

@@ -27,7 +27,7 @@ SETS = sorted(MULTI_BYTE)
 
 
 def expected_text(name: str, data: bytes) -> bytes | None:
-    """What the character set says of `data`."""
+    """Return `data` decoded with the character set, as UTF-8; None if it is invalid."""
     try:
         return charset_named(name).decode(data).encode()
     except UnicodeDecodeError:
@@ -104,7 +104,7 @@ def test_old_decimal_has_the_text_of_the_event_reader(text: str) -> None:
 
 
 def by_python(data: bytes, size: int, *, raw: bool, whole: bool) -> bytes | None:
-    """What Python's zlib makes of `data`."""
+    """Return `data` inflated by Python's zlib; None if it is damaged or of another size."""
     stream = zlib.decompressobj(-zlib.MAX_WBITS if raw else zlib.MAX_WBITS)
     try:
         plain = stream.decompress(data, size + 1)

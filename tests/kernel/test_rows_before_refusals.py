@@ -33,7 +33,7 @@ TEXT: Final = column(T.VARCHAR, 800, collation_id=UTF8MB4)
 
 
 def _event(kind: str, plan: Any, value: Any, texts: list[str]) -> Any:
-    """A rows event of rows with one value and these texts."""
+    """Return a rows event whose rows have one value and these texts."""
     images = [RowImage(plan, (text, value)) for text in texts]
     changes = [RowChange(None if kind == "insert" else image, None if kind == "delete" else image) for image in images]
     return KINDS[kind](7, 0, b"", 2, b"\3", encode_rows(changes, plan, b"\3"), header())

@@ -56,7 +56,8 @@ RUNNABLE: Final = [name for name, blocks in BLOCKS.items() if any(language in RU
 
 def run_shell(command: str) -> str:
     """Return what a command prints, on standard output and then on standard error."""
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602 - our own documents
+    # The commands are from our own documents.
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
     assert done.returncode == 0, f"{command}\n{done.stderr}"
     return done.stdout + done.stderr
 

@@ -1,4 +1,7 @@
-"""Replay into real servers, by events and by SQL, against what a 9.7 replica did with the same changes from its relay log, STRICT and IDEMPOTENT."""
+"""Replay into real servers, by events and by SQL, compared with a 9.7 replica, in modes STRICT and IDEMPOTENT.
+
+The replica applied the same changes from its relay log.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
 
 
 def prepared(cursor: Any, case: dict[str, Any], *, is_mariadb: bool) -> None:
-    """The case's table, with its rows."""
+    """Create the table of the case, with its rows."""
     schema = f"f{case['number']}"
     sql = create(case["target"], schema)
     for name, other in MARIADB_COLLATIONS.items() if is_mariadb else ():

@@ -1,4 +1,7 @@
-"""Hostile names, values and statements from a real server's log: every SQL that is made of it gives the same names and values, and does nothing else."""
+"""Hostile names, values and statements from the log of a real server.
+
+All SQL made from it gives the same names and values, and has no other effect.
+"""
 
 from __future__ import annotations
 
@@ -75,8 +78,10 @@ def content(server: Instance) -> dict[str, Any]:
     hidden = ", ".join(f"'{name}'" for name in SYSTEM)
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "SELECT table_schema, table_name, column_name, column_type, column_default, character_set_name, column_comment"
-            f" FROM information_schema.columns WHERE table_schema NOT IN ({hidden}) ORDER BY table_schema, table_name, ordinal_position"
+            "SELECT table_schema, table_name, column_name, column_type, column_default, "
+            "character_set_name, column_comment"
+            f" FROM information_schema.columns WHERE table_schema NOT IN ({hidden}) ORDER BY "
+            "table_schema, table_name, ordinal_position"
         )
         for schema, table, *column in cursor.fetchall():
             found.setdefault(f"{schema}.{table}", []).append(tuple(column))
@@ -92,7 +97,8 @@ def content(server: Instance) -> dict[str, Any]:
         ):
             prefix = {"routines": "routine", "triggers": "trigger", "views": "table"}[what]
             cursor.execute(
-                f"SELECT {prefix}_schema, {prefix}_name, {column} FROM information_schema.{what} WHERE {prefix}_schema NOT IN ({hidden}) ORDER BY 1, 2"
+                f"SELECT {prefix}_schema, {prefix}_name, {column} FROM information_schema.{what} WHERE "
+                f"{prefix}_schema NOT IN ({hidden}) ORDER BY 1, 2"
             )
             # A client writes a line end in its own way, and a space after a comment.
             found[what] = [(schema, name, "".join(text.split())) for schema, name, text in cursor.fetchall()]
@@ -183,8 +189,10 @@ def test_undo_takes_back_what_has_such_names_and_values(server: Instance) -> Non
 
 SHOWN_TABLE: Final = "t`'; */ DROP TABLE victim; -- #\\"
 SHOWN_COLUMNS: Final = (
-    "id INT PRIMARY KEY, `v'``` VARCHAR(500) CHARACTER SET utf8mb4, `b\\` VARBINARY(500), `/*` TEXT CHARACTER SET utf8mb4, bl BLOB, c CHAR(9),"
-    " g VARCHAR(9) CHARACTER SET gbk, u VARCHAR(9) CHARACTER SET utf16, e ENUM('it''s', 'b\\\\', '\\n'), s SET('it''s', 'b\\\\', '*/'), j JSON, n DECIMAL(20, 5),"
+    "id INT PRIMARY KEY, `v'``` VARCHAR(500) CHARACTER SET utf8mb4, `b\\` VARBINARY(500), `/*` TEXT "
+    "CHARACTER SET utf8mb4, bl BLOB, c CHAR(9),"
+    " g VARCHAR(9) CHARACTER SET gbk, u VARCHAR(9) CHARACTER SET utf16, e ENUM('it''s', 'b\\\\', '\\n'), "
+    "s SET('it''s', 'b\\\\', '*/'), j JSON, n DECIMAL(20, 5),"
     " f FLOAT, d DOUBLE, dt DATETIME(3), ti TIME(2), y YEAR, bi BIT(9), p GEOMETRY"
 )
 
@@ -195,7 +203,8 @@ def test_row_changes_of_the_text_are_sql_of_the_same_values(server: Instance, mo
     name = f"shown.{backticked(SHOWN_TABLE)}"
     made = [b"CREATE DATABASE shown", f"CREATE TABLE {name} ({SHOWN_COLUMNS})".encode()]
     filled = [
-        f"INSERT INTO {name} (id, `v'```, `/*`, c, u) VALUES ({at}, {literal(text)}, {literal(text)}, {literal(text[:3])}, {literal(text[:9])})"
+        f"INSERT INTO {name} (id, `v'```, `/*`, c, u) VALUES ({at}, {literal(text)}, {literal(text)}, "
+        f"{literal(text[:3])}, {literal(text[:9])})"
         for at, text in enumerate(TEXTS)
     ]
     filled += [
@@ -204,7 +213,8 @@ def test_row_changes_of_the_text_are_sql_of_the_same_values(server: Instance, mo
     ]
     filled += [
         (
-            f"INSERT INTO {name} VALUES (200, NULL, NULL, NULL, NULL, '', _gbk x'955c27', '', 1, 7, JSON_OBJECT('k\\'\\\\\\n', 'v\\\"*/'), -1.50000, 0.1,"
+            f"INSERT INTO {name} VALUES (200, NULL, NULL, NULL, NULL, '', _gbk x'955c27', '', 1, 7, "
+            "JSON_OBJECT('k\\'\\\\\\n', 'v\\\"*/'), -1.50000, 0.1,"
             " 1e300, '2020-02-29 23:59:59.123', '-838:59:59', 0, b'100000001', ST_GeomFromText('POINT(1 2)'))"
         ),
         f"INSERT INTO {name} (id, e, s) VALUES (201, 2, 2), (202, 3, 4)",

@@ -1,4 +1,4 @@
-"""`decide_logging_format` and `facts_from_sql` against a running 9.7 server: random statements, its functions and its variables."""
+"""`decide_logging_format` and `facts_from_sql` against a 9.7 server: random statements, functions and variables."""
 
 from __future__ import annotations
 
@@ -41,23 +41,39 @@ FUNCTIONS = {
     "fn": ("INT DETERMINISTIC BEGIN INSERT INTO n2 VALUES (i,'f'); RETURN i; END", "INSERT INTO n2 VALUES (1,'f')"),
     "fa": ("INT DETERMINISTIC BEGIN INSERT INTO ai (b) VALUES ('q'); RETURN i; END", "INSERT INTO ai (b) VALUES ('q')"),
     "fu": ("VARCHAR(40) NOT DETERMINISTIC RETURN UUID()", "DO UUID()"),
-    "fl": ("VARCHAR(40) DETERMINISTIC RETURN (SELECT MAX(b) FROM (SELECT b FROM t2 LIMIT 1) d)", "SELECT b FROM t2 LIMIT 1"),
+    "fl": ("VARCHAR(40) DETERMINISTIC RETURN (SELECT MAX(b) FROM (SELECT b FROM t2 LIMIT 1) d)",
+           "SELECT b FROM t2 LIMIT 1"),
 }  # fmt: skip
-VALUES = """'z' UUID() @x @@timestamp @@hostname USER() fu({i}) fl({i}) fn({i}) fa({i}) RAND() NOW() VERSION() ICU_VERSION()
-    @@GLOBAL.time_zone LAST_INSERT_ID() AES_ENCRYPT('a','b') @@sql_mode TRIM('a'FROM(USER())) EXTRACT(DAY{s}FROM{s}SYSDATE()) @@insert_id @@default_collation_for_utf8mb4""".split()
-TEXTS = """INSERT INTO {a} VALUES ({i},LEFT({v},9))|INSERT IGNORE INTO {a} VALUES (100,LEFT({v},9))|REPLACE INTO {a} VALUES (100,LEFT({v},9))
-|INSERT INTO {a} (b) VALUES (LEFT({v},9))|INSERT INTO {a} SELECT a+{i},b FROM {b} WHERE a=100|INSERT IGNORE INTO {a} SELECT a,b FROM {b}
-|REPLACE INTO {a} SELECT a,b FROM {b} WHERE a=100|INSERT INTO {a} SELECT a,b FROM {b} WHERE a=100 ON DUPLICATE KEY UPDATE b='w{i}'
-|INSERT INTO {a} VALUES (100,'q{i}') ON DUPLICATE KEY UPDATE b=LEFT({v},9)|INSERT INTO {a} SELECT a+{i},b FROM {b} WHERE a=100 FOR UPDATE
-|INSERT INTO {a} SELECT a+{i},b FROM {b} WHERE a=100 FOR UPDATE SKIP LOCKED|INSERT INTO {a} SELECT a+{i},b FROM {b} FOR SHARE NOWAIT
-|INSERT INTO {a} SELECT a+{i},b FROM (SELECT * FROM {b} LIMIT 1) d|INSERT INTO {a} WITH d AS (SELECT * FROM {b}) SELECT a+{i},b FROM d
-|INSERT INTO {a} (a,b) TABLE {b} LIMIT 0|INSERT INTO {a} (a,b) SELECT {i},LEFT({v},9)|UPDATE {a} SET b=LEFT({v},9) WHERE a=100
-|UPDATE IGNORE {a} SET b='i{i}' WHERE a=100|UPDATE {a} SET b='u{i}' WHERE a=100 ORDER BY a LIMIT 1|UPDATE {a} SET b='z' LIMIT 0
-|UPDATE {a} x, {b} y SET x.b='m{i}' WHERE x.a=100 AND y.a=101|UPDATE {a} x STRAIGHT_JOIN {b} y ON x.a=y.a SET y.b='m{i}' WHERE y.a=100
-|UPDATE {a} x, {b} y SET x.b='m{i}', y.b='n{i}' WHERE x.a=100 AND y.a=101|DELETE FROM {a} WHERE a={i}|DELETE FROM {a} WHERE a={i} LIMIT 1
+VALUES = """'z' UUID() @x @@timestamp @@hostname USER() fu({i}) fl({i}) fn({i}) fa({i}) RAND() NOW()
+    VERSION() ICU_VERSION()
+    @@GLOBAL.time_zone LAST_INSERT_ID() AES_ENCRYPT('a','b')
+    @@sql_mode TRIM('a'FROM(USER())) EXTRACT(DAY{s}FROM{s}SYSDATE())
+    @@insert_id @@default_collation_for_utf8mb4""".split()
+TEXTS = """INSERT INTO {a} VALUES ({i},LEFT({v},9))|INSERT IGNORE INTO {a} VALUES (100,LEFT({v},9))
+|REPLACE INTO {a} VALUES (100,LEFT({v},9))
+|INSERT INTO {a} (b) VALUES (LEFT({v},9))|INSERT INTO {a} SELECT a+{i},b FROM {b} WHERE a=100
+|INSERT IGNORE INTO {a} SELECT a,b FROM {b}
+|REPLACE INTO {a} SELECT a,b FROM {b} WHERE a=100
+|INSERT INTO {a} SELECT a,b FROM {b} WHERE a=100 ON DUPLICATE KEY UPDATE b='w{i}'
+|INSERT INTO {a} VALUES (100,'q{i}') ON DUPLICATE KEY UPDATE b=LEFT({v},9)
+|INSERT INTO {a} SELECT a+{i},b FROM {b} WHERE a=100 FOR UPDATE
+|INSERT INTO {a} SELECT a+{i},b FROM {b} WHERE a=100 FOR UPDATE SKIP LOCKED
+|INSERT INTO {a} SELECT a+{i},b FROM {b} FOR SHARE NOWAIT
+|INSERT INTO {a} SELECT a+{i},b FROM (SELECT * FROM {b} LIMIT 1) d
+|INSERT INTO {a} WITH d AS (SELECT * FROM {b}) SELECT a+{i},b FROM d
+|INSERT INTO {a} (a,b) TABLE {b} LIMIT 0|INSERT INTO {a} (a,b) SELECT {i},LEFT({v},9)
+|UPDATE {a} SET b=LEFT({v},9) WHERE a=100
+|UPDATE IGNORE {a} SET b='i{i}' WHERE a=100|UPDATE {a} SET b='u{i}' WHERE a=100 ORDER BY a LIMIT 1
+|UPDATE {a} SET b='z' LIMIT 0
+|UPDATE {a} x, {b} y SET x.b='m{i}' WHERE x.a=100 AND y.a=101
+|UPDATE {a} x STRAIGHT_JOIN {b} y ON x.a=y.a SET y.b='m{i}' WHERE y.a=100
+|UPDATE {a} x, {b} y SET x.b='m{i}', y.b='n{i}' WHERE x.a=100 AND y.a=101|DELETE FROM {a} WHERE a={i}
+|DELETE FROM {a} WHERE a={i} LIMIT 1
 |DELETE x FROM {a} x JOIN {b} y ON x.a=y.a WHERE x.a={i}|DELETE FROM x USING {a} x JOIN {b} y ON x.a=y.a WHERE x.a={i}
-|DELETE x, y FROM {a} x JOIN {b} y ON x.a=y.a WHERE x.a={i}|DELETE QUICK IGNORE FROM {a} WHERE a={i}|DELETE FROM {a} LIMIT 0
-|INSERT INTO {a} (a,b) SELECT {i},'i' FROM information_schema.tables LIMIT 1|INSERT INTO {a} (a,b) SELECT {i},'u' FROM mysql.user WHERE user='root'
+|DELETE x, y FROM {a} x JOIN {b} y ON x.a=y.a WHERE x.a={i}|DELETE QUICK IGNORE FROM {a} WHERE a={i}
+|DELETE FROM {a} LIMIT 0
+|INSERT INTO {a} (a,b) SELECT {i},'i' FROM information_schema.tables LIMIT 1
+|INSERT INTO {a} (a,b) SELECT {i},'u' FROM mysql.user WHERE user='root'
 |INSERT INTO {a} (a,b) SELECT {i},'p' FROM information_schema.processlist LIMIT 0
 |INSERT INTO {a} (a,b) SELECT {i},'p' FROM performance_schema.threads WHERE thread_id=1""".replace("\n", "").split("|")
 TABLES = tuple(
@@ -178,7 +194,7 @@ def test_random_statements_have_the_servers_warnings_and_refusals(server: Server
 
 
 def test_random_statements_have_the_servers_format(server: Server) -> None:
-    """Statements of their own in all formats: a text, rows or nothing stands in the log.
+    """Statements of their own in all formats: the log has a text, rows or nothing.
 
     And the warnings that come at once.
     """

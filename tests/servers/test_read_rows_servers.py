@@ -16,7 +16,8 @@ SCRIPT = """
 CREATE DATABASE s; USE s;
 SET binlog_row_image=MINIMAL, binlog_row_value_options=PARTIAL_JSON;
 CREATE TABLE t (id INT PRIMARY KEY, j JSON, k JSON, n INT);
-INSERT INTO t VALUES (1, '{"a": 1, "b": [1, 2, {"c": "x"}], "s": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}', '[{"op": "replace"}]', 1);
+INSERT INTO t VALUES (1, '{"a": 1, "b": [1, 2, {"c": "x"}], "s": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}',
+    '[{"op": "replace"}]', 1);
 UPDATE t SET j = JSON_SET(j, '$.a', 5);
 UPDATE t SET j = JSON_REMOVE(JSON_REPLACE(j, '$.b[2].c', 'yé'), '$.b[0]'), k = JSON_ARRAY_INSERT(k, '$[0]', 7);
 UPDATE t SET n = 3;

@@ -92,7 +92,7 @@ def load(server: Instance, first: int) -> None:
 
 
 def xa(cursor: Any, name: str, number: int, *, is_finished: bool = True) -> None:
-    """An XA transaction with one row; it may stay prepared, and then no DDL of its table gets past it."""
+    """Execute an XA transaction with one row; it may stay prepared, and then it blocks DDL of its table."""
     for sql in (
         f"XA START '{name}'",
         f"INSERT INTO shop.transfers VALUES ({number}, '{name}')",
@@ -161,7 +161,7 @@ def place(server: Instance) -> str:
 
 
 def restore(drill: Drill) -> None:
-    """The backup in a server that has nothing else."""
+    """Load the backup into an empty server."""
     emptied(drill.target)
     drill.target.sql("RESET BINARY LOGS AND GTIDS" if drill.target.vendor.kind == "mysql" else "RESET MASTER")
     drill.target.sql(drill.dump)

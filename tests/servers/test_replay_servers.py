@@ -187,7 +187,8 @@ def test_hostile_names_and_values_come_back_as_they_are(server: Instance, tmp_pa
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {quoted[schema]}")
         cursor.execute(
-            f"CREATE TABLE {quoted[schema]}.{quoted[name]} (id INT PRIMARY KEY, {quoted[column]} VARCHAR(80), {quoted['b`']} VARBINARY(80))"
+            f"CREATE TABLE {quoted[schema]}.{quoted[name]} (id INT PRIMARY KEY, {quoted[column]} "
+            f"VARCHAR(80), {quoted['b`']} VARBINARY(80))"
             " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
         )
         with (
@@ -333,7 +334,8 @@ def test_load_data_in_a_log_is_carried_out_without_a_file(server: Instance, tmp_
     loaded = [
         query("BEGIN"),
         BeginLoadQueryEvent(1, b"one\ntwo\n", header(EventType.BEGIN_LOAD_QUERY_EVENT)),
-        ExecuteLoadQueryEvent(7, 0, 0, 1, 9, execute.index(b" TABLE"), 0, (), "d", execute, header(EventType.EXECUTE_LOAD_QUERY_EVENT)),
+        ExecuteLoadQueryEvent(7, 0, 0, 1, 9, execute.index(b" TABLE"), 0, (), "d", execute,
+        header(EventType.EXECUTE_LOAD_QUERY_EVENT)),
         XidEvent(1, header(EventType.XID_EVENT)),
     ]  # fmt: skip
     file = tmp_path / "binlog.000001"

@@ -21,21 +21,29 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 CREATE: Final = (
-    "CREATE TABLE {} (id INT AUTO_INCREMENT PRIMARY KEY, i INT DEFAULT 3, u BIGINT UNSIGNED, n DOUBLE, x DECIMAL(12,3) DEFAULT 1.5, v VARCHAR(30),"
-    " c CHAR(8) CHARACTER SET latin1, k VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, e ENUM('a','b','C'), d DATE, t DATETIME(2),"
-    " ts TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), b VARBINARY(40), y YEAR, bits BIT(7))"
+    "CREATE TABLE {} (id INT AUTO_INCREMENT PRIMARY KEY, i INT DEFAULT 3, u BIGINT UNSIGNED, n DOUBLE, x "
+    "DECIMAL(12,3) DEFAULT 1.5, v VARCHAR(30),"
+    " c CHAR(8) CHARACTER SET latin1, k VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, e "
+    "ENUM('a','b','C'), d DATE, t DATETIME(2),"
+    " ts TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), b VARBINARY(40), "
+    "y YEAR, bits BIT(7))"
 )
 COLUMNS: Final = ("i", "u", "n", "x", "v", "c", "k", "e", "d", "t", "ts", "b", "y", "bits")
-SHOWN: Final = "id, i, CAST(u AS CHAR), n, CAST(x AS CHAR), v, c, k, e, CAST(d AS CHAR), CAST(t AS CHAR), CAST(ts AS CHAR), HEX(b), y+0, bits+0"
+SHOWN: Final = (
+    "id, i, CAST(u AS CHAR), n, CAST(x AS CHAR), v, c, k, e, CAST(d AS CHAR), CAST(t AS CHAR), CAST(ts AS "
+    "CHAR), HEX(b), y+0, bits+0"
+)
 STORED: Final = (
     "id, i, CAST(u AS TEXT), n, x, v, c, k, e, d, t, ts, CASE WHEN b IS NULL THEN NULL ELSE HEX(b) END, y, bits"
 )
 VALUES: Final[dict[str, tuple[str, ...]]] = {
-    "i": ("0", "-7", "2147483647", "NULL", "i + 1", "id * 2 - 1", "i % 3", "@i", "LAST_INSERT_ID()", "'12'", "DEFAULT", "IF(id > 2, 1, i)"),
+    "i": ("0", "-7", "2147483647", "NULL", "i + 1", "id * 2 - 1", "i % 3", "@i", "LAST_INSERT_ID()", "'12'", "DEFAULT",
+          "IF(id > 2, 1, i)"),
     "u": ("0", "18446744073709551615", "9223372036854775807", "id", "u", "NULL", "7"),
     "n": ("0.5", "1e300", "-2.5e0", "n * 2e0", "0.1", "@f", "i", "NULL", "n / 3e0", "n + 1e0"),
     "x": ("1", "-0.001", "123456789.125", "'7.25'", "i", "x", "NULL", "@d", "2.0005"),
-    "v": ("'text'", "'it''s'", "'ÄÖ'", "CONCAT(v, '!')", "CONCAT('n', id)", "UPPER(v)", "x'4142'", "@s", "c", "k", "NULL", "COALESCE(v, 'none')", "i", "'twenty and more characters here'"),
+    "v": ("'text'", "'it''s'", "'ÄÖ'", "CONCAT(v, '!')", "CONCAT('n', id)", "UPPER(v)", "x'4142'", "@s", "c", "k",
+          "NULL", "COALESCE(v, 'none')", "i", "'twenty and more characters here'"),
     "c": ("'abc'", "'é'", "NULL", "'x '", "e", "'漢'"),
     "k": ("'Key'", "'key'", "v", "NULL", "CONCAT(k, i)"),
     "e": ("'a'", "'C'", "'c'", "NULL", "e", "IF(id = 1, 'a', 'b')"),
@@ -47,8 +55,10 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "bits": ("5", "127", "NULL", "bits"),
 }  # fmt: skip
 CONDITIONS: Final = (
-    "id = {n}", "id < {n}", "id IN ({n}, 2)", "i > {n} OR n IS NULL", "v = 'TEXT'", "v = 'text' AND NOT (id = {n})", "k = 'key'", "k <> 'Key'", "x >= 1.5",
-    "u > {n}", "u = 18446744073709551615", "n < 1", "d >= '2024-01-01'", "e = 'a'", "t < '2024-06-01 00:00:00'", "i <=> NULL", "id BETWEEN 2 AND {n}", "v LIKE 't%'",
+    "id = {n}", "id < {n}", "id IN ({n}, 2)", "i > {n} OR n IS NULL", "v = 'TEXT'", "v = 'text' AND NOT (id = {n})",
+    "k = 'key'", "k <> 'Key'", "x >= 1.5",
+    "u > {n}", "u = 18446744073709551615", "n < 1", "d >= '2024-01-01'", "e = 'a'", "t < '2024-06-01 00:00:00'",
+    "i <=> NULL", "id BETWEEN 2 AND {n}", "v LIKE 't%'",
     "y = 2024", "bits & 1", "c = 'ABC '", "b = x'00ff'", "id % 2 = 1", "i",
 )  # fmt: skip
 
@@ -78,7 +88,10 @@ def statement(chosen: random.Random) -> str:
     if kind < 0.4:
         return f"REPLACE INTO s.t (id, {', '.join(some)}) VALUES ({chosen.randint(1, 9)}, {', '.join(constants)})"
     if kind < 0.45:
-        return f"INSERT INTO s.o (id, {', '.join(some)}) SELECT id + {chosen.randint(100, 10**6)}, {', '.join(some)} FROM s.t WHERE {condition}"
+        return (
+            f"INSERT INTO s.o (id, {', '.join(some)}) SELECT id + {chosen.randint(100, 10**6)}, "
+            f"{', '.join(some)} FROM s.t WHERE {condition}"
+        )
     if kind < 0.55:
         return f"DELETE FROM s.t WHERE {condition}"
     changes = ", ".join(f"{name} = {value}" for name, value in zip(some, values, strict=True))

@@ -51,7 +51,7 @@ class MariadbShop(Shop):
     """The same, where JSON is text."""
 
     def logged(self, statement: Statement) -> Statement:
-        """What a session is told of a statement."""
+        """Return the statement that the session logs."""
         return replace(statement, changes=[_with_text(change) for change in statement.changes])
 
 
@@ -80,7 +80,8 @@ def _text(value: Any) -> Any:
 def _feed(server: Instance, text: bytes) -> None:
     """Run what the tool has printed; a statement that failed half-way on the source does so again."""
     done = server.vendor.run(
-        "mariadb", "--no-defaults", "-uroot", "--force", "--binary-mode", "-S", f"/run/mysqld/{server.name}.sock", stdin=text
+        "mariadb", "--no-defaults", "-uroot", "--force", "--binary-mode", "-S", f"/run/mysqld/{server.name}.sock",
+        stdin=text
     )  # fmt: skip
     errors = re.findall(rb"^ERROR (?!1062)\d+.*", done.stderr, re.MULTILINE)
     assert errors == []
@@ -148,7 +149,8 @@ def test_a_mariadb_replica_of_four_threads_has_the_tables_of_eight_sessions(
         names = (folder / f"binlog{INDEX_SUFFIX}").read_text().split()
         place(server, [_first_relay_log(folder / names[0]), *((folder / name).read_bytes() for name in names)])
         server.sql(
-            "CHANGE MASTER TO MASTER_HOST='none', MASTER_USE_GTID=no, MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4,"
+            "CHANGE MASTER TO MASTER_HOST='none', MASTER_USE_GTID=no, MASTER_LOG_FILE='binlog.000001', "
+            "MASTER_LOG_POS=4,"
             "RELAY_LOG_FILE='relay.000001', RELAY_LOG_POS=4;"
             "START SLAVE SQL_THREAD;"
         )
@@ -160,7 +162,7 @@ def test_a_mariadb_replica_of_four_threads_has_the_tables_of_eight_sessions(
 
 
 def _first_relay_log(log: Path) -> bytes:
-    """What a replica writes first: a rotation to the log that its source sends, without which its threads know no name."""
+    """Return the start of a relay log: a rotation to the source's log, from which the threads have its name."""
     with binlogio.reader.open(log) as reader:
         description = next(iter(reader))
     encoder, data = Encoder(), BINLOG_MAGIC
@@ -170,7 +172,7 @@ def _first_relay_log(log: Path) -> bytes:
 
 
 def _wait_for_the_end(server: Instance) -> None:
-    """The last statement is there, and the threads have not stopped."""
+    """Wait until the last statement is applied; fail if the threads have stopped."""
     for _ in range(300):
         found = server.sql(
             "SELECT 'finished' FROM information_schema.tables WHERE table_name = 'finished'; DO SLEEP(0.3);"
@@ -195,7 +197,8 @@ INSERT INTO m VALUES (2,'auto');
 BEGIN; INSERT INTO t VALUES (3,'c'); UPDATE m SET v='n2'; COMMIT;
 BEGIN; INSERT INTO m VALUES (3,'c'); ROLLBACK;
 BEGIN; INSERT INTO m VALUES (4,'c'); ROLLBACK;
-BEGIN; INSERT INTO t VALUES (5,'c'); SAVEPOINT a; INSERT INTO m VALUES (5,'c'); INSERT INTO u VALUES (5,'u'); ROLLBACK TO a; COMMIT;
+BEGIN; INSERT INTO t VALUES (5,'c'); SAVEPOINT a; INSERT INTO m VALUES (5,'c'); INSERT INTO u VALUES (5,'u');
+ROLLBACK TO a; COMMIT;
 XA START 'one'; INSERT INTO t VALUES (6,'xa'); XA END 'one'; XA COMMIT 'one' ONE PHASE;
 XA START 'two','b',7; INSERT INTO t VALUES (7,'xa'); XA END 'two','b',7; XA PREPARE 'two','b',7; XA COMMIT 'two','b',7;
 FLUSH BINARY LOGS;
@@ -208,7 +211,8 @@ INSERT INTO m VALUES (12,'auto');
 BEGIN; INSERT INTO t VALUES (23,'c'); INSERT INTO m VALUES (13,'c'); COMMIT;
 BEGIN; INSERT INTO m VALUES (14,'c'); INSERT INTO t VALUES (24,'c'); COMMIT;
 BEGIN; INSERT INTO t VALUES (25,'c'); INSERT INTO m VALUES (15,'c'); ROLLBACK;
-BEGIN; INSERT INTO t VALUES (26,'c'); SAVEPOINT a; INSERT INTO m VALUES (16,'c'); INSERT INTO u VALUES (16,'u'); ROLLBACK TO a; COMMIT;
+BEGIN; INSERT INTO t VALUES (26,'c'); SAVEPOINT a; INSERT INTO m VALUES (16,'c'); INSERT INTO u VALUES (16,'u');
+ROLLBACK TO a; COMMIT;
 CREATE TEMPORARY TABLE tt (a INT);
 INSERT INTO tt VALUES (1);
 INSERT INTO t SELECT a+100, 'x' FROM tt;

@@ -1,4 +1,4 @@
-"""A real replica applies random transactions of eight sessions from its relay log, and has the tables that they describe.
+"""A real replica applies random transactions of eight sessions from its relay log, and has the expected tables.
 
 Every case writes with one set of variables, so that each value of each variable is judged;
 `BINLOGIO_RANDOM_TRANSACTIONS=10000` runs all of their combinations with so many transactions in total.
@@ -86,10 +86,13 @@ SOME: Final[tuple[dict[str, Any], ...]] = (
     {"gtid_mode": "OFF", "binlog_format": "MIXED", "binlog_row_image": "FULL", "binlog_checksum": "NONE"},
     {"gtid_mode": "OFF", "binlog_format": "STATEMENT", "binlog_row_metadata": "MINIMAL"},
     {
-        "gtid_mode": "ON", "binlog_format": "ROW", "binlog_row_image": "NOBLOB", "binlog_row_value_options": "PARTIAL_JSON",
-        "binlog_row_event_max_size": 256, "binlog_row_metadata": "MINIMAL", "binlog_checksum": "NONE", "binlog_cache_size": 4096,
+        "gtid_mode": "ON", "binlog_format": "ROW", "binlog_row_image": "NOBLOB",
+        "binlog_row_value_options": "PARTIAL_JSON",
+        "binlog_row_event_max_size": 256, "binlog_row_metadata": "MINIMAL", "binlog_checksum": "NONE",
+        "binlog_cache_size": 4096,
     },
-    {"gtid_mode": "ON", "binlog_format": "MIXED", "binlog_row_image": "MINIMAL", "binlog_transaction_compression": True},
+    {"gtid_mode": "ON", "binlog_format": "MIXED", "binlog_row_image": "MINIMAL",
+    "binlog_transaction_compression": True},
     {"gtid_mode": "ON", "binlog_format": "STATEMENT", "binlog_transaction_compression": True, "max_binlog_size": 65536},
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""`fixtures/statement_logs.json` against a running 9.7 server, which logs each statement as it did when it was recorded."""
+"""`fixtures/statement_logs.json` against a running 9.7 server: it logs each statement as recorded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from corpus import FIXTURES
 from real_servers import vendor
 
 sys.path.insert(0, str(FIXTURES))
-from record_statement_logs import SETTINGS, STATEMENTS, STATEMENTS_WITH_MORE, record_all  # type: ignore[import-not-found]
+from record_statement_logs import (  # type: ignore[import-not-found]
+    SETTINGS,
+    STATEMENTS,
+    STATEMENTS_WITH_MORE,
+    record_all,
+)
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 CASES: Final = json.loads((FIXTURES / "statement_logs.json").read_text("utf-8"))["cases"]

@@ -1,4 +1,4 @@
-"""Undo at real servers: what is replayed and taken back, as SQL and as a binary log, leaves MySQL 9.7 and MariaDB 10.11 as they were."""
+"""Undo on real servers: replay and undo, as SQL and as a binary log, leave MySQL 9.7 and MariaDB 10.11 unchanged."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def replayed(server: Instance, case: Case, wanted: ReplayFilter) -> None:
 def run_sql(server: Instance, sql: bytes, mode: str = "") -> subprocess.CompletedProcess[bytes]:
     """Run a script with the vendor's own client."""
     return server.vendor.run(
-        server.vendor.client, "--no-defaults", "-uroot", "--binary-mode", "--max-allowed-packet=1G", f"--init-command=SET sql_mode = '{mode}'",
+        server.vendor.client, "--no-defaults", "-uroot", "--binary-mode", "--max-allowed-packet=1G",
+        f"--init-command=SET sql_mode = '{mode}'",
         "-S", f"/run/mysqld/{server.name}.sock", stdin=sql,
     )  # fmt: skip
 
@@ -109,11 +110,11 @@ def test_undo_leaves_the_tables_of_every_case_as_they_were(server: Instance, for
     rows = 0
     for case in cases_of(server.vendor.kind):
         emptied(server)
-        behind: Position | None = None
+        start: Position | None = None
         for part in stretches(case):
-            replayed(server, case, ReplayFilter(start=behind, stop=part.start))
+            replayed(server, case, ReplayFilter(start=start, stop=part.start))
             before = tables(server)
-            behind = part.start
+            start = part.start
             try:
                 summary = undone(case, part, form(), tmp_path / "inverse")
             except BinlogError as exc:
@@ -225,9 +226,12 @@ def replay_log(server: Instance, log: Path, stop: Position) -> None:
 
 
 DOCUMENTS: Final = (
-    [Decimal("1.50"), Decimal("-99999999999.5"), date(2020, 1, 31), timedelta(hours=-10, microseconds=5), datetime(2020, 1, 1, 1, 1, 1, 500000)],
-    Decimal("1.5"), date(2020, 1, 1), {"a": [1, {"b": Decimal("3.1")}], "q'\\\"`": b"\x00\xff", "": {}}, b"abc", "it's \\ \" \0 \x1a", None,
-    JsonUnsigned(5), [JsonUnsigned(5), 1 << 40, -(1 << 40), (1 << 64) - 1, 1.0, -0.0, 1e300, None, True, "2020-01-01"], 1 << 40, [[[Decimal(1)]]],
+    [Decimal("1.50"), Decimal("-99999999999.5"), date(2020, 1, 31), timedelta(hours=-10, microseconds=5),
+     datetime(2020, 1, 1, 1, 1, 1, 500000)],
+    Decimal("1.5"), date(2020, 1, 1), {"a": [1, {"b": Decimal("3.1")}], "q'\\\"`": b"\x00\xff", "": {}}, b"abc",
+    "it's \\ \" \0 \x1a", None,
+    JsonUnsigned(5), [JsonUnsigned(5), 1 << 40, -(1 << 40), (1 << 64) - 1, 1.0, -0.0, 1e300, None, True, "2020-01-01"],
+    1 << 40, [[[Decimal(1)]]],
 )  # fmt: skip
 
 

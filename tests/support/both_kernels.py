@@ -60,13 +60,13 @@ def kernel_set_to(name: str) -> Iterator[None]:
 
 
 def tables_by(kernel: str, data: bytes, **options: Any) -> Tables | Said:
-    """What `read_tables` gives of a log in memory."""
+    """Return what `read_tables` returns for a log in memory."""
     found, said = rows_and_error_by(kernel, data, **options)
     return said or found
 
 
 def rows_and_error_by(kernel: str, data: bytes, **options: Any) -> tuple[Tables, Said | None]:
-    """What `read_tables` gives of a log in memory before it ends, and the error that it ends with."""
+    """Return what `read_tables` returns for a log in memory, and the error at the end if there is one."""
     found: Tables = {}
     said = None
     try:
@@ -80,13 +80,13 @@ def rows_and_error_by(kernel: str, data: bytes, **options: Any) -> tuple[Tables,
 
 
 def records_by(kernel: str, data: bytes, **options: Any) -> list[Record] | Said:
-    """What `read_rows` gives of all tables of a log in memory."""
+    """Return what `read_rows` returns for all tables of a log in memory."""
     found, said = records_and_error_by(kernel, data, **options)
     return said or found
 
 
 def records_and_error_by(kernel: str, data: bytes, **options: Any) -> tuple[list[Record], Said | None]:
-    """What `read_rows` gives of all tables of a log in memory before it ends, and the error that it ends with."""
+    """Return what `read_rows` returns for all tables of a log in memory, and the error at the end if there is one."""
     found: list[Record] = []
     try:
         with kernel_set_to(kernel):
@@ -114,7 +114,7 @@ def _comparable(value: Any) -> Any:
 
 
 def error_of_events(data: bytes, **options: Any) -> Said | None:
-    """What the event reader says of a log and of its rows; None where it reads all."""
+    """Return the error of the event reader for a log and its rows; None if it reads all."""
     try:
         with binlogio.open(io.BytesIO(data), **options) as reader:
             for event in reader:

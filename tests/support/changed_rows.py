@@ -23,7 +23,8 @@ ORDERS: Final = TableDefinition(
 )
 _IMAGE: Final = "struct<id: int, state: string, total: decimal(10,2)>"
 _SCHEMA: Final = (
-    "file string, pos bigint, row int, op string, timestamp timestamp, server_id bigint, gtid string, last_committed bigint, "
+    "file string, pos bigint, row int, op string, timestamp timestamp, server_id bigint, gtid string, "
+    "last_committed bigint, "
     f"sequence_number bigint, schema string, table string, before {_IMAGE}, after {_IMAGE}, "
     "before_present binary, after_present binary"
 )

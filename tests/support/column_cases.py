@@ -1,4 +1,4 @@
-"""A column of every MySQL type, with values that reach its ends: what the writer and the definitions are tested with."""
+"""A column of every MySQL type, with its extreme values, for tests of the writer and of definitions."""
 
 from __future__ import annotations
 

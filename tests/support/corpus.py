@@ -48,7 +48,7 @@ class CorpusFile:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A folder of logs with the tables that they leave behind."""
+    """A folder of logs with the tables that result from them."""
 
     folder: Path
     root: Path
@@ -109,7 +109,8 @@ def _keys(folder: Path) -> Path | None:
 
 def frames_of(data: bytes, **options: Any) -> Iterator[Any]:
     """Yield the frames of a whole file in memory."""
-    from binlogio.format.framing import EventFramer, Framing  # noqa: PLC0415 - so that this module can be imported for its paths alone
+    # Imported here so that this module can be imported for its paths alone.
+    from binlogio.format.framing import EventFramer, Framing  # noqa: PLC0415
 
     framer = EventFramer(**options)
     framer.feed(data)

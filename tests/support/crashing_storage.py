@@ -55,7 +55,7 @@ class CrashingStorage:
         return bytes(data[offset:] if size < 0 else data[offset : offset + size])
 
     def create(self, name: str) -> None:
-        """An empty file, whose name does not last yet."""
+        """Create an empty file, whose name is not durable yet."""
         self._step()
         if name in self.names_now:
             raise FileExistsError(errno.EEXIST, "there is such a file", name)
@@ -99,7 +99,7 @@ class CrashingStorage:
         self.pending_names.append((name, new_name, content))
 
     def remove(self, name: str) -> None:
-        """A name less, for now."""
+        """Remove a name; that is not durable yet."""
         self._step()
         self.pending_names.append((name, "", self.names_now.pop(name)))
 
@@ -120,7 +120,7 @@ class CrashingStorage:
         """Nothing to give back."""
 
     def after_crash(self, random: Random) -> CrashingStorage:
-        """What is left."""
+        """Return the storage that is left."""
         names = dict(self.names_durable)
         for old, new, content in self.pending_names:
             if random.random() < 0.5:

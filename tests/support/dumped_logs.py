@@ -21,12 +21,12 @@ CRASHED: Final = MYSQL / "crashed"
 
 
 def dump(*arguments: object) -> Result:
-    """What the command ends with."""
+    """Return the result of the command."""
     return CliRunner().invoke(cli, ["dump", *map(str, arguments)])
 
 
 def text_of(*arguments: object) -> str:
-    """What it prints where nothing is wrong."""
+    """Return what the command prints if it succeeds."""
     result = dump(*arguments)
     assert result.exit_code == 0, result.stderr
     return result.stdout

@@ -171,7 +171,7 @@ COLUMNS: list[tuple[ColumnPlan, st.SearchStrategy[Any]]] = [
 
 
 def as_arrow(value: Any) -> Any:
-    """What pyarrow makes the same value of."""
+    """Return the object from which pyarrow builds the same value."""
     if isinstance(value, Geometry):
         return {"srid": value.srid, "wkb": value.wkb}
     if isinstance(value, JsonDocument):

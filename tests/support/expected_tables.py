@@ -1,6 +1,6 @@
-"""What `expected.json` of a corpus case says of the server's tables: definitions, rows in the form that SQLite keeps, what differs in SQLite.
+"""The server's tables in the `expected.json` of a corpus case: definitions, rows as SQLite stores them, differences.
 
-Knows the file's encodings (its "encodings" key lists them). Values over 20000 bytes are there as their SHA-256 only.
+The "encodings" key of the file lists the encodings. Values over 20000 bytes are there as their SHA-256 only.
 """
 
 from __future__ import annotations

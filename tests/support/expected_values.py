@@ -1,6 +1,6 @@
-"""The values of `expected.json`, as a server said them, beside those that we decoded: both in one form that can be compared and counted.
+"""The values of `expected.json`, as a server printed them, and the decoded ones, in one form for comparison.
 
-Knows the encodings (its "encodings" key lists them, `fixtures/README.md` explains them). Big values are there as their
+The "encodings" key of the file lists the encodings, `fixtures/README.md` explains them. Big values are there as their
 SHA-256 only.
 """
 
@@ -163,7 +163,7 @@ def expected_row(row: list[Any], table: dict[str, Any], plan: TablePlan | None) 
 
 
 def _comparable(value: Any, spec: dict[str, Any], *, members: bool) -> Any:
-    """What of an expected value the log can say."""
+    """Return the part of an expected value that a log contains."""
     if value is None:
         return None
     if spec["encoding"] == "double":

@@ -55,13 +55,13 @@ def text(value: str) -> str:
 
 
 def check_both_ways(case: EventCase) -> None:
-    """The body parses to the event, the event builds the body."""
+    """Check that the body parses to the event, and that the event builds the body."""
     assert case.parse(case.body) == case.event
     assert case.build(case.event) == case.body
 
 
 def check_cut_at_every_byte(case: EventCase) -> None:
-    """A shorter body is an error, or another event that has exactly these bytes."""
+    """Check that a shorter body is an error, or another event that has exactly these bytes."""
     for size in range(len(case.body)):
         check_returns_or_raises(case, case.body[:size])
 
@@ -81,6 +81,6 @@ def check_returns_or_raises(case: EventCase, body: bytes) -> None:
 
 
 def check_refused(case: EventCase, event: Any) -> None:
-    """A value that does not fit is refused, not cut to size."""
+    """Check that a value that does not fit is refused, not truncated."""
     with pytest.raises(BinlogError):
         case.build(event)

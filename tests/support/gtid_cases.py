@@ -1,4 +1,4 @@
-"""GTID events of both vendors and their bodies, in the layout of every server that wrote one: `CASES`, for parser and builder.
+"""GTID events of both vendors and their bodies, in the layout of each server version: `CASES`, for parser and builder.
 
 Bodies are those that servers wrote (fixtures mysql97/gtid_on, mysql97/gtid_off, mariadb1011/gtid,
 mariadb1011/group_commit; a MariaDB 11.8.6 server); those of older servers are made from them by leaving off what came
@@ -60,8 +60,8 @@ TODAY = GtidEvent(
     original_server_version=80034,
 )
 TODAY_BODY = (
-    "002f658ac8e51b11f1a31402fc000000010900000000000000020a00000000000000100000000000000094224fafba608640e2a50731af05fc3d01"
-    "50620180a2380100"
+    "002f658ac8e51b11f1a31402fc000000010900000000000000020a00000000000000100000000000000094224fafba608640"
+    "e2a50731af05fc3d0150620180a2380100"
 )
 NOTHING_ELSE: dict[str, None] = dict.fromkeys(
     (
@@ -161,7 +161,10 @@ CASES: list[tuple[str, Any, str]] = [
             transaction_length=317,
             immediate_server_version=90704,
         ),
-        "02760000000222222222444466668888aaaaaaaaaaaa04fffcffffffffffffff060a6d7974616708280a380c7f650a4fafba600610f5041283120b",
+        (
+            "02760000000222222222444466668888aaaaaaaaaaaa04fffcffffffffffffff060a6d7974616708280a380c7f650a4fafba"
+            "600610f5041283120b"
+        ),
     ),
     ("no tags yet", PreviousGtidsEvent(), 8 * "00"),
     ("no GTIDs, tags met", PreviousGtidsEvent(encoding=GtidSetEncoding.TAGGED), "0100000000000001"),

@@ -20,8 +20,10 @@ TABLES: Final = (
 # A byte 0x5c ends a character in these.
 HALF_BACKSLASHES: Final = {"gbk": b"\x95\x5c", "sjis": b"\x83\x5c", "big5": b"\xa5\x5c"}
 TEXTS: Final = (
-    "'; DROP TABLE victim; -- ", '"quoted"', "back\\slash\\'", "\\", "'", "''", "`tick`", "/* comment */", "*/;\n/*!*/;\n", "nul\0byte",
-    "\x1a\r\n\b\t", "%s %d {}", "ünï 🙂 \u202e", "x\nsystem touch /hacked\n\\! touch /hacked\ndelimiter ;\nDROP TABLE victim;\n", "",
+    "'; DROP TABLE victim; -- ", '"quoted"', "back\\slash\\'", "\\", "'", "''", "`tick`", "/* comment */",
+    "*/;\n/*!*/;\n", "nul\0byte",
+    "\x1a\r\n\b\t", "%s %d {}", "ünï 🙂 \u202e",
+    "x\nsystem touch /hacked\n\\! touch /hacked\ndelimiter ;\nDROP TABLE victim;\n", "",
 )  # fmt: skip
 BYTES: Final = (b"\xff\xfe'\\\x00", b"\x80\x81", b"\xbf\x27 OR 1=1", b"\x83\x5c'", bytes(range(256)))
 
@@ -37,7 +39,7 @@ def literal(text: str | bytes) -> str:
 
 
 def escaped(text: str) -> str:
-    """In quotes, as a client library writes it; most characters stand as they are."""
+    """In quotes, as a client library writes it; most characters are written as they are."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\0") + "'"
 
 
@@ -50,9 +52,12 @@ def tables() -> list[bytes]:
         found.append(f"CREATE DATABASE {quoted(schema)}")
         found.append(f"CREATE TABLE {quoted(schema)}.victim (id INT PRIMARY KEY)")
         found += [
-            f"CREATE TABLE {quoted(schema)}.{quoted(table)} (id INT AUTO_INCREMENT PRIMARY KEY, {column} VARCHAR(500) CHARACTER SET utf8mb4"
-            f" DEFAULT {escaped(TEXTS[0])} COMMENT {escaped(TEXTS[2])}, {other} VARBINARY(500), e ENUM({members}), s SET({members}),"
-            " g VARCHAR(50) CHARACTER SET gbk, j VARCHAR(50) CHARACTER SET sjis, b5 CHAR(50) CHARACTER SET big5, l TEXT CHARACTER SET latin1,"
+            f"CREATE TABLE {quoted(schema)}.{quoted(table)} (id INT AUTO_INCREMENT PRIMARY KEY, {column} "
+            "VARCHAR(500) CHARACTER SET utf8mb4"
+            f" DEFAULT {escaped(TEXTS[0])} COMMENT {escaped(TEXTS[2])}, {other} VARBINARY(500), e "
+            f"ENUM({members}), s SET({members}),"
+            " g VARCHAR(50) CHARACTER SET gbk, j VARCHAR(50) CHARACTER SET sjis, b5 CHAR(50) CHARACTER "
+            "SET big5, l TEXT CHARACTER SET latin1,"
             " u VARCHAR(50) CHARACTER SET utf16, d JSON, bi BINARY(5), bl BLOB)"
             for table in TABLES
         ]
@@ -60,7 +65,7 @@ def tables() -> list[bytes]:
 
 
 def rows() -> list[bytes]:
-    """Inserts, updates and deletes of every text and all bytes, in every table."""
+    """Return inserts, updates and deletes of every text and all bytes, in every table."""
     column, other = quoted("\nc'\\`\"/*"), quoted("b\r\n--`")
     found: list[bytes] = []
     for number, (schema, table) in enumerate((schema, table) for schema in SCHEMAS for table in TABLES):
@@ -72,9 +77,12 @@ def rows() -> list[bytes]:
             f"INSERT INTO {name} ({other}, bl) VALUES ({literal(data)}, {literal(data)})".encode() for data in BYTES
         ]
         found += [
-            f"INSERT INTO {name} (g, j, b5, l) VALUES (_gbk x'955c27', _sjis x'835c27', _big5 x'a55c27', _latin1 x'e95c27')".encode(),
-            f"INSERT INTO {name} (e, s, d) VALUES ('it\\'s', 'back\\\\slash,\"', JSON_OBJECT('k\\'\\\"\\\\', 'v\\'\\n*/'))".encode(),
-            f"UPDATE {name} SET {column} = CONCAT({column}, {escaped(TEXTS[2])}), e = 2, bi = x'0027' WHERE {column} IN ({escaped(TEXTS[0])}, {escaped(TEXTS[9])})".encode(),
+            f"INSERT INTO {name} (g, j, b5, l) VALUES (_gbk x'955c27', _sjis x'835c27', _big5 x'a55c27', "
+            "_latin1 x'e95c27')".encode(),
+            f"INSERT INTO {name} (e, s, d) VALUES ('it\\'s', 'back\\\\slash,\"', "
+            "JSON_OBJECT('k\\'\\\"\\\\', 'v\\'\\n*/'))".encode(),
+            f"UPDATE {name} SET {column} = CONCAT({column}, {escaped(TEXTS[2])}), e = 2, bi = x'0027' "
+            f"WHERE {column} IN ({escaped(TEXTS[0])}, {escaped(TEXTS[9])})".encode(),
             f"DELETE FROM {name} WHERE {column} = {escaped(TEXTS[1])}".encode(),
         ]
     return found
@@ -84,7 +92,10 @@ def statements() -> list[bytes]:
     """Modes, clients of other character sets, comments, variables, routines: what only the text of a statement has."""
     name = f"{quoted(SCHEMAS[0])}.plain"
     found: list[bytes] = [
-        f"CREATE TABLE {name} (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(2000) CHARACTER SET utf8mb4, b VARBINARY(2000), r DOUBLE)".encode(),
+        (
+            f"CREATE TABLE {name} (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(2000) CHARACTER SET utf8mb4, "
+            "b VARBINARY(2000), r DOUBLE)"
+        ).encode(),
         f"INSERT INTO {name} (v) /* it's */ VALUES ('/* no comment */') -- don't \\! touch /hacked\n".encode(),
         f"INSERT INTO {name} (v) # \"one`\n VALUES (5--3), ('a' 'b'), (\"it's\")".encode(),
         f"INSERT INTO {name} (v) VALUES /*!50000 ('*') */ -- last".encode(),
@@ -98,8 +109,14 @@ def statements() -> list[bytes]:
         f'CREATE TABLE {quoted(SCHEMAS[0])}."a\\" ("c\\""" INT)'.encode(),
         f'INSERT INTO {quoted(SCHEMAS[0])}."a\\" VALUES (1)'.encode(),
         b"SET SESSION sql_mode = DEFAULT",
-        b"SET @`v'\\``; --\n*/ \xe2\x82\xac` = 'it''s', @`\r\nn` = 0.1e0, @d = -7.50, @u = CAST(18446744073709551615 AS UNSIGNED), @g = _gbk x'955c', @x = NULL",
-        f"INSERT INTO {name} (v, b, r) VALUES (@`v'\\``; --\n*/ €`, HEX(@g), @`\r\nn`), (@d, @u, @x), (CONCAT(@g), @g, RAND())".encode(),
+        (
+            b"SET @`v'\\``; --\n*/ \xe2\x82\xac` = 'it''s', @`\r\nn` = 0.1e0, @d = -7.50, @u = "
+            b"CAST(18446744073709551615 AS UNSIGNED), @g = _gbk x'955c', @x = NULL"
+        ),
+        (
+            f"INSERT INTO {name} (v, b, r) VALUES (@`v'\\``; --\n*/ €`, HEX(@g), @`\r\nn`), (@d, @u, @x), "
+            "(CONCAT(@g), @g, RAND())"
+        ).encode(),
     ]  # fmt: skip
     for charset, half in HALF_BACKSLASHES.items():
         found += [
@@ -120,9 +137,15 @@ def statements() -> list[bytes]:
         f"INSERT INTO {name} (v) VALUES ('goes')".encode(),
         "ROLLBACK TO `s'\\``;\n€`".encode(),
         b"COMMIT",
-        f"CREATE PROCEDURE {quoted(SCHEMAS[0])}.{quoted('p`;')}()\nCOMMENT 'it''s'\nBEGIN\n  -- don't\n  SELECT '/* ', \"\\\\\";\n  # \"\n  SELECT 1/* */;\nEND".encode(),
+        (
+            f"CREATE PROCEDURE {quoted(SCHEMAS[0])}.{quoted('p`;')}()\nCOMMENT 'it''s'\nBEGIN\n  -- don't\n  "
+            "SELECT '/* ', \"\\\\\";\n  # \"\n  SELECT 1/* */;\nEND"
+        ).encode(),
         f"CREATE PROCEDURE {quoted(SCHEMAS[0])}.windows()\r\nBEGIN\r\n  SELECT 1;\r\nEND".encode(),
         f"CREATE VIEW {quoted(SCHEMAS[0])}.{quoted('v`*/')} AS SELECT 'it''s \\\\ \\0 */' AS {quoted('x`')}".encode(),
-        f"CREATE TRIGGER {quoted(SCHEMAS[0])}.{quoted('tr`')} BEFORE INSERT ON {quoted(SCHEMAS[0])}.victim FOR EACH ROW SET @z = '; -- \\''".encode(),
+        (
+            f"CREATE TRIGGER {quoted(SCHEMAS[0])}.{quoted('tr`')} BEFORE INSERT ON "
+            f"{quoted(SCHEMAS[0])}.victim FOR EACH ROW SET @z = '; -- \\''"
+        ).encode(),
     ]  # fmt: skip
     return found

@@ -45,17 +45,17 @@ def container(kind: int, values: list[Value], names: list[bytes] | None = None) 
     """Return an array or object with its values after offsets, in the order given, unless they fit their entry."""
     width = WIDTHS[kind]
     at = 2 * width + (1 + width) * len(values) + (width + 2) * len(names or ())
-    keys, entries, behind = b"", b"", b""
+    keys, entries, after = b"", b"", b""
     for name in names or ():
         keys += at.to_bytes(width, "little") + len(name).to_bytes(2, "little")
-        behind += name
+        after += name
         at += len(name)
     for value_kind, data in values:
         inlined = LITERAL <= value_kind <= UINT64 and len(data) <= width
         entries += bytes([value_kind]) + (data.ljust(width, b"\0") if inlined else at.to_bytes(width, "little"))
-        behind += b"" if inlined else data
+        after += b"" if inlined else data
         at += 0 if inlined else len(data)
-    return kind, len(values).to_bytes(width, "little") + at.to_bytes(width, "little") + keys + entries + behind
+    return kind, len(values).to_bytes(width, "little") + at.to_bytes(width, "little") + keys + entries + after
 
 
 def document(value: Value) -> bytes:

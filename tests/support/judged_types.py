@@ -1,4 +1,4 @@
-"""Column types with values that servers and their tools judge: logs of all of them, and what a server's tables are then."""
+"""Column types with values that servers and their tools check: logs of all of them, and the resulting tables."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ TYPES = (
     Typed("enum('red','green')", (("green", "'green'"),)),
     Typed("set('a','b','c')", (("a,c", "'a,c'"), ("", "''"))),
     Typed("geometry", ((POINT, "ST_GeomFromText('POINT(1.5 -2)')"),)),
-    Typed("json", ((JsonDocument.from_text('{"a": [1, -2.5, "x"]}'), """CAST('{"a": [1, -2.5, "x"]}' AS JSON)"""),), only_mysql=True),
+    Typed("json", ((JsonDocument.from_text('{"a": [1, -2.5, "x"]}'), """CAST('{"a": [1, -2.5, "x"]}' AS JSON)"""),),
+    only_mysql=True),
     Typed("vector(3)", (((1.0, -0.5, 3.25), "STRING_TO_VECTOR('[1,-0.5,3.25]')"),), only_mysql=True),
 )  # fmt: skip
 READABLE = tuple(typed for typed in TYPES if typed.sql_type != "geometry")  # mysqlbinlog -v stops at one: Bug#72495

@@ -1,4 +1,4 @@
-"""A process that writes transactions from several threads until it is killed, and says on standard output which ones it was promised.
+"""A process that writes transactions from several threads until it is killed, and prints those that were committed.
 
 Started by `test_killed_writer.py`: python killed_writer.py BASENAME SYNC_BINLOG THREADS FIRST_ID
 """

@@ -1,6 +1,6 @@
-"""Whole logs with the rows of generated tables, good and damaged: one transaction, plain, in a payload, or as MariaDB writes it.
+"""Whole logs of one transaction with rows of generated tables, good and damaged: plain, in a payload, or MariaDB's.
 
-Knows how a table of any columns becomes a table map with all its metadata. Checksums are always right: damage is in the
+Builds a table map with all its metadata from a table of any columns. Checksums are always right: damage is in the
 row images.
 """
 

@@ -129,7 +129,8 @@ def _mutate(random: Random, events: list[bytes]) -> None:
 
 
 _RICH: Final = frozenset(
-    {EventType.TABLE_MAP_EVENT, EventType.TRANSACTION_PAYLOAD_EVENT, EventType.QUERY_COMPRESSED_EVENT, EventType.MARIADB_GTID_EVENT}
+    {EventType.TABLE_MAP_EVENT, EventType.TRANSACTION_PAYLOAD_EVENT, EventType.QUERY_COMPRESSED_EVENT,
+    EventType.MARIADB_GTID_EVENT}
     | {code for code in EventType if "ROWS" in code.name and "QUERY" not in code.name}
 )  # fmt: skip
 
@@ -185,7 +186,7 @@ def changed_bytes(random: Random, data: bytes) -> bytes:
 
 
 def _changed_table_map(random: Random, body: bytes) -> bytes:
-    """Another type or other metadata of a column, where they stand."""
+    """Another type or other metadata of a column, in place."""
     at = _ROWS_BEGIN
     for _ in range(2):  # schema and table
         if at >= len(body):

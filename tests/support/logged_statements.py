@@ -9,10 +9,14 @@ from binlogio.events.statement_context import UserVarEvent
 from logs import header, query
 
 CREATE: Final = (
-    "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(20), n DOUBLE, x DECIMAL(8,2) DEFAULT 1.5, e ENUM('a','b'), b VARBINARY(20),"
+    "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(20), n DOUBLE, x DECIMAL(8,2) DEFAULT "
+    "1.5, e ENUM('a','b'), b VARBINARY(20),"
     " d DATE, u BIGINT UNSIGNED)"
 )
-START: Final = "INSERT INTO t (id, v, n, e, d, u) VALUES (1, 'one', 1.5, 'a', '2024-01-31', 5), (2, 'Two', NULL, 'b', NULL, 18446744073709551615)"
+START: Final = (
+    "INSERT INTO t (id, v, n, e, d, u) VALUES (1, 'one', 1.5, 'a', '2024-01-31', 5), (2, 'Two', NULL, 'b', "
+    "NULL, 18446744073709551615)"
+)
 ONE: Final = (1, "one", 1.5, "1.50", "a", None, "2024-01-31", 5)
 TWO: Final = (2, "Two", None, "1.50", "b", None, None, "18446744073709551615")
 

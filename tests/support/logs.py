@@ -54,12 +54,12 @@ def transaction(number: int) -> list[Any]:
 
 
 def stop() -> StopEvent:
-    """What a server that shuts down writes last."""
+    """Return the last event of a server that shuts down."""
     return StopEvent(header(EventType.STOP_EVENT))
 
 
 def rotate(next_log: str = "binlog.000002") -> RotateEvent:
-    """What a server that goes on in another file writes last."""
+    """Return the last event of a log that is continued in another file."""
     return RotateEvent(4, next_log, header(EventType.ROTATE_EVENT))
 
 
@@ -80,7 +80,7 @@ def log(*events: Any, algorithm: int | None = CRC32, in_use: bool = False) -> by
 def raw_events(data: bytes | bytearray, start: int = len(BINLOG_MAGIC)) -> Iterator[tuple[int, bytes]]:
     """Offset and bytes of every event from `start` on.
 
-    The size of an encrypted one stands where that of a plain one does.
+    The size of an encrypted one is at the offset of that of a plain one.
     """
     at = start
     while at < len(data):
@@ -96,12 +96,12 @@ def with_checksum(event: bytes | bytearray) -> bytes:
 
 
 def moved(event: bytes, offset: int) -> bytes:
-    """Return the event as it stands at another offset."""
+    """Return the event as it is at another offset."""
     return with_checksum(event[:13] + (offset + len(event)).to_bytes(4, "little") + event[17:])
 
 
 def plain(event: Any) -> Any:
-    """Return the event without what depends on where it stands."""
+    """Return the event without the fields that depend on its offset."""
     return replace(event, header=replace(event.header, offset=0, log_pos=0, event_size=0, type_code=0))
 
 

@@ -1,6 +1,6 @@
 """Logs that were in use when their writer stopped, to be damaged: their bytes, and where each of their groups begins.
 
-Knows an InnoDB and a MyISAM table. What a start makes of such a log is the tests' business.
+Has an InnoDB and a MyISAM table. The tests check what a start does with such a log.
 """
 
 from __future__ import annotations

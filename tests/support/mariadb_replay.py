@@ -1,7 +1,7 @@
-"""What a real MariaDB server logged, executed again: its statements in our sessions, with the rows that the server changed.
+"""The log of a real MariaDB server, executed again: its statements in our sessions, with the rows that it changed.
 
-Knows the scripts of `fixtures/mariadb1011`, as far as a session can do what they say: the SQL decides what is executed,
-and when; the log decides what nobody can know without a server, the rows.
+Executes the scripts of `fixtures/mariadb1011`, as far as a session can: the SQL decides what is executed, and when; the
+log has what only a server can know, the rows.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Recording:
 
     @classmethod
     def of(cls, folder: Path) -> Recording:
-        """That of a case."""
+        """Return the recording of a case."""
         return cls([folder / name for name in (folder / "files.txt").read_text().split()])
 
     def _definition(self, event: TableMapEvent) -> TableDefinition:
@@ -122,7 +122,7 @@ class Recording:
 
     @property
     def left(self) -> list[str]:
-        """The texts of statements that nobody has executed yet, in the order of the log."""
+        """The texts of statements that are not yet executed, in the order of the log."""
         return [text for text, found in self.rows.items() if found]
 
 
@@ -259,7 +259,7 @@ class Replay:
         self._session.execute(Statement(sql, facts=StatementFacts(kind=kind, tables=(table,))))
 
     def _text(self, sql: str) -> None:
-        """A statement that changes rows, whichever these are."""
+        """Execute a statement that changes rows; their values do not matter."""
         statement = self._from_sql(sql)
         changes = [Insert(table, [()]) for table in statement.locked]  # whatever they are, they are not logged
         self._session.execute(replace(statement, changes=changes))
@@ -313,7 +313,10 @@ class Replay:
 
 
 def _filled(table: TableDefinition) -> TableDefinition:
-    """Return the one table of the scripts whose columns the server fills: `g` is stored, and `gv`, which is virtual, never in a minimal image."""
+    """Return the one table of the scripts whose columns the server fills.
+
+    `g` is stored, and `gv`, which is virtual, is never in a minimal image.
+    """
     more: dict[str, dict[str, Any]] = {"id": {"auto_increment": True}, "g": {"generated_from": ("a",)}}
     return replace(table, columns=tuple(replace(column, **more.get(column.name, {})) for column in table.columns))
 

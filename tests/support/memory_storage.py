@@ -1,4 +1,4 @@
-"""A disk for the writer's tests: files in memory, which knows what was synced and fails when it is told to."""
+"""A disk for the writer's tests: files in memory; records what was synced and fails on request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class MemoryStorage:
         return len(self._file(name))
 
     def modified(self, name: str) -> int:
-        """What `times` says."""
+        """Return the time of a file in `times`, or 0."""
         return self.times.get(name, 0)
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
@@ -48,7 +48,7 @@ class MemoryStorage:
         return bytes(data[offset:] if size < 0 else data[offset : offset + size])
 
     def create(self, name: str) -> None:
-        """An empty file."""
+        """Create an empty file."""
         if name in self.files:
             raise FileExistsError(errno.EEXIST, "there is such a file", name)
         self.files[name] = bytearray()
@@ -86,7 +86,7 @@ class MemoryStorage:
         self.files[new_name] = self.files.pop(name)
 
     def remove(self, name: str) -> None:
-        """A file less."""
+        """Remove a file."""
         self._file(name)
         del self.files[name]
 
@@ -105,11 +105,11 @@ class MemoryStorage:
         self.locks.pop(name, None)
 
     def end_process(self) -> None:
-        """The process that used the storage has ended without closing anything."""
+        """End the process that uses the storage, without closing anything."""
         self.locks.clear()
 
     def disown(self) -> None:
-        """A child has a copy of its own."""
+        """Do nothing: a child has a copy of its own."""
 
     def streams(self) -> list[BytesIO]:
         """Return the logs of every index, in order, for `binlogio.open`."""

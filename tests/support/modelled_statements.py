@@ -1,7 +1,7 @@
 """Statements as functions of the rows that they read, what they do to tables, and what a replay of their log does.
 
 Transactional tables are as before after a rollback, others are not. Replay takes row images as they are, and executes
-the statements that stand in the log as text once more. Knows no locks: who executes has them.
+the statements that are in the log as text once more. Locks are held by the caller.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def roll_back(state: State, before: State) -> None:
 
 
 def statement_of(text: str, operation: Operation, changes: list[tuple[Cell, int, int]]) -> Statement:
-    """What a session is told of an operation."""
+    """Return the statement of an operation, as a session logs it."""
     facts = StatementFacts(
         verb="UPDATE",
         tables=tuple(
@@ -102,7 +102,7 @@ def statement_of(text: str, operation: Operation, changes: list[tuple[Cell, int,
 
 @dataclass(slots=True)
 class ReplayedGroup:
-    """A group as the logical clock has it, and what it depends on: rows that it has changed, and read where it stands in the log as text."""
+    """A group with its logical timestamps and dependencies: rows written, and rows read if it is logged as text."""
 
     last_committed: int
     sequence_number: int
@@ -110,12 +110,12 @@ class ReplayedGroup:
     read: set[Cell] = field(default_factory=set)
 
     def depends_on(self, other: ReplayedGroup) -> bool:
-        """Return whether a replica must not apply it before or with one that stands before it."""
+        """Return whether a replica must not apply it before or with one that precedes it."""
         return bool(self.written & (other.written | other.read) or self.read & other.written)
 
 
 def replay(storage: MemoryStorage, texts: dict[str, Operation]) -> tuple[State, list[ReplayedGroup]]:
-    """Return the tables after the log, whose row images have to be those of the tables when their turn comes, and its groups."""
+    """Return the tables after the log, and its groups; each row image has to match the tables when it is applied."""
     state: State = {(name, number): 1 for name in TABLES for number in IDS}
     begin = savepoint = dict(state)
     maps: dict[int, tuple[str, TablePlan]] = {}

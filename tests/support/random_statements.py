@@ -1,7 +1,7 @@
-"""Random statements over the slots of `random_tables`: their text, the rows that they change, and what is there afterwards.
+"""Random statements over the slots of `random_tables`: their text, the rows that they change, and the rows afterwards.
 
-Knows no sessions and no locks. What a statement does follows from the rows that it finds; one that cannot do anything
-there is None.
+Sessions and locks are in `random_transactions`. What a statement does follows from the rows that it finds; one without
+any effect is None.
 """
 
 from __future__ import annotations
@@ -143,12 +143,15 @@ def _upsert(step: Step, random: Random) -> Made | None:
         return _replace(step, random)
     keyed = table.key_of(slot) | {"v": number(addend)}
     row = table.computed(old[0] | {"v": number(old[0]["v"].value + addend)})
-    sql = f"INSERT INTO {table.name} ({', '.join(keyed)}) VALUES {_listed([keyed])} ON DUPLICATE KEY UPDATE v = v + {addend}"
+    sql = (
+        f"INSERT INTO {table.name} ({', '.join(keyed)}) VALUES {_listed([keyed])} ON DUPLICATE KEY UPDATE v "
+        f"= v + {addend}"
+    )
     return Made(sql, _changes(table, [(old[0], row)], keyed), {(table.name, slot): [row]})
 
 
 def _changes(table: Table, rows: list[tuple[Row | None, Row]], given: Iterable[str]) -> list[Change]:
-    """What INSERT that may become UPDATE has done."""
+    """Return the changes of an INSERT that may become an UPDATE."""
     if rows[0][0] is None:
         return [Insert(table.definition, [_values(row) for _, row in rows], columns=list(given))]
     pairs = [(_values(old), _values(new)) for old, new in rows if old is not None and old != new]
@@ -156,7 +159,7 @@ def _changes(table: Table, rows: list[tuple[Row | None, Row]], given: Iterable[s
 
 
 def _update(step: Step, random: Random) -> Made | None:
-    """New values for some columns."""
+    """Return an UPDATE that gives new values to some columns."""
     given = _some(step.table, random, 1)
     assignments = ", ".join(f"{name} = {value.sql}" for name, value in given.items())
     return _updated(step, assignments, given, lambda row: row | given)

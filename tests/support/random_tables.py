@@ -1,6 +1,6 @@
-"""Tables of many types and keys for random transactions: what a server is told of them, and what its client prints of their rows.
+"""Tables of many types and keys for random transactions: their DDL, and their rows as a client prints them.
 
-Knows columns, values and rows. Every value is there three times: as the writer takes it, as SQL has it, and as the
+Every value is there three times: as the writer takes it, as SQL has it, and as the
 client prints it. Rows live in slots: a slot of a table with a key has at most one row, of one without may have several
 that are alike.
 """

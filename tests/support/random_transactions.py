@@ -1,7 +1,7 @@
-"""Random transactions of several threads over `random_tables`, each with a session of its own, and the tables that they leave.
+"""Random transactions of several threads over `random_tables`, one session for each thread, and the resulting tables.
 
 A transaction locks its rows of InnoDB tables before it begins and up to its end, and all of a table where no key finds
-them; MyISAM tables are locked for a statement at a time. In STATEMENT format, where statements stand in the log as text
+them; MyISAM tables are locked for a statement at a time. In STATEMENT format, where statements are logged as text
 whatever they are, these too are locked up to the end: what a server then warns of, statements of others in between,
 cannot happen.
 """
@@ -33,7 +33,7 @@ Undone = tuple[Table, int, list[Row]]
 
 @dataclass(slots=True)
 class Transaction:
-    """What a session has changed and not committed, where its savepoints stand in that, and whether the cache surely holds something."""
+    """Uncommitted changes of a session, the savepoints in them, and whether the cache is certainly not empty."""
 
     undo: list[Undone] = field(default_factory=list)
     savepoints: dict[str, int] = field(default_factory=dict)
@@ -80,15 +80,15 @@ class RandomTables:
             locks.enter_context(self._locks[name])
 
     def locks_of(self, table: Table, slots: tuple[int, ...] = tuple(SLOTS)) -> set[tuple[str, int]]:
-        """What has to be locked for slots of a table."""
+        """Return what has to be locked for slots of a table."""
         return {(table.name, slot) for slot in (slots if self._has_rows(table) else (0,))}
 
     def locks_of_ddl(self, table: Table) -> set[tuple[str, int]]:
-        """What has to be locked for a change of the table itself."""
+        """Return what has to be locked for a change of the table itself."""
         return self.locks_of(table) | (self.locks_of(self.source_of(table)) if table.source else set())
 
     def source_of(self, table: Table) -> Table:
-        """That from which it is filled."""
+        """Return the table from which it is filled."""
         return next(one for one in self.tables if one.name == table.source)
 
     @staticmethod

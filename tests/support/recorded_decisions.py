@@ -107,7 +107,7 @@ class _Session:
 
     @property
     def state(self) -> SessionState:
-        """What a decision is told."""
+        """The session state that a decision is given."""
         return SessionState(
             in_transaction=self.in_transaction,
             is_xa=self.is_xa,
@@ -140,7 +140,7 @@ class Setup:
         self._routines = {match[1]: self._body(text) for match, text in created if match is not None}
 
     def facts(self, sql: str, temporary: list[TableDefinition]) -> StatementFacts:
-        """What the text of a statement tells."""
+        """Return the facts that the text of a statement contains."""
         objects = KnownObjects(triggers=self._triggers, temporary_tables=temporary, routines=self._routines)
         return facts_from_sql(sql, SCHEMA, self._tables, objects=objects)
 
@@ -319,7 +319,7 @@ def _set(session: _Session, words: list[str]) -> None:
 
 
 def _apply(session: _Session, case: Case, step: Json) -> None:
-    """What the statement leaves in the session."""
+    """Update the session as the statement does."""
     facts, decision = case.facts, case.decide()
     session.mix, _ = mix_engines(session.mix, case.variables, facts)
     if step["error"] is None:
@@ -329,7 +329,7 @@ def _apply(session: _Session, case: Case, step: Json) -> None:
         is_logged = decision.format is not LoggingFormat.NOT_LOGGED
         session.takes_part |= is_logged or any(t.engine.transactional and t.write for t in facts.all_tables)
         if decision.statement_cache is CacheKind.TRANSACTION and step["error"] in (1197, 1705) and case.keeps:
-            session.cached, session.cannot_be_rolled_back = [], False  # thrown away; an incident stands in the log
+            session.cached, session.cannot_be_rolled_back = [], False  # thrown away; an incident is logged
         elif decision.statement_cache is CacheKind.TRANSACTION and (not case.failed or case.keeps):
             session.cached.append(case.sql)
             session.cannot_be_rolled_back |= decision.cannot_be_rolled_back

@@ -1,6 +1,6 @@
-"""Logs of ours as the relay logs of a real replica: files and index where the server looks for them, and a wait for its appliers.
+"""Our logs as the relay logs of a real replica: files and index in the server's directory, and a wait for its appliers.
 
-Knows that a log ends in FINISHED, which makes a table that says that everything before it is there.
+A log ends with FINISHED, which creates a table; when it exists, everything before it is applied.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def place(server: Instance, logs: Iterable[bytes], name: str = "relay") -> None:
 
 
 def apply(server: Instance, logs: Iterable[bytes], channel: str = "") -> None:
-    """Let a MySQL replica that was started with `--relay-log=relay` apply `logs` to their end, in a channel of their own."""
+    """Let a MySQL replica started with `--relay-log=relay` apply `logs` to their end, in a channel of their own."""
     name = f"relay-{channel}" if channel else "relay"
     place(server, logs, name)
     server.sql(

@@ -1,4 +1,4 @@
-"""A MySQL server that is not one: it speaks enough of the protocol to be connected to, and answers queries with what a test says.
+"""A fake MySQL server: accepts connections and answers queries with the bytes that a test gives.
 
 Source: MySQL internals manual, "Client/Server Protocol": Protocol::HandshakeV10, OK_Packet, LOCAL INFILE Request.
 """

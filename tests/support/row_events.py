@@ -1,6 +1,6 @@
-"""Row changes made to order as the events that a log has of them: a table map and one rows event, and the group that they stand in.
+"""Row changes as events for tests: a table map and one rows event, and the group that contains them.
 
-Knows tables by their definitions. Images are what the values leave: ABSENT ones are not in the bitmap.
+Tables are given by their definitions. Values that are ABSENT are not in the bitmap of an image.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the tests of sessions share: an InnoDB and a MyISAM table, statements of one row for them, and the words that their logs consist of.
+"""Shared by tests of sessions: an InnoDB and a MyISAM table, statements of one row, and their logs as words.
 
-Knows statements with their text. Logs of which only the rows count are `written_logs.py`'s.
+Statements have their text. Logs of which only the rows count are in `written_logs.py`.
 """
 
 from __future__ import annotations

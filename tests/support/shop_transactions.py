@@ -1,4 +1,4 @@
-"""Random transactions of several sessions at once, with real texts: what a server would have executed, and what its tables have at the end.
+"""Random concurrent transactions of several sessions, with real texts as for a server, and the tables at the end.
 
 The tables t1 and t2 are InnoDB's, n1 and n2 MyISAM's. A transaction locks its rows of the former before it begins and
 up to its end; the latter are locked for a statement at a time.
@@ -99,7 +99,7 @@ class Shop:
         return "".join(f"{number}\t{row.v}\t{row.note}\t{row.document}\n" for number, row in rows)
 
     def logged(self, statement: Statement) -> Statement:
-        """What a session is told of a statement."""
+        """Return the statement that the session logs."""
         return statement
 
     def _work(self, log: BinlogWriter, variables: dict[str, Any], transactions: int, random: Random) -> None:

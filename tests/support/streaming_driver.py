@@ -1,4 +1,4 @@
-"""A Spark driver that copies growing logs to other logs as a stream, and says on standard output which batch it has done.
+"""A Spark driver that copies growing logs to other logs as a stream, and prints the number of each finished batch.
 
 Started by `test_spark_killed.py`: python streaming_driver.py SOURCE TARGET CHECKPOINT DEFINITIONS forever|now
 """

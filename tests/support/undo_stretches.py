@@ -1,7 +1,6 @@
 """The parts of a log that can be undone: transactions of rows between statements that cannot.
 
-Knows what a stretch is, and how the log before it and its inverse stand side by side, so that what the DDL said holds
-for both.
+Defines a stretch, and puts the log before it and its inverse side by side, so that what the DDL said holds for both.
 """
 
 from __future__ import annotations

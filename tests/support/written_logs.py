@@ -33,7 +33,7 @@ STMT: Final = ["BEGIN", "map n", "WriteRows", "COMMIT"]
 
 
 def writer(storage: MemoryStorage | None = None, **variables: Any) -> BinlogWriter:
-    """Return a writer whose clock goes on by a millisecond with every look."""
+    """Return a writer whose clock advances by a millisecond with every reading."""
     ticks = count(START, 1000)
     settings = ServerVariables(**{"server_version": "9.7.4", "server_uuid": UUID, **variables})
     return BinlogWriter(
@@ -53,7 +53,7 @@ def events_of(storage: MemoryStorage) -> list[Any]:
 
 
 def shape(events: list[Any]) -> list[str]:
-    """What stands in the logs after the two events that begin a file, without the GTIDs."""
+    """Return the content of the logs as words, without the two events that begin a file and without GTIDs."""
     words = []
     for event in events:
         if isinstance(event, (FormatDescriptionEvent, PreviousGtidsEvent, GtidEvent, AnonymousGtidEvent)):

@@ -60,7 +60,9 @@ def test_a_document_is_the_server_s_text_and_bytes(text: str, binary: str) -> No
 
 def test_members_are_sorted_by_length_and_then_by_bytes() -> None:
     """The order in which the server stores and prints them."""
-    assert JsonDocument.from_text('{"é":5,"aa":3,"b":1,"":4,"a":[1,"two",3.0,{"k":[70000,4294967296]}]}').text == NESTED
+    document = JsonDocument.from_text('{"é":5,"aa":3,"b":1,"":4,"a":[1,"two",3.0,{"k":[70000,4294967296]}]}')
+
+    assert document.text == NESTED
 
 
 def test_of_two_members_with_one_name_the_last_stays() -> None:

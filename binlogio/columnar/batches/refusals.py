@@ -127,7 +127,9 @@ class RefusedRows:
             self._check(RowsPart(event, first_row, first_byte), table)
 
     def rows_before(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch that are before the refused event, in arrays of their own; all if no row was refused.
+        """Return the rows of a batch that are before the refused event, in arrays of their own.
+
+        All if no row was refused.
 
         A slice would do for the rows, but the children of a struct keep their length in it, and after the refused row
         they hold bytes that were never checked.

@@ -99,7 +99,7 @@ class OrderedResults(Generic[Part, Result]):
     def _take(self, number: int, own: Iterator[tuple[int, Result]]) -> Iterator[Result]:
         """Yield the results of one part.
 
-        While there are none, the caller's thread computes results of this part or of a later one.
+        While no result is ready, the caller's thread computes results of this part or of a later one.
         """
         with self._lock:
             waiting = self._results[number]

@@ -52,7 +52,7 @@ WHOLE: Final = SplitBounds(None, None)
 
 
 def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> SplitBounds | None:
-    """Return the bounds of the event groups that begin in `split`; None if there are none.
+    """Return the bounds of the event groups that begin in `split`; None if no group does.
 
     The bytes before the first group belong to the split at 0.
 

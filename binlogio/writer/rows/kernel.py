@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WriterKernel:
-    """Functions of `binlogio._kernel.row_encoder`, `binlogio.rows.packing.row_packer`, and what makes an `EventBuffer`."""
+    """Functions of `binlogio._kernel.row_encoder`, `row_packer` of `binlogio.rows.packing`, and a buffer factory."""
 
     rows_frame: Callable[..., bytes]
     gtid_parts: Callable[..., tuple[bytes, bytes]]
