@@ -298,7 +298,7 @@ class TransactionReader:
         return True
 
     def _begin_log(self, event: Any) -> None:
-        """A format description: of the next log, or a second one of a relay log.
+        """Take a format description: of the next log, or a second one of a relay log.
 
         Raises:
             PositionError: the log is a stream, and not the one that the target's position is in.
@@ -318,7 +318,7 @@ class TransactionReader:
         self._log = self.logs[name] = KeptLog(identity=identity, start=self._bounds.given or self._kept.log.start)
 
     def _end_log(self) -> None:
-        """The log was read to its end; it is complete where its server closed it."""
+        """End the log, which was read to its end; it is complete where its server closed it."""
         if self._log_file is not None and not self._reader.in_use and self._reader.torn_tail is None:
             self.logs[base_name(self._log_file)] = replace(self._log, is_complete=True)
 

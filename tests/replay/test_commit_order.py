@@ -37,7 +37,7 @@ def random_log(rng: random.Random, count: int) -> list[Clock]:
 def transactions(clocks: list[Clock]) -> list[LoggedTransaction]:
     return [
         LoggedTransaction(
-            path="f", start=Position("f", at), end=Position("f", at + 1), clock=clock, description=None, starts_file=False, steps=()
+            path="f", start=Position("f", at), end=Position("f", at + 1), clock=clock, description=None, starts_file=False, steps=()  # noqa: E501
         )
         for at, clock in enumerate(clocks)
     ]  # fmt: skip

@@ -30,9 +30,9 @@ def adapted(sql: str, *, is_mariadb: bool = True) -> str:
         ("/* x */ CREATE TABLE t (a INT) START TRANSACTION", "/* x */ CREATE OR REPLACE TABLE t (a INT)"),
         ("CREATE TABLE IF NOT EXISTS t (a INT) START TRANSACTION", "CREATE TABLE IF NOT EXISTS t (a INT)"),
         ("CREATE TABLE t (a INT)", "CREATE TABLE t (a INT)"),
-        ("CREATE TABLE t (a TEXT) COLLATE utf8mb4_0900_ai_ci", "CREATE TABLE t (a TEXT) COLLATE utf8mb4_uca1400_nopad_ai_ci"),
+        ("CREATE TABLE t (a TEXT) COLLATE utf8mb4_0900_ai_ci", "CREATE TABLE t (a TEXT) COLLATE utf8mb4_uca1400_nopad_ai_ci"),  # noqa: E501
         ("ALTER TABLE t COLLATE=UTF8MB4_0900_BIN", "ALTER TABLE t COLLATE=utf8mb4_nopad_bin"),
-        ("CREATE TABLE t (a TEXT COLLATE utf8mb4_ja_0900_as_cs)", "CREATE TABLE t (a TEXT COLLATE utf8mb4_ja_0900_as_cs)"),
+        ("CREATE TABLE t (a TEXT COLLATE utf8mb4_ja_0900_as_cs)", "CREATE TABLE t (a TEXT COLLATE utf8mb4_ja_0900_as_cs)"),  # noqa: E501
         ("CREATE TABLE `utf8mb4_0900_ai_ci` (a INT COMMENT 'utf8mb4_0900_bin''') /* utf8mb4_0900_bin */", None),
         ("INSERT INTO t VALUES ('START TRANSACTION')", None),
         ("DROP TABLE utf8mb4_0900_ai_ci", None),
@@ -50,7 +50,7 @@ def test_statement_to_mysql_is_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("column", "is_same"),
-    [("a VARCHAR(10)", True), ("a DECIMAL(10,2)", True), ("a DATETIME(3)", True), ("a POINT", True), ("a JSON", False), ("a VECTOR(3)", False)],
+    [("a VARCHAR(10)", True), ("a DECIMAL(10,2)", True), ("a DATETIME(3)", True), ("a POINT", True), ("a JSON", False), ("a VECTOR(3)", False)],  # noqa: E501
 )  # fmt: skip
 def test_types_that_both_vendors_have_go_as_events(column: str, is_same: bool) -> None:
     """JSON is text for one of them."""

@@ -152,9 +152,9 @@ def children(*statements: str) -> list[str]:
     ("statements", "found"),
     [
         (["CREATE TABLE c (a INT REFERENCES p (id) ON DELETE SET NULL)"], ["d.c"]),
-        (["CREATE TABLE c (a INT, FOREIGN KEY (a) REFERENCES d.p (id) MATCH FULL ON UPDATE NO ACTION ON DELETE CASCADE)"], ["d.c"]),
+        (["CREATE TABLE c (a INT, FOREIGN KEY (a) REFERENCES d.p (id) MATCH FULL ON UPDATE NO ACTION ON DELETE CASCADE)"], ["d.c"]),  # noqa: E501
         (["CREATE TABLE c (a INT, FOREIGN KEY (a) REFERENCES p (id) ON DELETE RESTRICT ON UPDATE NO ACTION)"], []),
-        (["CREATE TABLE c (a INT)", "ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES p (id) ON DELETE CASCADE"], ["d.c"]),
+        (["CREATE TABLE c (a INT)", "ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES p (id) ON DELETE CASCADE"], ["d.c"]),  # noqa: E501
         (["ALTER TABLE x.c ADD FOREIGN KEY (a) REFERENCES d.p (id) ON DELETE CASCADE"], ["x.c"]),
         (["CREATE TABLE c (a INT, FOREIGN KEY (a) REFERENCES p (id) ON DELETE CASCADE, b NO SUCH TYPE)"], ["d.c"]),
         (["CREATE TABLE c (a INT REFERENCES p (id) ON DELETE CASCADE)", "ALTER TABLE c SOMETHING UNKNOWN"], ["d.c"]),

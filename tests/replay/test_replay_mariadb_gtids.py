@@ -55,7 +55,7 @@ def source(request: pytest.FixtureRequest) -> Iterator[Instance]:
                 ):
                     cursor.execute(sql)
                 if number % 20 == 0:
-                    for sql in (f"XA START 'x{number}'", f"INSERT INTO d.keyless VALUES ({number})", f"XA END 'x{number}'",
+                    for sql in (f"XA START 'x{number}'", f"INSERT INTO d.keyless VALUES ({number})", f"XA END 'x{number}'",  # noqa: E501
                                 f"XA PREPARE 'x{number}'", f"XA COMMIT 'x{number}'"):  # fmt: skip
                         cursor.execute(sql)
                 if number % 30 == 0:

@@ -50,8 +50,8 @@ def names(target: SqliteTarget) -> set[str]:
 
 
 CREATED: Final = (
-    'CREATE TABLE "d.t" ("id" INTEGER DEFAULT 0, "a" INTEGER DEFAULT (-7), "b" TEXT DEFAULT \'\', "c" TEXT DEFAULT \'1.50\','
-    " \"d\" TEXT DEFAULT '2024-01-02 00:00:00.00', \"e\" TEXT DEFAULT 'it''s', \"f\" DEFAULT 5, \"g\" BLOB DEFAULT x'780000',"
+    'CREATE TABLE "d.t" ("id" INTEGER DEFAULT 0, "a" INTEGER DEFAULT (-7), "b" TEXT DEFAULT \'\', "c" TEXT DEFAULT \'1.50\','  # noqa: E501
+    " \"d\" TEXT DEFAULT '2024-01-02 00:00:00.00', \"e\" TEXT DEFAULT 'it''s', \"f\" DEFAULT 5, \"g\" BLOB DEFAULT x'780000',"  # noqa: E501
     ' "h" INTEGER, "j" TEXT DEFAULT NULL, PRIMARY KEY ("id"))'
 )
 
@@ -62,8 +62,8 @@ def test_table_is_made_with_defaults_and_keys(tmp_path: Path, target: SqliteTarg
         tmp_path,
         target,
         query(
-            "CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT -7, b CHAR(3) NOT NULL, c DECIMAL(5,2) DEFAULT '1.5', d DATETIME(2) DEFAULT"
-            " '2024-01-02', e VARCHAR(9) DEFAULT 'it''s', f BIT(4) DEFAULT b'101', g BINARY(3) DEFAULT 'x', h INT DEFAULT (1 + 1), j TEXT,"
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT -7, b CHAR(3) NOT NULL, c DECIMAL(5,2) DEFAULT '1.5', d DATETIME(2) DEFAULT"  # noqa: E501
+            " '2024-01-02', e VARCHAR(9) DEFAULT 'it''s', f BIT(4) DEFAULT b'101', g BINARY(3) DEFAULT 'x', h INT DEFAULT (1 + 1), j TEXT,"  # noqa: E501
             " UNIQUE KEY ab (a, b), KEY (e), KEY (j(10)))"
         ),
     )
@@ -265,7 +265,7 @@ def test_generated_primary_key_survives_an_alter(tmp_path: Path, target: SqliteT
 def test_rows_of_a_dropped_partition_go(tmp_path: Path, target: SqliteTarget) -> None:
     """RANGE and LIST over a column or its year; the others stay."""
     create = (
-        "CREATE TABLE t (id INT, d DATE) PARTITION BY RANGE (YEAR(d)) (PARTITION p0 VALUES LESS THAN (2020), PARTITION p1 VALUES LESS THAN"
+        "CREATE TABLE t (id INT, d DATE) PARTITION BY RANGE (YEAR(d)) (PARTITION p0 VALUES LESS THAN (2020), PARTITION p1 VALUES LESS THAN"  # noqa: E501
         " (2021) ENGINE = InnoDB, PARTITION p2 VALUES LESS THAN MAXVALUE)"
     )
     rows = ((1, "2019-12-31"), (2, "2020-01-01"), (3, "2021-01-01"), (4, None))
@@ -289,9 +289,9 @@ def test_rows_of_a_dropped_partition_go(tmp_path: Path, target: SqliteTarget) ->
 @pytest.mark.parametrize(
     ("clause", "values"),
     [
-        ("RANGE (a) (PARTITION p VALUES LESS THAN (-5), PARTITION q VALUES LESS THAN (10))", {-6: "p", -5: "q", None: "p", 10: None}),
-        ("LIST (`a`) (PARTITION p VALUES IN (1,2), PARTITION q VALUES IN (NULL,-3))", {1: "p", None: "q", -3: "q", 9: None}),
-        ("RANGE (TO_DAYS(a)) (PARTITION p VALUES LESS THAN (738887), PARTITION q VALUES LESS THAN MAXVALUE)", {"2023-01-01": "p", "2023-01-02 00:00:01": "q"}),
+        ("RANGE (a) (PARTITION p VALUES LESS THAN (-5), PARTITION q VALUES LESS THAN (10))", {-6: "p", -5: "q", None: "p", 10: None}),  # noqa: E501
+        ("LIST (`a`) (PARTITION p VALUES IN (1,2), PARTITION q VALUES IN (NULL,-3))", {1: "p", None: "q", -3: "q", 9: None}),  # noqa: E501
+        ("RANGE (TO_DAYS(a)) (PARTITION p VALUES LESS THAN (738887), PARTITION q VALUES LESS THAN MAXVALUE)", {"2023-01-01": "p", "2023-01-02 00:00:01": "q"}),  # noqa: E501
     ],
 )  # fmt: skip
 def test_partition_of_a_value_is_that_of_the_server(clause: str, values: dict[Any, str | None]) -> None:

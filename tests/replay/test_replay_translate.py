@@ -50,9 +50,9 @@ STATEMENTS: Final[dict[str, list[Any]]] = {
     "UPDATE t SET v = CONCAT(v, '!', id), u = u + 1 WHERE v = 'ONE'": [(1, "one!1", *ONE[2:7], 6), TWO],
     "UPDATE t SET v = CONCAT(v, NULL)": [(1, None, *ONE[2:]), (2, None, *TWO[2:])],
     "UPDATE t SET n = n * 2e0, e = 'b' WHERE n > 1.25": [(1, "one", 3.0, "1.50", "b", *ONE[5:]), TWO],
-    "UPDATE `d`.`t` SET x = 7, b = x'00ff', d = '2020-02-29' WHERE t.id BETWEEN 1 AND 1": [(1, "one", 1.5, "7.00", "a", b"\0\xff", "2020-02-29", 5), TWO],
-    "UPDATE t SET v = CASE WHEN id = 1 THEN 'x' ELSE v END, n = IF(id = 2, 4, 8)": [(1, "x", 8.0, *ONE[3:]), (2, "Two", 4.0, *TWO[3:])],
-    "UPDATE t SET n = COALESCE(n, -2.5e0), x = -0.5": [(1, "one", 1.5, "-0.50", *ONE[4:]), (2, "Two", -2.5, "-0.50", *TWO[4:])],
+    "UPDATE `d`.`t` SET x = 7, b = x'00ff', d = '2020-02-29' WHERE t.id BETWEEN 1 AND 1": [(1, "one", 1.5, "7.00", "a", b"\0\xff", "2020-02-29", 5), TWO],  # noqa: E501
+    "UPDATE t SET v = CASE WHEN id = 1 THEN 'x' ELSE v END, n = IF(id = 2, 4, 8)": [(1, "x", 8.0, *ONE[3:]), (2, "Two", 4.0, *TWO[3:])],  # noqa: E501
+    "UPDATE t SET n = COALESCE(n, -2.5e0), x = -0.5": [(1, "one", 1.5, "-0.50", *ONE[4:]), (2, "Two", -2.5, "-0.50", *TWO[4:])],  # noqa: E501
     "UPDATE t SET x = DEFAULT, u = id * 3 - 7 % 4": [(*ONE[:7], 0), (*TWO[:7], 3)],
     "DELETE FROM t WHERE u > 5": [ONE],
     "DELETE FROM t WHERE u = 18446744073709551615 OR d = '2024-01-31'": [],
@@ -60,8 +60,8 @@ STATEMENTS: Final[dict[str, list[Any]]] = {
     "DELETE FROM t WHERE x >= 1.50 AND d < '2024-02-01'": [TWO],
     "DELETE FROM t WHERE n <=> NULL": [ONE],
     "DELETE FROM t": [],
-    "INSERT INTO t VALUES (3, '\\'\\n', 0.1, DEFAULT, NULL, 'é', NULL, 0)": [ONE, TWO, (3, "'\n", 0.1, "1.50", None, "é".encode(), None, 0)],
-    "INSERT INTO t (id) SELECT id + 10 FROM t WHERE v = 'two'": [ONE, TWO, (12, None, None, "1.50", None, None, None, None)],
+    "INSERT INTO t VALUES (3, '\\'\\n', 0.1, DEFAULT, NULL, 'é', NULL, 0)": [ONE, TWO, (3, "'\n", 0.1, "1.50", None, "é".encode(), None, 0)],  # noqa: E501
+    "INSERT INTO t (id) SELECT id + 10 FROM t WHERE v = 'two'": [ONE, TWO, (12, None, None, "1.50", None, None, None, None)],  # noqa: E501
     "INSERT INTO t SET id = 4, u = -(-3)": [ONE, TWO, (4, None, None, "1.50", None, None, None, 3)],
     "REPLACE INTO t (id, v) VALUES (1, 'new')": [(1, "new", None, "1.50", None, None, None, None), TWO],
     "replace INTO t (id) VALUES (5)": [ONE, TWO, (5, None, None, "1.50", None, None, None, None)],
@@ -180,7 +180,7 @@ def test_rows_are_numbered_as_at_the_source(tmp_path: Path, target: SqliteTarget
     stepped = query("INSERT INTO t (u) VALUES (LAST_INSERT_ID()), (NULL)")
     stepped = replace(stepped, status_vars=(StatusVar(QueryStatus.AUTO_INCREMENT, AutoIncrement(10, 3)),))
     found = ran(
-        tmp_path, target, intvar(77, IntvarKind.LAST_INSERT_ID_EVENT), intvar(13), stepped, intvar(40), "INSERT INTO t () VALUES (), ()"
+        tmp_path, target, intvar(77, IntvarKind.LAST_INSERT_ID_EVENT), intvar(13), stepped, intvar(40), "INSERT INTO t () VALUES (), ()"  # noqa: E501
     )  # fmt: skip
 
     assert [(row[0], row[7]) for row in found[2:]] == [(13, 77), (23, None), (40, None), (41, None)]
@@ -209,7 +209,7 @@ def test_random_numbers_are_refused_though_the_log_has_their_seeds(tmp_path: Pat
 
 def test_time_is_that_of_the_event(tmp_path: Path, target: SqliteTarget) -> None:
     """TIMESTAMP is UTC whatever the session's time zone; a DATETIME needs to know it."""
-    create = "CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), d DATETIME, k DATETIME)"
+    create = "CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), d DATETIME, k DATETIME)"  # noqa: E501
     zone = StatusVar(QueryStatus.TIME_ZONE, "+02:00")
     local = replace(
         query("UPDATE t SET d = NOW(), k = UTC_TIMESTAMP()"),

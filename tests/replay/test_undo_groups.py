@@ -103,7 +103,7 @@ def test_statements_of_other_tables_do_not_count(tmp_path: Path, on_statement: O
 
 @pytest.mark.parametrize(
     "sql",
-    ["ALTER TABLE t ADD x INT", "DROP TABLE x.y, t", "RENAME TABLE t TO u", "DROP DATABASE d", "CALL p()", "TRUNCATE d.t", "CREATE OR REPLACE TABLE t (id INT)"],
+    ["ALTER TABLE t ADD x INT", "DROP TABLE x.y, t", "RENAME TABLE t TO u", "DROP DATABASE d", "CALL p()", "TRUNCATE d.t", "CREATE OR REPLACE TABLE t (id INT)"],  # noqa: E501
 )  # fmt: skip
 def test_statements_of_chosen_tables_count(tmp_path: Path, sql: str) -> None:
     """Statements whose tables are not known count as well."""

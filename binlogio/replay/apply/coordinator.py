@@ -267,7 +267,7 @@ class Coordinator:
             session.execute(transaction)
 
     def _ended(self, group: CommitGroup, together: LoggedTransaction) -> None:
-        """The transactions are in the target."""
+        """Record that the transactions are in the target."""
         self._ledger.end(together.end)
         with self._changed:
             for transaction in group:

@@ -76,7 +76,7 @@ class ClockScheduler:
         return clock.last_committed <= self._low_water_mark
 
     def begin(self, clock: Clock) -> None:
-        """The transaction has begun."""
+        """Record that the transaction has begun."""
         if not self._has_order(clock):
             self._alone = True
             return
@@ -86,7 +86,7 @@ class ClockScheduler:
         self._newest = clock.sequence_number
 
     def end(self, clock: Clock) -> None:
-        """The transaction has ended."""
+        """Record that the transaction has ended."""
         if clock.sequence_number not in self._running:
             self._alone = False
             return

@@ -208,7 +208,7 @@ class UndoSteps:
 
 
 def undo_steps(transaction: LoggedTransaction) -> UndoSteps:
-    """Steps of a transaction that an undo reverses, and those that it cannot.
+    """Return the steps of a transaction that an undo reverses, and those that it cannot.
 
     Raises:
         ReplayError: the log lacks changes here, or the beginning of a transaction.

@@ -96,7 +96,7 @@ class Connection:
         return "mariadb" in self.version.lower()
 
     def restore(self) -> None:
-        """The session as row changes need it."""
+        """Set the session as row changes need it."""
         self.run_all([(sql, None) for sql in _SESSION])
 
     def run(self, sql: str | bytes, *, expected_error: int = 0, tolerated: Sequence[int] = ()) -> int:

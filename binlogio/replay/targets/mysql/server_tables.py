@@ -70,7 +70,7 @@ class ServerTables:
         return found
 
     def changed(self) -> None:
-        """A statement may have made tables what they were not."""
+        """Forget the tables, which a statement may have changed."""
         self._transactional.clear()
         self._triggered.clear()
         self._cascading.clear()

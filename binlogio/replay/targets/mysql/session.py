@@ -199,7 +199,7 @@ class MysqlSession:
         self.counts.add(self._pending_counts)
 
     def _take_gtid(self, transaction: LoggedTransaction) -> None:
-        """The transaction shall have its GTID here; one that changes nothing leaves no trace in the log of MariaDB.
+        """Set the GTID of the transaction; one that changes nothing leaves no trace in the log of MariaDB.
 
         Raises:
             ReplayError: it has none, or MariaDB could log it as several event groups.
@@ -395,7 +395,7 @@ class MysqlSession:
             self._connection.run("SET @@session.gtid_next = 'AUTOMATIC'")  # which the description has undone
 
     def _by_events(self, steps: Sequence[RowsStep]) -> None:
-        """The events of one statement of the source, as they are."""
+        """Execute the events of one statement of the source as they are."""
         sql = self._binlog.rows([(step.table_map, step.event) for step in steps])
         self._waiting.append((sql.encode("ascii"), steps[0].offset))
         self._pending_counts.events += len(steps)
@@ -410,7 +410,7 @@ class MysqlSession:
                 raise cascades_refused(step, lost)
 
     def _by_sql(self, step: RowsStep) -> None:
-        """The rows of one event; foreign keys are at work where they were at the source without a trace in the log."""
+        """Apply the rows of one event as SQL; foreign keys act as at the source, which does not log them."""
         table_map = step.table_map
         if not may_cascade(step.event) or not self._server_tables.cascades_to(
             table_map.schema, table_map.table, self._connection.ask

@@ -132,7 +132,7 @@ class SqliteCatalogue:
         return None if known is None else known.table
 
     def begin(self) -> None:
-        """An event group begins."""
+        """Begin an event group."""
         self._is_changed = False
 
     def rollback(self) -> None:

@@ -123,7 +123,7 @@ class SqliteTranslation:
             tree, is_replace = _parsed(text, event, context)
             if not step.wanted.wants_table(*self._name(tree, event)):
                 return
-            _Statement(self, step, event, context, is_replace=is_replace).run(tree)
+            _TranslatedStatement(self, step, event, context, is_replace=is_replace).run(tree)
         except (Untranslatable, UnsupportedFeature) as exc:
             what = exc.reason if exc.found is None else f"{exc.reason}, {exc.found}"
             raise ReplayError(
@@ -178,7 +178,7 @@ class SqliteTranslation:
         return self._functions
 
 
-class _Statement:
+class _TranslatedStatement:
     """One statement at work."""
 
     def __init__(
