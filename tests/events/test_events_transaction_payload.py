@@ -6,10 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
-from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
+from binlogio.events import EVENT_CODECS
+from binlogio.events.base import NEW_HEADER
+from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent, parse_plain_payload
 from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 PAYLOAD = EventType.TRANSACTION_PAYLOAD_EVENT
@@ -95,3 +99,18 @@ def test_payload_of_another_size_than_it_says_is_refused(body: str) -> None:
 )
 def test_value_that_does_not_fit_is_refused(changed: dict[str, Any]) -> None:
     check_refused(CASES[0], replace(CASES[0].event, **changed))
+
+
+@given(st.binary(max_size=40), st.integers(0, 1 << 63), st.sampled_from((0, 1, 250, 255, 1 << 16, 1 << 40)))
+def test_fields_in_the_usual_form_are_read_by_hand_as_by_construct(payload: bytes, size: int, compression: int) -> None:
+    """And any cut or changed bytes are left to construct, or mean the same to both."""
+    body = EVENT_CODECS[PAYLOAD].build(TransactionPayloadEvent.create(payload, compression, size))
+
+    assert (compression, size, len(body) - len(payload)) == parse_plain_payload(body)
+    for at in range(len(body)):
+        for other in (body[:at], body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :], body[:at] + b"\xfc" + body[at:]):
+            found = parse_plain_payload(other)
+            if found is not None:
+                event = EVENT_CODECS[PAYLOAD].parse(NEW_HEADER, other)
+
+                assert found == (event.compression_type, event.uncompressed_size, len(other) - len(event.payload))

@@ -30,13 +30,14 @@ from binlogio.errors import BinlogError
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, ParseContext, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
+from binlogio.events.transaction_payload import CompressionType, parse_plain_payload
 from binlogio.format.decoder import plain_payload
 from binlogio.format.framing import EventFrame, Framing, TornTail
 from binlogio.format.splits import Split
 from binlogio.rows.image import record_bits
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
-from binlogio.storage.compression import decompress_zstd
+from binlogio.storage.compression import decompress_at_once, decompress_zstd
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_scanner import ImagePlan
@@ -327,6 +328,18 @@ class LogWalk:
 
         Of a damaged payload, the events before the damage.
         """
+        plain = parse_plain_payload(body)
+        if plain is not None:
+            compression, size, start = plain
+            if size > _OPEN_AT_ONCE:
+                return None
+            opened = decompress_at_once(body[start:], size) if compression == CompressionType.ZSTD else None
+            if opened is not None:
+                return opened
+        return self._open_payload_by_construct(body, pos)
+
+    def _open_payload_by_construct(self, body: bytes, pos: int) -> bytes | None:
+        """Return the events of a payload as `_open_payload`, if it has other fields than usual or is damaged."""
         header = EventHeader(type_code=EventType.TRANSACTION_PAYLOAD_EVENT, offset=pos)
         opened = bytearray()
         try:
