@@ -1,4 +1,4 @@
-"""Reading: header scan, to Arrow, two columns of one table, two threads.
+"""Reading: header scan, to Arrow, rows to Python values, two columns of one table, two threads.
 
 One CRC32 pass over the same bytes is the limit that no reader which verifies checksums can beat by much.
 """
@@ -11,15 +11,25 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import binlogio
+from binlogio import RowsEvent
 from binlogio._kernel.event_scanner import scan_headers
+from binlogio.format.row_changes import row_changes
+from binlogio.rows.image import decode_rows
 from measure import cpu_s, in_turn, peak_memory, wall_s
 from report import Report, kind_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from binlogio.rows.image import RowChange
+    from binlogio.rows.plan import TablePlan
+
+PYTHON_ROWS = 20_000
 THREAD_ROUNDS = 21  # the other core is not always there
 
 
@@ -63,6 +73,31 @@ def test_scan_headers(benchmark: Any, log: Path, report: Report) -> None:
     report.speed(log, "header scan", len(data) / pair.ours_s)
 
     assert pair.result > 0
+
+
+def test_rows_to_python(benchmark: Any, log: Path, report: Report) -> None:
+    """The row changes of the first rows events as Python values, by the kernel and by construct."""
+    events: list[tuple[RowsEvent, TablePlan]] = []
+    count = 0
+    with binlogio.open(log) as reader:
+        for event in reader:
+            if isinstance(event, RowsEvent):
+                events.append((event, reader.plan(event)))
+                count += sum(1 for _ in reader.rows(event))
+                if count >= PYTHON_ROWS:
+                    break
+
+    def read(decode: Callable[[RowsEvent, TablePlan], Iterator[RowChange]]) -> int:
+        return sum(1 for event, plan in events for _ in decode(event, plan))
+
+    pair = in_turn(benchmark, lambda: read(row_changes), lambda: cpu_s(lambda: read(decode_rows)))
+    report.add(
+        "rows to Python values",
+        f"{pair.ours_s / pair.result * 1e6:.2f} us a row; {1 / pair.ratio:.0f} x faster than construct",
+        log,
+    )
+
+    assert pair.result == count > 0
 
 
 def test_two_columns_of_one_table(benchmark: Any, log: Path, report: Report) -> None:
