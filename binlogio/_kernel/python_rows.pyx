@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Row images of a rows event to Python row changes (`binlogio.rows.image.RowChange`).
 
-Locates the values with `images` and makes the Python values of the frequent types. Every other value, and every value
+Locates the values with an `ImagePlan` and makes the Python values of the frequent types. Every other value, and every value
 that is not of the usual form (a zero date, text that is no UTF-8), is made by the function of its column, which is
 construct's. An event whose images do not fit the table is left to `binlogio.rows.image`, which raises the error.
 """
@@ -11,8 +11,8 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from datetime import timezone
@@ -20,14 +20,14 @@ from decimal import Decimal
 from types import MemberDescriptorType
 
 from binlogio._kernel.base.calendar cimport date_of, days_of
-from binlogio._kernel.base.cursor cimport big, little, u16, u24, u32, u64
+from binlogio._kernel.base.cursor cimport big, little, u24, u32, u64
 from binlogio._kernel.values.decimal_text cimport DECIMAL_TEXT, put_decimal
 from binlogio._kernel.event_scanner cimport (
-    DELETE, INSERT, PARTIAL_UPDATE, UPDATE, ImagePlan, Layout, RowsEvent, is_bare_row, mark_partial, partial_header,
+    INSERT, PARTIAL_UPDATE, UPDATE, ImagePlan, RowsEvent, is_bare_row, mark_partial, partial_header,
     pass_image, prepare,
 )
 from binlogio._kernel.values.decimal cimport Groups, set_groups
-from binlogio._kernel.values.temporal cimport V_GOOD, fraction_of, time2
+from binlogio._kernel.values.temporal cimport NO_DAY, V_GOOD, Day, datetime2, time2, timestamp2
 
 import_datetime()
 
@@ -42,29 +42,33 @@ cdef extern from "Python.h":
 
 cdef enum:
     ABSENT_VALUE = 1
+    SECOND = 1000000  # microseconds
+
+cdef extern from *:
+    """
+    #define BINLOGIO_DAY_US 86400000000LL
+    """
+    const int64_t DAY "BINLOGIO_DAY_US"
 
 # How the bytes of a value become a Python value.
-(SIGNED, UNSIGNED, FLOAT, DOUBLE, BITS, YEAR, DATE, DATETIME2, TIMESTAMP2, TIME2, DECIMAL, UTF8, BYTES, PADDED, ENUM,
- CALL, NOTHING) = range(17)
-
-cdef enum Form:
-    F_SIGNED = 0
-    F_UNSIGNED = 1
-    F_FLOAT = 2
-    F_DOUBLE = 3
-    F_BITS = 4
-    F_YEAR = 5
-    F_DATE = 6
-    F_DATETIME2 = 7
-    F_TIMESTAMP2 = 8
-    F_TIME2 = 9
-    F_DECIMAL = 10
-    F_UTF8 = 11
-    F_BYTES = 12
-    F_PADDED = 13
-    F_ENUM = 14
-    F_CALL = 15
-    F_NOTHING = 16
+cpdef enum Form:
+    SIGNED = 0
+    UNSIGNED = 1
+    FLOAT = 2
+    DOUBLE = 3
+    BITS = 4
+    YEAR = 5
+    DATE = 6
+    DATETIME2 = 7
+    TIMESTAMP2 = 8
+    TIME2 = 9
+    DECIMAL = 10
+    UTF8 = 11
+    BYTES = 12
+    PADDED = 13
+    ENUM = 14
+    CALL = 15
+    NOTHING = 16
 
 cdef struct Value:
     int form
@@ -78,53 +82,52 @@ cdef object UTC = timezone.utc
 
 
 cdef class Maker:
-    """Makes instances of a class whose fields are all slots, without its constructor.
+    """Makes instances of a frozen dataclass of two slots, without its constructor, which takes longer than a row.
 
     Args:
-        kind: the class; a frozen dataclass with slots.
-        names: its fields, in the order in which `make` takes them.
+        kind: the class.
+        first, second: its fields.
     """
 
     cdef type kind
-    cdef int count
-    cdef Py_ssize_t[8] offset
+    cdef Py_ssize_t first, second  # offsets
 
-    def __cinit__(self, type kind, names):
-        cdef int i
-        cdef object slot
+    def __cinit__(self, type kind, str first, str second):
         self.kind = kind
-        self.count = len(names)
-        if self.count > 8:
-            raise ValueError(f"{self.count} fields, at most 8 expected")
-        for i in range(self.count):
-            slot = getattr(kind, names[i])
-            if type(slot) is not MemberDescriptorType:
-                raise TypeError(f"{names[i]} is no slot of {kind}")
-            self.offset[i] = (<PyMemberDescrObject*><PyObject*>slot).d_member.offset
+        self.first = _offset(getattr(kind, first))
+        self.second = _offset(getattr(kind, second))
 
     cdef object make(self, object first, object second):
         cdef object made = PyType_GenericAlloc(self.kind, 0)
         Py_INCREF(first)
         Py_INCREF(second)
-        (<PyObject**>(<char*><PyObject*>made + self.offset[0]))[0] = <PyObject*>first
-        (<PyObject**>(<char*><PyObject*>made + self.offset[1]))[0] = <PyObject*>second
+        (<PyObject**>(<char*><PyObject*>made + self.first))[0] = <PyObject*>first
+        (<PyObject**>(<char*><PyObject*>made + self.second))[0] = <PyObject*>second
         return made
 
 
+cdef Py_ssize_t _offset(slot) except -1:
+    if type(slot) is not MemberDescriptorType:
+        raise TypeError(f"{slot!r} is not a slot")
+    return (<PyMemberDescrObject*><PyObject*>slot).d_member.offset
+
+
 cdef class RowDecoder:
-    """Decodes the rows events of one table.
+    """Decodes the rows events of one table; threads may share it.
 
     Args:
-        images: where the values are; the slot of a column that is wanted is its position.
+        images: where the values are; the slot of a column is its position.
         plan: what `RowImage` gets as its plan.
         values: for each column (form, width, fraction digits, size, precision, scale).
-        functions: for each column the function from the bytes of a value (without its length) to the Python value;
-            for ENUM a list of the members before it.
+        functions: for each column the function from the bytes of a value (without its length) to the Python value.
         names: for each ENUM the list of its values by number; None for other columns.
         diffs: from the bytes of JSON diffs to their value.
         image, change: the classes `RowImage` and `RowChange`.
         absent: the value of a column that the image does not have.
         errors: what `functions` raise for bytes that are no value.
+
+    Raises:
+        ValueError: values of a form do not have this width or these parameters.
     """
 
     cdef ImagePlan images
@@ -132,14 +135,13 @@ cdef class RowDecoder:
     cdef list functions, names
     cdef tuple errors
     cdef Value* values
-    cdef const uint8_t** pointers
     cdef int32_t count
     cdef Maker image, change
 
     def __cinit__(self, ImagePlan images, object plan, list values, list functions, list names, object diffs,
-                  type image,
-                  type change, object absent, tuple errors):
+                  type image, type change, object absent, tuple errors):
         cdef int32_t i
+        cdef Value* value
         self.images = images
         self.plan = plan
         self.functions = functions
@@ -148,38 +150,46 @@ cdef class RowDecoder:
         self.absent = absent
         self.errors = errors
         self.count = images.core.column_count
-        self.image = Maker(image, ("plan", "values"))
-        self.change = Maker(change, ("before", "after"))
+        self.image = Maker(image, "plan", "values")
+        self.change = Maker(change, "before", "after")
         if len(values) != self.count or len(functions) != self.count or len(names) != self.count:
             raise ValueError(f"{len(values)} values and {len(functions)} functions of {self.count} columns")
         self.values = <Value*>calloc(self.count + 1, sizeof(Value))
-        self.pointers = <const uint8_t**>calloc(self.count + 1, sizeof(void*))
-        if self.values == NULL or self.pointers == NULL:
+        if self.values == NULL:
             raise MemoryError(f"no memory for a table of {self.count} columns")
         for i in range(self.count):
-            self.values[i].form, self.values[i].width, self.values[i].fsp, self.values[i].size = values[i][:4]
-            self.values[i].precision, self.values[i].scale = values[i][4:]
-            if self.values[i].form == F_DECIMAL and not set_groups(&self.values[i].groups, self.values[i].precision,
-                                                                   self.values[i].scale):
-                raise ValueError(f"no DECIMAL({values[i][4]},{values[i][5]})")
-            if not _has_width(&self.values[i]):
-                raise ValueError(f"no value of form {self.values[i].form} has width {self.values[i].width}")
-            if self.images.core.width[i] != self.values[i].width:
-                raise ValueError(f"two widths of column {i}")
-            if self.images.core.slot[i] >= 0 and self.images.core.slot[i] != i:
-                raise ValueError(f"the slot of column {i} is not its position")
-        if self.images.core.slot_count > self.count:
-            raise ValueError("more slots than columns")
+            value = &self.values[i]
+            value.form, value.width, value.fsp, value.size, value.precision, value.scale = values[i]
+            if value.form == DECIMAL and not set_groups(&value.groups, value.precision, value.scale):
+                raise ValueError(f"no DECIMAL({value.precision},{value.scale})")
+            if not _has_width(value):
+                raise ValueError(f"no value of form {value.form} has width {value.width}")
+            if images.core.width[i] != value.width or images.core.slot[i] != i:
+                raise ValueError(f"column {i} has another width or slot in the image plan")
 
     def __dealloc__(self):
         free(self.values)
-        free(self.pointers)
 
     def changes(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after, bytes images):
         """Return the list of row changes.
 
         None where the images do not fit the table, or a value is none of its type.
         """
+        cdef int64_t bitmap_bytes = self.images.core.bitmap_bytes
+        cdef const uint8_t** pointers
+        if bitmap_bytes == 0 or present.shape[0] != bitmap_bytes or present_after.shape[0] != bitmap_bytes:
+            return None
+        pointers = <const uint8_t**>calloc(self.count + 1, sizeof(void*))
+        if pointers == NULL:
+            raise MemoryError(f"no memory for a row of {self.count} columns")
+        try:
+            return self._changes(operation, &present[0], &present_after[0], images, pointers)
+        finally:
+            free(pointers)
+
+    cdef list _changes(self, int operation, const uint8_t* present, const uint8_t* present_after, bytes images,
+                       const uint8_t** pointers):
+        """Return the row changes; `pointers` are this call's own, since other threads may run in a column's function."""
         cdef RowsEvent event
         cdef list found = []
         cdef const uint8_t* at = images
@@ -187,42 +197,37 @@ cdef class RowDecoder:
         cdef const uint8_t* begin
         cdef const uint8_t* bits = NULL
         cdef object before, after
-        cdef int64_t bitmap_bytes = self.images.core.bitmap_bytes
-        if bitmap_bytes == 0 or present.shape[0] != bitmap_bytes or present_after.shape[0] != bitmap_bytes:
-            return None
         event.operation = <uint8_t>operation
-        event.images = at
         event.size = len(images)
-        prepare(&self.images.core, &self.images.core.before, &present[0])
-        if operation == UPDATE or operation == PARTIAL_UPDATE:
-            prepare(&self.images.core, &self.images.core.after, &present_after[0])
+        prepare(&self.images.core, &self.images.core.before, present)
         if is_bare_row(&self.images.core.before, &event):
             return [self.change.make(None, self.image.make(self.plan, (self.absent,) * self.count))]
         while at < end:
             begin = at
             before = after = None
-            at = pass_image(&self.images.core.before, at, end, self.pointers, 1)
+            # The layout is prepared for each image: in between, another thread may have done so for other bitmaps.
+            prepare(&self.images.core, &self.images.core.before, present)
+            at = pass_image(&self.images.core.before, at, end, pointers, 1)
             if at == NULL:
                 return None
             if operation == INSERT:
-                after = self._image(&self.images.core.before)
-                if after is None:
-                    return None
+                after = self._image(pointers)
             else:
-                before = self._image(&self.images.core.before)
-                if before is None:
-                    return None
-            if operation == PARTIAL_UPDATE:
-                at = partial_header(&self.images.core, at, end, &bits)
-                if at == NULL:
-                    return None
+                before = self._image(pointers)
+            if before is None and after is None:
+                return None
             if operation == UPDATE or operation == PARTIAL_UPDATE:
-                at = pass_image(&self.images.core.after, at, end, self.pointers, 1)
+                prepare(&self.images.core, &self.images.core.after, present_after)
+                if operation == PARTIAL_UPDATE:
+                    at = partial_header(&self.images.core, at, end, &bits)
+                    if at == NULL:
+                        return None
+                at = pass_image(&self.images.core.after, at, end, pointers, 1)
                 if at == NULL:
                     return None
-                if operation == PARTIAL_UPDATE and bits != NULL:
-                    self._mark(bits)
-                after = self._image(&self.images.core.after)
+                if bits != NULL:
+                    mark_partial(&self.images.core, &self.images.core.after, pointers, 1, bits)
+                after = self._image(pointers)
                 if after is None:
                     return None
             if at == begin:
@@ -230,34 +235,23 @@ cdef class RowDecoder:
             found.append(self.change.make(before, after))
         return found
 
-    cdef int _mark(self, const uint8_t* bits) except -1:
-        mark_partial(&self.images.core, &self.images.core.after, self.pointers, 1, bits)
-        return 0
-
-    cdef object _image(self, Layout* layout):
+    cdef object _image(self, const uint8_t** pointers):
         """Return the RowImage of the values at `pointers`; None where one is no value of its type."""
         cdef int32_t i
-        cdef const uint8_t* p
         cdef object value
         cdef tuple values = PyTuple_New(self.count)
-        for i in range(self.count):
-            p = self.pointers[i] if self.images.core.slot[i] >= 0 else <const uint8_t*>ABSENT_VALUE
-            if p == NULL:
-                value = None
-            elif <uintptr_t>p == ABSENT_VALUE:
-                value = self.absent
-            else:
-                try:
-                    value = self._value(i, p)
-                except self.errors:
-                    # The tuple is filled to its end before it is thrown away.
-                    while i < self.count:
-                        Py_INCREF(None)
-                        PyTuple_SET_ITEM(values, i, None)
-                        i += 1
-                    return None
-            Py_INCREF(value)
-            PyTuple_SET_ITEM(values, i, value)
+        try:
+            for i in range(self.count):
+                if pointers[i] == NULL:
+                    value = None
+                elif <uintptr_t>pointers[i] == ABSENT_VALUE:
+                    value = self.absent
+                else:
+                    value = self._value(i, pointers[i])
+                Py_INCREF(value)
+                PyTuple_SET_ITEM(values, i, value)
+        except self.errors:
+            return None
         return self.image.make(self.plan, values)
 
     cdef object _value(self, int32_t column, const uint8_t* p):
@@ -275,41 +269,41 @@ cdef class RowDecoder:
             p -= value.width
         else:
             size = value.width
-        if form == F_UTF8:
+        if form == UTF8:
             try:
                 return PyUnicode_DecodeUTF8(<const char*>p, size, NULL)
             except UnicodeDecodeError:
                 return p[:size]
-        if form == F_SIGNED:
+        if form == SIGNED:
             if size == 8:
                 return <int64_t>u64(p)
             number = little(p, <int>size)
             return <int64_t>(number << (64 - 8 * size)) >> (64 - 8 * size)
-        if form == F_UNSIGNED:
+        if form == UNSIGNED:
             return little(p, <int>size)
-        if form == F_DECIMAL:
+        if form == DECIMAL:
             return self._decimal(column, p)
-        if form == F_DATETIME2 or form == F_TIMESTAMP2 or form == F_DATE or form == F_TIME2:
+        if form == DATETIME2 or form == TIMESTAMP2 or form == DATE or form == TIME2:
             return self._time(column, p)
-        if form == F_BYTES:
+        if form == BYTES:
             return p[:size]
-        if form == F_ENUM:
+        if form == ENUM:
             number = little(p, <int>size)
             names = <list>self.names[column]
             return (<list>names)[number] if number < <uint64_t>len(names) else number
-        if form == F_FLOAT:
+        if form == FLOAT:
             memcpy(&single, p, 4)
             return <double>single
-        if form == F_DOUBLE:
+        if form == DOUBLE:
             memcpy(&real, p, 8)
             return real
-        if form == F_YEAR:
+        if form == YEAR:
             return p[0] + 1900 if p[0] else 0
-        if form == F_BITS:
+        if form == BITS:
             return big(p, <int>size)
-        if form == F_PADDED:
+        if form == PADDED:
             return p[:size].ljust(value.size, b"\0") if size < value.size else p[:size]
-        if form == F_NOTHING:
+        if form == NOTHING:
             return None
         return self.functions[column](p[:size])
 
@@ -325,36 +319,33 @@ cdef class RowDecoder:
     cdef object _time(self, int32_t column, const uint8_t* p):
         """Return a date, a datetime or a timedelta; what these cannot hold is left to the column's function."""
         cdef Value* value = &self.values[column]
-        cdef uint64_t whole, bits
+        cdef Day day
         cdef int64_t days = 0
-        cdef int64_t microsecond = 0
-        cdef int64_t span = 0
+        cdef int64_t moment = 0
         cdef int64_t year = 0
         cdef int64_t month = 0
-        cdef int64_t day = 0
-        if value.form == F_DATE:
-            whole = u24(p)
-            if days_of(whole >> 9, (whole >> 5) & 15, whole & 31, &days):
-                return date_new(<int>(whole >> 9), <int>((whole >> 5) & 15), <int>(whole & 31))
-        elif value.form == F_TIME2:
-            if time2(p, value.fsp, &span) == V_GOOD:
-                return timedelta_new(0, <int>(span // 1000000), <int>(span % 1000000))
-        elif value.form == F_DATETIME2:
-            whole = big(p, 5)
-            bits = whole >> 17 & 0x3FFFFF
-            if (whole & 0x8000000000ULL and fraction_of(p + 5, value.fsp, &microsecond) and (whole >> 12 & 31) < 24
-                    and (whole >> 6 & 63) < 60 and (whole & 63) < 60
-                    and days_of((bits >> 5) // 13, (bits >> 5) % 13, bits & 31, &days)):
-                return datetime_new(<int>((bits >> 5) // 13), <int>((bits >> 5) % 13), <int>(bits & 31),
-                                    <int>(whole >> 12 & 31), <int>(whole >> 6 & 63), <int>(whole & 63),
-                                    <int>microsecond, None)
-        elif value.form == F_TIMESTAMP2:
-            whole = big(p, 4)
-            if fraction_of(p + 4, value.fsp, &microsecond) and (whole or microsecond):
-                date_of(<int64_t>(whole // 86400), &year, &month, &day)
-                return datetime_new(<int>year, <int>month, <int>day, <int>(whole % 86400 // 3600),
-                                    <int>(whole // 60 % 60),
-                                    <int>(whole % 60), <int>microsecond, UTC)
+        cdef int64_t of_month = 0
+        cdef int seconds
+        cdef bint is_good
+        if value.form == DATE:
+            days = u24(p)
+            if days_of(days >> 9, (days >> 5) & 15, days & 31, &moment):
+                return date_new(<int>(days >> 9), <int>((days >> 5) & 15), <int>(days & 31))
+        elif value.form == TIME2:
+            if time2(p, value.fsp, &moment) == V_GOOD:
+                return timedelta_new(0, <int>(moment // SECOND), <int>(moment % SECOND))
+        else:
+            day.bits = NO_DAY
+            if value.form == DATETIME2:
+                is_good = datetime2(p, value.fsp, &day, &moment) == V_GOOD
+            else:
+                is_good = timestamp2(p, value.fsp, &moment) == V_GOOD
+            days = (moment - (DAY - 1 if moment < 0 else 0)) // DAY
+            if is_good and date_of(days, &year, &month, &of_month):
+                moment -= days * DAY
+                seconds = <int>(moment // SECOND)
+                return datetime_new(<int>year, <int>month, <int>of_month, seconds // 3600, seconds // 60 % 60, seconds % 60,
+                                    <int>(moment % SECOND), None if value.form == DATETIME2 else UTC)
         return self.functions[column](p[:value.width])
 
 
@@ -365,25 +356,25 @@ cdef bint _has_width(Value* value) noexcept:
     cdef int i
     cdef int total = 0
     cdef int form = value.form
-    if form == F_SIGNED or form == F_UNSIGNED or form == F_BITS or form == F_ENUM:
+    if form == SIGNED or form == UNSIGNED or form == BITS or form == ENUM:
         return 1 <= width <= 8
-    if form == F_FLOAT:
+    if form == FLOAT:
         return width == 4
-    if form == F_DOUBLE:
+    if form == DOUBLE:
         return width == 8
-    if form == F_YEAR:
+    if form == YEAR:
         return width == 1
-    if form == F_DATE:
+    if form == DATE:
         return width == 3
-    if form == F_DATETIME2 or form == F_TIMESTAMP2 or form == F_TIME2:
-        total = 5 if form == F_DATETIME2 else 4 if form == F_TIMESTAMP2 else 3
+    if form == DATETIME2 or form == TIMESTAMP2 or form == TIME2:
+        total = 5 if form == DATETIME2 else 4 if form == TIMESTAMP2 else 3
         return 0 <= value.fsp <= 6 and width == fraction + total
-    if form == F_DECIMAL:
+    if form == DECIMAL:
         for i in range(value.groups.count):
             total += value.groups.size[i]
         return width == total
-    if form == F_UTF8 or form == F_BYTES or form == F_PADDED:
+    if form == UTF8 or form == BYTES or form == PADDED:
         return -4 <= width < 0
-    if form == F_NOTHING:
+    if form == NOTHING:
         return width == 0
-    return form == F_CALL and -4 <= width
+    return form == CALL and -4 <= width

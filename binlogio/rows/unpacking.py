@@ -27,7 +27,7 @@ from binlogio.values.layout import column_layout, wire_width
 from binlogio.values.strings import CompressedColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from construct import Construct
 
@@ -38,28 +38,27 @@ _INTEGERS: Final = frozenset(
     {ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG}
 )
 _FORMS: Final = {
-    ColumnType.FLOAT: kernel.FLOAT,
-    ColumnType.DOUBLE: kernel.DOUBLE,
-    ColumnType.BIT: kernel.BITS,
-    ColumnType.YEAR: kernel.YEAR,
-    ColumnType.DATE: kernel.DATE,
-    ColumnType.NEWDATE: kernel.DATE,
-    ColumnType.DATETIME2: kernel.DATETIME2,
-    ColumnType.TIMESTAMP2: kernel.TIMESTAMP2,
-    ColumnType.TIME2: kernel.TIME2,
-    ColumnType.NEWDECIMAL: kernel.DECIMAL,
-    ColumnType.NULL: kernel.NOTHING,
+    ColumnType.FLOAT: kernel.Form.FLOAT,
+    ColumnType.DOUBLE: kernel.Form.DOUBLE,
+    ColumnType.BIT: kernel.Form.BITS,
+    ColumnType.YEAR: kernel.Form.YEAR,
+    ColumnType.DATE: kernel.Form.DATE,
+    ColumnType.NEWDATE: kernel.Form.DATE,
+    ColumnType.DATETIME2: kernel.Form.DATETIME2,
+    ColumnType.TIMESTAMP2: kernel.Form.TIMESTAMP2,
+    ColumnType.TIME2: kernel.Form.TIME2,
+    ColumnType.NEWDECIMAL: kernel.Form.DECIMAL,
+    ColumnType.NULL: kernel.Form.NOTHING,
 }
 _TEXTS: Final = frozenset({ColumnType.VARCHAR, ColumnType.STRING, *BLOBS})
 
 
-def row_decoder(plan: TablePlan, wanted: Collection[int] | None = None) -> kernel.RowDecoder:
-    """Return the decoder of a table's rows events; `wanted` has the positions of the columns, None for all."""
+def row_decoder(plan: TablePlan) -> kernel.RowDecoder:
+    """Return the decoder of a table's rows events."""
     columns = plan.columns
-    slots = [column.position if wanted is None or column.position in wanted else -1 for column in columns]
     widths = [wire_width(column) for column in columns]
     return kernel.RowDecoder(
-        event_scanner.ImagePlan(plan, widths, slots, list(plan.json_positions), wanted=True),
+        event_scanner.ImagePlan(plan, widths, list(range(len(widths))), list(plan.json_positions), wanted=True),
         plan,
         [
             (_form(column), width, column.fsp, column.length, column.precision, column.scale)
@@ -78,16 +77,16 @@ def row_decoder(plan: TablePlan, wanted: Collection[int] | None = None) -> kerne
 def _form(column: ColumnPlan) -> int:
     """Return how the kernel makes the values of a column; CALL where the column's function makes them."""
     if column.type in _INTEGERS:
-        return kernel.UNSIGNED if column.unsigned else kernel.SIGNED
+        return kernel.Form.UNSIGNED if column.unsigned else kernel.Form.SIGNED
     if column.type == ColumnType.ENUM and column.members is not None:
-        return kernel.ENUM
+        return kernel.Form.ENUM
     if column.type not in _TEXTS or column.native is not None:
-        return _FORMS.get(column.type, kernel.CALL)
+        return _FORMS.get(column.type, kernel.Form.CALL)
     charset = charset_of(column.collation_id)
     if charset is None:
         is_padded = column.type == ColumnType.STRING and column.collation_id == BINARY_COLLATION
-        return kernel.PADDED if is_padded else kernel.BYTES
-    return kernel.UTF8 if charset.name in UTF8 else kernel.CALL
+        return kernel.Form.PADDED if is_padded else kernel.Form.BYTES
+    return kernel.Form.UTF8 if charset.name in UTF8 else kernel.Form.CALL
 
 
 def _names(column: ColumnPlan) -> list[str] | None:

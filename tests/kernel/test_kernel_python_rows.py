@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,14 +13,20 @@ from hypothesis import HealthCheck, given, settings
 
 import binlogio
 from binlogio._kernel.event_scanner import ImagePlan
-from binlogio._kernel.python_rows import CALL, DATE, SIGNED, UTF8, RowDecoder
+from binlogio._kernel.python_rows import Form, RowDecoder
+from binlogio.constants import ColumnType as T
+from binlogio.constants import EventType
 from binlogio.errors import BinlogError
 from binlogio.events import RowsEvent
+from binlogio.events.rows import WriteRowsEvent
 from binlogio.format.row_changes import row_changes
-from binlogio.rows.image import RowChange, RowImage, decode_rows
+from binlogio.rows.image import RowChange, RowImage, decode_rows, encode_rows
+from binlogio.rows.plan import TablePlan
 from both_kernels import Said
 from corpus import CorpusFile, files
 from log_cases import Rows, damaged_rows, raw_rows, rows
+from logs import header
+from rowimage_cases import LATIN1, column
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -80,11 +89,11 @@ def test_changes_of_real_logs_are_the_same(one: CorpusFile) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        (SIGNED, 9, 0, 0, 0, 0),
-        (DATE, 4, 0, 0, 0, 0),
-        (UTF8, 3, 0, 0, 0, 0),
-        (UTF8, -5, 0, 0, 0, 0),
-        (CALL, -5, 0, 0, 0, 0),
+        (Form.SIGNED, 9, 0, 0, 0, 0),
+        (Form.DATE, 4, 0, 0, 0, 0),
+        (Form.UTF8, 3, 0, 0, 0, 0),
+        (Form.UTF8, -5, 0, 0, 0, 0),
+        (Form.CALL, -5, 0, 0, 0, 0),
     ],
 )
 def test_widths_that_a_form_does_not_have_are_refused(value: tuple[int, int, int, int, int, int]) -> None:
@@ -93,3 +102,26 @@ def test_widths_that_a_form_does_not_have_are_refused(value: tuple[int, int, int
 
     with pytest.raises(ValueError, match="no value of form"):
         RowDecoder(images, None, [value], [bytes], [None], bytes, RowImage, RowChange, None, ())
+
+
+def test_threads_that_share_a_table_get_their_own_rows() -> None:
+    """Values that a Python function makes let other threads run in the middle of a row."""
+    columns = column(T.LONG), column(T.VARCHAR, 40, collation_id=LATIN1), column(T.LONG)
+    named = (replace(one, position=at, name="avb"[at]) for at, one in enumerate(columns))
+    plan = TablePlan(schema="d", table="t", columns=tuple(named))
+    cases = []
+    for number, present in enumerate((b"\x07", b"\x06", b"\x03", b"\x02")):
+        records = [{"a": number, "v": f"{number} \xe9 {row}", "b": -number} for row in range(2_000)]
+        names = [one.label for one in plan.columns if present[0] >> one.position & 1]
+        changes = [RowChange(None, RowImage.from_dict(plan, {name: row[name] for name in names})) for row in records]
+        images = encode_rows(changes, plan, present)
+        cases.append((WriteRowsEvent(1, 0, b"", 3, present, images, header(EventType.WRITE_ROWS_EVENT)), changes))
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda case: [list(row_changes(case[0], plan)) for _ in range(5)], cases))
+    finally:
+        sys.setswitchinterval(before)
+
+    assert [[changes] * 5 for _, changes in cases] == found
