@@ -105,10 +105,6 @@ class Hint(Enum):
         'leave out gtids="keep"',
         "leave out --gtids keep",
     )
-    TRANSLATE = (
-        "translate=True executes it in SQLite where that loses nothing",
-        "--translate executes it in SQLite where that loses nothing",
-    )
     APPLY_EVENTS = (
         "apply row events instead of SQL: applies_events=True",
         "apply row events instead of SQL: --apply events",

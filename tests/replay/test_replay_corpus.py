@@ -31,12 +31,6 @@ REFUSED: Final = {
     "mariadb118/compressed": "only row changes can be replayed",
     "mysql97/compressed": "only row changes can be replayed",
 }
-# With translation, only what a statement took from nowhere.
-UNTRANSLATABLE: Final = {
-    "mysql97/format_statement": r"RAND\(\)",
-    "mariadb1011/format_statement": r"RAND\(\)",
-    "mariadb118/format_statement": r"RAND\(\)",
-}
 # MariaDB leaves virtual columns out of minimal images altogether, and out of the after images of FULL_NODUP.
 NOT_IN_THE_LOG: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "mariadb1011/rowimage_minimal": {"corpus.autoinc": ("gv",)},
@@ -80,21 +74,6 @@ def test_log_that_cannot_be_replayed_is_refused_with_the_reason(case: Case, tmp_
 
     assert caught.value.file == str(case.logs[0])
     assert caught.value.offset is not None
-
-
-@pytest.mark.parametrize("case", [case for case in real_cases() if case.id in REFUSED], ids=lambda case: case.id)
-def test_translated_statements_end_in_the_tables_of_the_server(case: Case, tmp_path: Path) -> None:
-    """Or the statement that cannot be translated is named."""
-    path = tmp_path / "replayed.db"
-    with closing(SqliteTarget.open(path, translate=True)) as target, binlogio.open(case.logs) as reader:
-        if case.id in UNTRANSLATABLE:
-            with pytest.raises(ReplayError, match=UNTRANSLATABLE[case.id]):
-                replay(reader, target, workers=8)
-            return
-        replay(reader, target, workers=8)
-
-    with closing(sqlite3.connect(path)) as connection:
-        assert differences_of(connection, case) == []
 
 
 @pytest.mark.skipif(

@@ -21,7 +21,6 @@ from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
 from binlogio.replay.targets.mysql.server_tables import KINDS
 from binlogio.replay.targets.sqlite.target import SCHEME
-from binlogio.replay.targets.sqlite.translation import sqlglot_is_here
 from binlogio_cli.messages import Refusal, say, say_torn_tails
 from binlogio_cli.options import limits_of
 from binlogio_cli.progress import watched
@@ -98,12 +97,6 @@ Examples:
     "--idempotent", is_flag=True, help="Replace existing rows, and ignore missing rows (replica_exec_mode=IDEMPOTENT)."
 )
 @click.option(
-    "--translate",
-    is_flag=True,
-    help="For SQLite targets: execute statements that are in the log as SQL text, if they can be translated "
-    "without loss.",
-)
-@click.option(
     "--apply",
     "how",
     type=click.Choice(["auto", "events", "sql"]),
@@ -131,9 +124,8 @@ def command(
     (--transactions-per-commit); none does while GTIDs are kept.
 
     SQLite targets create the tables of the log as "schema.table". Column names and keys come from the log (its metadata
-    or its DDL) or from --table-definitions. Of statements that are in the log as SQL text, DDL is applied, and with
-    --translate statements that change rows, if that loses nothing. Server targets execute statements with their
-    original session context.
+    or its DDL) or from --table-definitions. Of statements that are in the log as SQL text, only DDL is applied.
+    Server targets execute statements with their original session context.
     """
     wanted = replay_filter(options)
     with binlogio.open(
@@ -183,9 +175,7 @@ def _target(url: str, options: dict[str, Any]) -> Target:
         raise click.UsageError(
             f"--to {without_password(url)}: expected sqlite:///FILE, mysql://USER@HOST/ or {DRY_RUN}"
         )
-    if options["translate"] and not sqlglot_is_here():
-        raise Refusal("--translate needs sqlglot: pip install 'binlogio[replay]'")
-    return SqliteTarget.open(path, idempotent=options["idempotent"], translate=options["translate"])
+    return SqliteTarget.open(path, idempotent=options["idempotent"])
 
 
 def _show(place: Position, schema: str, sql: bytes) -> None:

@@ -1,4 +1,4 @@
-"""SQLite as a target: rows, the DDL of the log, and statements that can be translated without loss.
+"""SQLite as a target: rows and the DDL of the log.
 
 `target` is the way in (`SqliteTarget`).
 """

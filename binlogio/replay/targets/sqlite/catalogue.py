@@ -4,7 +4,7 @@
         {"schema", "name", "columns": [column...], "keys": [[name, [[column, prefix]...], unique]...], "engine",
         "collation", "collation_is_assumed",
          "assumed": [name...], "is_versioned", "is_tentative", "defaults": {column: default}, "partitions": [...] |
-         null, "obstacle": text | null}
+         null}
         default := {} (NULL) | {"text"} | {"hex"} | {"is_now": true} | {"is_known": false}
 
     table "binlogio_foreign_keys"    created if needed: "child" (schema.table), and "definition", a JSON array of its
@@ -40,19 +40,13 @@ if TYPE_CHECKING:
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
     from binlogio.schema.ddl.catalogue import TableName
 
-_FLOATS: Final = ("FLOAT", "DOUBLE", "REAL", "PRECISION", "FLOAT4", "FLOAT8")
-
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """Facts beside a definition: the defaults of columns (by lower-case name) and the partitions.
-
-    `obstacle` is why statements that are in the log as text cannot be carried out on the table, None where they can.
-    """
+    """Facts beside a definition: the defaults of columns (by lower-case name) and the partitions."""
 
     defaults: dict[str, Default] = field(default_factory=dict)
     partitions: Partitions | None = None
-    obstacle: str | None = None
 
 
 NO_FACTS: Final = TableFacts()
@@ -75,28 +69,7 @@ def altered_facts(
     left = facts.partitions if partitions is None else partitions.left
     if left is not None:
         left = left.renamed({old: new for new, old in changes.renamed.items()})
-    return TableFacts(defaults, left, facts.obstacle)
-
-
-def referred_tables(words: Words) -> list[tuple[str | None, str]]:
-    """Return the tables that foreign keys of a statement refer to: schema, if given, and name."""
-    found: list[tuple[str | None, str]] = []
-    at = Words(words.tokens, words.sql_mode)
-    while not at.ended:
-        token = at.take()
-        if token.kind == "word" and token.upper == "REFERENCES" and at.next.is_name:
-            found.append(at.table_name())
-    return found
-
-
-def rounds_numbers(words: Words) -> bool:
-    """Return whether a statement has columns such as FLOAT(7,2), whose values the server rounds."""
-    at = [token.upper for token in words.tokens]
-    return any(
-        at[i] in _FLOATS and at[i + 1] == "(" and at[i + 3] == ","
-        for i in range(len(at) - 3)
-        if words.tokens[i].kind == "word"
-    )
+    return TableFacts(defaults, left)
 
 
 TABLE: Final = "binlogio_tables"
@@ -209,7 +182,6 @@ def _text(known: KnownTable, facts: TableFacts) -> str:
         "is_tentative": known.is_tentative,
         "defaults": {column: _default_json(default) for column, default in facts.defaults.items()},
         "partitions": None if facts.partitions is None else facts.partitions.to_json(),
-        "obstacle": facts.obstacle,
     }
     return json.dumps(value, ensure_ascii=True)
 
@@ -233,7 +205,6 @@ def _from_json(value: Any) -> tuple[KnownTable, TableFacts]:
     facts = TableFacts(
         {column: _default(default) for column, default in value["defaults"].items()},
         None if partitions is None else Partitions.from_json(partitions),
-        value["obstacle"],
     )
     return KnownTable(table, is_tentative=bool(value["is_tentative"])), facts
 

@@ -27,8 +27,6 @@ from binlogio.replay.targets.sqlite.catalogue import (
     TableFacts,
     altered_facts,
     created_facts,
-    referred_tables,
-    rounds_numbers,
 )
 from binlogio.replay.targets.sqlite.definition import (
     UNKNOWN,
@@ -61,7 +59,7 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.ddl.partitions import Partitions
 
-_OBJECTS: Final = ("TABLE", "TABLES", "INDEX", "TRIGGER")
+_OBJECTS: Final = ("TABLE", "TABLES", "INDEX")
 _BEFORE_OBJECT: Final = frozenset("OR REPLACE ONLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR DEFINER =".split())
 _HEAD: Final = 10  # words that say what a statement is about
 _DEFINER: Final = 3  # words: user @ host
@@ -156,8 +154,8 @@ class _DdlStatement:
         like = self._like(found)
         facts = self._kept.facts.get(like, NO_FACTS) if like is not None else None
         if facts is None:
-            facts = self._with_obstacle(created_facts(found, table))
-        self._kept.facts[name] = replace(facts, obstacle=None) if like is not None else facts
+            facts = created_facts(found, table)
+        self._kept.facts[name] = facts
         if self._wanted.wants_table(*name) and not self._exists(name):
             definition = self._definition(name, table)
             definition.create(self._connection, self._target(name))
@@ -200,7 +198,7 @@ class _DdlStatement:
                 empty_partitions(self._connection, self._target(name), facts.partitions, partitions)
             except ValueError as exc:
                 raise self._refused(name, "the rows of a partition are not known") from exc
-        facts = self._with_obstacle(altered_facts(facts, changes, partitions, after))
+        facts = altered_facts(facts, changes, partitions, after)
         kept.facts[new_name] = facts
         if exists and self._wanted.wants_table(*new_name):
             if new_name != name:
@@ -249,17 +247,6 @@ class _DdlStatement:
         self.follow()
         return True
 
-    def trigger(self) -> bool:
-        """Note a trigger: a statement in the log as SQL text that changes its table may change others as well."""
-        words = self._words
-        while not words.ended and not words.accept("ON"):
-            words.take()
-        name = self._kept.catalogue.known_name(self._table())
-        if words.tokens[0].upper == "CREATE" and self._kept.find(name) is not None:
-            facts = self._kept.facts.get(name, NO_FACTS)
-            self._kept.facts[name] = replace(facts, obstacle="the table has a trigger")
-        return False
-
     # -------------------------------------------------------------------------------------------------------- parts
 
     def _changes(
@@ -303,16 +290,6 @@ class _DdlStatement:
         elif not is_same(old, new):
             rebuild(self._connection, target, old, new, origins_of(old, new, changes, self._event))
         new.reindex(self._connection, target)
-
-    def _with_obstacle(self, facts: TableFacts) -> TableFacts:
-        """With foreign keys taken note of, those of the tables that are referred to as well."""
-        parents = [self._full(name) for name in referred_tables(self._words)]
-        for parent in map(self._kept.catalogue.known_name, parents):
-            known = self._kept.facts.get(parent, NO_FACTS)
-            self._kept.facts[parent] = replace(known, obstacle="a foreign key refers to the table")
-        if parents:
-            return replace(facts, obstacle="the table has a foreign key")
-        return replace(facts, obstacle="a column rounds its numbers") if rounds_numbers(self._words) else facts
 
     def _refuse_select(self, name: TableName) -> None:
         words = Words(self._words.tokens, self._words.sql_mode)
@@ -400,7 +377,6 @@ def _with_key(table: ParsedTable) -> ParsedTable:
 _HANDLERS: Final[dict[tuple[str, str], Callable[[_DdlStatement], bool]]] = {
     ("CREATE", "TABLE"): _DdlStatement.create,
     ("CREATE", "INDEX"): _DdlStatement.index,
-    ("CREATE", "TRIGGER"): _DdlStatement.trigger,
     ("ALTER", "TABLE"): _DdlStatement.alter,
     ("RENAME", "TABLE"): _DdlStatement.renamed,
     ("RENAME", "TABLES"): _DdlStatement.renamed,

@@ -34,9 +34,7 @@ from binlogio.replay.targets.sqlite.connection import SqliteConnection, SqliteRe
 from binlogio.replay.targets.sqlite.ddl import SqliteDdl
 from binlogio.replay.targets.sqlite.definition import quoted, rename
 from binlogio.replay.targets.sqlite.table import SqliteTable, table_names
-from binlogio.replay.targets.sqlite.translation import SqliteTranslation
 from binlogio.replay.transactions import (
-    NEEDS_ROW_FORMAT,
     LoadStep,
     RefusedStep,
     RowsStep,
@@ -74,7 +72,6 @@ class SqliteTarget:
         *,
         idempotent: bool = False,
         groups_per_commit: int = GROUPS_PER_COMMIT,
-        translate: bool = False,
     ) -> None:
         self.lock = Lock()
         self.idempotent = idempotent
@@ -85,7 +82,6 @@ class SqliteTarget:
         self._progress: Progress | None = None
         self._source: str | None = None  # before `prepare`
         self._ddl = SqliteDdl(connection)
-        self._translation = SqliteTranslation(connection, self._ddl.kept) if translate else None
 
     @classmethod
     def open(
@@ -94,7 +90,6 @@ class SqliteTarget:
         *,
         idempotent: bool = False,
         groups_per_commit: int = GROUPS_PER_COMMIT,
-        translate: bool = False,
     ) -> SqliteTarget:
         """Open or create the database file; `:memory:` is one in memory.
 
@@ -102,7 +97,6 @@ class SqliteTarget:
             path: the file.
             idempotent: rows that are there already are replaced, rows that are not there are not missed.
             groups_per_commit: how many event groups wait for the disk together.
-            translate: statements that are in the log as text are translated, where nothing is lost by that.
 
         Raises:
             OSError: the file cannot be opened or is no SQLite database.
@@ -125,7 +119,7 @@ class SqliteTarget:
         except (sqlite3.Error, SqliteRefusal) as exc:
             raise OSError(f"{path}: cannot be used as a SQLite database: {exc}") from exc
         try:
-            return cls(connection, idempotent=idempotent, groups_per_commit=groups_per_commit, translate=translate)
+            return cls(connection, idempotent=idempotent, groups_per_commit=groups_per_commit)
         except BinlogError:
             connection.close()
             raise
@@ -240,16 +234,6 @@ class SqliteTarget:
             return False
         self._tables.clear()
         return self._ddl.follow(step, context)
-
-    @property
-    def translates(self) -> bool:
-        """True if statements that are in the log as SQL text are translated."""
-        return self._translation is not None
-
-    def translate(self, step: StatementStep, context: ParseContext) -> None:
-        """Carry out a statement that is in the log as text."""
-        if self._translation is not None:
-            self._translation.run(step, context)
 
     def truncate(self, schema: str, table: str) -> None:
         """Empty a table."""
@@ -399,20 +383,15 @@ class SqliteSession:
 
     def _changes(self, step: Step) -> list[Change]:
         try:
-            _refuse_text(step, translates=self._target.translates)
+            _refuse_text(step)
             return _changes_of(step) if isinstance(step, RowsStep) else []
         except BinlogError as exc:
             exc.locate(offset=step.offset)
             raise
 
     def _statement(self, step: StatementStep, counts: RowCounts) -> None:
-        if _changes_rows(step) and not step.is_wanted:
+        if _changes_rows(step):  # one of unwanted tables: others are refused before the transaction begins
             counts.unwanted_statements += 1
-            return
-        if _changes_rows(step):
-            _ = step.sql  # an error where it is not known which tables it changes
-            self._target.translate(step, self._context)
-            counts.executed_statements += 1
             return
         act = _ACTS.get(type(step.statement))
         if act is not None and step.is_wanted:
@@ -453,17 +432,13 @@ def _joined(steps: Sequence[Step]) -> Iterator[list[Step]]:
         yield some
 
 
-def _refuse_text(step: Step, *, translates: bool) -> None:
+def _refuse_text(step: Step) -> None:
     if isinstance(step, RefusedStep):
         raise step.refusal
     if isinstance(step, LoadStep):
         raise text_refused("LOAD DATA")
-    if isinstance(step, StatementStep) and _changes_rows(step) and not step.is_wanted:
-        return
-    if isinstance(step, StatementStep) and _changes_rows(step) and not translates:
-        refusal = text_refused("a statement that changes rows")
-        refusal.hint = (NEEDS_ROW_FORMAT, Hint.TRANSLATE)
-        raise refusal
+    if isinstance(step, StatementStep) and _changes_rows(step) and step.is_wanted:
+        raise text_refused("a statement that changes rows")
 
 
 def _changes_rows(step: StatementStep) -> bool:
