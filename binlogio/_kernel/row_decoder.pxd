@@ -115,14 +115,14 @@ cdef class Batch(MetadataColumns):
     cdef int _run_of(self, int64_t row) noexcept nogil
     cdef int _records(self, EventScanner scanner) except -1 nogil
 
-# ------------------------------------------------------------------------------------------------- read/image_json.pxi
+# ------------------------------------------------------------------------------------------------- read/image_text.pxi
 
 cdef enum:
     GO_ON = 0
     REFUSED = 1
 
 
-cdef class ImageJson:
+cdef class ImageText:
     cdef readonly ImagePlan plan
     cdef object by_construct
     cdef int64_t opened_size

@@ -104,7 +104,7 @@ NOTHING: int
 Value: TypeAlias = tuple[bytes, int, int, int, int, Sequence[bytes] | None, Characters | None]
 ByConstruct: TypeAlias = Callable[[int, bytes, bytes | None, int], bytes | None]
 
-class ImageJson:
+class ImageText:
     plan: ImagePlan
     def __init__(
         self,
@@ -132,7 +132,7 @@ class MixedBatch(MetadataColumns):
     failed_in_images: bool
     failed_pos: int
     sizes: list[int]
-    def __init__(self, tables: Sequence[ImageJson | None], sizes: Sequence[int] = ()) -> None: ...
+    def __init__(self, tables: Sequence[ImageText | None], sizes: Sequence[int] = ()) -> None: ...
     def fill(
         self, scanner: EventScanner, event: int, event_row: int, event_at: int, max_rows: int, max_bytes: int
     ) -> tuple[int, int, int]: ...

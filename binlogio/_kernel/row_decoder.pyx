@@ -3,7 +3,7 @@
 
     read/columns.pxi            values of one column into Arrow buffers
     read/table_batch.pxi        records of one table; read/windows.pxi: of a file, window by window
-    read/mixed_batch.pxi        records of all tables, with images as JSON text (read/image_json.pxi)
+    read/mixed_batch.pxi        records of all tables, with images as JSON text (read/image_text.pxi)
     read/metadata_columns.pxi   the columns that every record has; read/json_columns.pxi: JSON diffs
     read/arrow_arrays.pxi       the Arrow C data interface (read/arrow_nodes.pxi)
 """
@@ -15,7 +15,7 @@ include "read/json_columns.pxi"
 include "read/metadata_columns.pxi"
 include "read/table_batch.pxi"
 include "read/windows.pxi"
-include "read/image_json.pxi"
+include "read/image_text.pxi"
 include "read/mixed_batch.pxi"
 include "read/arrow_arrays.pxi"
 include "read/arrow_nodes.pxi"

@@ -1,6 +1,6 @@
 """Records of all tables in the order of the log, with images as JSON text, without the interpreter lock.
 
-Takes rows event by event until a batch is full; `image_json` encodes the images.
+Takes rows event by event until a batch is full; `image_text` encodes the images.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -57,7 +57,7 @@ cdef class MixedBatch(MetadataColumns):
             raise MemoryError(f"no memory for {len(self.tables)} tables")
         for number, table in enumerate(self.tables):
             if table is not None:
-                self.refs[<int>number] = <void*>(<ImageJson?>table)
+                self.refs[<int>number] = <void*>(<ImageText?>table)
         self.before, self.after = ImageTexts(), ImageTexts()
         self.schema, self.schema_offsets, self.table, self.table_offsets = Memory(), Memory(), Memory(), Memory()
         (<int32_t*>self.schema_offsets.grow(4))[0] = 0
@@ -85,7 +85,7 @@ cdef class MixedBatch(MetadataColumns):
         with nogil:
             while self.event < scanner.event_count and self.failed_event < 0 and self._has_room(max_rows, max_bytes):
                 self._event(scanner, scanner.events + self.event,
-                            <ImageJson>self.refs[scanner.events[self.event].plan], max_rows, max_bytes)
+                            <ImageText>self.refs[scanner.events[self.event].plan], max_rows, max_bytes)
         if self.event < scanner.event_count and self.at != NULL:
             return self.event, self.event_row, self.at - scanner.events[self.event].images
         return self.event, self.event_row, 0
@@ -104,7 +104,7 @@ cdef class MixedBatch(MetadataColumns):
     cdef bint _has_room(self, int64_t max_rows, int64_t max_bytes) noexcept nogil:
         return self.count < max_rows and self.before.texts.size + self.after.texts.size < max_bytes
 
-    cdef int _event(self, EventScanner scanner, RowsEvent* event, ImageJson table, int64_t max_rows,
+    cdef int _event(self, EventScanner scanner, RowsEvent* event, ImageText table, int64_t max_rows,
                     int64_t max_bytes) except -1 nogil:
         """As many rows of an event as there is room for."""
         cdef int64_t done
@@ -121,7 +121,7 @@ cdef class MixedBatch(MetadataColumns):
             self.at = NULL
         return 0
 
-    cdef int64_t _rows(self, ImageJson table, RowsEvent* event, int64_t most, int64_t max_bytes) except -1 nogil:
+    cdef int64_t _rows(self, ImageText table, RowsEvent* event, int64_t most, int64_t max_bytes) except -1 nogil:
         """Up to `most` rows of an event from `at` on, which moves after them; returns how many."""
         cdef Plan* plan = &table.plan.core
         cdef const uint8_t* end = event.images + event.size

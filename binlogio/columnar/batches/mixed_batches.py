@@ -19,7 +19,7 @@ from binlogio._kernel.row_decoder import (
     NOTHING,
     SIGNED,
     UNSIGNED,
-    ImageJson,
+    ImageText,
     MixedBatch,
     metadata_nodes,
     presence_node,
@@ -62,7 +62,7 @@ _IN_BEFORE_IMAGE: Final = 1  # how a JSON diff finds its column in the before im
 _ASCII: Final = tuple(bytes([byte]) for byte in range(128))
 
 
-def image_json(plan: TablePlan) -> ImageJson:
+def image_json(plan: TablePlan) -> ImageText:
     """Return the kernel's JSON encoder for the images of a table.
 
     Raises:
@@ -73,7 +73,7 @@ def image_json(plan: TablePlan) -> ImageJson:
     images = ImagePlan(plan, [spec.width for spec in specs], slots, list(plan.json_positions), wanted=True)
     values = [_value(column, spec) for column, spec in zip(plan.columns, specs, strict=True)]
     opened_size = plan.columns[0].opened_size if plan.columns else DEFAULT_LIMITS.opened_size
-    return ImageJson(images, _utf8(plan.schema), _utf8(plan.table), values, _ByConstruct(plan), opened_size)
+    return ImageText(images, _utf8(plan.schema), _utf8(plan.table), values, _ByConstruct(plan), opened_size)
 
 
 def _value(column: ColumnPlan, spec: ColumnSpec) -> Value:
@@ -162,7 +162,7 @@ class MixedBatcher:
         self._repeated = Repeated()
         self._refused = RefusedRows(router, self._plan_of, self._check_rows)
         self._tables: dict[int, TablePlan] = {}
-        self._json: dict[int, ImageJson] = {}
+        self._json: dict[int, ImageText] = {}
         self._sizes: list[int] = []  # of the memory blocks of the batch before
         self._failed: MixedBatch | None = None
 

@@ -51,7 +51,7 @@ cdef Memory _memory_of(bytes text):
     return memory
 
 
-cdef class ImageJson:
+cdef class ImageText:
     """How the images of one table become JSON.
 
     Args:
