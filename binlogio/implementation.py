@@ -19,7 +19,15 @@ COMPILED: Final = "compiled"
 CONSTRUCT: Final = "construct"
 VARIABLE: Final = "BINLOGIO_KERNEL"
 INSTALL: Final = "install a C compiler and Python's headers, then reinstall binlogio"
-MODULES: Final = ("primitives", "json_documents", "event_scanner", "row_decoder", "row_encoder", "python_rows")
+MODULES: Final = (
+    "primitives",
+    "json_documents",
+    "event_scanner",
+    "row_decoder",
+    "row_encoder",
+    "python_rows",
+    "python_events",
+)
 
 
 def implementation() -> str:

@@ -67,12 +67,15 @@ class BinlogReader:
         self.files: Final = tuple(log.name for log in logs)
         self.torn_tail: TornTail | None = None
         self.torn_tails: Final[list[tuple[Position, TornTail]]] = []
-        self.last_good_offset = 0
-        self.frame: EventFrame | None = None
+        self._frame: EventFrame | None = None  # of the last event, if it is not in a list
+        self._event: BinlogEvent | None = None  # the last event, if it is in a list
+        self._end = 0  # of the event before `_event`
+        self._good = 0
+        self._good_event: BinlogEvent | None = None
         self._logs = logs
         self._options = options
         self._keyring = keyring
-        self._position = Position(logs[0].name if logs else "", 0)
+        self._file = logs[0].name if logs else ""
         self._decoder = Decoder(decompress=decompress_zstd if options.open_payloads else None)
         self._definitions = definitions or DefinitionSource(follows_ddl=False)
         self._plans: dict[tuple[Any, ...], TablePlan] = {}
@@ -148,7 +151,23 @@ class BinlogReader:
     @property
     def position(self) -> Position:
         """The position after the last event that was returned."""
-        return self._position
+        header = self._event.header if self._event is not None else None
+        if header is not None:
+            return Position(self._file, header.offset + header.event_size)
+        return Position(self._file, self._end)
+
+    @property
+    def frame(self) -> EventFrame | None:
+        """The frame of the last event, or of the payload that the last event is in; None before the first event."""
+        if self._event is not None and self._framer is not None:
+            return self._framer.cut_frame(self._event.header)
+        return self._frame
+
+    @property
+    def last_good_offset(self) -> int:
+        """The end of the last whole event group of the current file."""
+        header = self._good_event.header if self._good_event is not None else None
+        return header.offset + header.event_size if header is not None else self._good
 
     @property
     def context(self) -> ParseContext:
@@ -208,7 +227,7 @@ class BinlogReader:
             try:
                 plan = self._plans[key] = self._definitions.plan(table, self.context)
             except BinlogError as exc:
-                exc.locate(file=self._position.file)
+                exc.locate(file=self._file)
                 raise
         return plan
 
@@ -246,7 +265,7 @@ class BinlogReader:
         try:
             yield from row_changes(event, self.plan(event))
         except BinlogError as exc:
-            exc.locate(file=self._position.file)
+            exc.locate(file=self._file)
             raise
 
     def _iterate(self) -> Generator[BinlogEvent, None, None]:
@@ -268,33 +287,57 @@ class BinlogReader:
             limits=self._options.limits,
         )
         self.torn_tail = None
-        self.last_good_offset = 0
+        self._good, self._good_event = 0, None
         start = self._options.start_offset if first else None
         stop = self._options.stop_offset if last else None
         tracker = GroupTracker()
         if not (first and self._begun == log.name):
             self._definitions.begin_log(log.name)
         self._plans.clear()
-        self._position = Position(log.name, 0)
-        for frame in self._frames(start):
-            if stop is not None and frame.header.offset >= stop:
-                return
-            self.frame = frame
-            for event in self._decoder.decode(frame):
-                if event.header.inner is None:
-                    tracker.feed(event)
-                    self._position = Position(log.name, frame.end)
-                if isinstance(event, QueryEvent) and self._definitions.follow(event, frame.context):
-                    self._plans.clear()
-                yield event
-            if tracker.place is GroupPlace.OUTSIDE:
-                self.last_good_offset = frame.end
+        self._file, self._frame, self._event, self._end = log.name, None, None, 0
+        for found in self._frames(start, stop):
+            if isinstance(found, EventFrame):
+                if stop is not None and found.header.offset >= stop:
+                    return
+                yield from self._events_of_frame(found, tracker)
+            else:
+                yield from self._events_of_list(found, tracker)
         self.torn_tail = self._framer.torn_tail
         if self.torn_tail is not None:
             self.torn_tails.append((Position(log.name, self.last_good_offset), self.torn_tail))
 
-    def _frames(self, start: int | None) -> Iterator[EventFrame]:
-        """Yield the frames of the open file; from `start` on, with the format description before it.
+    def _events_of_frame(self, frame: EventFrame, tracker: GroupTracker) -> Iterator[BinlogEvent]:
+        self._end = self.position.offset
+        self._frame, self._event = frame, None
+        for event in self._decoder.decode(frame):
+            if event.header.inner is None:
+                tracker.feed(event)
+                self._end = frame.end
+            self._follow(event, frame.context)
+            yield event
+        if tracker.place is GroupPlace.OUTSIDE:
+            self._good, self._good_event = frame.end, None
+
+    def _events_of_list(self, events: list[BinlogEvent], tracker: GroupTracker) -> Iterator[BinlogEvent]:
+        context, follow = self.context, self._decoder.follow
+        for event in events:
+            follow(event)
+            self._event = event
+            place = tracker.feed(event)
+            if type(event) is QueryEvent:
+                self._follow(event, context)
+            yield event
+            if place is GroupPlace.OUTSIDE:
+                self._good_event = event
+
+    def _follow(self, event: BinlogEvent, context: ParseContext) -> None:
+        if isinstance(event, QueryEvent) and self._definitions.follow(event, context):
+            self._plans.clear()
+
+    def _frames(self, start: int | None, stop: int | None) -> Iterator[EventFrame | list[BinlogEvent]]:
+        """Yield the frames of the open file, or lists of events where the kernel makes them, up to offset `stop`.
+
+        From `start` on, with the format description before it.
 
         Raises:
             PositionError: no event starts at `start`.
@@ -302,17 +345,20 @@ class BinlogReader:
         framer, opened = self._framer, self._opened
         if framer is None or opened is None:
             return
-        last = 0
         while True:
             frame = framer.next_frame()
             if isinstance(frame, EventFrame):
-                if start is not None and last < start < frame.header.offset:
-                    raise no_event_at(start, frame.header.offset)
-                last = frame.header.offset
-                if start is None or frame.header.offset >= start or frame.header.offset == _FIRST_OFFSET:
+                at = frame.header.offset
+                if start is not None and at >= start:
+                    if 0 < start < at:
+                        raise no_event_at(start, at)
+                    start = None
+                if start is None or at == _FIRST_OFFSET:
                     yield frame
                 if start is not None and framer.offset < start and opened.seekable and may_skip(framer, frame):
                     framer = self._framer = self._skip_to(start, framer, opened)
+                while start is None and (events := self._decoder.cut(framer, stop)):
+                    yield events
                 continue
             if frame is Framing.END:
                 if start is not None and framer.offset < start:
@@ -326,7 +372,7 @@ class BinlogReader:
         Raises:
             PositionError: no event starts there.
         """
-        check_start(opened, start, before, file=self._position.file)
+        check_start(opened, start, before, file=self._file)
         framer = EventFramer(verify_checksum=self._options.verify_checksum, context=before.context, offset=start)
         framer.in_use, framer.is_relay_log = before.in_use, before.is_relay_log
         framer.position_shift = before.position_shift

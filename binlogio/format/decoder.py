@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import MAX_EVENT_SIZE, ChecksumAlgorithm, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, MissingTableMap, UnsupportedFeature
-from binlogio.events import ROWS_EVENTS, BinlogEvent, RowsEvent, codec_for
-from binlogio.events.base import UNKNOWN, ParseContext, event_name
+from binlogio.events import EVENT_CODECS, ROWS_EVENTS, BinlogEvent, codec_for
+from binlogio.events.base import UNKNOWN, EventHeader, ParseContext, event_name
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.framing import EventFrame, EventFramer, Framing, check_event_size
-from binlogio.options import Limits
+from binlogio.gtid import Uuid
+from binlogio.implementation import is_compiled
+
+if TYPE_CHECKING:
+    from binlogio._kernel.python_events import EventCutter
 
 Decompress = Callable[[bytes], Iterator[bytes]]
 """Opens a zstd stream: compressed bytes in, plain chunks out, one after the other.
@@ -27,16 +31,7 @@ Raises BinlogFormatError where it is broken.
 """
 
 _PAYLOAD_CHUNK: Final = 1 << 20
-_WHOLE: Final = frozenset({EventType.TABLE_MAP_EVENT, EventType.QUERY_EVENT})
-_HEADS: Final = frozenset(
-    {
-        EventType.WRITE_ROWS_EVENT_V1, EventType.UPDATE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1,
-        EventType.WRITE_ROWS_EVENT, EventType.UPDATE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT,
-    }
-)  # fmt: skip
-_MOST_BODIES: Final = 512
-_MOST_BYTES: Final = 4096  # of a body that is worth keeping
-_BEGINNING: Final = 10  # bytes: the table id, with which a head's size seldom changes
+_MOST_EVENTS: Final = 4096  # in one list
 
 
 class Decoder:
@@ -52,7 +47,22 @@ class Decoder:
         self._only = only
         self._table_maps: dict[int, TableMapEvent] = {}
         self._statement_ended = False
-        self._bodies = ParsedBodies()
+        self._cutter = _new_cutter() if is_compiled() else None
+        self._format: ParseContext | None = None  # that the cutter is set to
+        self._plain_format: ParseContext | None = None  # the same without checksums
+        self._most = 64
+
+    def cut(self, framer: EventFramer, stop: int | None = None) -> list[BinlogEvent]:
+        """Return events that begin before offset `stop`, up to the first one that `decode` has to take.
+
+        The list is empty where that is the next one. Each event goes through `follow` when it is at hand.
+        """
+        if not self._is_set_to(framer.context) or self._cutter is None:
+            return []
+        events = framer.cut_events(self._cutter, stop, self._most)
+        if len(events) == self._most < _MOST_EVENTS:
+            self._most *= 2
+        return events
 
     def decode(self, frame: EventFrame) -> Iterator[BinlogEvent]:
         """Yield the event of a frame; after a TRANSACTION_PAYLOAD_EVENT also the events inside it.
@@ -65,6 +75,16 @@ class Decoder:
         yield event
         if isinstance(event, TransactionPayloadEvent) and self._decompress is not None:
             yield from self.decode_payload(event, frame.context, plain_payload(event, self._decompress))
+
+    def follow(self, event: BinlogEvent) -> None:
+        """Keep or forget table maps by the event that is at hand now."""
+        if self._statement_ended:
+            self._table_maps.clear()
+            self._statement_ended = False
+        if isinstance(event, TableMapEvent):
+            self._table_maps[event.table_id] = event
+        elif isinstance(event, ROWS_EVENTS):
+            self._statement_ended = event.ends_statement
 
     def table_map(self, table_id: int, *, offset: int, event_type: int) -> TableMapEvent:
         """Return the table map that a rows event of the current statement refers to.
@@ -84,18 +104,26 @@ class Decoder:
 
     def _one(self, frame: EventFrame) -> BinlogEvent:
         code = frame.header.type_code
+        event: BinlogEvent
         if self._only is None or code in self._only:
-            event: BinlogEvent = self._bodies.parse(frame)
+            event = codec_for(code).parse(frame.header, frame.body, frame.context)
+            if self._is_set_to(frame.context) and self._cutter is not None:
+                self._cutter.learn(event, frame.body)
         else:
             event = UNKNOWN.parse(frame.header, frame.body, frame.context)
-        if self._statement_ended:
-            self._table_maps.clear()
-            self._statement_ended = False
-        if isinstance(event, TableMapEvent):
-            self._table_maps[event.table_id] = event
-        elif isinstance(event, ROWS_EVENTS):
-            self._statement_ended = event.ends_statement
+        self.follow(event)
         return event
+
+    def _is_set_to(self, context: ParseContext) -> bool:
+        """Set the cutter to the format, and return whether there is one."""
+        if self._cutter is None:
+            return False
+        if context is not self._format and context is not self._plain_format:
+            plain = _plain(context)
+            if self._plain_format != plain:
+                self._cutter.set_codes(_usual_codes(context, self._only))
+            self._format, self._plain_format = context, plain
+        return True
 
     def decode_payload(
         self, event: TransactionPayloadEvent, context: ParseContext, chunks: Iterator[bytes], start: int = 0
@@ -105,21 +133,68 @@ class Decoder:
         Raises:
             BinlogFormatError: the bytes are not whole events.
         """
-        plain = replace(context, checksum_algorithm=ChecksumAlgorithm.OFF)
-        framer = EventFramer(
-            context=plain, limits=replace(context.limits, event_size=MAX_EVENT_SIZE), has_positions=False, offset=start
-        )
+        known = self._plain_format if self._is_set_to(context) else None
+        at = event.header.offset
+        framer = EventFramer(context=known or _plain(context), payload_at=at, offset=start)
         limits = replace(context.limits, event_size=context.limits.opened_size)
-        for number, frame in enumerate(_frames(framer, chunks, event, limits)):
-            header = replace(frame.header, offset=event.header.offset, inner=number)
-            if header.type_code == EventType.TRANSACTION_PAYLOAD_EVENT:
+        try:
+            left = event.uncompressed_size - start
+            for chunk in chunks:
+                framer.feed(chunk)
+                left -= len(chunk)
+                yield from self._inside(framer)
+                if framer.announced and framer.needed > max(left, 1):
+                    break  # an event that cannot be whole is not worth the memory to wait for its end
+                check_event_size(framer.announced, at, limits)
+            framer.finish()
+            yield from self._inside(framer)
+        except BinlogError as exc:  # names the payload event: what is inside has no offset in the file
+            if exc.offset is None:
+                exc.locate(offset=at, event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name)
+            elif exc.offset != at:
+                exc.offset, exc.hint = at, f"the error is {exc.offset} bytes into the decompressed payload"
+            raise
+
+    def _inside(self, framer: EventFramer) -> Iterator[BinlogEvent]:
+        while True:
+            for event in self.cut(framer):
+                self.follow(event)
+                yield event
+            frame = framer.next_frame()
+            if isinstance(frame, Framing):
+                return
+            if frame.header.type_code == EventType.TRANSACTION_PAYLOAD_EVENT:
                 raise BinlogFormatError(
                     "a compressed transaction is inside another one",
-                    offset=header.offset,
-                    event_type=event_name(header.type_code),
+                    offset=frame.header.offset,
+                    event_type=event_name(frame.header.type_code),
                     field="payload",
                 )
-            yield self._one(replace(frame, header=header))
+            yield self._one(frame)
+
+
+def _plain(context: ParseContext) -> ParseContext:
+    """Return the format of the events inside a payload, whose sizes are bounded by the payload's."""
+    limits = replace(context.limits, event_size=MAX_EVENT_SIZE)
+    return replace(context, checksum_algorithm=ChecksumAlgorithm.OFF, limits=limits)
+
+
+def _new_cutter() -> EventCutter:
+    from binlogio._kernel.python_events import EVENT_CODES, EventCutter  # noqa: PLC0415 - there may be no kernel
+
+    return EventCutter({code: EVENT_CODECS[code].event_class for code in EVENT_CODES}, EventHeader, Uuid)
+
+
+def _usual_codes(context: ParseContext, only: Collection[int] | None) -> frozenset[int]:
+    """Return the types that the kernel makes events of: those whose post-headers are as servers write them today."""
+    from binlogio._kernel.python_events import EVENT_CODES  # noqa: PLC0415
+
+    found = []
+    for code in EVENT_CODES:
+        sizes = EVENT_CODECS[code].post_header_sizes
+        if (only is None or code in only) and (not sizes or context.post_header_size(code, sizes[0]) == sizes[0]):
+            found.append(code)
+    return frozenset(found)
 
 
 def plain_payload(event: TransactionPayloadEvent, decompress: Decompress | None) -> Iterator[bytes]:
@@ -159,93 +234,3 @@ def _opened(event: TransactionPayloadEvent, decompress: Decompress | None) -> It
             found=event.compression_type,
         )
     return decompress(event.payload)
-
-
-def _frames(
-    framer: EventFramer, chunks: Iterator[bytes], event: TransactionPayloadEvent, limits: Limits
-) -> Iterator[EventFrame]:
-    """Yield the frames inside a payload.
-
-    Errors name the payload event, since what is inside has no offset in the file.
-    """
-    try:
-        left = event.uncompressed_size - framer.offset
-        for chunk in chunks:
-            framer.feed(chunk)
-            left -= len(chunk)
-            yield from _whole_frames(framer)
-            if framer.announced and framer.needed > max(left, 1):
-                break  # an event that cannot be whole is not worth the memory to wait for its end
-            check_event_size(framer.announced, event.header.offset, limits)
-        framer.finish()
-        yield from _whole_frames(framer)
-    except BinlogError as exc:
-        if exc.offset is None:
-            exc.locate(offset=event.header.offset, event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name)
-        elif exc.offset != event.header.offset:
-            exc.offset, exc.hint = event.header.offset, f"the error is {exc.offset} bytes into the decompressed payload"
-        raise
-
-
-def _whole_frames(framer: EventFramer) -> Iterator[EventFrame]:
-    while not isinstance(frame := framer.next_frame(), Framing):
-        yield frame
-
-
-class ParsedBodies:
-    """Cache of parsed bodies that a log repeats: table maps, statements such as BEGIN, rows events up to their images.
-
-    Equal bytes give equal events, since a layout is read from its first byte to its last. The codec of an event parses
-    a body that is not in the cache, and raises the errors.
-
-        same := type, format description, and all bytes of the body; of rows events those before the images
-    """
-
-    def __init__(self) -> None:
-        self._context: ParseContext | None = None
-        self._events: dict[tuple[int, bytes], BinlogEvent] = {}
-        self._heads: dict[tuple[int, bytes], RowsEvent] = {}
-        self._sizes: dict[tuple[int, bytes], int] = {}
-
-    def parse(self, frame: EventFrame) -> BinlogEvent:
-        """Return the event of a frame. Raises as `EventCodec.parse`."""
-        code, body = frame.header.type_code, frame.body
-        if code not in _WHOLE and code not in _HEADS:
-            whole: BinlogEvent = codec_for(code).parse(frame.header, body, frame.context)
-            return whole
-        if frame.context is not self._context:
-            self._context = frame.context
-            self._forget()
-        if code in _WHOLE:
-            known = self._events.get((code, body))
-            if known is not None:
-                return replace(known, header=frame.header)
-            event: BinlogEvent = codec_for(code).parse(frame.header, body, frame.context)
-            if len(body) <= _MOST_BYTES:
-                self._make_room()
-                self._events[code, body] = event
-            return event
-        beginning = (code, body[:_BEGINNING])
-        size = self._sizes.get(beginning, 0)
-        head = self._heads.get((code, body[:size])) if size else None
-        if head is not None:
-            return replace(head, images=body[size:], header=frame.header)
-        rows: RowsEvent = codec_for(code).parse(frame.header, body, frame.context)
-        size = len(body) - len(rows.images)
-        if size <= _MOST_BYTES:
-            self._make_room()
-            self._heads[code, body[:size]] = replace(rows, images=b"")
-            self._sizes[beginning] = size
-        return rows
-
-    def __len__(self) -> int:
-        return len(self._events) + len(self._heads)
-
-    def _make_room(self) -> None:
-        if len(self) >= _MOST_BODIES:
-            self._forget()
-
-    def _forget(self) -> None:
-        self._events.clear()
-        self._heads.clear()
-        self._sizes.clear()

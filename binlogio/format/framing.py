@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import (
     BIG_EVENT_SIZE,
@@ -37,8 +37,13 @@ from binlogio.events.format_description import knows_checksum
 from binlogio.events.mariadb import StartEncryptionEvent
 from binlogio.options import Limits
 
+if TYPE_CHECKING:
+    from binlogio._kernel.python_events import EventCutter
+    from binlogio.events import BinlogEvent
+
 _START_V3_SIZE: Final = HEADER_SIZE + 2 + SERVER_VERSION_LENGTH + 4  # a smaller first event has the header of 3.23
 _FIRST_TYPES: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.START_EVENT_V3, EventType.ROTATE_EVENT)
+_NO_STOP: Final = (1 << 63) - 1
 _IN_USE_BYTE: Final = HEADER_SIZE - 2  # flags are the last two bytes of the header, low byte first
 
 Decryptor = Callable[[int, bytes], bytes]
@@ -93,7 +98,8 @@ class EventFramer:
         offset: offset of the first byte of the stream in its file.
         decryptor_for: makes the decryptor that a START_ENCRYPTION_EVENT of MariaDB asks for.
         limits: the largest sizes that are accepted; those of `context` where it is None.
-        has_positions: False for events that do not say where they end in this stream, such as those inside a payload.
+        has_positions: False for events that do not say where they end in this stream.
+        payload_at: the offset of the payload event whose plain bytes these are: all events get it, and a number.
     """
 
     def __init__(
@@ -105,14 +111,19 @@ class EventFramer:
         decryptor_for: Callable[[StartEncryptionEvent], Decryptor] | None = None,
         limits: Limits | None = None,
         has_positions: bool = True,
+        payload_at: int | None = None,
     ) -> None:
-        self._limits = limits or (DEFAULT_CONTEXT if context is None else context).limits
-        self.context = replace(context if context is not None else DEFAULT_CONTEXT, limits=self._limits)
+        self.context = context if context is not None else DEFAULT_CONTEXT
+        self._limits = limits or self.context.limits
+        if self._limits is not self.context.limits:
+            self.context = replace(self.context, limits=self._limits)
         self.position_shift = 0  # by how much the log_pos of the last event is off
         self.in_use = False
         self.is_relay_log = False
         self.torn_tail: TornTail | None = None
-        self._has_positions = has_positions
+        self._has_positions = has_positions and payload_at is None
+        self._payload_at = payload_at
+        self._inner = 0  # events of the payload so far
         self._verify_checksum = verify_checksum
         self._decryptor_for = decryptor_for
         self._decrypt: Decryptor | None = None
@@ -123,6 +134,7 @@ class EventFramer:
         self._needs_description = context is None
         self._finished = False
         self._skipped = 0
+        self.cut = offset, b""  # what `cut_events` returned last: its offset and bytes
 
     @property
     def offset(self) -> int:
@@ -190,7 +202,49 @@ class EventFramer:
         frame = self._cut(bytes(self._buffer[self._at : self._at + size]))
         self._at += size
         self._offset += size
-        return frame
+        if self._payload_at is None:
+            return frame
+        self._inner += 1
+        return replace(frame, header=replace(frame.header, offset=self._payload_at, inner=self._inner - 1))
+
+    def cut_events(self, cutter: EventCutter, stop: int | None, most: int) -> list[BinlogEvent]:
+        """Return up to `most` events that begin before offset `stop`, up to the first that the kernel does not take.
+
+        That one is the next frame. `cut` then has the bytes of all events that were returned.
+        """
+        context = self.context
+        if self._decrypt is not None or self._needs_magic or self._needs_description:
+            return []
+        if context.header_size != HEADER_SIZE or context.permutation:
+            return []
+        before = self._at
+        events = cutter.cut(
+            self._buffer,
+            before,
+            self._offset if self._payload_at is None else self._payload_at,
+            _NO_STOP if stop is None else stop,
+            -1 if self._payload_at is None else self._inner,
+            most,
+            context.has_checksum,
+            self._verify_checksum,
+            self.position_shift,
+        )
+        if events:
+            self.position_shift = cutter.position_shift
+            self.cut = self._offset, bytes(memoryview(self._buffer)[before : cutter.at])
+            self._inner += len(events)
+            self._offset += cutter.at - before
+            self._at = cutter.at
+        return events
+
+    def cut_frame(self, header: EventHeader) -> EventFrame:
+        """Return the frame of one of the events that `cut_events` returned last."""
+        offset, data = self.cut
+        raw = data[header.offset - offset :][: header.event_size]
+        if not self.context.has_checksum:
+            return EventFrame(header, raw[HEADER_SIZE:], None, self.context)
+        checksum = int.from_bytes(raw[-CHECKSUM_SIZE:], "little")
+        return EventFrame(header, raw[HEADER_SIZE:-CHECKSUM_SIZE], checksum, self.context)
 
     def _take_magic(self) -> bool:
         magic = bytes(self._buffer[self._at : self._at + len(BINLOG_MAGIC)])

@@ -17,7 +17,7 @@ Gtid_log_event::FL_STANDALONE.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from binlogio.events import ROWS_EVENTS, BinlogEvent
 from binlogio.events.control import IncidentEvent, RotateEvent, StopEvent, XaPrepareEvent, XidEvent
@@ -69,8 +69,41 @@ _FILE_EVENTS: Final = (
 )
 
 
+class _Role(Enum):
+    """What an event does to the group."""
+
+    GTID = "gtid"  # begins one
+    MARIADB_GTID = "mariadb gtid"  # begins one, and a transaction unless it is standalone
+    ENDS_TRANSACTION = "ends transaction"
+    FILE = "file"  # is outside of groups
+    QUERY = "query"
+    STATEMENT_PART = "statement part"
+    ROWS = "rows"
+    ENDS_STATEMENT = "ends statement"
+
+
+_ROLES: Final[dict[type, _Role]] = {
+    kind: role
+    for role, kinds in (
+        (_Role.GTID, _GTIDS),
+        (_Role.MARIADB_GTID, (MariadbGtidEvent,)),
+        (_Role.ENDS_TRANSACTION, _ENDS_TRANSACTION),
+        (_Role.FILE, _FILE_EVENTS),
+        (_Role.QUERY, (QueryEvent,)),
+        (_Role.STATEMENT_PART, _STATEMENT_PARTS),
+        (_Role.ROWS, ROWS_EVENTS),
+        (_Role.ENDS_STATEMENT, _ENDS_STATEMENT),
+    )
+    for kind in kinds
+}
+_BEGINS: Final = frozenset({_Role.QUERY, _Role.ENDS_TRANSACTION, _Role.ENDS_STATEMENT})
+_OUTSIDE, _OPEN, _TRANSACTION = GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION
+
+
 class GroupTracker:
     """Follows event groups. Give it every event of a file in order, but none from inside a payload."""
+
+    __slots__ = ("place", "starts_group")
 
     def __init__(self) -> None:
         self.place = GroupPlace.OUTSIDE
@@ -79,43 +112,37 @@ class GroupTracker:
     def feed(self, event: BinlogEvent) -> GroupPlace:
         """Take the next event and return the state after it; `starts_group` is True if this event began a group."""
         before = self.place
-        self.place = self._after(event)
-        self.starts_group = isinstance(event, (*_GTIDS, MariadbGtidEvent)) or (
-            before is GroupPlace.OUTSIDE
-            and (
-                self.place is not GroupPlace.OUTSIDE
-                or isinstance(event, (QueryEvent, *_ENDS_TRANSACTION, *_ENDS_STATEMENT))
-            )
-        )
-        return self.place
+        role = _ROLES.get(type(event))
+        if role is _Role.GTID:
+            self.starts_group = True
+            self.place = _OPEN
+            return _OPEN
+        if role is _Role.MARIADB_GTID:
+            self.starts_group = True
+            place = _OPEN if event.standalone else _TRANSACTION  # type: ignore[union-attr]
+        else:
+            place = _after(role, event, before)
+            self.starts_group = before is _OUTSIDE and (place is not _OUTSIDE or role in _BEGINS)
+        self.place = place
+        return place
 
-    def _after(self, event: BinlogEvent) -> GroupPlace:
-        in_transaction = self.place is GroupPlace.TRANSACTION
-        if isinstance(event, _GTIDS):
-            return GroupPlace.OPEN
-        if isinstance(event, MariadbGtidEvent):
-            return GroupPlace.OPEN if event.standalone else GroupPlace.TRANSACTION
-        if isinstance(event, (*_ENDS_TRANSACTION, *_FILE_EVENTS)):
-            return GroupPlace.OUTSIDE
-        if isinstance(event, QueryEvent):
-            return self._after_query(event.sql, in_transaction=in_transaction)
-        if in_transaction:
-            return GroupPlace.TRANSACTION
-        if isinstance(event, _STATEMENT_PARTS):
-            return GroupPlace.OPEN
-        if isinstance(event, ROWS_EVENTS):
-            return GroupPlace.OUTSIDE if event.ends_statement else GroupPlace.OPEN
-        if isinstance(event, _ENDS_STATEMENT):
-            return GroupPlace.OUTSIDE
-        return self.place
 
-    @staticmethod
-    def _after_query(sql: bytes, *, in_transaction: bool) -> GroupPlace:
+def _after(role: _Role | None, event: Any, before: GroupPlace) -> GroupPlace:
+    """Return the state after an event other than a GTID."""
+    if role is _Role.ENDS_TRANSACTION or role is _Role.FILE:
+        return _OUTSIDE
+    if role is _Role.QUERY:
+        sql = event.sql
         if starts_transaction(sql):
-            return GroupPlace.TRANSACTION
-        if ends_transaction(sql) or not in_transaction:
-            return GroupPlace.OUTSIDE
-        return GroupPlace.TRANSACTION
+            return _TRANSACTION
+        return _OUTSIDE if before is not _TRANSACTION or ends_transaction(sql) else _TRANSACTION
+    if before is _TRANSACTION or role is None:
+        return before
+    if role is _Role.STATEMENT_PART:
+        return _OPEN
+    if role is _Role.ROWS:
+        return _OUTSIDE if event.ends_statement else _OPEN
+    return _OUTSIDE
 
 
 def starts_transaction(sql: bytes) -> bool:

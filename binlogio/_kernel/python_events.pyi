@@ -1,0 +1,26 @@
+from typing import Final
+
+from binlogio.events import BinlogEvent
+from binlogio.events.base import EventHeader
+from binlogio.gtid import Uuid
+
+EVENT_CODES: Final[tuple[int, ...]]
+
+class EventCutter:
+    position_shift: int
+    at: int
+    def __init__(self, classes: dict[int, type[BinlogEvent]], header: type[EventHeader], uuid: type[Uuid]) -> None: ...
+    def set_codes(self, codes: frozenset[int]) -> None: ...
+    def cut(
+        self,
+        data: bytes | bytearray,
+        at: int,
+        offset: int,
+        stop: int,
+        inner: int,
+        most: int,
+        checksum: bool,
+        verify: bool,
+        shift: int,
+    ) -> list[BinlogEvent]: ...
+    def learn(self, event: BinlogEvent, body: bytes) -> None: ...

@@ -1,0 +1,508 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The frequent events of a log as Python objects (`binlogio.events`), many in one call.
+
+Cuts events out of a buffer, verifies their checksums, and makes instances of the frozen dataclasses without their
+constructors. An event is left to its codec, which is construct's, where it is of another type, is not whole, has
+another checksum, or has a body of another form than servers write today. Status variables, table maps and the heads of
+rows events are parsed by their codecs once, and found by their bytes afterwards.
+"""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+
+from types import MemberDescriptorType
+
+from binlogio._kernel.base.cursor cimport lenenc, u16, u24, u32, u64
+from binlogio._kernel.base.event_codes cimport (
+    ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1, GTID_LOG_EVENT,
+    HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_EVENT, ROWS_QUERY_LOG_EVENT,
+    TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XID_EVENT,
+)
+from binlogio._kernel.event_scanner cimport RowsEvent, read_frame
+from binlogio._kernel.primitives cimport crc32
+
+cdef extern from "structmember.h":
+    ctypedef struct PyMemberDef:
+        Py_ssize_t offset
+    ctypedef struct PyMemberDescrObject:
+        PyMemberDef* d_member
+
+cdef extern from "Python.h":
+    object PyType_GenericAlloc(type kind, Py_ssize_t count)
+
+cdef enum:
+    MOST_FIELDS = 16
+    MOST_KNOWN = 1 << 12  # bodies, or parts of bodies
+    MOST_KNOWN_BYTES = 1 << 23
+    LOGICAL_TIMESTAMP_TYPECODE = 2
+    QUERY_POST_HEADER = 13
+    MARIADB_GTID_SIZE = 19  # bytes; shorter ones are filled with zeros
+
+cdef uint64_t GNO_END = 0x7FFFFFFFFFFFFFFFULL
+
+
+cdef class Maker:
+    """Makes instances of a dataclass with slots, without its constructor, which takes longer than the event.
+
+    Args:
+        kind: the class.
+        names: the fields that `make` sets, in order; it sets all others to None.
+    """
+
+    cdef type kind
+    cdef Py_ssize_t[MOST_FIELDS] offsets
+    cdef int count
+
+    def __cinit__(self, type kind, tuple names):
+        cdef int i
+        if len(names) > MOST_FIELDS or set(names) != set(kind.__dataclass_fields__):
+            raise ValueError(f"{kind.__name__} has other fields")
+        self.kind = kind
+        self.count = len(names)
+        for i in range(self.count):
+            self.offsets[i] = _offset(getattr(kind, names[i]))
+
+    cdef inline object begin(self):
+        return PyType_GenericAlloc(self.kind, 0)
+
+    cdef inline void put(self, object made, int field, object value) noexcept:
+        Py_INCREF(value)
+        (<PyObject**>(<char*><PyObject*>made + self.offsets[field]))[0] = <PyObject*>value
+
+    cdef inline object field(self, object made, int field):
+        return <object>(<PyObject**>(<char*><PyObject*>made + self.offsets[field]))[0]
+
+    cdef object copy(self, object known, object header):
+        """Return `known` with another header, which is the last field."""
+        cdef object made = self.begin()
+        cdef int i
+        for i in range(self.count - 1):
+            self.put(made, i, self.field(known, i))
+        self.put(made, self.count - 1, header)
+        return made
+
+
+cdef Py_ssize_t _offset(member) except -1:
+    """Return where the slot of a class is in its instances."""
+    if type(member) is not MemberDescriptorType:
+        raise TypeError(f"{member!r} is not a slot")
+    return (<PyMemberDescrObject*><PyObject*>member).d_member.offset
+
+
+cdef class KnownBodies:
+    """Parts of bodies that were parsed, by their bytes; all are forgotten where they become too many."""
+
+    cdef dict found
+    cdef int64_t size
+
+    def __cinit__(self):
+        self.found = {}
+        self.size = 0
+
+    def __len__(self):
+        return len(self.found)
+
+    cdef int keep(self, bytes key, object value) except -1:
+        if len(self.found) >= MOST_KNOWN or self.size + len(key) > MOST_KNOWN_BYTES:
+            self.forget()
+        if len(key) <= MOST_KNOWN_BYTES >> 4:
+            self.found[key] = value
+            self.size += len(key)
+        return 0
+
+    cdef int forget(self) except -1:
+        self.found.clear()
+        self.size = 0
+        return 0
+
+
+cdef tuple _GTID_FIELDS = (
+    "flags", "uuid", "gno", "last_committed", "sequence_number", "immediate_commit_timestamp",
+    "original_commit_timestamp", "transaction_length", "immediate_server_version", "original_server_version",
+    "commit_group_ticket", "trailing", "header",
+)
+cdef tuple _ROWS_FIELDS = ("table_id", "flags", "extra", "column_count", "present", "images", "header")
+cdef tuple _UPDATE_FIELDS = (
+    "table_id", "flags", "extra", "column_count", "present", "present_after", "images", "header",
+)
+_FIELDS = {
+    QUERY_EVENT: ("thread_id", "exec_time", "error_code", "status_vars", "schema", "sql", "header"),
+    INTVAR_EVENT: ("kind", "value", "header"),
+    XID_EVENT: ("xid", "header"),
+    TABLE_MAP_EVENT: ("table_id", "flags", "schema", "table", "column_types", "metadata", "nullable",
+                      "optional_metadata", "header"),
+    WRITE_ROWS_EVENT_V1: _ROWS_FIELDS,
+    WRITE_ROWS_EVENT_V1 + 1: _UPDATE_FIELDS,
+    DELETE_ROWS_EVENT_V1: _ROWS_FIELDS,
+    ROWS_QUERY_LOG_EVENT: ("sql", "length", "header"),
+    WRITE_ROWS_EVENT: _ROWS_FIELDS,
+    WRITE_ROWS_EVENT + 1: _UPDATE_FIELDS,
+    WRITE_ROWS_EVENT + 2: _ROWS_FIELDS,
+    GTID_LOG_EVENT: _GTID_FIELDS,
+    ANONYMOUS_GTID_LOG_EVENT: _GTID_FIELDS,
+    PARTIAL_UPDATE_ROWS_EVENT: _UPDATE_FIELDS,
+    ANNOTATE_ROWS_EVENT: ("sql", "header"),
+    MARIADB_GTID_EVENT: ("sequence_number", "domain_id", "flags", "commit_id", "xid", "flags_extra", "extra_engines",
+                         "sa_seq_no", "thread_id", "trailing", "header"),
+}
+EVENT_CODES = tuple(_FIELDS)
+"""The types of which events can be made here."""
+
+
+cdef class EventCutter:
+    """Cuts events out of a buffer.
+
+    Args:
+        classes: by each of `EVENT_CODES`, the class of its events.
+        header: the class of headers.
+        uuid: the class of UUIDs.
+    """
+
+    cdef list makers
+    cdef PyObject* maker[256]  # of the types that are taken
+    cdef Maker header, uuid
+    cdef list known  # by type: bodies of table maps, heads of rows events
+    cdef KnownBodies contexts  # status variables and schemas of statements
+    cdef object last_uuid
+    cdef bytes last_data  # of that UUID
+    cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
+    cdef readonly int64_t at  # where the next event begins in the buffer
+
+    def __cinit__(self, dict classes, type header, type uuid):
+        cdef int code
+        self.header = Maker(header, ("timestamp", "type_code", "server_id", "event_size", "log_pos", "flags",
+                                     "offset", "inner", "extra"))
+        self.uuid = Maker(uuid, ("data",))
+        self.makers = [None] * 256
+        for code, names in _FIELDS.items():
+            self.makers[code] = Maker(classes[code], names)
+        self.contexts = KnownBodies()
+        self.known = [None] * 256
+        for code in range(256):
+            self.known[code] = KnownBodies()
+            self.maker[code] = NULL
+
+    def set_codes(self, codes):
+        """Take events of these types, of `EVENT_CODES`; forget all bodies, which may mean something else."""
+        cdef int code
+        for code in range(256):
+            self.maker[code] = NULL
+            (<KnownBodies>self.known[code]).forget()
+        self.contexts.forget()
+        for code in codes:
+            if self.makers[code] is None:
+                raise ValueError(f"no events of type {code} can be made here")
+            self.maker[code] = <PyObject*>self.makers[code]
+
+    def cut(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, int64_t inner, int64_t most,
+            bint checksum, bint verify, uint32_t shift):
+        """Return the events from byte `at` of the buffer on, up to one that is not taken; `self.at` is then its place.
+
+        Args:
+            offset: of byte `at` in the file.
+            stop: no event is taken that begins at this offset or after it.
+            inner: -1, or the number of the first event in a payload; all events then have the offset `offset`, and
+                there is no `stop`.
+            most: how many events at most.
+            checksum, verify: whether events end in a checksum, and whether it is compared.
+            shift: `position_shift` of the event before.
+        """
+        cdef const uint8_t* begin
+        cdef int64_t size
+        cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
+        cdef uint32_t log_pos
+        cdef list found = []
+        cdef object event
+        cdef object place = offset
+        cdef object number = None
+        while (at + HEADER_SIZE + tail <= data.shape[0] and (inner >= 0 or offset < stop) and len(found) < most):
+            begin = &data[at]
+            size = u32(begin + 9)
+            if (size < HEADER_SIZE + tail or size > data.shape[0] - at or size > BIG_EVENT_SIZE
+                    or self.maker[begin[4]] == NULL):
+                break
+            if checksum and verify and crc32(0, begin, size - CHECKSUM_SIZE) != u32(begin + size - CHECKSUM_SIZE):
+                break
+            if inner >= 0:
+                number = inner
+            else:
+                place = offset
+            event = self._event(begin, begin + size - tail, place, number)
+            if event is None:
+                break
+            found.append(event)
+            log_pos = u32(begin + 13)
+            at += size
+            if inner >= 0:
+                inner += 1
+            else:
+                if log_pos:
+                    shift = log_pos - <uint32_t>offset - <uint32_t>size
+                offset += size
+        self.at = at
+        self.position_shift = shift
+        return found
+
+    def learn(self, object event, bytes body):
+        """Keep what a codec found in a body, for the next ones that begin in the same way."""
+        cdef int code = event.header.type_code
+        cdef int64_t size
+        cdef Maker maker
+        if self.maker[code] == NULL:
+            return
+        if code == QUERY_EVENT:
+            size = _size_before_sql(body, <const uint8_t*>body + len(body))
+            if size:
+                self.contexts.keep(body[11:size - 1], (event.status_vars, event.schema))
+        elif code == TABLE_MAP_EVENT:
+            (<KnownBodies>self.known[code]).keep(body, event)
+        elif _is_rows(code):
+            (<KnownBodies>self.known[code]).keep(body[:len(body) - len(event.images)], event)
+
+    cdef object _header(self, const uint8_t* p, object place, object number):
+        cdef Maker maker = self.header
+        cdef object made = maker.begin()
+        maker.put(made, 0, u32(p))
+        maker.put(made, 1, p[4])
+        maker.put(made, 2, u32(p + 5))
+        maker.put(made, 3, u32(p + 9))
+        maker.put(made, 4, u32(p + 13))
+        maker.put(made, 5, u16(p + 17))
+        maker.put(made, 6, place)
+        maker.put(made, 7, number)
+        maker.put(made, 8, b"")
+        return made
+
+    cdef object _event(self, const uint8_t* p, const uint8_t* end, object place, object number):
+        """Return the event that begins at `p` and whose body ends at `end`; None where its codec has to parse it."""
+        cdef int code = p[4]
+        cdef const uint8_t* body = p + HEADER_SIZE
+        cdef Maker maker = <Maker>self.maker[code]
+        cdef object known, made
+        if code == TABLE_MAP_EVENT:
+            known = (<KnownBodies>self.known[code]).found.get(body[:end - body])
+            return None if known is None else maker.copy(known, self._header(p, place, number))
+        if _is_rows(code):
+            return self._rows(maker, code, p, body, end, place, number)
+        if code == XID_EVENT:
+            if end - body != 8:
+                return None
+            made = maker.begin()
+            maker.put(made, 0, u64(body))
+            maker.put(made, 1, self._header(p, place, number))
+            return made
+        if code == QUERY_EVENT:
+            return self._query(maker, p, body, end, place, number)
+        if code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT:
+            return self._gtid(maker, code, p, body, end, place, number)
+        if code == MARIADB_GTID_EVENT:
+            return self._mariadb_gtid(maker, p, body, end, place, number)
+        made = maker.begin()
+        if code == INTVAR_EVENT:
+            if end - body != 9:
+                return None
+            maker.put(made, 0, body[0])
+            maker.put(made, 1, u64(body + 1))
+        elif code == ROWS_QUERY_LOG_EVENT:
+            if body == end:
+                return None
+            maker.put(made, 0, body[1:end - body])
+            maker.put(made, 1, body[0])
+        else:
+            maker.put(made, 0, body[:end - body])
+        maker.put(made, maker.count - 1, self._header(p, place, number))
+        return made
+
+    cdef object _rows(self, Maker maker, int code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
+                      object place, object number):
+        cdef RowsEvent rows
+        cdef uint64_t columns = 0
+        cdef const uint8_t* at = body
+        cdef object known, made
+        cdef int i
+        at += 8  # table id and flags
+        if code >= WRITE_ROWS_EVENT:
+            if end - at < 2 or u16(at) < 2 or end - at < u16(at):
+                return None
+            at += u16(at)
+        if at > end or not read_frame(&rows, <uint8_t>code, at, end, &columns):
+            return None
+        known = (<KnownBodies>self.known[code]).found.get(body[:rows.images - body])
+        if known is None:
+            return None
+        made = maker.begin()
+        for i in range(maker.count - 2):
+            maker.put(made, i, maker.field(known, i))
+        maker.put(made, maker.count - 2, rows.images[:rows.size])
+        maker.put(made, maker.count - 1, self._header(p, place, number))
+        return made
+
+    cdef object _query(self, Maker maker, const uint8_t* p, const uint8_t* body, const uint8_t* end, object place,
+                       object number):
+        cdef int64_t size = _size_before_sql(body, end)
+        cdef object known, made
+        if not size:
+            return None
+        known = self.contexts.found.get(body[11:size - 1])
+        if known is None:
+            return None
+        made = maker.begin()
+        maker.put(made, 0, u32(body))
+        maker.put(made, 1, u32(body + 4))
+        maker.put(made, 2, u16(body + 9))
+        maker.put(made, 3, (<tuple>known)[0])
+        maker.put(made, 4, (<tuple>known)[1])
+        maker.put(made, 5, body[size:end - body])
+        maker.put(made, 6, self._header(p, place, number))
+        return made
+
+    cdef object _uuid(self, const uint8_t* p):
+        cdef object made
+        cdef bytes data = p[:16]
+        if data != self.last_data:
+            made = self.uuid.begin()
+            self.uuid.put(made, 0, data)
+            self.last_uuid, self.last_data = made, data
+        return self.last_uuid
+
+    cdef object _gtid(self, Maker maker, int code, const uint8_t* p, const uint8_t* at, const uint8_t* end,
+                      object place, object number):
+        cdef uint64_t gno
+        cdef object made
+        cdef list clock
+        cdef int i
+        if end - at < 25:
+            return None
+        gno = u64(at + 17)
+        if (gno != 0) if code == ANONYMOUS_GTID_LOG_EVENT else not 0 < gno < GNO_END:
+            return None
+        clock = [None] * 8
+        if not self._clock(clock, at + 25, end):
+            return None
+        made = maker.begin()
+        maker.put(made, 0, at[0])
+        maker.put(made, 1, self._uuid(at + 1))
+        maker.put(made, 2, gno)
+        for i in range(8):
+            maker.put(made, 3 + i, clock[i])
+        maker.put(made, 11, None)
+        maker.put(made, 12, self._header(p, place, number))
+        return made
+
+    cdef bint _clock(self, list found, const uint8_t* at, const uint8_t* end):
+        """Set what follows the number of a GTID; False where it is not of today's form. Each part may be missing."""
+        cdef uint64_t value = 0
+        if at == end:
+            return True
+        if at[0] != LOGICAL_TIMESTAMP_TYPECODE or end - at < 17:
+            return False
+        found[0] = <int64_t>u64(at + 1)
+        found[1] = <int64_t>u64(at + 9)
+        at += 17
+        if at == end:
+            return True
+        if end - at < 7:
+            return False
+        value = u32(at) | <uint64_t>u24(at + 4) << 32
+        at += 7
+        found[2] = value & ((<uint64_t>1 << 55) - 1)
+        if value >> 55:
+            if end - at < 7:
+                return False
+            found[3] = u32(at) | <uint64_t>u24(at + 4) << 32
+            at += 7
+        if at == end:
+            return True
+        if not lenenc(&at, end, &value):
+            return False
+        found[4] = value
+        if at == end:
+            return True
+        if end - at < 4:
+            return False
+        value = u32(at)
+        at += 4
+        found[5] = value & 0x7FFFFFFF
+        if value >> 31:
+            if end - at < 4:
+                return False
+            found[6] = u32(at)
+            at += 4
+        if at == end:
+            return True
+        if end - at != 8:
+            return False
+        found[7] = u64(at)
+        return True
+
+    cdef object _mariadb_gtid(self, Maker maker, const uint8_t* p, const uint8_t* body, const uint8_t* end,
+                              object place, object number):
+        cdef const uint8_t* at = body + 13
+        cdef int flags, extra
+        cdef object made
+        cdef object commit_id = None
+        cdef object engines = None
+        cdef object started = None
+        cdef object thread_id = None
+        if end - body < MARIADB_GTID_SIZE:
+            return None
+        flags = body[12]
+        if flags & 0xC0:
+            return None
+        if flags & 2:
+            if end - at < 8:
+                return None
+            commit_id = u64(at)
+            at += 8
+        extra = at[0] if at < end else 0
+        if extra:
+            at += 1
+        if extra & 1:
+            if at == end:
+                return None
+            engines = at[0]
+            at += 1
+        if extra & 0x0C:
+            if end - at < 8:
+                return None
+            started = u64(at)
+            at += 8
+        if extra & 0x10:
+            if end - at < 4:
+                return None
+            thread_id = u32(at)
+            at += 4
+        if end - at != max(0, MARIADB_GTID_SIZE - (at - body)):
+            return None
+        while at < end:
+            if at[0]:
+                return None
+            at += 1
+        made = maker.begin()
+        maker.put(made, 0, u64(body))
+        maker.put(made, 1, u32(body + 8))
+        maker.put(made, 2, flags)
+        maker.put(made, 3, commit_id)
+        maker.put(made, 4, None)
+        maker.put(made, 5, extra)
+        maker.put(made, 6, engines)
+        maker.put(made, 7, started)
+        maker.put(made, 8, thread_id)
+        maker.put(made, 9, None)
+        maker.put(made, 10, self._header(p, place, number))
+        return made
+
+
+cdef inline bint _is_rows(int code) noexcept nogil:
+    return (WRITE_ROWS_EVENT <= code <= WRITE_ROWS_EVENT + 2 or WRITE_ROWS_EVENT_V1 <= code <= DELETE_ROWS_EVENT_V1
+            or code == PARTIAL_UPDATE_ROWS_EVENT)
+
+
+cdef int64_t _size_before_sql(const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """Return the bytes of a QUERY_EVENT's body before its statement; 0 where they do not fit."""
+    cdef int64_t size
+    if end - body < QUERY_POST_HEADER:
+        return 0
+    size = QUERY_POST_HEADER + u16(body + 11) + body[8] + 1
+    return size if size <= end - body and body[size - 1] == 0 else 0
