@@ -48,7 +48,7 @@ cdef extern from *:
 
 
 cdef inline uint8_t* _escape(uint8_t* to, uint8_t c) noexcept nogil:
-    """Return a quote, a backslash or a control character."""
+    """Write a quote, a backslash or a control character as an escape; returns its end."""
     to[0] = 92
     if c >= 0x20:
         to[1] = c

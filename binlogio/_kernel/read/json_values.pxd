@@ -75,7 +75,7 @@ cdef inline uint8_t* put_quoted(uint8_t* to, Value* value, const uint8_t* p) noe
 
 
 cdef inline uint8_t* put_copied(uint8_t* to, Value* value, const uint8_t* p) noexcept nogil:
-    """Return a number of 1 to 8 bytes."""
+    """Write a number of 1 to 8 bytes; returns its end."""
     cdef double wide
     cdef float narrow
     if value.second == C_UNSIGNED:
@@ -111,7 +111,7 @@ cdef inline int append_vector(Memory out, const uint8_t* p, int64_t size) except
 
 
 cdef inline int append_geometry(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Return the text of a geometry, and where it has a reference system, that before it."""
+    """Append the text of a geometry, after its reference system if it has one."""
     cdef uint32_t srid
     if size < SRID_SIZE:  # what rows have that were there before a NOT NULL column was added
         append_text(out, b"0x", 2)

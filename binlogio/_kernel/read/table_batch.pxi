@@ -35,7 +35,7 @@ cdef class Side(Presence):
         free(self.refs)
 
     cdef int no_image(self, int64_t row, int64_t end) noexcept nogil:
-        """Return the rows from `row` to `end` of the block have no such image."""
+        """Mark the rows from `row` to `end` of the block as rows without such an image."""
         cdef int slot
         cdef int64_t i
         for slot in range(self.slots):

@@ -115,7 +115,7 @@ cdef class ImagePlan:
 
     @property
     def wanted(self) -> bool:
-        """Return False for a table whose rows are to be skipped."""
+        """False for a table whose rows are to be skipped."""
         return self.core.wanted
 
 
@@ -159,7 +159,7 @@ cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t*
 
 
 cdef bint _is_partial(Plan* plan, int32_t column, const uint8_t* partial_bits) noexcept nogil:
-    """Return the bitmap has a bit for each JSON column of the table, in the image or not."""
+    """Return the bit of a column. The bitmap has one for each JSON column of the table, in the image or not."""
     cdef int32_t i
     cdef int32_t number = 0
     for i in range(column):

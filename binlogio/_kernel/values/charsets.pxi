@@ -169,7 +169,7 @@ cdef class Characters:
         return out_offsets, out, refused
 
     cdef uint8_t* _encode(self, uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
-        """Return the bytes of UTF-8 that is known to be good; NULL at a character that the set does not have."""
+        """Write text that is known to be UTF-8 in the set; returns its end, NULL if the set lacks a character."""
         cdef const uint8_t* end = p + size
         cdef uint32_t code, line
         while p < end:
