@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from binlogio.schema.given import Definitions
     from binlogio.storage.keyring import Keyring, KeyringSource
 
+_MOST_PLANS: Final = 2048  # of one log, with its definitions as they are now
+
 
 class BinlogReader:
     """An iterator over the events of one log or of many, in order.
@@ -224,6 +226,8 @@ class BinlogReader:
         key = (table.schema, table.table, table.column_types, table.metadata, table.nullable, table.optional_metadata)
         plan = self._plans.get(key)
         if plan is None:
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
             try:
                 plan = self._plans[key] = self._definitions.plan(table, self.context)
             except BinlogError as exc:
