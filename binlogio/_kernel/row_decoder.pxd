@@ -24,6 +24,8 @@ cdef class Column:
     cdef int policy
     cdef const uint8_t* nothing  # what stands for a value that is missing
     cdef Groups groups  # of a DECIMAL
+    cdef int _take_more(self) except -1
+    cdef Column like(self)
     cdef bint _has_good_sizes(self) noexcept
     cdef int append(self, const uint8_t** pointers, int64_t count) except -2 nogil
     cdef int64_t _values(self, const uint8_t** pointers, int64_t count) except -2 nogil
@@ -75,12 +77,15 @@ cdef struct Run:
 
 
 cdef class Side(Presence):
-    cdef readonly list columns
+    cdef list kinds  # an empty column for each
+    cdef readonly list columns  # none before there is a row
     cdef void** refs
     cdef int64_t pending  # rows without it that the columns do not have yet
     cdef const uint8_t** pointers
     cdef int slots
     cdef int no_image(self, int64_t row, int64_t end) noexcept nogil
+    cdef int make(self, list sizes) except -1
+    cdef list memories(self)
 
 
 cdef class Batch(MetadataColumns):
@@ -105,9 +110,10 @@ cdef class Batch(MetadataColumns):
     cdef bint took_all(self, EventScanner scanner) noexcept nogil
     cdef tuple place(self, EventScanner scanner)
     cdef list _memories(self)
+    cdef int _make(self, Side side) except -1 with gil
     cdef int _catch_up(self, Side side) except -1
     cdef int64_t byte_count(self) noexcept nogil
-    cdef int64_t _side_bytes(self, void** refs, int slots) noexcept nogil
+    cdef int64_t _side_bytes(self, Side side) noexcept nogil
     cdef int64_t _block(self, EventScanner scanner, int64_t most) except -1 nogil
     cdef int64_t _locate(self, RowsEvent* event, int64_t row, int64_t most) noexcept nogil
     cdef int _images(self, EventScanner scanner, Side side, Operation without, int64_t count) except -1 nogil

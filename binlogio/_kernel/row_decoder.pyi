@@ -63,9 +63,7 @@ class Batch(MetadataColumns):
     failed_partial: bool
     stopped_at_partial: bool
     value_bytes: int
-    def __init__(
-        self, plan: ImagePlan, before: Sequence[Column], after: Sequence[Column], takes_partial: bool = True
-    ) -> None: ...
+    def __init__(self, plan: ImagePlan, columns: list[Column], takes_partial: bool = True) -> None: ...
     def fill(
         self,
         scanner: EventScanner,

@@ -92,6 +92,17 @@ cdef class ImagePlan:
             self.core.record_bit[i] = bits[i]
         self.core.record_bytes = (count + 7) // 8
 
+    def for_table(self, object table) -> ImagePlan:
+        """Return the plan of another table with the same columns."""
+        cdef int32_t i
+        cdef int32_t count = self.core.column_count
+        cdef ImagePlan made = ImagePlan(table, [self.core.width[i] for i in range(count)],
+                                        [self.core.slot[i] for i in range(count)],
+                                        [i for i in range(count) if self.core.is_json[i]], wanted=self.core.wanted)
+        memcpy(made.core.record_bit, self.core.record_bit, 4 * count)
+        made.core.record_bytes = self.core.record_bytes
+        return made
+
     def row_count(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after,
                   const uint8_t[::1] images) -> int:
         """How many rows the images of a rows event hold, whose form is not that of 5.1 before GA.

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import column_kinds as kinds
-from binlogio._kernel.event_scanner import ImagePlan
 from binlogio._kernel.row_decoder import (
     DOUBLE,
     FLOAT,
@@ -27,7 +26,7 @@ from binlogio._kernel.row_decoder import (
 )
 from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import ColumnSpec, column_spec
-from binlogio.columnar.batches.records import Repeated, imported
+from binlogio.columnar.batches.records import Repeated, image_plan, imported
 from binlogio.columnar.batches.refusals import RefusedRows
 from binlogio.columnar.record_types import MIXED_SCHEMA
 from binlogio.columnar.reference.construct_records import text_pairs
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from binlogio._kernel.event_scanner import EventScanner
+    from binlogio._kernel.event_scanner import EventScanner, ImagePlan
     from binlogio._kernel.row_decoder import ImageTexts, Node, Value
     from binlogio.columnar.batches.refusals import RowsPart
     from binlogio.columnar.batches.row_batcher import TableBatch
@@ -70,7 +69,7 @@ def image_json(plan: TablePlan) -> ImageText:
     """
     specs = [column_spec(column) for column in plan.columns]
     slots = list(range(len(specs)))
-    images = ImagePlan(plan, [spec.width for spec in specs], slots, list(plan.json_positions), wanted=True)
+    images = image_plan(plan, [spec.width for spec in specs], slots)
     values = [_value(column, spec) for column, spec in zip(plan.columns, specs, strict=True)]
     opened_size = plan.columns[0].opened_size if plan.columns else DEFAULT_LIMITS.opened_size
     return ImageText(images, _utf8(plan.schema), _utf8(plan.table), values, _ByConstruct(plan), opened_size)
