@@ -17,7 +17,7 @@ Gtid_log_event::FL_STANDALONE.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from binlogio.events import ROWS_EVENTS, BinlogEvent
 from binlogio.events.control import IncidentEvent, RotateEvent, StopEvent, XaPrepareEvent, XidEvent
@@ -69,80 +69,64 @@ _FILE_EVENTS: Final = (
 )
 
 
-class _Role(Enum):
-    """What an event does to the group."""
-
-    GTID = "gtid"  # begins one
-    MARIADB_GTID = "mariadb gtid"  # begins one, and a transaction unless it is standalone
-    ENDS_TRANSACTION = "ends transaction"
-    FILE = "file"  # is outside of groups
-    QUERY = "query"
-    STATEMENT_PART = "statement part"
-    ROWS = "rows"
-    ENDS_STATEMENT = "ends statement"
-
-
-_ROLES: Final[dict[type, _Role]] = {
-    kind: role
-    for role, kinds in (
-        (_Role.GTID, _GTIDS),
-        (_Role.MARIADB_GTID, (MariadbGtidEvent,)),
-        (_Role.ENDS_TRANSACTION, _ENDS_TRANSACTION),
-        (_Role.FILE, _FILE_EVENTS),
-        (_Role.QUERY, (QueryEvent,)),
-        (_Role.STATEMENT_PART, _STATEMENT_PARTS),
-        (_Role.ROWS, ROWS_EVENTS),
-        (_Role.ENDS_STATEMENT, _ENDS_STATEMENT),
-    )
-    for kind in kinds
-}
-_BEGINS: Final = frozenset({_Role.QUERY, _Role.ENDS_TRANSACTION, _Role.ENDS_STATEMENT})
-_OUTSIDE, _OPEN, _TRANSACTION = GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION
-
-
 class GroupTracker:
     """Follows event groups. Give it every event of a file in order, but none from inside a payload."""
 
-    __slots__ = ("place", "starts_group")
+    __slots__ = ("_steps", "place", "starts_group")
 
     def __init__(self) -> None:
         self.place = GroupPlace.OUTSIDE
         self.starts_group = False
+        self._steps = _STEPS_FROM[GroupPlace.OUTSIDE]
 
     def feed(self, event: BinlogEvent) -> GroupPlace:
         """Take the next event and return the state after it; `starts_group` is True if this event began a group."""
-        before = self.place
-        role = _ROLES.get(type(event))
-        if role is _Role.GTID:
-            self.starts_group = True
-            self.place = _OPEN
-            return _OPEN
-        if role is _Role.MARIADB_GTID:
-            self.starts_group = True
-            place = _OPEN if event.standalone else _TRANSACTION  # type: ignore[union-attr]
-        else:
-            place = _after(role, event, before)
-            self.starts_group = before is _OUTSIDE and (place is not _OUTSIDE or role in _BEGINS)
-        self.place = place
-        return place
+        step = self._steps.get(type(event))
+        if step is None:
+            step = _step(event, self.place)
+        self.place, self.starts_group, self._steps = step
+        return self.place
 
 
-def _after(role: _Role | None, event: Any, before: GroupPlace) -> GroupPlace:
-    """Return the state after an event other than a GTID."""
-    if role is _Role.ENDS_TRANSACTION or role is _Role.FILE:
-        return _OUTSIDE
-    if role is _Role.QUERY:
-        sql = event.sql
-        if starts_transaction(sql):
-            return _TRANSACTION
-        return _OUTSIDE if before is not _TRANSACTION or ends_transaction(sql) else _TRANSACTION
-    if before is _TRANSACTION or role is None:
-        return before
-    if role is _Role.STATEMENT_PART:
-        return _OPEN
-    if role is _Role.ROWS:
-        return _OUTSIDE if event.ends_statement else _OPEN
-    return _OUTSIDE
+_Step: TypeAlias = "tuple[GroupPlace, bool, dict[type, _Step]]"
+"""The state after an event, whether the event began a group, and the steps from there by the next event's class."""
+
+_OUTSIDE, _OPEN, _TRANSACTION = GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION
+_STEPS_FROM: Final[dict[GroupPlace, dict[type, _Step]]] = {place: {} for place in GroupPlace}
+
+
+def _to(place: GroupPlace, *, starts: bool) -> _Step:
+    return place, starts, _STEPS_FROM[place]
+
+
+for _before, _steps in _STEPS_FROM.items():
+    _outside = _before is _OUTSIDE
+    _steps.update({kind: _to(_OPEN, starts=True) for kind in _GTIDS})
+    _steps.update({kind: _to(_OUTSIDE, starts=_outside) for kind in _ENDS_TRANSACTION})
+    _steps.update({kind: _to(_OUTSIDE, starts=False) for kind in _FILE_EVENTS})
+    _inside = _before if _before is _TRANSACTION else _OPEN
+    _steps.update({kind: _to(_inside, starts=_outside) for kind in _STATEMENT_PARTS})
+    if _before is _TRANSACTION:
+        _steps.update({kind: _to(_TRANSACTION, starts=False) for kind in (*ROWS_EVENTS, *_ENDS_STATEMENT)})
+    else:
+        _steps.update({kind: _to(_OUTSIDE, starts=_outside) for kind in _ENDS_STATEMENT})
+
+
+def _step(event: BinlogEvent, before: GroupPlace) -> _Step:
+    """Return the step of an event that its class alone does not say."""
+    if isinstance(event, QueryEvent):
+        return _to(_after_query(event.sql, before), starts=before is _OUTSIDE)
+    if isinstance(event, ROWS_EVENTS):
+        return _to(_OUTSIDE if event.ends_statement else _OPEN, starts=before is _OUTSIDE and not event.ends_statement)
+    if isinstance(event, MariadbGtidEvent):
+        return _to(_OPEN if event.standalone else _TRANSACTION, starts=True)
+    return _to(before, starts=False)
+
+
+def _after_query(sql: bytes, before: GroupPlace) -> GroupPlace:
+    if starts_transaction(sql):
+        return _TRANSACTION
+    return _OUTSIDE if before is not _TRANSACTION or ends_transaction(sql) else _TRANSACTION
 
 
 def starts_transaction(sql: bytes) -> bool:
