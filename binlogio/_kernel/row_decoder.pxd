@@ -127,6 +127,20 @@ cdef enum:
     GO_ON = 0
     REFUSED = 1
 
+cdef enum:  # the pieces around images: before those of each operation, and
+    BETWEEN = 3
+    ROW_END = 4
+    SEPARATOR = 5
+    PIECES = 6
+
+cdef struct Piece:
+    int64_t begin, size
+
+cdef enum Style:
+    S_COMPACT = 0
+    S_WIDE = 1
+    S_SQL = 2
+
 
 cdef class ImageText:
     cdef readonly ImagePlan plan
@@ -136,10 +150,20 @@ cdef class ImageText:
     cdef Value* values
     cdef const uint8_t** pointers
     cdef const uint8_t** old
-    cdef Memory labels, names, name_offsets, plain, text
+    cdef Memory labels, names, name_offsets, plain, text, out
+    cdef int style
+    cdef bint has_ends
+    cdef int skipped  # bytes of a label that the first column of an image lacks
+    cdef Piece[PIECES] pieces
     cdef JsonPatcher patcher
     cdef list keep
+    cdef tuple _keep_label(self, bytes text)
+    cdef int64_t append_rows(self, Memory out, int operation, const uint8_t* present, const uint8_t* present_after,
+                             const uint8_t* data, int64_t size, int64_t* begin, int64_t most) except -2 nogil
+    cdef int _piece(self, Memory out, int number) except -1 nogil
     cdef int append_image(self, Memory out, Layout* layout, bint has_old) except -1 nogil
+    cdef int _quote(self, Memory out, int kind) except -1 nogil
+    cdef int _string(self, Memory out, const uint8_t* p, int64_t size) except -1 nogil
     cdef int _diffs(self, Memory out, int32_t column, const uint8_t* p, bint has_old) except -1 nogil
     cdef int _slowly(self, Memory out, int32_t column, const uint8_t* p, const uint8_t* old, int diffs) except -1 nogil
     cdef bytes _bytes(self, int32_t column, const uint8_t* p)

@@ -61,9 +61,14 @@ _known: Final[dict[tuple[Any, str], ColumnSpec]] = {}
 def _spec(column: ColumnPlan, zero_dates: str) -> ColumnSpec:
     found = column_kind(column)
     if found is None:
-        raise UnsupportedFeature("columns of this type have no Arrow type", field=column.label, found=column.type.name)
+        raise no_arrow_type(column)
     arrow_type = pa.string() if zero_dates == "text" and found.kind in _DATE_KINDS else _arrow_type(column, found)
     return ColumnSpec(found.width, found.kind, found.first, found.second, found.names, found.charset, arrow_type)
+
+
+def no_arrow_type(column: ColumnPlan) -> UnsupportedFeature:
+    """Return the error about a column of a type without values."""
+    return UnsupportedFeature("columns of this type have no Arrow type", field=column.label, found=column.type.name)
 
 
 _DATE_KINDS: Final = frozenset(

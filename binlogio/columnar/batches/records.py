@@ -26,7 +26,6 @@ from binlogio._kernel.row_decoder import (
     presence_node,
     text_node,
 )
-from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import ZERO_DATES, ColumnSpec, column_spec
 from binlogio.columnar.record_types import RecordType
 from binlogio.errors import BinlogError
@@ -34,6 +33,7 @@ from binlogio.primitives import BAD_BYTES
 from binlogio.rows.image import record_bits
 from binlogio.values.json import JsonDiffs, JsonDocument
 from binlogio.values.json.diff import diffs_layout, is_operations
+from binlogio.values.kinds import characters_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
