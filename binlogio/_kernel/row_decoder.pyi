@@ -1,8 +1,9 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
 
 from binlogio._kernel.event_scanner import EventScanner, ImagePlan
 from binlogio._kernel.primitives import Characters, Memory
+from binlogio.events.table_map import TableMapEvent
 
 class Column:
     kind: int
@@ -63,7 +64,9 @@ class Batch(MetadataColumns):
     failed_partial: bool
     stopped_at_partial: bool
     value_bytes: int
-    def __init__(self, plan: ImagePlan, columns: list[Column], takes_partial: bool = True) -> None: ...
+    def __init__(
+        self, plan: ImagePlan, before: Sequence[Column], after: Sequence[Column], takes_partial: bool = True
+    ) -> None: ...
     def fill(
         self,
         scanner: EventScanner,
@@ -98,9 +101,6 @@ UNSIGNED: int
 FLOAT: int
 DOUBLE: int
 NOTHING: int
-COMPACT: int
-WIDE: int
-SQL: int
 
 Value: TypeAlias = tuple[bytes, int, int, int, int, Sequence[bytes] | None, Characters | None]
 ByConstruct: TypeAlias = Callable[[int, bytes, bytes | None, int], bytes | None]
@@ -115,14 +115,7 @@ class ImageText:
         values: Sequence[Value],
         by_construct: ByConstruct,
         opened_size: int = ...,
-        *,
-        style: int = ...,
-        ends: Sequence[tuple[bytes, bytes]] | None = ...,
-        pieces: tuple[bytes, bytes, bytes, bytes, bytes, bytes] = ...,
     ) -> None: ...
-    def rows(
-        self, operation: int, present: bytes, present_after: bytes, images: bytes, begin: int, most: int
-    ) -> tuple[bytes, int, int] | None: ...
 
 class ImageTexts(Presence):
     texts: Memory
@@ -156,3 +149,77 @@ def metadata_nodes(metadata: MetadataColumns, file: Any) -> list[Node | Any]: ..
 def presence_node(side: Presence, count: int) -> Node: ...
 def text_node(offsets: Memory, data: Memory, count: int, validity: Memory | None = None, nulls: int = 0) -> Node: ...
 def column_node(column: Column, form: int) -> Node: ...
+
+class MappedTable:
+    key: bytes
+    schema: bytes
+    table: bytes
+    text: bytes
+    event: TableMapEvent
+    images: ImagePlan | None
+    def __init__(self, key: bytes, schema: bytes, table: bytes, text: bytes, event: TableMapEvent) -> None: ...
+
+class KnownStatus:
+    key: bytes
+    text: bytes
+    def __init__(self, key: bytes, text: bytes, form: int, xid: int | None) -> None: ...
+
+class EventWalk:
+    count: int
+    at: int
+    position_shift: int
+    payload_end: int
+    statement_ended: bool
+    starts_group: bool
+    def describe(
+        self,
+        by_construct: Collection[int],
+        parse_table: Callable[[bytes], MappedTable | None] | None,
+        parse_status: Callable[[int, bytes], KnownStatus | None] | None,
+    ) -> None: ...
+    @property
+    def is_full(self) -> bool: ...
+    @property
+    def group(self) -> tuple[int, str | None, int | None, int | None]: ...
+    def set_group(
+        self,
+        place: int,
+        gtid: str | None,
+        last_committed: int | None,
+        sequence_number: int | None,
+        *,
+        starts_group: bool,
+    ) -> None: ...
+    def begin_event(self) -> None: ...
+    def map_table(self, table_id: int, table: MappedTable) -> None: ...
+    def end_statement(self) -> None: ...
+    def mapped_table(self, table_id: int) -> MappedTable | None: ...
+    def cut(
+        self,
+        data: bytes | bytearray,
+        at: int,
+        offset: int,
+        stop: int,
+        inner: int,
+        most: int,
+        checksum: bool,
+        verify: bool,
+        shift: int,
+    ) -> range: ...
+
+class EventRecords(EventWalk):
+    def __init__(
+        self,
+        *,
+        opened_size: int,
+        max_records: int,
+        max_bytes: int,
+        type_names: Sequence[bytes],
+        pos: tuple[int, int],
+        timestamp: tuple[int, int],
+        server_ids: Collection[int] | None,
+        wants_group: Callable[[str | None], bool] | None,
+        wants_table: Callable[[str | None, str | None], bool] | None,
+    ) -> None: ...
+    def append(self, values: Sequence[str | int | None]) -> None: ...
+    def take(self) -> list[Node]: ...

@@ -5,4 +5,6 @@ the compiled kernel, a batcher makes record batches of the rows it finds, and th
 the same slowly, as the reference.
 
     log -> windows -> walk -> batches -> parallel -> rows_reader
+
+`event_reader` gives records of events instead of rows, for the Spark data source.
 """

@@ -15,6 +15,7 @@ import pytest
 
 import binlogio.reader
 import pyspark_binlogio
+from binlogio.columnar import event_reader
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events.rows import WriteRowsEvent
@@ -198,8 +199,10 @@ def test_batches_are_cut_by_rows_and_by_bytes(view: str, monkeypatch: pytest.Mon
     log = LogFile(str(LOG))
     whole = read(log, view)
     monkeypatch.setattr(batches, "MAX_ROWS", 7)
+    monkeypatch.setattr(event_reader, "MAX_RECORDS", 7)
     by_rows = read(log, view)
     monkeypatch.setattr(batches, "MAX_BYTES", 1)
+    monkeypatch.setattr(event_reader, "MAX_BYTES", 1)
     by_bytes = read(log, view)
 
     assert len(whole) == 1

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from binlogio.columnar.reference.event_records import EVENT_SCHEMA
 from binlogio.columnar.reference.row_records import ROW_COLUMNS
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio import register
-from pyspark_binlogio.views.event_records import EVENT_COLUMNS
 from spark_frames import GTID_ON, MARIADB_GTID, TYPES_INT, changes, count, load, records_of
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def test_events_inside_a_payload_follow_it() -> None:
     payload = next(number for number, row in enumerate(rows) if row.type == "TRANSACTION_PAYLOAD_EVENT")
     inner = [row for row in rows[payload + 1 :] if row.pos == rows[payload].pos]
 
-    assert list(vars(rows[0])) == list(EVENT_COLUMNS)
+    assert list(vars(rows[0])) == EVENT_SCHEMA.names
     assert len(inner) > 2
     assert [row.inner for row in inner] == list(range(len(inner)))
     assert {(row.end_pos, row.gtid) for row in inner} == {(rows[payload].end_pos, rows[payload].gtid)}

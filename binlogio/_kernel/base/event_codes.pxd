@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The type codes and sizes that the kernel knows, as C constants. Tests compare them with `binlogio.constants`."""
+"""The type codes that the kernel knows, as C constants. A test holds them against `binlogio.constants`."""
 
 cdef enum:
     HEADER_SIZE = 19
@@ -10,6 +10,7 @@ cdef enum EventCode:
     START_EVENT_V3 = 1
     QUERY_EVENT = 2
     INTVAR_EVENT = 5
+    RAND_EVENT = 13
     FORMAT_DESCRIPTION_EVENT = 15
     XID_EVENT = 16
     TABLE_MAP_EVENT = 19

@@ -32,6 +32,23 @@ class GroupContext:
         self.sequence_number: int | None = None
         self._tracker = GroupTracker()
 
+    @property
+    def place(self) -> GroupPlace:
+        """The state of the group after the last event."""
+        return self._tracker.place
+
+    @property
+    def starts_group(self) -> bool:
+        """True if the last event began a group."""
+        return self._tracker.starts_group
+
+    def resume(
+        self, place: GroupPlace, gtid: str | None, last_committed: int | None, sequence_number: int | None
+    ) -> None:
+        """Continue in the state in which another tracker is."""
+        self._tracker.place = place
+        self.gtid, self.last_committed, self.sequence_number = gtid, last_committed, sequence_number
+
     def feed(self, event: BinlogEvent) -> None:
         """Take the next event. An event that ends a group still belongs to it.
 

@@ -12,7 +12,7 @@ Rows events of servers that do have the flag USE_SQL_FOREIGN_KEY.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -21,10 +21,9 @@ from binlogio.schema.ddl.tokens import Words
 from binlogio.schema.definition import ForeignKeyDefinition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from binlogio.schema.ddl.server_defaults import ServerDefaults
-    from binlogio.schema.ddl.tree import Name
 
 _CHANGES: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
@@ -55,52 +54,38 @@ class Cascade:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """A REFERENCES clause; without a schema the parent is in that of the child.
+class _Reference:
+    """A REFERENCES clause; without `schema` the parent is in the schema of the child."""
 
-    `number` is that of the foreign key in the name that InnoDB gives it; 0 if unknown or if it has another name.
-    """
-
-    parent: Name
+    schema: str | None
+    name: str
     columns: tuple[str, ...]
     on_delete: str
     on_update: str
     is_of_column: bool
     constraint: str
     has_index_name: bool
-    number: int = 0
 
 
-def cascades_of(references: Iterable[Reference], child: tuple[str, str]) -> tuple[Cascade, ...]:
-    """Return the foreign keys of a table that change its rows.
+def cascades_in(words: Words, child: tuple[str, str]) -> tuple[Cascade, ...]:
+    """Return the foreign keys of a CREATE TABLE or an ALTER TABLE that change rows.
 
     A parent that is named without a schema is in that of the child.
     """
+    references = list(_references(words))
     return tuple(
         Cascade(
             child,
-            _parent(one, child),
+            (child[0] if one.schema is None else one.schema, one.name),
             one.columns,
             one.on_delete,
             one.on_update,
             one.constraint,
-            one.number,
+            number,
         )
-        for one in references
+        for one, number in zip(references, _numbers(words, references), strict=True)
         if one.on_delete or one.on_update
     )
-
-
-def _parent(reference: Reference, child: tuple[str, str]) -> tuple[str, str]:
-    schema, name = reference.parent
-    return (child[0] if schema is None else schema, name)
-
-
-def references_in(words: Words) -> tuple[Reference, ...]:
-    """Return the foreign keys of a CREATE TABLE or an ALTER TABLE, also of one that cannot be parsed otherwise."""
-    references = list(_references(words))
-    numbers = _numbers(references, is_created=words.tokens[0].upper == "CREATE")
-    return tuple(replace(one, number=number) for one, number in zip(references, numbers, strict=True))
 
 
 def dropped_foreign_keys(words: Words) -> tuple[str, ...]:
@@ -116,11 +101,12 @@ def dropped_foreign_keys(words: Words) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _numbers(references: list[Reference], *, is_created: bool) -> list[int]:
-    """Return the numbers of foreign keys.
+def _numbers(words: Words, references: list[_Reference]) -> list[int]:
+    """Return the number of each foreign key in the name that InnoDB gives it; 0 if unknown or if it has another name.
 
     In CREATE TABLE, those without a name are counted from 1. ALTER TABLE continues with the numbers that are there.
     """
+    is_created = words.tokens[0].upper == "CREATE"
     if not is_created or any(
         one.is_of_column or (one.has_index_name and not one.constraint) or "_ibfk_" in one.constraint.casefold()
         for one in references
@@ -130,19 +116,21 @@ def _numbers(references: list[Reference], *, is_created: bool) -> list[int]:
     return [0 if one.constraint else next(numbers) for one in references]
 
 
-def foreign_keys_of(
-    references: Iterable[Reference], child: tuple[str, str], server: ServerDefaults
-) -> tuple[ForeignKeyDefinition, ...]:
+def foreign_keys_in(words: Words, child: tuple[str, str], server: ServerDefaults) -> tuple[ForeignKeyDefinition, ...]:
     """Return all foreign keys of a CREATE TABLE. MySQL before 9.0 ignores REFERENCES of a column."""
     ignores_columns = not server.is_mariadb and server.version < (9, 0, 0)
     return tuple(
-        ForeignKeyDefinition(parent=".".join(_parent(one, child)), on_delete=one.on_delete, on_update=one.on_update)
-        for one in references
+        ForeignKeyDefinition(
+            parent=f"{child[0] if one.schema is None else one.schema}.{one.name}",
+            on_delete=one.on_delete,
+            on_update=one.on_update,
+        )
+        for one in _references(words)
         if not (one.is_of_column and ignores_columns)
     )
 
 
-def _references(words: Words) -> Iterator[Reference]:
+def _references(words: Words) -> Iterator[_Reference]:
     words = Words(words.tokens, words.sql_mode)
     is_of_column, constraint, has_index_name = True, "", False
     while not words.ended:
@@ -155,7 +143,7 @@ def _references(words: Words) -> Iterator[Reference]:
         if token.kind != "word" or token.upper != "REFERENCES" or not words.next.is_name:
             continue
         try:
-            parent = words.table_name()
+            given, name = words.table_name()
             columns = tuple(_columns(words))
             if words.accept("MATCH"):
                 words.take()
@@ -164,7 +152,7 @@ def _references(words: Words) -> Iterator[Reference]:
             return
         found = (actions.get(event, "") for event in ("DELETE", "UPDATE"))
         on_delete, on_update = (action if action in _CHANGES else "" for action in found)
-        yield Reference(parent, columns, on_delete, on_update, is_of_column, constraint, has_index_name)
+        yield _Reference(given, name, columns, on_delete, on_update, is_of_column, constraint, has_index_name)
         is_of_column, constraint, has_index_name = True, "", False
 
 

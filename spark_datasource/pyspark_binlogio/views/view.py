@@ -15,18 +15,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.columnar.event_reader import EventSelection, read_events
+from binlogio.columnar.reference.event_records import EVENT_SCHEMA
 from binlogio.columnar.reference.row_records import ROW_COLUMNS, row_records
+from binlogio.columnar.reference.transaction_records import TRANSACTION_COLUMNS, transaction_records
 from binlogio.implementation import is_compiled
 from pyspark_binlogio.spark_types import VARIANT
 from pyspark_binlogio.views.batches import ARROW_TYPES, record_batches
 from pyspark_binlogio.views.change_feed import CDF_FILTERS, cdf_batches, cdf_columns
-from pyspark_binlogio.views.event_records import EVENT_COLUMNS, event_records
 from pyspark_binlogio.views.table_changes import (
     row_batches,
     typed_row_columns,
     wanted_images,
 )
-from pyspark_binlogio.views.transaction_records import TRANSACTION_COLUMNS, transaction_records
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,6 +83,20 @@ def _rows(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
     return row_batches(piece, request)
 
 
+def _events(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
+    return read_events(piece.log, piece.split, _selection(request), request.keyring)
+
+
+def _selection(request: Request) -> EventSelection:
+    options = request.options
+    return EventSelection(
+        tables=options.tables or None,
+        where=request.where,
+        verify_checksum=options.verify_checksum,
+        definitions=request.definitions,
+    )
+
+
 _PLACE: Final = {"file": "files", "pos": "pos", "timestamp": "timestamp", "server_id": "server_ids", "gtid": "gtids"}
 
 VIEWS: Final = {
@@ -89,8 +104,8 @@ VIEWS: Final = {
         _row_columns, _rows, {**_PLACE, "schema": "schemas", "table": "tables", "op": "ops"}, frozenset({"gtid"})
     ),
     "events": View(
-        _fixed(EVENT_COLUMNS),
-        _records(EVENT_COLUMNS, event_records),
+        lambda request, logs: dict(zip(EVENT_SCHEMA.names, EVENT_SCHEMA.types, strict=True)),
+        _events,
         {**_PLACE, "schema": "schemas", "table": "tables"},
         frozenset({"gtid", "schema", "table"}),
     ),

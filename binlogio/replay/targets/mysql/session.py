@@ -96,7 +96,7 @@ class MysqlSession:
         self._idempotent = idempotent
         self._applies_events = applies_events
         self._binlog = BinlogStatements()
-        self._tables: dict[tuple[str, str], MysqlTable] = {}
+        self._tables: dict[int, MysqlTable] = {}
         self._own: list[int] = []
         self._gtid: Gtid | MariadbGtid | None = None
         self._file = ""
@@ -446,11 +446,10 @@ class MysqlSession:
         counts.rows_by_table[name] += len(changes)
 
     def _table_of(self, plan: TablePlan) -> MysqlTable:
-        name = plan.schema, plan.table
-        table = self._tables.get(name)
+        table = self._tables.get(id(plan))
         if table is None or table.plan is not plan:
             table = MysqlTable.of(plan, self._connection.ask, is_mariadb=self._connection.is_mariadb)
-            self._tables[name] = table
+            self._tables[id(plan)] = table
         return table
 
     def _describe_for_triggers(self, transaction: LoggedTransaction) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.batches.row_counts import RowCounter
+from binlogio.columnar.reference.event_records import statement_text, transaction_number
 from binlogio.columnar.reference.group_context import GroupContext
 from binlogio.columnar.reference.row_records import OPERATIONS
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
@@ -20,7 +21,6 @@ from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
-from pyspark_binlogio.views.event_records import statement_text, transaction_number
 
 if TYPE_CHECKING:
     from binlogio.event_filter import EventFilter

@@ -1,6 +1,6 @@
-"""The view `events`: one record for each event; the events of a compressed payload follow the payload event.
+"""A record for each event; the events of a compressed payload follow the payload event.
 
-Defines the columns of the view, and converts the fields of any event to JSON. Events of unknown types are records
+Defines the columns of the record, and converts the fields of any event to JSON. Events of unknown types are records
 too, with a `type` such as `type 100`.
 
 `body` has the fields of the event that have no column of their own. Bytes are hexadecimal; of long byte strings,
@@ -14,11 +14,14 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
 
 from binlogio.columnar.reference.group_context import GroupContext
 from binlogio.constants import OptionalMetadataType, QueryStatus
 from binlogio.errors import MissingTableMap
+from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events.base import event_name
 from binlogio.events.control import RowsQueryEvent, XidEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
@@ -30,32 +33,37 @@ from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tsid, Uuid
 from binlogio.values.charsets import charset_of
 
 if TYPE_CHECKING:
-    from binlogio.event_filter import EventFilter
+    from binlogio.events import BinlogEvent
     from binlogio.events.base import EventHeader
     from binlogio.reader import BinlogReader
-    from pyspark_binlogio.options import TableFilter
 
-EVENT_COLUMNS: Final = {
-    "file": "string",
-    "pos": "bigint",  # where the event begins; for one inside a payload, where the payload event begins
-    "inner": "int",  # its number in the payload, from 0; null for the others
-    "end_pos": "bigint",  # where the next one begins
-    "log_pos": "bigint",  # log_pos of its header: 32 bits, and zero in some logs
-    "timestamp": "timestamp",
-    "server_id": "bigint",
-    "type": "string",
-    "type_code": "int",
-    "flags": "int",
-    "size": "bigint",  # in bytes, with header and checksum
-    "gtid": "string",
-    "last_committed": "bigint",
-    "sequence_number": "bigint",
-    "xid": "bigint",
-    "schema": "string",
-    "table": "string",
-    "sql": "string",
-    "body": "string",
-}
+EVENT_SCHEMA: Final = pa.schema(
+    [
+        pa.field("file", pa.string()),
+        pa.field("pos", pa.int64()),  # where the event begins; of one inside a payload, where the payload event begins
+        pa.field("inner", pa.int32()),  # its number in the payload, from 0; null for the others
+        pa.field("end_pos", pa.int64()),  # where the next one begins
+        pa.field("log_pos", pa.int64()),  # log_pos of its header: 32 bits, and zero in some logs
+        pa.field("timestamp", pa.timestamp("us", "UTC")),
+        pa.field("server_id", pa.int64()),
+        pa.field("type", pa.string()),
+        pa.field("type_code", pa.int32()),
+        pa.field("flags", pa.int32()),
+        pa.field("size", pa.int64()),  # in bytes, with header and checksum
+        pa.field("gtid", pa.string()),
+        pa.field("last_committed", pa.int64()),
+        pa.field("sequence_number", pa.int64()),
+        pa.field("xid", pa.int64()),
+        pa.field("schema", pa.string()),
+        pa.field("table", pa.string()),
+        pa.field("sql", pa.string()),
+        pa.field("body", pa.string()),
+    ]
+)
+
+WantsTable: TypeAlias = Callable[[str | None, str | None], bool]
+EventRecord: TypeAlias = tuple[str | int | None, ...]
+"""The values of a record, in the order of `EVENT_SCHEMA`."""
 
 LONGEST_BYTES: Final = 64
 """The size up to which byte strings are in `body` as they are, in bytes."""
@@ -68,8 +76,10 @@ _STATEMENTS: Final = (RowsQueryEvent, AnnotateRowsEvent)
 _HAVE_TEXT: Final = (Uuid, Tsid, Gtid, GtidSet, MariadbGtid)
 
 
-def event_records(reader: BinlogReader, tables: TableFilter, where: EventFilter) -> Iterator[tuple[object, ...]]:
-    """Yield the events of the log, as tuples in the order of `EVENT_COLUMNS`.
+def event_records(
+    reader: BinlogReader, tables: WantsTable | None = None, where: EventFilter = EVERY_EVENT
+) -> Iterator[EventRecord]:
+    """Yield the events of the log that `tables` and `where` select, as tuples in the order of `EVENT_SCHEMA`.
 
     Raises:
         BinlogError: the bytes are not a binary log.
@@ -77,33 +87,42 @@ def event_records(reader: BinlogReader, tables: TableFilter, where: EventFilter)
     group = GroupContext()
     for event in reader:
         group.feed(event)
-        schema, table = _names(reader, event)
-        if tables and not tables(schema, table):
-            continue
-        header = event.header
-        if where and not _is_wanted(header, where, group.gtid, schema, table):
-            continue
-        yield (
-            reader.position.file,
-            header.offset,
-            header.inner,
-            reader.position.offset,
-            header.log_pos,
-            header.timestamp * _US_PER_S,
-            header.server_id,
-            event_name(header.type_code),
-            header.type_code,
-            header.flags,
-            header.event_size,
-            group.gtid,
-            group.last_committed,
-            group.sequence_number,
-            transaction_number(event),
-            schema,
-            table,
-            statement_text(event),
-            _body(event),
-        )
+        record = event_record(reader, event, group, tables, where)
+        if record is not None:
+            yield record
+
+
+def event_record(
+    reader: BinlogReader, event: BinlogEvent, group: GroupContext, tables: WantsTable | None, where: EventFilter
+) -> EventRecord | None:
+    """Return the record of the last event of a reader, in its group; None if it is not selected."""
+    schema, table = _names(reader, event)
+    header = event.header
+    if tables is not None and not tables(schema, table):
+        return None
+    if where and not _is_wanted(header, where, group.gtid, schema, table):
+        return None
+    return (
+        reader.position.file,
+        header.offset,
+        header.inner,
+        reader.position.offset,
+        header.log_pos,
+        header.timestamp * _US_PER_S,
+        header.server_id,
+        event_name(header.type_code),
+        header.type_code,
+        header.flags,
+        header.event_size,
+        group.gtid,
+        group.last_committed,
+        group.sequence_number,
+        transaction_number(event),
+        schema,
+        table,
+        statement_text(event),
+        body_text(event),
+    )
 
 
 def _is_wanted(
@@ -162,9 +181,16 @@ def _text(sql: bytes, collation_id: int | None) -> str:
         return sql.decode("utf-8", "backslashreplace")
 
 
-def _body(event: Any) -> str:
-    values = {field.name: getattr(event, field.name) for field in fields(event) if field.name not in _OWN_COLUMNS}
-    return json.dumps(_plain(values), ensure_ascii=False, separators=(",", ":"))
+def body_text(event: Any) -> str:
+    """Return the fields of an event that have no column of their own, as JSON."""
+    return json_text(
+        {field.name: getattr(event, field.name) for field in fields(event) if field.name not in _OWN_COLUMNS}
+    )
+
+
+def json_text(value: object) -> str:
+    """Return the value of a field of an event as JSON."""
+    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,614 @@
+"""Takes the events of a framer one by one, for records of events and of event groups.
+
+Verifies checksums, follows event groups and table maps, and parses the frequent types of events. Other types, and events
+that are malformed, are left to the framer: construct parses them, and the caller says here what they change.
+`binlogio.format.groups`, `binlogio.format.decoder` and `binlogio.events` are the oracles.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memcmp, memcpy
+
+from binlogio._kernel.base.cursor cimport lenenc, little, u16, u32, u64, varlen
+from binlogio._kernel.base.event_codes cimport *
+from binlogio._kernel.event_scanner cimport GTID_TEXT, NO_GTID, Group, RowsEvent, inflate_images, put_gtid, read_frame, read_group
+from binlogio._kernel.primitives cimport Memory, crc32, inflate, is_ascii, is_utf8
+from binlogio._kernel.scan.event_types cimport is_group_start
+
+cdef enum GroupPlace:  # as binlogio.format.groups.GroupPlace
+    G_OUTSIDE = 0
+    G_OPEN = 1
+    G_TRANSACTION = 2
+
+cdef enum:
+    QUERY_POST_HEADER = 13
+    ROWS_V1_POST_HEADER = 8
+    ROWS_V2_POST_HEADER = 10
+    TABLE_ID_SIZE = 6
+    MARIADB_GTID_SIZE = 19
+    WALK_SLOTS = 1024
+    MOST_KNOWN_TABLES = 4096
+
+cdef struct GtidFields:
+    # What `Group` does not have; of MariaDB's events `flags` to `thread_id`.
+    uint8_t flags
+    bint has_clock, has_immediate, has_original, has_length, has_version, has_original_version, has_ticket
+    uint64_t immediate, original, length, ticket, last_non_ignorable
+    uint32_t version, original_version
+    bint has_commit_id, has_engines, has_start, has_thread
+    uint64_t commit_id, start
+    uint32_t thread_id
+    uint8_t flags_extra, engines
+
+cdef struct WalkEvent:
+    const uint8_t* p
+    const uint8_t* body
+    const uint8_t* end
+    int64_t pos  # of the payload event around it, if there is one
+    int64_t end_pos
+    int32_t inner  # its number in the payload; -1 outside
+    uint32_t size
+    uint8_t code
+    # What the body says; NULL and False where it does not say it
+    const uint8_t* schema
+    const uint8_t* table
+    const uint8_t* sql
+    int64_t schema_size, table_size, sql_size
+    bint has_xid
+    uint64_t xid
+    bint is_rows
+    uint64_t table_id
+    uint64_t column_count
+    const uint8_t* extra
+    int64_t extra_size
+    uint16_t flags  # of a rows event
+    RowsEvent rows
+    GtidFields gtid
+
+
+cdef class MappedTable:
+    """A table map without its table id.
+
+    Args:
+        key: its bytes.
+        schema, table: UTF-8.
+        text: the members of its JSON after the table id.
+        event: the event that construct made of it.
+    """
+
+    cdef readonly bytes key, schema, table, text
+    cdef readonly object event
+    cdef public ImagePlan images  # None before a rows event needs it
+    cdef bytes full_name
+    cdef uint64_t table_id
+    cdef int is_wanted  # -1 before the filter was asked
+
+    def __init__(self, bytes key, bytes schema, bytes table, bytes text, event):
+        self.key, self.schema, self.table, self.text, self.event = key, schema, table, text, event
+        self.full_name = schema + b"." + table
+        self.is_wanted = -1
+
+
+cdef class KnownStatus:
+    """Status variables of a statement.
+
+    Args:
+        key: their bytes.
+        text: their JSON.
+        form: 0 if the statement's text is ASCII at most, 1 if it is UTF-8, 2 if only construct decodes it.
+        xid: the number of the transaction, if they have it.
+    """
+
+    cdef readonly bytes key, text
+    cdef int form
+    cdef bint has_xid
+    cdef uint64_t xid
+
+    def __init__(self, bytes key, bytes text, int form, xid):
+        self.key, self.text, self.form = key, text, form
+        self.has_xid = xid is not None
+        self.xid = 0 if xid is None else xid
+
+
+cdef class EventWalk:
+    """The state of a walk over one log, without its bytes.
+
+    Args:
+        opened_size: bytes that a compressed event may have once it is opened.
+        max_records, max_bytes: of a batch, about.
+    """
+
+    cdef readonly int64_t count  # records of the batch
+    cdef readonly int64_t at  # where the next event begins in the buffer
+    cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
+    cdef public int64_t payload_end  # of the last payload event
+    cdef readonly bint statement_ended
+    cdef object parse_table, parse_status
+    cdef int64_t opened_size, max_records, max_bytes
+    cdef uint8_t[256] by_construct
+    # Of the event group
+    cdef int place
+    cdef readonly bint starts_group  # the event at hand is its first one
+    cdef uint8_t[GTID_TEXT] gtid_text
+    cdef int gtid_size
+    cdef bint has_clock
+    cdef int64_t last_committed, sequence_number
+    cdef int wants_group  # -1 before the filter was asked
+    # Tables
+    cdef dict mapped, known_tables
+    cdef list table_slots, status_slots
+    cdef MappedTable table  # of the event at hand
+    cdef KnownStatus status
+    cdef Memory plain
+
+    def __cinit__(self, *, int64_t opened_size, int64_t max_records, int64_t max_bytes, **_):
+        self.opened_size, self.max_records, self.max_bytes = opened_size, max_records, max_bytes
+        self.wants_group = -1
+        self.mapped = {}
+        self.describe(range(256), None, None)
+
+    def describe(self, by_construct, parse_table, parse_status) -> None:
+        """Begin another format.
+
+        Args:
+            by_construct: types of events that are left to construct.
+            parse_table: from the body of a TABLE_MAP_EVENT to a MappedTable; None where construct refuses it.
+            parse_status: from type and body of a QUERY_EVENT to the KnownStatus of its status variables; None if
+                refused.
+        """
+        cdef int code
+        self.parse_table, self.parse_status = parse_table, parse_status
+        for code in range(256):
+            self.by_construct[code] = code in by_construct
+        self.known_tables = {}
+        self.table_slots = [None] * WALK_SLOTS
+        self.status_slots = [None] * WALK_SLOTS
+
+    # ------------------------------------------------------------------------------- what construct's events mean for it
+
+    @property
+    def is_full(self) -> bool:
+        """True if there are enough records for a batch."""
+        return self._is_full()
+
+    @property
+    def group(self) -> tuple:
+        """State of the event group: its place (0 to 2), GTID, last_committed and sequence_number."""
+        gtid = (<const char*>self.gtid_text)[:self.gtid_size].decode("latin-1") if self.gtid_size else None
+        if self.has_clock:
+            return self.place, gtid, self.last_committed, self.sequence_number
+        return self.place, gtid, None, None
+
+    def set_group(self, int place, gtid, last_committed, sequence_number, *, bint starts_group) -> None:
+        """Set what an event made of it."""
+        cdef bytes text = b"" if gtid is None else gtid.encode()
+        if len(text) > GTID_TEXT:
+            raise ValueError(f"a GTID of {len(text)} bytes")
+        self.place, self.starts_group = place, starts_group
+        self.gtid_size = <int>len(text)
+        memcpy(self.gtid_text, <const char*>text, len(text))
+        self.has_clock = last_committed is not None
+        self.last_committed, self.sequence_number = (last_committed, sequence_number) if self.has_clock else (0, 0)
+        self.wants_group = -1
+
+    def begin_event(self) -> None:
+        """Begin an event that construct has parsed: the table maps of a statement that has ended are not valid."""
+        if self.statement_ended:
+            self.mapped.clear()
+            self.statement_ended = False
+
+    def map_table(self, table_id: int, MappedTable table not None) -> None:
+        """Take a table map."""
+        self.mapped[table_id] = table
+
+    def end_statement(self) -> None:
+        """The event at hand is the last rows event of its statement."""
+        self.statement_ended = True
+
+    def mapped_table(self, table_id: int) -> MappedTable | None:
+        """Return the table that a rows event refers to."""
+        return self.mapped.get(table_id)
+
+    # ------------------------------------------------------------------------------------------------------------- events
+
+    def cut(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, int64_t inner, int64_t most,
+            bint checksum, bint verify, uint32_t shift) -> range:
+        """Take the events from byte `at` on, up to one that is left to construct; `self.at` is then its place.
+
+        Returns a range of as many numbers. The arguments are those of `python_events.EventCutter.cut`.
+        """
+        cdef int64_t count = 0
+        cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
+        cdef WalkEvent event
+        while (at + HEADER_SIZE + tail <= data.shape[0] and (inner >= 0 or offset < stop) and count < most
+                and not self._is_full()):
+            event.p = &data[at]
+            event.size = u32(event.p + 9)
+            event.code = event.p[4]
+            if (event.size < HEADER_SIZE + tail or event.size > data.shape[0] - at or event.size > BIG_EVENT_SIZE
+                    or self.by_construct[event.code]):
+                break
+            event.body = event.p + HEADER_SIZE
+            event.end = event.p + event.size - tail
+            if checksum and verify and crc32(0, event.p, event.size - tail) != u32(event.end):
+                break
+            event.inner = inner
+            event.pos = offset
+            event.end_pos = self.payload_end if inner >= 0 else offset + event.size
+            if not self._take(&event):
+                break
+            count += 1
+            at += event.size
+            if inner >= 0:
+                inner += 1
+                continue
+            if u32(event.p + 13):
+                shift = u32(event.p + 13) - <uint32_t>offset - event.size
+            offset += event.size
+        self.at = at
+        self.position_shift = shift
+        return range(count)
+
+    cdef bint _is_full(self):
+        return self.count >= self.max_records
+
+    cdef bint _take(self, WalkEvent* event) except -1:
+        """Parse an event, and let it change the state of the walk; False where construct has to parse it."""
+        cdef uint8_t code = event.code
+        cdef Group group
+        cdef bint is_known
+        event.schema = event.table = event.sql = NULL
+        event.has_xid = event.is_rows = False
+        self.table = None
+        if code == TABLE_MAP_EVENT:
+            is_known = self._table_map(event)
+        elif (WRITE_ROWS_EVENT_V1 <= code <= DELETE_ROWS_EVENT_V1 or WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT
+                or code == PARTIAL_UPDATE_ROWS_EVENT
+                or WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT):
+            is_known = self._rows(event)
+        elif code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT:
+            is_known = self._query(event)
+        elif code == XID_EVENT:
+            is_known = event.end - event.body == 8
+            if is_known:
+                event.has_xid = True
+                event.xid = u64(event.body)
+        elif is_group_start(code):
+            is_known = event.inner < 0 and read_group(&group, code, event.p, event.body, event.end) and _gtid_fields(
+                &event.gtid, code, event.body, event.end)
+        elif code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT:
+            is_known = self._statement_text(event)
+        elif code == INTVAR_EVENT:
+            is_known = event.end - event.body == 9
+        elif code == RAND_EVENT:
+            is_known = event.end - event.body == 16
+        else:
+            return False
+        if not is_known or not self._accepts(event):
+            return False
+        if self.statement_ended:
+            self.mapped.clear()
+            self.statement_ended = False
+        if code == TABLE_MAP_EVENT:
+            self.mapped[event.table_id] = self.table
+        elif event.is_rows:
+            self.statement_ended = event.flags & 1
+        if event.inner < 0:
+            self._follow(event, &group)
+        self._add(event)
+        return True
+
+    cdef bint _accepts(self, WalkEvent* event) except -1:
+        """Return False for an event that construct has to add."""
+        return True
+
+    cdef int _add(self, WalkEvent* event) except -1:
+        """Add an event to the records."""
+        raise NotImplementedError
+
+    cdef int _follow(self, WalkEvent* event, Group* group) except -1:
+        """Let an event of the file change the event group."""
+        cdef uint8_t code = event.code
+        cdef int before = self.place
+        if before == G_OUTSIDE and (self.gtid_size or self.has_clock):
+            self.gtid_size, self.has_clock, self.wants_group = 0, False, -1
+        if is_group_start(code):
+            self.place = G_TRANSACTION if code == MARIADB_GTID_EVENT and not event.gtid.flags & 1 else G_OPEN
+            self.gtid_size = put_gtid(self.gtid_text, group)
+            self.has_clock = event.gtid.has_clock
+            self.last_committed, self.sequence_number = group.last_committed, group.sequence_number
+            self.wants_group = -1
+            self.starts_group = True
+            return 0
+        if code == XID_EVENT:
+            self.place = G_OUTSIDE
+        elif code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT:
+            if _starts_transaction(event.sql, event.sql_size):
+                self.place = G_TRANSACTION
+            elif self.place != G_TRANSACTION or _ends_transaction(event.sql, event.sql_size):
+                self.place = G_OUTSIDE
+        elif self.place != G_TRANSACTION:
+            if code == TABLE_MAP_EVENT or code == INTVAR_EVENT or code == RAND_EVENT:
+                self.place = G_OPEN
+            elif event.is_rows:
+                self.place = G_OUTSIDE if event.flags & 1 else G_OPEN
+        self.starts_group = before == G_OUTSIDE and (
+            self.place != G_OUTSIDE or code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT or code == XID_EVENT
+           )
+        return 0
+
+    # ------------------------------------------------------------------------------------------------- types of events
+
+    cdef bint _table_map(self, WalkEvent* event) except -1:
+        cdef const uint8_t* rest = event.body + TABLE_ID_SIZE
+        cdef int64_t size = event.end - rest
+        cdef MappedTable table
+        if size < 6:
+            return False
+        event.table_id = little(event.body, TABLE_ID_SIZE)
+        found = self.table_slots[<int>(event.table_id & (WALK_SLOTS - 1))]
+        if found is not None:
+            table = <MappedTable>found
+            if table.table_id == event.table_id and len(table.key) == size and (
+                    memcmp(<const char*>table.key, rest, size) == 0):
+                self.table = table
+        if self.table is None:
+            self.table = table = self._new_table(rest, size, event.body)
+            if table is None:
+                return False
+            table.table_id = event.table_id
+            self.table_slots[<int>(event.table_id & (WALK_SLOTS - 1))] = table
+        event.schema, event.schema_size = <const uint8_t*><const char*>table.schema, len(table.schema)
+        event.table, event.table_size = <const uint8_t*><const char*>table.table, len(table.table)
+        return True
+
+    cdef MappedTable _new_table(self, const uint8_t* rest, int64_t size, const uint8_t* body):
+        cdef bytes key = <bytes>(<const char*>rest)[:size]
+        found = self.known_tables.get(key)
+        if found is None:
+            found = self.parse_table(<bytes>(<const char*>body)[:size + TABLE_ID_SIZE])
+            if found is not None:
+                if len(self.known_tables) >= MOST_KNOWN_TABLES:
+                    self.known_tables.clear()
+                self.known_tables[key] = found
+        return found
+
+    cdef bint _rows(self, WalkEvent* event) except -1:
+        cdef uint8_t code = event.code
+        cdef const uint8_t* at = event.body
+        cdef bint is_v1 = code <= DELETE_ROWS_EVENT_V1 or (
+            WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT_V1)
+        cdef int post_header = ROWS_V1_POST_HEADER if is_v1 else ROWS_V2_POST_HEADER
+        if event.end - at < post_header:
+            return False
+        event.is_rows = True
+        event.table_id = little(at, TABLE_ID_SIZE)
+        event.flags = u16(at + TABLE_ID_SIZE)
+        at += post_header
+        event.extra, event.extra_size = at, 0
+        if not is_v1:
+            event.extra_size = <int64_t>u16(at - 2) - 2
+            if event.extra_size < 0 or event.end - at < event.extra_size:
+                return False
+            at += event.extra_size
+        if not read_frame(&event.rows, code, at, event.end, &event.column_count):
+            return False
+        if WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT:
+            self.plain = Memory()
+            if not inflate_images(self.plain, &event.rows, self.opened_size):
+                return False
+        if not self.statement_ended:
+            found = self.mapped.get(event.table_id)
+            if found is not None:
+                self.table = <MappedTable>found
+                event.schema, event.schema_size = <const uint8_t*><const char*>self.table.schema, len(self.table.schema)
+                event.table, event.table_size = <const uint8_t*><const char*>self.table.table, len(self.table.table)
+        return True
+
+    cdef bint _query(self, WalkEvent* event) except -1:
+        cdef const uint8_t* at = event.body + QUERY_POST_HEADER
+        cdef int64_t status_size
+        cdef RowsEvent compressed
+        if event.end < at:
+            return False
+        event.schema_size = event.body[8]
+        status_size = u16(event.body + 11)
+        if event.end - at < status_size + event.schema_size + 1:
+            return False
+        if not self._status_variables(event, at, status_size):
+            return False
+        at += status_size
+        event.schema = at
+        if not is_utf8(at, event.schema_size):
+            return False
+        at += event.schema_size
+        if at[0] != 0:
+            return False
+        event.sql, event.sql_size = at + 1, event.end - at - 1
+        if event.code == QUERY_COMPRESSED_EVENT:
+            compressed.images, compressed.size = event.sql, event.sql_size
+            self.plain = Memory()
+            if not inflate_images(self.plain, &compressed, self.opened_size):
+                return False
+            event.sql, event.sql_size = compressed.images, compressed.size
+        if self.status.form == 2 or not is_ascii(event.sql, event.sql_size) and (
+                self.status.form != 1 or not is_utf8(event.sql, event.sql_size)):
+            return False
+        event.has_xid, event.xid = self.status.has_xid, self.status.xid
+        return True
+
+    cdef bint _status_variables(self, WalkEvent* event, const uint8_t* at, int64_t size) except -1:
+        cdef int slot = <int>(crc32(0, at, size) & (WALK_SLOTS - 1))
+        found = self.status_slots[slot]
+        if found is not None:
+            self.status = <KnownStatus>found
+            if len(self.status.key) == size and memcmp(<const char*>self.status.key, at, size) == 0:
+                return True
+        found = self.parse_status(event.code, <bytes>(<const char*>event.body)[:event.end - event.body])
+        if found is None:
+            return False
+        self.status = <KnownStatus?>found
+        self.status_slots[slot] = found
+        return True
+
+    cdef bint _statement_text(self, WalkEvent* event) except -1:
+        event.sql = event.body
+        if event.code == ROWS_QUERY_LOG_EVENT:
+            if event.end == event.body:
+                return False
+            event.sql += 1
+        event.sql_size = event.end - event.sql
+        return is_utf8(event.sql, event.sql_size)
+
+
+cdef bint _starts_transaction(const uint8_t* sql, int64_t size) noexcept nogil:
+    return size == 5 and memcmp(sql, b"BEGIN", 5) == 0 or size >= 8 and memcmp(sql, b"XA START", 8) == 0
+
+
+cdef bint _ends_transaction(const uint8_t* sql, int64_t size) noexcept nogil:
+    if size == 6 and memcmp(sql, b"COMMIT", 6) == 0:
+        return True
+    return _is_word(sql, size, b"ROLLBACK", 8) and not _is_word(sql, size, b"ROLLBACK TO ", 12)
+
+
+cdef bint _is_word(const uint8_t* sql, int64_t size, const char* word, int length) noexcept nogil:
+    """Whether the statement begins with `word`, in capitals or not."""
+    cdef int i
+    if size < length:
+        return False
+    for i in range(length):
+        if sql[i] != <uint8_t>word[i] and not (97 <= sql[i] <= 122 and sql[i] - 32 == <uint8_t>word[i]):
+            return False
+    return True
+
+
+cdef bint _gtid_fields(GtidFields* fields, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """Read the fields that `read_group` only checks; False where there are bytes that no field explains."""
+    fields.has_clock = fields.has_immediate = fields.has_original = fields.has_length = fields.has_version = False
+    fields.has_original_version = fields.has_ticket = False
+    if code == GTID_TAGGED_LOG_EVENT:
+        return _tagged_fields(fields, body, end)
+    if code == MARIADB_GTID_EVENT:
+        return _mariadb_fields(fields, body, end)
+    fields.flags = body[0]
+    body += 25
+    if body == end:
+        return True
+    if body[0] != 2 or end - body < 17:
+        return False
+    fields.has_clock = True
+    body += 17
+    if body == end:
+        return True
+    if end - body < 7:
+        return False
+    fields.has_immediate = True
+    fields.has_original = body[6] >> 7
+    fields.immediate = little(body, 7) & ((<uint64_t>1 << 55) - 1)
+    body += 7
+    if fields.has_original:
+        if end - body < 7:
+            return False
+        fields.original = little(body, 7)
+        body += 7
+    if body == end:
+        return True
+    if not lenenc(&body, end, &fields.length):
+        return False
+    fields.has_length = True
+    if body == end:
+        return True
+    if end - body < 4:
+        return False
+    fields.has_version = True
+    fields.has_original_version = body[3] >> 7
+    fields.version = u32(body) & 0x7FFFFFFF
+    body += 4
+    if fields.has_original_version:
+        if end - body < 4:
+            return False
+        fields.original_version = u32(body)
+        body += 4
+    if body == end:
+        return True
+    if end - body != 8:
+        return False
+    fields.has_ticket = True
+    fields.ticket = u64(body)
+    return True
+
+
+cdef bint _tagged_fields(GtidFields* fields, const uint8_t* at, const uint8_t* end) noexcept nogil:
+    cdef const uint8_t* before
+    cdef uint64_t value = 0
+    cdef int i, field
+    fields.has_clock = fields.has_immediate = fields.has_length = fields.has_version = True
+    if not (varlen(&at, end, &value) and varlen(&at, end, &value) and varlen(&at, end, &fields.last_non_ignorable)):
+        return False
+    for field in range(12):
+        before = at
+        if at == end or not varlen(&at, end, &value) or value != <uint64_t>field:
+            at = before
+            continue
+        if field == 1:
+            for i in range(16):
+                varlen(&at, end, &value)
+            continue
+        if not varlen(&at, end, &value):
+            return False
+        if field == 0:
+            fields.flags = <uint8_t>value
+        elif field == 3:
+            at += value
+        elif field == 6:
+            fields.immediate = value
+        elif field == 7:
+            fields.has_original, fields.original = True, value
+        elif field == 8:
+            fields.length = value
+        elif field == 9:
+            fields.version = <uint32_t>value
+        elif field == 10:
+            fields.has_original_version, fields.original_version = True, <uint32_t>value
+        elif field == 11:
+            fields.has_ticket, fields.ticket = True, value
+    return at == end
+
+
+cdef bint _mariadb_fields(GtidFields* fields, const uint8_t* body, const uint8_t* end) noexcept nogil:
+    cdef const uint8_t* at = body + 13
+    fields.flags = body[12]
+    fields.has_commit_id = fields.flags & 2
+    if fields.has_commit_id:
+        if end - at < 8:
+            return False
+        fields.commit_id = u64(at)
+        at += 8
+    if fields.flags & 0xC0:
+        if end - at < 6 or end - at < 6 + at[4] + at[5]:
+            return False
+        at += 6 + at[4] + at[5]
+    fields.flags_extra = 0
+    if at < end and at[0]:
+        fields.flags_extra = at[0]
+        at += 1
+    fields.has_engines = fields.flags_extra & 1
+    fields.has_start = fields.flags_extra & 0xC
+    fields.has_thread = fields.flags_extra & 0x10
+    if end - at < (1 if fields.has_engines else 0) + (8 if fields.has_start else 0) + (4 if fields.has_thread else 0):
+        return False
+    if fields.has_engines:
+        fields.engines = at[0]
+        at += 1
+    if fields.has_start:
+        fields.start = u64(at)
+        at += 8
+    if fields.has_thread:
+        fields.thread_id = u32(at)
+        at += 4
+    if end - body != max(at - body, MARIADB_GTID_SIZE):
+        return False
+    while at < end:
+        if at[0]:
+            return False
+        at += 1
+    return True

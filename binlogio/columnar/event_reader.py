@@ -1,0 +1,340 @@
+"""Records of events as Arrow record batches, for the Spark data source.
+
+The kernel fills the batches with events of frequent types. `BinlogReader` returns the others, which construct parses,
+and each becomes the same record by `reference.event_records`. Without the kernel all events go that way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pyarrow as pa
+
+from binlogio.columnar.batches.records import Repeated, imported
+from binlogio.columnar.reference.event_records import (
+    EVENT_SCHEMA,
+    EventRecord,
+    WantsTable,
+    body_text,
+    event_record,
+    json_text,
+)
+from binlogio.columnar.reference.group_context import GroupContext
+from binlogio.columnar.splits.split_bounds import WHOLE, SplitBounds, split_bounds
+from binlogio.constants import EventType, QueryStatus
+from binlogio.errors import BinlogError
+from binlogio.event_filter import EVERY_EVENT, EventFilter
+from binlogio.events import EVENT_CODECS, ROWS_EVENTS
+from binlogio.events.base import EventHeader, ParseContext, event_name
+from binlogio.events.format_description import BINLOG_VERSION
+from binlogio.events.query import POST_HEADER, QueryEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.format.decoder import Decoder
+from binlogio.format.groups import GroupPlace
+from binlogio.implementation import is_compiled
+from binlogio.options import DEFAULT_LIMITS, ReadOptions
+from binlogio.reader import BinlogReader
+from binlogio.schema.source import DefinitionSource
+from binlogio.storage.compression import decompress_zstd
+from binlogio.values.charsets import UTF8, charset_of
+
+if TYPE_CHECKING:
+    from binlogio._kernel.python_events import EventCutter
+    from binlogio._kernel.row_decoder import EventRecords, EventWalk, KnownStatus, MappedTable
+    from binlogio.events import BinlogEvent
+    from binlogio.format.framing import EventFrame, EventFramer
+    from binlogio.format.splits import Split
+    from binlogio.schema.given import GivenDefinitions
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
+
+MAX_RECORDS: Final = 1 << 13
+MAX_BYTES: Final = 4 << 20
+"""A batch ends when it has about this many records, or this many bytes of text."""
+
+_MOST_EVENTS: Final = 1 << 40
+_PLACES: Final = (GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION)  # by the kernel's numbers
+_ASCII: Final = bytes(range(128))
+_TABLE_ID_SIZE: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSelection:
+    """Options of a read of events.
+
+    Args:
+        tables: returns whether the events of a schema and a table are selected; None for all events.
+        where: which events are wanted.
+        verify_checksum: compare the CRC32 of every event with its bytes.
+        definitions: table definitions of the caller, for logs without column names.
+    """
+
+    tables: WantsTable | None = None
+    where: EventFilter = EVERY_EVENT
+    verify_checksum: bool = True
+    definitions: GivenDefinitions | None = None
+
+
+def read_events(
+    log: LogFile, split: Split | None, selection: EventSelection, keyring: Keyring | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the events of the groups that begin in a byte range of a log; all events if it is None.
+
+    Raises:
+        BinlogError: the bytes are not a binary log. Batches with the events before the damage come first.
+        OSError: the file cannot be read.
+    """
+    bounds = WHOLE if split is None else split_bounds(log, split, keyring)
+    if bounds is None:
+        return
+    batches = _EventBatches(log, bounds, selection, keyring)
+    with batches.reader:
+        try:
+            for event in batches.reader:
+                if batches.is_full:  # the kernel has stopped, so that this event came here
+                    yield batches.take()
+                batches.add(event)
+        except BinlogError as exc:
+            exc.locate(file=log.name)
+            if batches.count:
+                yield batches.take()
+            raise
+        if batches.count:
+            yield batches.take()
+
+
+class _EventBatches:
+    """The records of events that were not yet given out, and the reader of the events that the kernel does not add."""
+
+    def __init__(self, log: LogFile, bounds: SplitBounds, selection: EventSelection, keyring: Keyring | None) -> None:
+        self._group = GroupContext()
+        self._selection = selection
+        self._skips_description = bounds.start is not None  # that belongs to another range
+        self._kernel = _event_records(selection) if is_compiled() else None
+        self._records: list[EventRecord] = []
+        self._repeated = Repeated()
+        self._file = log.name
+        self.reader = open_reader(log, bounds, selection, keyring, self._kernel)
+
+    @property
+    def count(self) -> int:
+        """The number of records."""
+        return len(self._records) if self._kernel is None else self._kernel.count
+
+    @property
+    def is_full(self) -> bool:
+        """True if there are enough records for a batch."""
+        return len(self._records) >= MAX_RECORDS if self._kernel is None else self._kernel.is_full
+
+    def add(self, event: BinlogEvent) -> None:
+        """Add an event of the reader."""
+        if self._skips_description:
+            self._skips_description = False
+            return
+        if self._kernel is not None:
+            follow_group(self._kernel, self._group, event)
+        else:
+            self._group.feed(event)
+        record = event_record(self.reader, event, self._group, self._selection.tables, self._selection.where)
+        if record is None:
+            return
+        if self._kernel is not None:
+            self._kernel.append(record[1:])
+        else:
+            self._records.append(record)
+
+    def take(self) -> pa.RecordBatch:
+        """Return the records as a batch, and begin another one."""
+        if self._kernel is not None:
+            count = self._kernel.count
+            return imported(count, [self._repeated.text(self._file, count), *self._kernel.take()], EVENT_SCHEMA)
+        records, self._records = self._records, []
+        return batch_of(records, EVENT_SCHEMA)
+
+
+def open_reader(
+    log: LogFile, bounds: SplitBounds, selection: EventSelection, keyring: Keyring | None, walk: EventWalk | None
+) -> BinlogReader:
+    """Return a reader of the events between two bounds; `walk` takes those that the kernel knows, if it is given."""
+    options = ReadOptions(verify_checksum=selection.verify_checksum, start_offset=bounds.start, stop_offset=bounds.stop)
+    source = DefinitionSource(selection.definitions, follows_ddl=False)  # a range may not have the DDL before it
+    decoder = None if walk is None else WalkDecoder(walk)
+    return BinlogReader([log], options, keyring=keyring, definitions=source, decoder=decoder)
+
+
+class WalkDecoder(Decoder):
+    """Decodes the events that a walk of the kernel leaves, and lets these change the state of the walk."""
+
+    def __init__(self, walk: EventWalk) -> None:
+        super().__init__(decompress=decompress_zstd)
+        self._walk = walk
+        self._seen: tuple[object, ...] | None = None  # the format that the walk has
+
+    def cut(self, framer: EventFramer, stop: int | None = None) -> list[BinlogEvent]:
+        """Let the kernel take events up to the first one that `decode` has to take."""
+        context = framer.context
+        found = context.binlog_version, context.server_version, context.post_header_sizes
+        if found != self._seen:
+            self._seen = found
+            self._walk.describe(
+                _by_construct(context), lambda body: _mapped_table(body, context), _known_status(context)
+            )
+        framer.cut_events(cast("EventCutter", self._walk), stop, _MOST_EVENTS)  # it has the same method `cut`
+        return []
+
+    def decode(self, frame: EventFrame) -> Iterator[BinlogEvent]:
+        """Yield the event of a frame, and of a payload those that the kernel leaves. Raises as `Decoder.decode`."""
+        self._walk.payload_end = frame.end
+        return super().decode(frame)
+
+    def follow(self, event: BinlogEvent) -> None:
+        """Let an event change the table maps of the walk."""
+        self._walk.begin_event()
+        if isinstance(event, TableMapEvent):
+            self._walk.map_table(event.table_id, _table(event, b""))
+        elif isinstance(event, ROWS_EVENTS) and event.ends_statement:
+            self._walk.end_statement()
+
+    def table_map(self, table_id: int, *, offset: int, event_type: int) -> TableMapEvent:
+        """Return the table map of a rows event. Raises as `Decoder.table_map`."""
+        found = self._walk.mapped_table(table_id)
+        if found is None:
+            return super().table_map(table_id, offset=offset, event_type=event_type)
+        event: TableMapEvent = found.event
+        return event
+
+
+def follow_group(walk: EventWalk, context: GroupContext, event: BinlogEvent) -> None:
+    """Let an event that construct has parsed change the event group of a walk; `context` is then the same group.
+
+    Raises:
+        BinlogFormatError: the event has an invalid GTID.
+    """
+    place, gtid, last_committed, sequence_number = walk.group
+    context.resume(_PLACES[place], gtid, last_committed, sequence_number)
+    if event.header.inner is not None:
+        return
+    context.feed(event)
+    walk.set_group(
+        _PLACES.index(context.place),
+        context.gtid,
+        context.last_committed,
+        context.sequence_number,
+        starts_group=context.starts_group,
+    )
+
+
+def _event_records(selection: EventSelection) -> EventRecords:
+    from binlogio._kernel.row_decoder import EventRecords  # noqa: PLC0415 - there may be no kernel
+
+    where, tables = selection.where, selection.tables
+    return EventRecords(
+        opened_size=DEFAULT_LIMITS.opened_size,
+        max_records=MAX_RECORDS,
+        max_bytes=MAX_BYTES,
+        type_names=[event_name(code).encode() for code in range(256)],
+        pos=(where.pos.start, where.pos.end),
+        timestamp=(where.timestamp.start, where.timestamp.end),
+        server_ids=where.server_ids,
+        wants_group=where.wants_group if where.asks_for_gtids else None,
+        wants_table=_wants_names(tables, where) if tables is not None or where.schemas or where.tables else None,
+    )
+
+
+def _wants_names(tables: WantsTable | None, where: EventFilter) -> WantsTable:
+    return lambda schema, table: (
+        (tables is None or tables(schema, table))
+        and (where.schemas is None or schema in where.schemas)
+        and (where.tables is None or table in where.tables)
+    )
+
+
+def _by_construct(context: ParseContext) -> set[int]:
+    """Return the types of events that have another form than today's."""
+    if context.binlog_version != BINLOG_VERSION:
+        return set(range(256))
+    return {
+        code
+        for code, codec in EVENT_CODECS.items()
+        if (sizes := codec.post_header_sizes) and context.post_header_size(code, sizes[0]) != sizes[0]
+    }
+
+
+def _mapped_table(body: bytes, context: ParseContext) -> MappedTable | None:
+    try:
+        event = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(_header(EventType.TABLE_MAP_EVENT), body, context)
+    except BinlogError:
+        return None
+    return _table(event, body[_TABLE_ID_SIZE:])
+
+
+def _table(event: TableMapEvent, key: bytes) -> MappedTable:
+    from binlogio._kernel.row_decoder import MappedTable  # noqa: PLC0415 - there may be no kernel
+
+    text = body_text(event)
+    return MappedTable(key, _utf8(event.schema), _utf8(event.table), _utf8(text[text.index(",") : -1]), event)
+
+
+def _known_status(context: ParseContext) -> Callable[[int, bytes], KnownStatus | None]:
+    from binlogio._kernel.row_decoder import KnownStatus  # noqa: PLC0415 - there may be no kernel
+
+    def known_status(code: int, body: bytes) -> KnownStatus | None:
+        try:
+            event: QueryEvent = EVENT_CODECS[code].parse(_header(code), body, context)
+        except BinlogError:
+            return None
+        begin = POST_HEADER
+        size = int.from_bytes(body[begin - 2 : begin], "little")
+        charset = event.status(QueryStatus.CHARSET)
+        return KnownStatus(
+            body[begin : begin + size],
+            _utf8(json_text(event.status_vars)),
+            _text_form(None if charset is None else charset.client),
+            event.status(QueryStatus.DDL_LOGGED_WITH_XID),
+        )
+
+    return known_status
+
+
+@cache
+def _text_form(collation_id: int | None) -> int:
+    """Return 0 if ASCII texts are the same in a character set, 1 if those in UTF-8 are, 2 for other character sets."""
+    charset = charset_of(collation_id)
+    if charset is None or charset.name in UTF8:
+        return 1
+    try:
+        return 0 if charset.decode(_ASCII) == _ASCII.decode() else 2
+    except UnicodeDecodeError:
+        return 2
+
+
+def _header(code: int) -> EventHeader:
+    return EventHeader(type_code=code)
+
+
+def _utf8(text: str) -> bytes:
+    """Return a text for Arrow: what has no UTF-8 as escapes."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def batch_of(records: list[EventRecord], schema: pa.Schema) -> pa.RecordBatch:
+    """Return records as a batch."""
+    columns = zip(*records, strict=True)
+    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        return pa.array([_encodable(value) for value in values], kind)
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_encodable(one) for one in value]
+    return _utf8(value).decode() if isinstance(value, str) else value
