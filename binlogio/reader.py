@@ -19,7 +19,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start, check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
-from binlogio.format.groups import GroupPlace, GroupTracker
+from binlogio.format.groups import EventGroup, GroupPlace, GroupTracker
 from binlogio.format.row_changes import row_changes
 from binlogio.options import DEFAULT_LIMITS, DEFAULT_READ_OPTIONS, Limits, Position, ReadOptions
 from binlogio.rows.image import RowChange
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from binlogio.schema.definition import TableDefinition
     from binlogio.schema.given import Definitions
     from binlogio.storage.keyring import Keyring, KeyringSource
+
+_MOST_PLANS: Final = 2048  # of one log, with its definitions as they are now
 
 
 class BinlogReader:
@@ -73,6 +75,7 @@ class BinlogReader:
         self._end = 0  # of the event before `_event`
         self._good = 0
         self._good_event: BinlogEvent | None = None
+        self._tracker = GroupTracker()
         self._logs = logs
         self._options = options
         self._keyring = keyring
@@ -95,7 +98,7 @@ class BinlogReader:
         self.close()
 
     def __iter__(self) -> Iterator[BinlogEvent]:
-        return self
+        return self._events
 
     def __next__(self) -> BinlogEvent:
         return next(self._events)
@@ -171,6 +174,36 @@ class BinlogReader:
         return header.offset + header.event_size if header is not None else self._good
 
     @property
+    def group(self) -> EventGroup | None:
+        """The event group of the last event, those inside of payloads too; None for an event outside of groups."""
+        return self._tracker.group
+
+    def groups(self) -> Iterator[EventGroup]:
+        """Yield the event groups from here on; each is an iterator of its events, of which those left are passed over.
+
+        Raises:
+            BinlogError: while iterating, where the bytes are not a binary log.
+        """
+        events = iter(self)
+        event = next(events, None)
+
+        def of_group(group: EventGroup) -> Iterator[BinlogEvent]:
+            nonlocal event
+            while event is not None and self.group is group:
+                yield event
+                event = next(events, None)
+
+        while event is not None:
+            group = self.group
+            if group is not None and event is group.first:
+                group.events = of_group(group)
+                yield group
+                for _ in group.events:
+                    pass
+            else:
+                event = next(events, None)
+
+    @property
     def context(self) -> ParseContext:
         """The format that the last format description defines.
 
@@ -225,6 +258,8 @@ class BinlogReader:
         key = (table.schema, table.table, table.column_types, table.metadata, table.nullable, table.optional_metadata)
         plan = self._plans.get(key)
         if plan is None:
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
             try:
                 plan = self._plans[key] = self._definitions.plan(table, self.context)
             except BinlogError as exc:
@@ -291,7 +326,7 @@ class BinlogReader:
         self._good, self._good_event = 0, None
         start = self._options.start_offset if first else None
         stop = self._options.stop_offset if last else None
-        tracker = GroupTracker()
+        self._tracker = GroupTracker()
         if not (first and self._begun == log.name):
             self._definitions.begin_log(log.name)
         self._plans.clear()
@@ -300,31 +335,31 @@ class BinlogReader:
             if isinstance(found, EventFrame):
                 if stop is not None and found.header.offset >= stop:
                     return
-                yield from self._events_of_frame(found, tracker)
+                yield from self._events_of_frame(found)
             else:
-                yield from self._events_of_list(found, tracker)
+                yield from self._events_of_list(found)
         self.torn_tail = self._framer.torn_tail
         if self.torn_tail is not None:
             self.torn_tails.append((Position(log.name, self.last_good_offset), self.torn_tail))
 
-    def _events_of_frame(self, frame: EventFrame, tracker: GroupTracker) -> Iterator[BinlogEvent]:
+    def _events_of_frame(self, frame: EventFrame) -> Iterator[BinlogEvent]:
         self._end = self.position.offset
         self._frame, self._event = frame, None
         for event in self._decoder.decode(frame):
             if event.header.inner is None:
-                tracker.feed(event)
+                self._tracker.feed(event)
                 self._end = frame.end
             self._follow(event, frame.context)
             yield event
-        if tracker.place is GroupPlace.OUTSIDE:
+        if self._tracker.place is GroupPlace.OUTSIDE:
             self._good, self._good_event = frame.end, None
 
-    def _events_of_list(self, events: list[BinlogEvent], tracker: GroupTracker) -> Iterator[BinlogEvent]:
-        context, follow = self.context, self._decoder.follow
+    def _events_of_list(self, events: list[BinlogEvent]) -> Iterator[BinlogEvent]:
+        context, follow, feed = self.context, self._decoder.follow, self._tracker.feed
         for event in events:
             follow(event)
             self._event = event
-            place = tracker.feed(event)
+            place = feed(event)
             if type(event) is QueryEvent:
                 self._follow(event, context)
             yield event

@@ -106,6 +106,7 @@ cdef enum:
 
 cdef int append_double(Memory out, double value, bint json) except -1 nogil
 cdef int append_json_number(Memory out, double value, bint single) except -1 nogil
+cdef uint8_t* put_server_number(uint8_t* to, double value, bint single, bint json) noexcept nogil
 cdef uint8_t* put_json_number(uint8_t* to, double value, bint single) noexcept nogil
 
 # ------------------------------------------------------------------------------------------------- values/geometry.pxi

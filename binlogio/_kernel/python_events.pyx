@@ -11,6 +11,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 
+from dataclasses import replace
 from types import MemberDescriptorType
 
 from binlogio._kernel.base.cursor cimport lenenc, u16, u24, u32, u64
@@ -248,7 +249,6 @@ cdef class EventCutter:
         """Keep what a codec found in a body, for the next ones that begin in the same way."""
         cdef int code = event.header.type_code
         cdef int64_t size
-        cdef Maker maker
         if self.maker[code] == NULL:
             return
         if code == QUERY_EVENT:
@@ -258,7 +258,8 @@ cdef class EventCutter:
         elif code == TABLE_MAP_EVENT:
             (<KnownBodies>self.known[code]).keep(body, event)
         elif _is_rows(code):
-            (<KnownBodies>self.known[code]).keep(body[:len(body) - len(event.images)], event)
+            head = replace(event, images=b"")  # images may have any size
+            (<KnownBodies>self.known[code]).keep(body[:len(body) - len(event.images)], head)
 
     cdef object _header(self, const uint8_t* p, object place, object number):
         cdef Maker maker = self.header

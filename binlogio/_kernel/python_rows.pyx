@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Row images of a rows event to Python row changes (`binlogio.rows.image.RowChange`).
 
-Locates the values with an `ImagePlan` and makes the Python values of the frequent types. Every other value, and every value
-that is not of the usual form (a zero date, text that is no UTF-8), is made by the function of its column, which is
-construct's. An event whose images do not fit the table is left to `binlogio.rows.image`, which raises the error.
+Locates the values with an `ImagePlan` and makes the Python values of the frequent types. Every other value, and every
+value that is not of the usual form (a zero date, text that is not UTF-8), is made by the function of its column, which
+is construct's. An event whose images do not fit the table is left to `binlogio.rows.image`, which raises the error.
 """
 
 from cpython.datetime cimport date_new, datetime_new, import_datetime, timedelta_new
@@ -189,7 +189,7 @@ cdef class RowDecoder:
 
     cdef list _changes(self, int operation, const uint8_t* present, const uint8_t* present_after, bytes images,
                        const uint8_t** pointers):
-        """Return the row changes; `pointers` are this call's own, since other threads may run in a column's function."""
+        """Return the row changes; `pointers` are this call's own: other threads may run in a column's function."""
         cdef RowsEvent event
         cdef list found = []
         cdef const uint8_t* at = images
@@ -344,8 +344,9 @@ cdef class RowDecoder:
             if is_good and date_of(days, &year, &month, &of_month):
                 moment -= days * DAY
                 seconds = <int>(moment // SECOND)
-                return datetime_new(<int>year, <int>month, <int>of_month, seconds // 3600, seconds // 60 % 60, seconds % 60,
-                                    <int>(moment % SECOND), None if value.form == DATETIME2 else UTC)
+                return datetime_new(<int>year, <int>month, <int>of_month,
+                                    seconds // 3600, seconds // 60 % 60, seconds % 60, <int>(moment % SECOND),
+                                    None if value.form == DATETIME2 else UTC)
         return self.functions[column](p[:value.width])
 
 

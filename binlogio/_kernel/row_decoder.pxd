@@ -24,6 +24,8 @@ cdef class Column:
     cdef int policy
     cdef const uint8_t* nothing  # what stands for a value that is missing
     cdef Groups groups  # of a DECIMAL
+    cdef int _take_more(self) except -1
+    cdef Column like(self)
     cdef bint _has_good_sizes(self) noexcept
     cdef int append(self, const uint8_t** pointers, int64_t count) except -2 nogil
     cdef int64_t _values(self, const uint8_t** pointers, int64_t count) except -2 nogil
@@ -75,12 +77,15 @@ cdef struct Run:
 
 
 cdef class Side(Presence):
-    cdef readonly list columns
+    cdef list kinds  # an empty column for each
+    cdef readonly list columns  # none before there is a row
     cdef void** refs
     cdef int64_t pending  # rows without it that the columns do not have yet
     cdef const uint8_t** pointers
     cdef int slots
     cdef int no_image(self, int64_t row, int64_t end) noexcept nogil
+    cdef int make(self, list sizes) except -1
+    cdef list memories(self)
 
 
 cdef class Batch(MetadataColumns):
@@ -105,9 +110,10 @@ cdef class Batch(MetadataColumns):
     cdef bint took_all(self, EventScanner scanner) noexcept nogil
     cdef tuple place(self, EventScanner scanner)
     cdef list _memories(self)
+    cdef int _make(self, Side side) except -1 with gil
     cdef int _catch_up(self, Side side) except -1
     cdef int64_t byte_count(self) noexcept nogil
-    cdef int64_t _side_bytes(self, void** refs, int slots) noexcept nogil
+    cdef int64_t _side_bytes(self, Side side) noexcept nogil
     cdef int64_t _block(self, EventScanner scanner, int64_t most) except -1 nogil
     cdef int64_t _locate(self, RowsEvent* event, int64_t row, int64_t most) noexcept nogil
     cdef int _images(self, EventScanner scanner, Side side, Operation without, int64_t count) except -1 nogil
@@ -121,6 +127,20 @@ cdef enum:
     GO_ON = 0
     REFUSED = 1
 
+cdef enum:  # the pieces around images: before those of each operation, and
+    BETWEEN = 3
+    ROW_END = 4
+    SEPARATOR = 5
+    PIECES = 6
+
+cdef struct Piece:
+    int64_t begin, size
+
+cdef enum Style:
+    S_COMPACT = 0
+    S_WIDE = 1
+    S_SQL = 2
+
 
 cdef class ImageText:
     cdef readonly ImagePlan plan
@@ -130,10 +150,20 @@ cdef class ImageText:
     cdef Value* values
     cdef const uint8_t** pointers
     cdef const uint8_t** old
-    cdef Memory labels, names, name_offsets, plain, text
+    cdef Memory labels, names, name_offsets, plain, text, out
+    cdef int style
+    cdef bint has_ends
+    cdef int skipped  # bytes of a label that the first column of an image lacks
+    cdef Piece[PIECES] pieces
     cdef JsonPatcher patcher
     cdef list keep
+    cdef tuple _keep_label(self, bytes text)
+    cdef int64_t append_rows(self, Memory out, int operation, const uint8_t* present, const uint8_t* present_after,
+                             const uint8_t* data, int64_t size, int64_t* begin, int64_t most) except -2 nogil
+    cdef int _piece(self, Memory out, int number) except -1 nogil
     cdef int append_image(self, Memory out, Layout* layout, bint has_old) except -1 nogil
+    cdef int _quote(self, Memory out, int kind) except -1 nogil
+    cdef int _string(self, Memory out, const uint8_t* p, int64_t size) except -1 nogil
     cdef int _diffs(self, Memory out, int32_t column, const uint8_t* p, bint has_old) except -1 nogil
     cdef int _slowly(self, Memory out, int32_t column, const uint8_t* p, const uint8_t* old, int diffs) except -1 nogil
     cdef bytes _bytes(self, int32_t column, const uint8_t* p)

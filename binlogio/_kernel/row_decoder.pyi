@@ -64,9 +64,7 @@ class Batch(MetadataColumns):
     failed_partial: bool
     stopped_at_partial: bool
     value_bytes: int
-    def __init__(
-        self, plan: ImagePlan, before: Sequence[Column], after: Sequence[Column], takes_partial: bool = True
-    ) -> None: ...
+    def __init__(self, plan: ImagePlan, columns: list[Column], takes_partial: bool = True) -> None: ...
     def fill(
         self,
         scanner: EventScanner,
@@ -101,6 +99,9 @@ UNSIGNED: int
 FLOAT: int
 DOUBLE: int
 NOTHING: int
+COMPACT: int
+WIDE: int
+SQL: int
 
 Value: TypeAlias = tuple[bytes, int, int, int, int, Sequence[bytes] | None, Characters | None]
 ByConstruct: TypeAlias = Callable[[int, bytes, bytes | None, int], bytes | None]
@@ -115,7 +116,14 @@ class ImageText:
         values: Sequence[Value],
         by_construct: ByConstruct,
         opened_size: int = ...,
+        *,
+        style: int = ...,
+        ends: Sequence[tuple[bytes, bytes]] | None = ...,
+        pieces: tuple[bytes, bytes, bytes, bytes, bytes, bytes] = ...,
     ) -> None: ...
+    def rows(
+        self, operation: int, present: bytes, present_after: bytes, images: bytes, begin: int, most: int
+    ) -> tuple[bytes, int, int] | None: ...
 
 class ImageTexts(Presence):
     texts: Memory

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel import row_encoder
-from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import JSON_DIFFS, column_spec
 from binlogio.arrow.values import ColumnValues, as_value
 from binlogio.constants import ColumnType
@@ -27,6 +26,7 @@ from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
 from binlogio.rows.packing import bytes_cells, diffs_cells, main_cells, number_cells
 from binlogio.values.charsets import charset_of
+from binlogio.values.kinds import characters_of
 from binlogio.values.layout import column_layout
 
 if TYPE_CHECKING:

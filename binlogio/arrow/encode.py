@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 
 Operation = Literal["insert", "update", "delete"]
 
-_EVENT_TYPES: Final[dict[str, EventType]] = {
+EVENT_TYPES: Final[dict[str, EventType]] = {
     "insert": EventType.WRITE_ROWS_EVENT,
     "update": EventType.UPDATE_ROWS_EVENT,
     "delete": EventType.DELETE_ROWS_EVENT,
 }
+"""The rows events of each operation."""
 _IMAGES: Final = {"insert": (False, True), "update": (True, True), "delete": (True, False)}
 """Whether a change has a before image, and an after image."""
 
@@ -145,8 +146,8 @@ class TableEncoder:
         *,
         partial_json: bool = False,
     ) -> None:
-        if operation not in _EVENT_TYPES:
-            raise BinlogFormatError("unknown operation", expected=" or ".join(_EVENT_TYPES), found=repr(operation))
+        if operation not in EVENT_TYPES:
+            raise BinlogFormatError("unknown operation", expected=" or ".join(EVENT_TYPES), found=repr(operation))
         every = b"\xff" * bitmap_size(len(plan.columns))
         self.plan: Final = plan
         self.operation: Final = operation
@@ -180,7 +181,7 @@ class TableEncoder:
         try:
             encoder = _rows_encoder_of(buffer)(
                 buffer,
-                type_code=EventType.PARTIAL_UPDATE_ROWS_EVENT if is_partial else _EVENT_TYPES[self.operation],
+                type_code=EventType.PARTIAL_UPDATE_ROWS_EVENT if is_partial else EVENT_TYPES[self.operation],
                 timestamp=timestamp,
                 server_id=server_id,
                 table_id=table_id,

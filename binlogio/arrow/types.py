@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -36,11 +37,38 @@ def column_spec(column: ColumnPlan, *, zero_dates: str = "error") -> ColumnSpec:
     Raises:
         UnsupportedFeature: a type without values.
     """
+    facts = _FACTS(column), zero_dates
+    spec = _known.get(facts)
+    if spec is None:
+        spec = _spec(column, zero_dates)
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        if not column.members:  # those of an ENUM or SET may be many
+            _known[facts] = spec
+    return spec
+
+
+_FACTS: Final = attrgetter(
+    "type", "metadata", "unsigned", "length", "pack_length", "precision", "scale", "fsp", "collation_id", "members",
+    "native", "opened_size",
+)  # fmt: skip
+"""All attributes of a column that a `ColumnSpec` depends on."""
+
+_MOST_KNOWN: Final = 1 << 10
+_known: Final[dict[tuple[Any, str], ColumnSpec]] = {}
+
+
+def _spec(column: ColumnPlan, zero_dates: str) -> ColumnSpec:
     found = column_kind(column)
     if found is None:
-        raise UnsupportedFeature("columns of this type have no Arrow type", field=column.label, found=column.type.name)
+        raise no_arrow_type(column)
     arrow_type = pa.string() if zero_dates == "text" and found.kind in _DATE_KINDS else _arrow_type(column, found)
     return ColumnSpec(found.width, found.kind, found.first, found.second, found.names, found.charset, arrow_type)
+
+
+def no_arrow_type(column: ColumnPlan) -> UnsupportedFeature:
+    """Return the error about a column of a type without values."""
+    return UnsupportedFeature("columns of this type have no Arrow type", field=column.label, found=column.type.name)
 
 
 _DATE_KINDS: Final = frozenset(

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -132,3 +132,7 @@ class RecordType:
             zero_dates=zero_dates,
             json_diffs=json_diffs,
         )
+
+    def for_table(self, plan: TablePlan) -> RecordType:
+        """Return the records of another table with the same columns."""
+        return replace(self, plan=plan)

@@ -15,7 +15,9 @@ Table_map_log_event::save_field_metadata.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from construct import (
@@ -315,6 +317,162 @@ class TableMapEvent:
             if field.kind == kind:
                 return field.value
         return None
+
+
+# ------------------------------------------------------------------------------------- usual table maps, by hand
+
+PLAIN_POST_HEADER: Final = 6 + 2
+"""Bytes: table id and flags."""
+
+_MOST_REMEMBERED: Final = 1 << 11  # bytes of columns whose parsed form is kept
+_WIDER: Final = {0xFC: 2, 0xFD: 3, 0xFE: 8}  # bytes that follow the first one of a length-encoded integer
+_METADATA_BYTES: Final = {
+    int(code): (layout.sizeof(), "big" if layout.fmtstr.startswith(">") else "little")
+    for code, layout in METADATA.items()
+}
+_BITS: Final = tuple(BitsMsbFirst.parse(bytes([byte])) for byte in range(256))
+
+_Columns = tuple[tuple[int, ...], tuple[int, ...], tuple[bool, ...], tuple[MetadataField, ...]]
+
+
+def parse_plain_table_map(header: EventHeader, body: bytes) -> TableMapEvent | None:
+    """Return the event of a usual table map with a `PLAIN_POST_HEADER`; None if construct has to parse the body.
+
+    Equal columns, in whichever table, are parsed once.
+    """
+    try:
+        schema_end = PLAIN_POST_HEADER + 1 + body[PLAIN_POST_HEADER]
+        table_at = schema_end + 2
+        table_end = table_at + body[table_at - 1]
+        if body[schema_end] or body[table_end]:
+            return None
+        data = body[table_end + 1 :]
+        columns = _known_columns(data) if len(data) <= _MOST_REMEMBERED else _parse_columns(data)
+    except (LookupError, ValueError):
+        return None
+    return TableMapEvent(
+        int.from_bytes(body[:6], "little"),
+        int.from_bytes(body[6:8], "little"),
+        body[PLAIN_POST_HEADER + 1 : schema_end].decode("utf-8", "surrogateescape"),
+        body[table_at:table_end].decode("utf-8", "surrogateescape"),
+        *columns,
+        header,
+    )
+
+
+def _parse_columns(data: bytes) -> _Columns:
+    """Return column types, metadata, null bits and optional metadata of a table map.
+
+    Raises:
+        LookupError, ValueError: the bytes are not those of a usual table map.
+    """
+    types, at = _sized(data, 0)
+    block, at = _sized(data, at)
+    metadata, used = [], 0
+    for code in types:
+        if code == ColumnType.TYPED_ARRAY:
+            raise ValueError("an array")
+        size, order = _METADATA_BYTES.get(code, (0, "little"))
+        metadata.append(int.from_bytes(block[used : used + size], order))  # type: ignore[arg-type]
+        used += size
+    if used != len(block):
+        raise ValueError("more or less metadata than the columns have")
+    nulls_end = at + bitmap_size(len(types))
+    nulls = int.from_bytes(data[at:nulls_end], "little")
+    if nulls_end > len(data) or nulls >> len(types):
+        raise ValueError("more or fewer null bits than columns")
+    nullable = tuple(bool(nulls >> i & 1) for i in range(len(types)))
+    fields, at = [], nulls_end
+    while at < len(data):
+        kind = data[at]
+        value, at = _sized(data, at + 1)
+        fields.append(MetadataField(kind, _FIELDS.get(kind, bytes)(value)))
+    return tuple(types), tuple(metadata), nullable, tuple(fields)
+
+
+_known_columns: Final = lru_cache(maxsize=1 << 9)(_parse_columns)
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """Return a length-encoded integer, and where it ends."""
+    first = data[at]
+    if first < 0xFB:
+        return first, at + 1
+    end = at + 1 + _WIDER[first]
+    if end > len(data):
+        raise ValueError("an integer that is cut short")
+    return int.from_bytes(data[at + 1 : end], "little"), end
+
+
+def _sized(data: bytes, at: int) -> tuple[bytes, int]:
+    """Return bytes after their length, and where they end."""
+    size, at = _number(data, at)
+    if size > len(data) - at:
+        raise ValueError("bytes that are cut short")
+    return data[at : at + size], at + size
+
+
+def _numbers(value: bytes) -> tuple[int, ...]:
+    if not value or max(value) < 0xFB:
+        return tuple(value)
+    found, at = [], 0
+    while at < len(value):
+        number, at = _number(value, at)
+        found.append(number)
+    return tuple(found)
+
+
+def _pairs(value: bytes) -> tuple[tuple[int, int], ...]:
+    numbers = _numbers(value)
+    return tuple(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _default_charset(value: bytes) -> DefaultCharset:
+    default, *rest = _numbers(value)
+    return DefaultCharset(default, tuple(zip(rest[::2], rest[1::2], strict=True)))
+
+
+def _bits(value: bytes) -> tuple[bool, ...]:
+    return _BITS[value[0]] if len(value) == 1 else tuple(bit for byte in value for bit in _BITS[byte])
+
+
+def _names(value: bytes) -> tuple[str, ...]:
+    found, at = [], 0
+    while at < len(value):
+        name, at = _sized(value, at)
+        found.append(name.decode("utf-8", "surrogateescape"))
+    return tuple(found)
+
+
+def _members(value: bytes) -> tuple[tuple[bytes, ...], ...]:
+    found, at = [], 0
+    while at < len(value):
+        count, at = _number(value, at)
+        if count > len(value) - at:
+            raise ValueError("more members than bytes")
+        members = []
+        for _ in range(count):
+            member, at = _sized(value, at)
+            members.append(member)
+        found.append(tuple(members))
+    return tuple(found)
+
+
+_FIELDS: Final[dict[int, Callable[[bytes], Any]]] = {
+    OptionalMetadataType.SIGNEDNESS: _bits,
+    OptionalMetadataType.DEFAULT_CHARSET: _default_charset,
+    OptionalMetadataType.COLUMN_CHARSET: _numbers,
+    OptionalMetadataType.COLUMN_NAME: _names,
+    OptionalMetadataType.SET_STR_VALUE: _members,
+    OptionalMetadataType.ENUM_STR_VALUE: _members,
+    OptionalMetadataType.GEOMETRY_TYPE: _numbers,
+    OptionalMetadataType.SIMPLE_PRIMARY_KEY: _numbers,
+    OptionalMetadataType.PRIMARY_KEY_WITH_PREFIX: _pairs,
+    OptionalMetadataType.ENUM_AND_SET_DEFAULT_CHARSET: _default_charset,
+    OptionalMetadataType.ENUM_AND_SET_COLUMN_CHARSET: _numbers,
+    OptionalMetadataType.COLUMN_VISIBILITY: _bits,
+    OptionalMetadataType.VECTOR_DIMENSIONALITY: _numbers,
+}
 
 
 CODECS: Final = (EventCodec(EventType.TABLE_MAP_EVENT, TABLE_MAP, TableMapEvent, post_header_sizes=(8, 6)),)

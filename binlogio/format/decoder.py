@@ -32,6 +32,7 @@ Raises BinlogFormatError where it is broken.
 
 _PAYLOAD_CHUNK: Final = 1 << 20
 _MOST_EVENTS: Final = 4096  # in one list
+_ROWS_CLASSES: Final = frozenset(ROWS_EVENTS)
 
 
 class Decoder:
@@ -81,10 +82,11 @@ class Decoder:
         if self._statement_ended:
             self._table_maps.clear()
             self._statement_ended = False
-        if isinstance(event, TableMapEvent):
-            self._table_maps[event.table_id] = event
-        elif isinstance(event, ROWS_EVENTS):
-            self._statement_ended = event.ends_statement
+        kind = type(event)
+        if kind is TableMapEvent:
+            self._table_maps[event.table_id] = event  # type: ignore[union-attr, assignment]
+        elif kind in _ROWS_CLASSES:
+            self._statement_ended = event.ends_statement  # type: ignore[union-attr]
 
     def table_map(self, table_id: int, *, offset: int, event_type: int) -> TableMapEvent:
         """Return the table map that a rows event of the current statement refers to.

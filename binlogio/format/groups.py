@@ -17,7 +17,7 @@ Gtid_log_event::FL_STANDALONE.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from binlogio.events import ROWS_EVENTS, BinlogEvent
 from binlogio.events.control import IncidentEvent, RotateEvent, StopEvent, XaPrepareEvent, XidEvent
@@ -37,6 +37,11 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from binlogio.gtid import Gtid, MariadbGtid
 
 
 class GroupPlace(Enum):
@@ -69,80 +74,176 @@ _FILE_EVENTS: Final = (
 )
 
 
-class _Role(Enum):
-    """What an event does to the group."""
+class GroupKind(Enum):
+    """What a group is, by the event that ends it."""
 
-    GTID = "gtid"  # begins one
-    MARIADB_GTID = "mariadb gtid"  # begins one, and a transaction unless it is standalone
-    ENDS_TRANSACTION = "ends transaction"
-    FILE = "file"  # is outside of groups
-    QUERY = "query"
-    STATEMENT_PART = "statement part"
-    ROWS = "rows"
-    ENDS_STATEMENT = "ends statement"
+    TRANSACTION = "transaction"  # XID, COMMIT or ROLLBACK, or compressed
+    STATEMENT = "statement"  # DDL, or another statement outside BEGIN
+    XA_PREPARE = "xa prepare"
+    INCIDENT = "incident"
 
 
-_ROLES: Final[dict[type, _Role]] = {
-    kind: role
-    for role, kinds in (
-        (_Role.GTID, _GTIDS),
-        (_Role.MARIADB_GTID, (MariadbGtidEvent,)),
-        (_Role.ENDS_TRANSACTION, _ENDS_TRANSACTION),
-        (_Role.FILE, _FILE_EVENTS),
-        (_Role.QUERY, (QueryEvent,)),
-        (_Role.STATEMENT_PART, _STATEMENT_PARTS),
-        (_Role.ROWS, ROWS_EVENTS),
-        (_Role.ENDS_STATEMENT, _ENDS_STATEMENT),
-    )
-    for kind in kinds
-}
-_BEGINS: Final = frozenset({_Role.QUERY, _Role.ENDS_TRANSACTION, _Role.ENDS_STATEMENT})
-_OUTSIDE, _OPEN, _TRANSACTION = GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION
+class EventGroup:
+    """An event group: what its first event says, and, once it was read to its end, where it ends and what it is.
+
+    `first` is its GTID event, in logs that have them; `last` the event that ends it, None until that was read, and in
+    a group that is incomplete in the log. An iteration, where `BinlogReader.groups` made it, reads the events.
+    """
+
+    __slots__ = ("events", "first", "last")
+
+    def __init__(self, first: BinlogEvent) -> None:
+        self.first: Final = first
+        self.last: BinlogEvent | None = None
+        self.events: Iterable[BinlogEvent] = ()
+
+    def __iter__(self) -> Iterator[BinlogEvent]:
+        """Iterate over the events that were not read yet."""
+        return iter(self.events)
+
+    @property
+    def begin(self) -> int:
+        """The offset of the first event."""
+        return self.first.header.offset
+
+    @property
+    def end(self) -> int | None:
+        """The offset after the last event; None until it was read."""
+        return None if self.last is None else self.last.header.offset + self.last.header.event_size
+
+    @property
+    def timestamp(self) -> int:
+        """The time of the first event, in seconds since 1970, UTC."""
+        return self.first.header.timestamp
+
+    @property
+    def gtid(self) -> Gtid | MariadbGtid | None:
+        """The transaction's identifier; None where the log has none."""
+        first = self.first
+        return first.gtid if isinstance(first, (*_GTIDS, MariadbGtidEvent)) else None
+
+    @property
+    def last_committed(self) -> int | None:
+        """MySQL's logical clock: the last transaction that was committed when this one was prepared."""
+        return self.first.last_committed if isinstance(self.first, _GTIDS) else None
+
+    @property
+    def sequence_number(self) -> int | None:
+        """MySQL's logical clock: the number of the transaction in the file."""
+        return self.first.sequence_number if isinstance(self.first, _GTIDS) else None
+
+    @property
+    def commit_timestamp(self) -> int | None:
+        """When the server that wrote the log committed the group, in microseconds since 1970, UTC."""
+        return self.first.immediate_commit_timestamp if isinstance(self.first, _GTIDS) else None
+
+    @property
+    def original_commit_timestamp(self) -> int | None:
+        """When the first server committed the group, in microseconds since 1970, UTC."""
+        return self.first.originally_committed if isinstance(self.first, _GTIDS) else None
+
+    @property
+    def kind(self) -> GroupKind | None:
+        """What the group is; None until its last event was read."""
+        last = self.last
+        if last is None:
+            return None
+        if isinstance(last, XaPrepareEvent):
+            return GroupKind.XA_PREPARE
+        if isinstance(last, IncidentEvent):
+            return GroupKind.INCIDENT
+        if isinstance(last, (XidEvent, TransactionPayloadEvent)) or (
+            isinstance(last, QueryEvent) and ends_transaction(last.sql)
+        ):
+            return GroupKind.TRANSACTION
+        return GroupKind.STATEMENT
 
 
 class GroupTracker:
-    """Follows event groups. Give it every event of a file in order, but none from inside a payload."""
+    """Follows event groups. Give it every event of a file in order, but none from inside a payload.
 
-    __slots__ = ("place", "starts_group")
+    `place` is the state after the last event, `group` its group; None for an event outside of groups.
+    """
+
+    __slots__ = ("_action", "_steps", "group", "place")
 
     def __init__(self) -> None:
         self.place = GroupPlace.OUTSIDE
-        self.starts_group = False
+        self.group: EventGroup | None = None
+        self._action = _OUTSIDE_OF_GROUPS
+        self._steps = _STEPS_FROM[GroupPlace.OUTSIDE]
+
+    @property
+    def starts_group(self) -> bool:
+        """True if the last event began a group."""
+        return bool(self._action & _BEGINS)
+
+    def resume(self, place: GroupPlace) -> None:
+        """Continue in the state in which another tracker is, whose group is not known here."""
+        self.place, self.group = place, None
+        self._steps = _STEPS_FROM[place]
 
     def feed(self, event: BinlogEvent) -> GroupPlace:
-        """Take the next event and return the state after it; `starts_group` is True if this event began a group."""
-        before = self.place
-        role = _ROLES.get(type(event))
-        if role is _Role.GTID:
-            self.starts_group = True
-            self.place = _OPEN
-            return _OPEN
-        if role is _Role.MARIADB_GTID:
-            self.starts_group = True
-            place = _OPEN if event.standalone else _TRANSACTION  # type: ignore[union-attr]
-        else:
-            place = _after(role, event, before)
-            self.starts_group = before is _OUTSIDE and (place is not _OUTSIDE or role in _BEGINS)
-        self.place = place
-        return place
+        """Take the next event and return the state after it."""
+        step = self._steps.get(type(event))
+        if step is None:
+            step = _step(event, self.place)
+        self.place, action, self._steps = step
+        self._action = action
+        if action & _BEGINS:
+            self.group = EventGroup(event)
+        elif action & _OUTSIDE_OF_GROUPS:
+            self.group = None
+        if action & _ENDS and self.group is not None:
+            self.group.last = event
+        return self.place
 
 
-def _after(role: _Role | None, event: Any, before: GroupPlace) -> GroupPlace:
-    """Return the state after an event other than a GTID."""
-    if role is _Role.ENDS_TRANSACTION or role is _Role.FILE:
-        return _OUTSIDE
-    if role is _Role.QUERY:
-        sql = event.sql
-        if starts_transaction(sql):
-            return _TRANSACTION
-        return _OUTSIDE if before is not _TRANSACTION or ends_transaction(sql) else _TRANSACTION
-    if before is _TRANSACTION or role is None:
-        return before
-    if role is _Role.STATEMENT_PART:
-        return _OPEN
-    if role is _Role.ROWS:
-        return _OUTSIDE if event.ends_statement else _OPEN
-    return _OUTSIDE
+_BEGINS, _ENDS, _OUTSIDE_OF_GROUPS = 1, 2, 4
+_OUTSIDE, _OPEN, _TRANSACTION = GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION
+_Step: TypeAlias = "tuple[GroupPlace, int, dict[type, _Step]]"
+"""The state after an event, what the event does to the group, and the steps from there by the next event's class."""
+
+_STEPS_FROM: Final[dict[GroupPlace, dict[type, _Step]]] = {place: {} for place in GroupPlace}
+
+
+def _to(before: GroupPlace, after: GroupPlace) -> _Step:
+    """Return the step of an event that belongs to a group."""
+    action = (_BEGINS if before is _OUTSIDE else 0) | (_ENDS if after is _OUTSIDE else 0)
+    return after, action, _STEPS_FROM[after]
+
+
+for _before, _steps in _STEPS_FROM.items():
+    _in_statement = _before if _before is _TRANSACTION else _OPEN
+    _steps.update(dict.fromkeys(_GTIDS, (_OPEN, _BEGINS, _STEPS_FROM[_OPEN])))
+    _steps.update(dict.fromkeys(_ENDS_TRANSACTION, _to(_before, _OUTSIDE)))
+    _steps.update(dict.fromkeys(_FILE_EVENTS, (_OUTSIDE, _OUTSIDE_OF_GROUPS, _STEPS_FROM[_OUTSIDE])))
+    _steps.update(dict.fromkeys(_STATEMENT_PARTS, _to(_before, _in_statement)))
+    if _before is _TRANSACTION:
+        _steps.update(dict.fromkeys((*ROWS_EVENTS, *_ENDS_STATEMENT), _to(_before, _TRANSACTION)))
+    else:
+        _steps.update(dict.fromkeys(_ENDS_STATEMENT, _to(_before, _OUTSIDE)))
+
+
+def _step(event: BinlogEvent, before: GroupPlace) -> _Step:
+    """Return the step of an event that its class alone does not say."""
+    if isinstance(event, QueryEvent):
+        return _to(before, _after_query(event.sql, before))
+    if isinstance(event, MariadbGtidEvent):
+        after = _OPEN if event.standalone else _TRANSACTION
+        return after, _BEGINS, _STEPS_FROM[after]
+    if isinstance(event, ROWS_EVENTS):
+        if not event.ends_statement:
+            return _to(before, _OPEN)
+        if before is not _OUTSIDE:
+            return _to(before, _OUTSIDE)
+    return before, _OUTSIDE_OF_GROUPS if before is _OUTSIDE else 0, _STEPS_FROM[before]
+
+
+def _after_query(sql: bytes, before: GroupPlace) -> GroupPlace:
+    if starts_transaction(sql):
+        return _TRANSACTION
+    return _OUTSIDE if before is not _TRANSACTION or ends_transaction(sql) else _TRANSACTION
 
 
 def starts_transaction(sql: bytes) -> bool:

@@ -6,7 +6,7 @@ Both may be unknown; the error then says how to give a definition. The reader de
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import Hint, ReplayError
 from binlogio.rows.plan import TablePlan
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
+
+_MOST_PLANS: Final = 1000  # with other names, or with generated columns; a stream of logs has any number of plans
 
 
 class KeySource:
@@ -65,6 +67,8 @@ class KeySource:
         """Return the plan of the table in another schema."""
         known = self._renamed.get(id(plan))
         if known is None or known[0] is not plan:
+            if len(self._renamed) >= _MOST_PLANS:
+                self._renamed.clear()
             known = self._renamed[id(plan)] = (plan, replace(plan, schema=schema))
         return known[1]
 
@@ -83,6 +87,8 @@ class KeySource:
             return plan
         known = self._marked.get((id(plan), names))
         if known is None or known[0] is not plan:
+            if len(self._marked) >= _MOST_PLANS:
+                self._marked.clear()
             columns = tuple(replace(column, generated=column.label in names) for column in plan.columns)
             known = self._marked[id(plan), names] = (plan, replace(plan, columns=columns))
         return known[1]

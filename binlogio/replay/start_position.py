@@ -141,12 +141,6 @@ def _place(reader: BinlogReader, position: Position, what: str) -> LogPlace:
     return LogPlace(numbers[0], position.offset)
 
 
-def names_of(reader: BinlogReader) -> str:
-    """Return the base names of the logs, shortened."""
-    names = [base_name(log.name) for log in reader.logs]
-    return ", ".join(names if len(names) <= _MOST_NAMES else [names[0], "...", names[-1]])
-
-
 def _text(position: Position | None) -> str:
     return "" if position is None else f"{position.file}:{position.offset}"
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType, EventType, OptionalMetadataType
@@ -33,7 +34,7 @@ from binlogio.values.temporal import check_fsp
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from binlogio.events.table_map import DefaultCharset, TableMapEvent
+    from binlogio.events.table_map import DefaultCharset, MetadataField, TableMapEvent
 
 NUMERIC: Final = frozenset(
     {*INTEGERS, ColumnType.YEAR, ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.NEWDECIMAL, ColumnType.DECIMAL}
@@ -45,6 +46,8 @@ CHARACTER: Final = STRINGS | {ColumnType.VECTOR}
 
 CHARACTER_MARIADB: Final = CHARACTER | {ColumnType.GEOMETRY}
 ENUM_AND_SET: Final = frozenset({ColumnType.ENUM, ColumnType.SET})
+_EVERY_TYPE: Final = frozenset(ColumnType)
+_FEW_COLUMNS: Final = 1 << 6  # of a table whose plan is kept for others
 
 
 _ALPHA_POST_HEADER: Final = 4 + 2  # of the table map
@@ -121,21 +124,54 @@ def _resolve(event: TableMapEvent, context: ParseContext, definition: Sequence[D
     for what, found in (("metadata", event.metadata), ("null bits", event.nullable), ("definition", definition)):
         if found is not None and len(found) != count:
             raise BinlogFormatError(f"the {what} has the wrong number of columns", expected=count, found=len(found))
-    shapes = [shape_of(kind, metadata) for kind, metadata in zip(event.column_types, event.metadata, strict=True)]
-    facts = _column_facts(event, [shape.type for shape in shapes], mariadb=context.is_mariadb)
-    columns = tuple(
-        _column(
-            position, event, shapes[position], facts[position], definition[position] if definition else None, context
-        )
-        for position in range(count)
-    )
+    resolve = _known_columns if count <= _FEW_COLUMNS else _columns
     return TablePlan(
         schema=event.schema,
         table=event.table,
-        columns=columns,
+        columns=resolve(
+            event.column_types,
+            event.metadata,
+            event.nullable,
+            event.optional_metadata,
+            None if definition is None else tuple(definition),
+            context.limits.opened_size,
+            mariadb=context.is_mariadb,
+        ),
         primary_key=_primary_key(event),
-        spare_null_bits=_spare_null_bits(context),
+        spare_null_bits=_spare_null_bits(context.server_version, mariadb=context.is_mariadb),
     )
+
+
+def _columns(
+    types: tuple[int, ...],
+    metadata: tuple[int, ...],
+    nullable: tuple[bool, ...],
+    optional_metadata: tuple[MetadataField, ...],
+    definition: tuple[DefinedColumn, ...] | None,
+    opened_size: int,
+    *,
+    mariadb: bool,
+) -> tuple[ColumnPlan, ...]:
+    shapes = [shape_of(kind, value) for kind, value in zip(types, metadata, strict=True)]
+    optional = {field.kind: field.value for field in reversed(optional_metadata)}  # of two, the first one counts
+    facts = _column_facts(optional, [shape.type for shape in shapes], mariadb=mariadb)
+    return tuple(
+        _column(
+            position,
+            metadata[position],
+            shapes[position],
+            facts[position],
+            definition[position] if definition else None,
+            nullable=nullable[position],
+            mariadb=mariadb,
+            opened_size=opened_size,
+        )
+        for position in range(len(types))
+    )
+
+
+_known_columns: Final = lru_cache(maxsize=1 << 9)(_columns)
+"""As `_columns`: tables with equal columns share them."""
 
 
 def _filled_in(event: TableMapEvent, context: ParseContext) -> TableMapEvent:
@@ -164,20 +200,24 @@ def _filled_in(event: TableMapEvent, context: ParseContext) -> TableMapEvent:
     return replace(event, metadata=(0,) * count, nullable=(True,) * count)
 
 
-def _spare_null_bits(context: ParseContext) -> int:
-    if context.is_mariadb:
+@lru_cache(maxsize=64)
+def _spare_null_bits(server_version: str, *, mariadb: bool) -> int:
+    if mariadb:
         return 1
-    match = _VERSION.match(context.server_version)
+    match = _VERSION.match(server_version)
     return int(match is not None and tuple(map(int, match.groups())) < ZEROED_NULL_BITS_SINCE)
 
 
 def _column(
     position: int,
-    event: TableMapEvent,
+    metadata: int,
     shape: Shape,
     facts: _ColumnFacts,
     definition: DefinedColumn | None,
-    context: ParseContext,
+    *,
+    nullable: bool,
+    mariadb: bool,
+    opened_size: int,
 ) -> ColumnPlan:
     sql = _TypeText.of(definition)
     unsigned, collation_id = facts.unsigned, facts.collation_id
@@ -190,21 +230,21 @@ def _column(
         position=position,
         name=facts.name if facts.name is not None or definition is None else definition.name,
         type=ColumnType.VECTOR if is_vector else shape.type,
-        metadata=event.metadata[position],
-        nullable=event.nullable[position],
+        metadata=metadata,
+        nullable=nullable,
         unsigned=bool(unsigned),
         length=_old_decimal_length(sql, unsigned=bool(unsigned)) if shape.type == ColumnType.DECIMAL else shape.length,
         pack_length=shape.pack_length,
         precision=shape.precision,
         scale=shape.scale,
         fsp=check_fsp(sql.length) if old_temporal else shape.fsp,
-        fsp_assumed=old_temporal and definition is None and context.is_mariadb,
+        fsp_assumed=old_temporal and definition is None and mariadb,
         collation_id=collation_id,
         members=_members(facts, collation_id, definition, shape.type),
         geometry_type=facts.geometry_type,
         dimension=sql.length if is_vector else facts.dimension,
         visible=facts.visible,
-        opened_size=context.limits.opened_size,
+        opened_size=opened_size,
         native=sql.name if shape.type == ColumnType.STRING and NATIVE_TYPES.get(sql.name) == shape.length else None,
     )
 
@@ -270,14 +310,14 @@ class _ColumnFacts:
     visible: bool = True
 
 
-def _column_facts(event: TableMapEvent, types: Sequence[ColumnType], *, mariadb: bool) -> tuple[_ColumnFacts, ...]:
-    """Return the facts of each column; `types` are the real ones.
+def _column_facts(optional: dict[int, Any], types: Sequence[ColumnType], *, mariadb: bool) -> tuple[_ColumnFacts, ...]:
+    """Return the facts of each column from the fields of the optional metadata; `types` are the real ones.
 
     Raises:
         BinlogFormatError: a field has not as many values as there are columns for them.
     """
     character = CHARACTER_MARIADB if mariadb else CHARACTER
-    reader = _OptionalMetadata(event, types)
+    reader = _OptionalMetadata(optional, types)
     collations = reader.collations(
         OptionalMetadataType.DEFAULT_CHARSET, OptionalMetadataType.COLUMN_CHARSET, character
     ) | reader.collations(
@@ -285,13 +325,13 @@ def _column_facts(event: TableMapEvent, types: Sequence[ColumnType], *, mariadb:
         OptionalMetadataType.ENUM_AND_SET_COLUMN_CHARSET,
         ENUM_AND_SET,
     )
-    names = reader.each(OptionalMetadataType.COLUMN_NAME, tuple(ColumnType))
+    names = reader.each(OptionalMetadataType.COLUMN_NAME, _EVERY_TYPE)
     unsigned = reader.bits(OptionalMetadataType.SIGNEDNESS, NUMERIC)
     members = reader.each(OptionalMetadataType.ENUM_STR_VALUE, (ColumnType.ENUM,))
     members |= reader.each(OptionalMetadataType.SET_STR_VALUE, (ColumnType.SET,))
     geometry_types = reader.each(OptionalMetadataType.GEOMETRY_TYPE, (ColumnType.GEOMETRY,))
     dimensions = reader.each(OptionalMetadataType.VECTOR_DIMENSIONALITY, (ColumnType.VECTOR,))
-    visible = reader.bits(OptionalMetadataType.COLUMN_VISIBILITY, tuple(ColumnType))
+    visible = reader.bits(OptionalMetadataType.COLUMN_VISIBILITY, _EVERY_TYPE)
     return tuple(
         _ColumnFacts(
             name=names.get(position),
@@ -328,20 +368,20 @@ def _primary_key(event: TableMapEvent) -> tuple[tuple[int, int], ...]:
 class _OptionalMetadata:
     """The fields of the optional metadata, by position of the column."""
 
-    def __init__(self, event: TableMapEvent, types: Sequence[ColumnType]) -> None:
-        self._event = event
+    def __init__(self, optional: dict[int, Any], types: Sequence[ColumnType]) -> None:
+        self._optional = optional
         self._types = types
 
     def each(self, kind: OptionalMetadataType, of: Collection[ColumnType]) -> dict[int, Any]:
         """Return one value for each column whose type is among `of`."""
-        values = self._event.optional(kind)
+        values = self._optional.get(kind)
         if values is None:
             return {}
         return dict(zip(self._positions(kind, of, len(values)), values, strict=True))
 
     def bits(self, kind: OptionalMetadataType, of: Collection[ColumnType]) -> dict[int, bool]:
         """Return values as `each` does; they are bits, padded to whole bytes."""
-        values = self._event.optional(kind)
+        values = self._optional.get(kind)
         if values is None:
             return {}
         positions = [position for position, column in enumerate(self._types) if column in of]
@@ -353,7 +393,7 @@ class _OptionalMetadata:
         self, default: OptionalMetadataType, each: OptionalMetadataType, of: Collection[ColumnType]
     ) -> dict[int, int]:
         """Return collation ids of the columns whose type is among `of`, from the field of the two that is present."""
-        charset: DefaultCharset | None = self._event.optional(default)
+        charset: DefaultCharset | None = self._optional.get(default)
         if charset is None:
             return self.each(each, of)
         positions = [position for position, column in enumerate(self._types) if column in of]

@@ -7,7 +7,7 @@ definition counts for a table of a log is decided in `source`.
 
 from __future__ import annotations
 
-from binlogio.schema.ddl.create_table import parse_create_table
+from binlogio.schema.ddl.parser import parse_create_table
 from binlogio.schema.definition import (
     ColumnDefinition,
     ForeignKeyDefinition,

@@ -21,12 +21,13 @@ from typing import Any, Final, Union
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.ddl.catalogue import Catalogue, TableName
-from binlogio.schema.ddl.create_table import parse_table
-from binlogio.schema.ddl.foreign_keys import Cascade, cascades_in
+from binlogio.schema.ddl.foreign_keys import Cascade, cascades_of
 from binlogio.schema.ddl.parsed_table import ParsedTable
+from binlogio.schema.ddl.parser import parse_ddl, parse_table, parse_tokens
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
-from binlogio.schema.ddl.statements import follow_statement
+from binlogio.schema.ddl.statements import follow_ddl
 from binlogio.schema.ddl.tokens import Token, Words, tokenize
+from binlogio.schema.ddl.tree import CreateTable
 from binlogio.schema.definition import TableDefinition
 
 _FORMS: Final = "a TableDefinition, a CREATE TABLE text, or a JSON object"
@@ -83,8 +84,9 @@ class GivenDefinitions:
         if found is None:
             known = Catalogue() if self._script is None else _catalogue_of(self._script, server)
             for name, value in self._tables.items():
-                if isinstance(value, str):
-                    known.add_cascades(name, cascades_in(Words(tokenize(value, server)), name))
+                created = parse_ddl(value, server) if isinstance(value, str) else None
+                if isinstance(created, CreateTable):
+                    known.add_cascades(name, cascades_of(created.references, name))
             found = self._cascades[server] = known
         return found.cascades_of(parent)
 
@@ -142,7 +144,7 @@ def _catalogue_of(script: str, server: ServerDefaults) -> Catalogue:
         if words.accept("USE"):
             schema = words.name()
         else:
-            follow_statement(catalogue, statement, schema, server)
+            follow_ddl(catalogue, parse_tokens(iter(statement)), schema, server)
     if catalogue.lost is not None:
         raise UnsupportedFeature(f"a table definition is not understood: {catalogue.lost}")
     return catalogue

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import column_kinds as kinds
 from binlogio.constants import ColumnType
-from binlogio.values.charsets import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
+from binlogio.values.charsets import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_named, charset_of
 from binlogio.values.column import BLOBS, COMPRESSED, INTEGERS
 from binlogio.values.decimal import MAX_DECIMAL128
 from binlogio.values.layout import wire_width
 
 if TYPE_CHECKING:
+    from binlogio._kernel.primitives import Characters
     from binlogio.values.column import ColumnPlan
 
 
@@ -40,6 +42,15 @@ def column_kind(column: ColumnPlan) -> ColumnKind | None:
     """Return how the kernel reads a column; None for a type without values."""
     make = _KINDS.get(column.type)
     return None if make is None else make(column)
+
+
+@cache
+def characters_of(charset: str) -> Characters:
+    """Return the kernel's table of a multi-byte character set, by the server's name for it."""
+    from binlogio._kernel import primitives  # noqa: PLC0415 - there may be no kernel
+
+    found = charset_named(charset)
+    return primitives.Characters(charset, found.decode, found.encode)
 
 
 def _plain(column: ColumnPlan, kind: int, **more: Any) -> ColumnKind:

@@ -45,6 +45,7 @@ NEEDS_NO_METADATA: Final = frozenset(
 """Types that can be read in files of the 5.1 alphas, which have no metadata."""
 
 
+@lru_cache(maxsize=4096)
 def shape_of(column_type: int, metadata: int) -> Shape:
     """Return the shape of a column from its entry in the table map.
 

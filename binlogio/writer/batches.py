@@ -9,34 +9,38 @@ Transactions are not cached: their events are written at their final positions, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from binlogio.arrow.encode import Operation, TableEncoder, new_buffer
-from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES
+from binlogio.arrow.encode import EVENT_TYPES, Operation, TableEncoder, new_buffer
+from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
-from binlogio.format.event_frames import EventFrames
+from binlogio.format.event_frames import EventFrames, RowsFrames
 from binlogio.gtid import Gtid
 from binlogio.primitives import bitmap_size
-from binlogio.writer.log.group import Group
+from binlogio.writer.log.group import FilledGroup, Group
+from binlogio.writer.log.log_builder import LogBuilder, frames_of
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
-from binlogio.writer.rows.frames import FrameBuilder
-from binlogio.writer.rows.rows_builder import RowsRules
 from binlogio.writer.rows.value_checks import check_batch
 from binlogio.writer.rules.logging_format import refusal
 from binlogio.writer.rules.row_image import RowOperation, image_columns
+from binlogio.writer.server_format import MYSQL_ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio._kernel.row_encoder import EventBuffer
+    from binlogio.options import ServerVariables
     from binlogio.schema import TableDefinition
     from binlogio.writer.session.open_tables import OpenTable
     from binlogio.writer.writer import BinlogWriter
 
-MAX_ENCODERS: Final = 256
+MAX_ENCODERS: Final = 1024
+
+EncodedRow = tuple[bytes, bytes | None, bytes]
+"""A row as its events have it: the bitmap of its image, or of both, and the encoded images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,148 @@ class BatchChange:
             return "delete" if self.after is None else "update"
         return "insert"
 
+    @property
+    def row_count(self) -> int:
+        """The number of rows.
+
+        Raises:
+            BinlogFormatError: an update has more of one image than of the other.
+        """
+        counts = [batch.num_rows for batch in (self.before, self.after) if batch is not None]
+        if len(set(counts)) > 1:
+            raise BinlogFormatError(
+                "an update needs the same number of rows before and after",
+                field=self.table.full_name,
+                expected=counts[0],
+                found=counts[1],
+            )
+        return max(counts, default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsStatement:
+    """The rows events of one statement in a transaction, with its table map.
+
+    Args:
+        table: the table.
+        change: its rows as batches.
+        encoded: its rows, encoded by the caller; instead of batches.
+        operation: what happened to them.
+        present: the bitmap of the images of `change`, or of its before images; None for all columns.
+        present_after: the bitmap of the after images of an update.
+        timestamp: of its events, in seconds since 1970, UTC.
+        server_id: of its events.
+        flags: of its rows events.
+    """
+
+    table: OpenTable
+    operation: Operation
+    timestamp: int
+    server_id: int
+    change: BatchChange | None = None
+    encoded: Iterable[EncodedRow] = ()
+    present: bytes | None = None
+    present_after: bytes | None = None
+    flags: int = MYSQL_ROWS.flags
+
+
+class TransactionEncoder:
+    """Encodes transactions of statements that change rows. For one thread at a time."""
+
+    def __init__(self, variables: ServerVariables, builder: LogBuilder) -> None:
+        self._builder = builder
+        self._row_event_max_size = variables.binlog_row_event_max_size
+        self._partial_json = "PARTIAL_JSON" in variables.binlog_row_value_options
+        self._encoders: dict[tuple[int, str, bytes | None, bytes | None], TableEncoder] = {}
+
+    def group(
+        self,
+        statements: Sequence[RowsStatement],
+        context: QueryContext,
+        next_xid: Callable[[], int],
+        ended: int,
+        expected_size: int,
+    ) -> FilledGroup:
+        """Return the group of a transaction.
+
+        Args:
+            statements: all of them.
+            context: of its BEGIN.
+            next_xid: gives its number, if all tables are transactional.
+            ended: when it ended, in seconds since 1970, UTC.
+            expected_size: its size in bytes, a guess.
+        """
+        builder, is_transactional = self._builder, all(one.table.is_transactional for one in statements)
+
+        def fill(buffer: EventBuffer | EventFrames) -> None:
+            buffer.add_frame(builder.begin(context))
+            for statement in statements:
+                self._add(buffer, statement)
+            if is_transactional:
+                buffer.add_frame(builder.xid(next_xid(), ended, context.server_id))
+            else:
+                buffer.add_frame(builder.commit(replace(context, timestamp=ended)))
+
+        return FilledGroup(fill=fill, timestamp=context.timestamp, expected_size=expected_size)
+
+    def _add(self, buffer: EventBuffer | EventFrames, statement: RowsStatement) -> None:
+        table, change = statement.table, statement.change
+        buffer.add_frame(self._builder.table_map(table.table_map, statement.timestamp, statement.server_id))
+        if change is None:
+            for frame in self._encoded(statement):
+                buffer.add_frame(frame)
+            return
+        key = table.table_id, statement.operation, statement.present, statement.present_after
+        encoder = self._encoders.get(key)
+        if encoder is None:
+            if len(self._encoders) >= MAX_ENCODERS:
+                self._encoders.clear()
+            encoder = self._encoders[key] = TableEncoder(
+                table.plan,
+                statement.operation,
+                statement.present,
+                statement.present_after,
+                partial_json=self._partial_json,
+            )
+        encoder.encode(
+            buffer,
+            change.before,
+            change.after,
+            table_id=table.table_id,
+            timestamp=statement.timestamp,
+            server_id=statement.server_id,
+            flags=statement.flags,
+            row_event_max_size=self._row_event_max_size,
+        )
+
+    def _encoded(self, statement: RowsStatement) -> list[bytes]:
+        """Return the rows events of rows that are encoded; other bitmaps begin another event."""
+        frames = EventFrames(checksum=self._builder.has_checksum)
+        rows, last = None, None
+        for present, present_after, images in statement.encoded:
+            if rows is None or last != (present, present_after):
+                if rows is not None:
+                    rows.finish(ends_statement=False)
+                last = present, present_after
+                rows = RowsFrames(
+                    frames,
+                    type_code=EVENT_TYPES[statement.operation],
+                    timestamp=statement.timestamp,
+                    server_id=statement.server_id,
+                    table_id=statement.table.table_id,
+                    flags=statement.flags,
+                    column_count=len(statement.table.names),
+                    present=present,
+                    present_after=present_after,
+                    before=None,
+                    after=None,
+                    max_size=self._row_event_max_size,
+                )
+            rows.append_images(images)
+        if rows is not None:
+            rows.finish()
+        return frames.frames
+
 
 class BatchSession:
     """A connection that writes batches, for one thread at a time; each transaction is one group.
@@ -79,21 +225,14 @@ class BatchSession:
                 expected="a MySQL version",
                 found=log.variables.server_version,
             )
-        session = log.session(schema)
-        self._session = session
+        self._session = log.session(schema)
         self._tables = log._tables
         self._group_commit = log._group_commit
         self._clock = log._clock
-        self._server_id = log.variables.server_id
         self._variables = log.variables
         self._schema = schema
-        self._frames = FrameBuilder(log.variables, log._kernel)
-        self._rules = RowsRules(
-            row_event_max_size=log.variables.binlog_row_event_max_size,
-            rows_query=False,
-            partial_json="PARTIAL_JSON" in log.variables.binlog_row_value_options,
-        )
-        self._encoders: dict[tuple[int, str], TableEncoder] = {}
+        self._transactions = TransactionEncoder(log.variables, LogBuilder.of(log.variables, log._kernel))
+        self._bitmaps: dict[tuple[int, str], tuple[bytes | None, bytes | None]] = {}
 
     def write(self, changes: Iterable[BatchChange]) -> Gtid | None:
         """Write a transaction, each change as a separate statement.
@@ -106,7 +245,7 @@ class BatchSession:
             LoggingError: a table that is not transactional, and another change beside it.
             OSError: the log cannot be written.
         """
-        opened = [(change, self._tables.get(change.table)) for change in changes if _row_count(change)]
+        opened = [(change, self._tables.get(change.table)) for change in changes if change.row_count]
         if not opened or not self._variables.sql_log_bin:
             return None
         is_transactional = all(table.is_transactional for _, table in opened)
@@ -114,66 +253,51 @@ class BatchSession:
             raise refusal(1785)
         for change, table in opened:
             _refuse_nulls(change, table)
+            for batch in (change.before, change.after):
+                if batch is not None:
+                    check_batch(table.plan, batch)
         context = QueryContext(
             thread_id=self._session.thread_id,
             schema=self._schema,
             timestamp=self._clock() // MICROSECONDS_PER_SECOND,
-            server_id=self._server_id,
+            server_id=self._variables.server_id,
             updated_tables=int(opened[0][0].operation == "update"),
         )
         expected_size = sum(
             batch.nbytes for change, _ in opened for batch in (change.before, change.after) if batch is not None
         )
-
-        def fill(buffer: EventBuffer | EventFrames) -> None:
-            buffer.add_frame(self._frames.begin(context))
-            for change, table in opened:
-                self._add(buffer, change, table, context)
-            if is_transactional:
-                buffer.add_frame(self._frames.xid(self._session._connection.next_xid(), context.timestamp))
-            else:
-                buffer.add_frame(self._frames.commit(context))
-
+        statements = [self._statement(change, table, context.timestamp) for change, table in opened]
+        next_xid = self._session._connection.next_xid
+        group = self._transactions.group(statements, context, next_xid, context.timestamp, expected_size)
         if self._variables.binlog_transaction_compression and is_transactional:
-            gtid = self._group_commit.commit(self._compressed(fill, context.timestamp))
+            gtid = self._group_commit.commit(self._compressed(group))
         else:
-            gtid = self._group_commit.commit_events(fill, context.timestamp, expected_size)
+            gtid = self._group_commit.commit_filled(group)
         return gtid if isinstance(gtid, Gtid) else None
 
-    def _compressed(self, fill: Callable[[EventBuffer | EventFrames], None], timestamp: int) -> Group:
-        """Return the group that `fill` writes, to be compressed."""
+    def _compressed(self, group: FilledGroup) -> Group:
+        """Return the group to be compressed."""
         buffer = new_buffer(len(BINLOG_MAGIC), checksum=self._variables.binlog_checksum != "NONE")
-        fill(buffer)
-        frames = tuple(buffer.frames) if isinstance(buffer, EventFrames) else tuple(_frames_of(bytes(buffer)))
+        group.fill(buffer)
+        frames = tuple(buffer.frames if isinstance(buffer, EventFrames) else frames_of([bytes(buffer)]))
         level = self._variables.binlog_transaction_compression_level_zstd
-        return Group(frames, timestamp, compression_level=level, thread_id=self._session.thread_id)
+        return Group(frames, group.timestamp, compression_level=level, thread_id=self._session.thread_id)
 
-    def _add(
-        self, buffer: EventBuffer | EventFrames, change: BatchChange, table: OpenTable, context: QueryContext
-    ) -> None:
-        buffer.add_frame(self._frames.table_map(table, context.timestamp))
-        for batch in (change.before, change.after):
-            if batch is not None:
-                check_batch(table.plan, batch)
+    def _statement(self, change: BatchChange, table: OpenTable, timestamp: int) -> RowsStatement:
         key = table.table_id, change.operation
-        encoder = self._encoders.get(key)
-        if encoder is None:
-            if len(self._encoders) >= MAX_ENCODERS:
-                self._encoders.clear()
-            partial_json = self._rules.partial_json
-            before, after = _present(table, change.operation, self._variables.binlog_row_image)
-            encoder = self._encoders[key] = TableEncoder(
-                table.plan, change.operation, before, after, partial_json=partial_json
-            )
-        encoder.encode(
-            buffer,
-            change.before,
-            change.after,
-            table_id=table.table_id,
-            timestamp=context.timestamp,
-            server_id=self._server_id,
-            flags=self._rules.flags,
-            row_event_max_size=self._rules.row_event_max_size,
+        bitmaps = self._bitmaps.get(key)
+        if bitmaps is None:
+            if len(self._bitmaps) >= MAX_ENCODERS:
+                self._bitmaps.clear()
+            bitmaps = self._bitmaps[key] = _present(table, change.operation, self._variables.binlog_row_image)
+        return RowsStatement(
+            table=table,
+            operation=change.operation,
+            timestamp=timestamp,
+            server_id=self._variables.server_id,
+            change=change,
+            present=bitmaps[0],
+            present_after=bitmaps[1],
         )
 
 
@@ -190,27 +314,6 @@ def _present(table: OpenTable, operation: Operation, row_image: str) -> tuple[by
         if chosen is not None
     ]
     return bitmaps[0], bitmaps[-1]
-
-
-def _frames_of(data: bytes) -> Iterator[bytes]:
-    """Yield the events of a buffer."""
-    at = 0
-    while at < len(data):
-        end = at + int.from_bytes(data[at + EVENT_SIZE_BYTES.start : at + EVENT_SIZE_BYTES.stop], "little")
-        yield data[at:end]
-        at = end
-
-
-def _row_count(change: BatchChange) -> int:
-    counts = [batch.num_rows for batch in (change.before, change.after) if batch is not None]
-    if len(set(counts)) > 1:
-        raise BinlogFormatError(
-            "an update needs the same number of rows before and after",
-            field=change.table.full_name,
-            expected=counts[0],
-            found=counts[1],
-        )
-    return max(counts, default=0)
 
 
 def _refuse_nulls(change: BatchChange, table: OpenTable) -> None:

@@ -50,6 +50,9 @@ class RowsEvents:
     images: ImageRules = MYSQL_IMAGES
 
 
+MYSQL_ROWS: Final = RowsEvents()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryVariables:
     """The status variables of Query events that not all servers write.
@@ -87,10 +90,6 @@ class ServerFormat:
     Args:
         name: what it is called.
         post_header_sizes: of the format description, from type 1 on.
-        has_checksum: the format description names a checksum algorithm.
-        has_gtids: a file begins with PREVIOUS_GTIDS, and groups may have a GTID.
-        has_anonymous_gtids: groups without a GTID begin with ANONYMOUS_GTID, which has a logical clock.
-        has_commit_times: GTID events have commit times, server versions and the length of the group.
         has_tags: GTIDs may have a tag.
         always_writeset: there is no binlog_transaction_dependency_tracking any more, and the clock works as with
             WRITESET.
@@ -105,17 +104,13 @@ class ServerFormat:
 
     name: str
     post_header_sizes: tuple[int, ...]
-    has_checksum: bool = False
-    has_gtids: bool = False
-    has_anonymous_gtids: bool = False
-    has_commit_times: bool = False
     has_tags: bool = False
     always_writeset: bool = False
     has_domains: bool = False
     has_thread_ids: bool = False
     joins_caches: bool = False
     keeps_savepoints: bool = False
-    rows: RowsEvents = RowsEvents()
+    rows: RowsEvents = MYSQL_ROWS
     query: QueryVariables = QueryVariables()
 
 
@@ -139,10 +134,6 @@ _MYSQL_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
         ServerFormat(
             name="8.0",
             post_header_sizes=_sizes(_8_0),
-            has_checksum=True,
-            has_gtids=True,
-            has_anonymous_gtids=True,
-            has_commit_times=True,
         ),
     ),
     (
@@ -151,10 +142,6 @@ _MYSQL_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
         ServerFormat(
             name="9.0",
             post_header_sizes=_sizes(_9_0),
-            has_checksum=True,
-            has_gtids=True,
-            has_anonymous_gtids=True,
-            has_commit_times=True,
             has_tags=True,
             always_writeset=True,
         ),
@@ -163,7 +150,6 @@ _MYSQL_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
 _MARIADB_10: Final = ServerFormat(
     name="MariaDB 10.11",
     post_header_sizes=_sizes(_MARIADB_10_11),
-    has_checksum=True,
     has_domains=True,
     joins_caches=True,
     keeps_savepoints=True,

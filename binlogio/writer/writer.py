@@ -17,11 +17,11 @@ from binlogio.gtid import EMPTY_GTID_SET, GtidSet, MariadbGtid, Uuid
 from binlogio.options import Position, ServerVariables
 from binlogio.writer.log.group_commit import GroupCommit, Wait, system_wait
 from binlogio.writer.log.gtids import DomainState
+from binlogio.writer.log.log_builder import writer_kernel
 from binlogio.writer.log.log_file import ActiveLog, Clock
 from binlogio.writer.log.log_index import logs_before, logs_up_to
 from binlogio.writer.log.log_storage import LocalStorage, LogStorage
 from binlogio.writer.log.recovery import examine, recover
-from binlogio.writer.rows.kernel import writer_kernel
 from binlogio.writer.session.cache import CacheStatus, SpillFile, TemporaryFile
 from binlogio.writer.session.connection import ConnectionState
 from binlogio.writer.session.open_tables import OpenTables

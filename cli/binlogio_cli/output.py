@@ -40,11 +40,11 @@ class Output:
         self._stream = stream
         self._errors = errors
 
-    def write(self, text: str) -> None:
-        """Write `text` as it is."""
-        self._stream.write(text.encode("utf-8", self._errors))
+    def write(self, text: str | bytes) -> None:
+        """Write `text` as it is; bytes are UTF-8."""
+        self._stream.write(text if isinstance(text, bytes) else text.encode("utf-8", self._errors))
 
-    def write_all(self, chunks: Iterable[str]) -> None:
+    def write_all(self, chunks: Iterable[str | bytes]) -> None:
         """Write the chunks as they arrive."""
         for chunk in chunks:
             self.write(chunk)
@@ -167,7 +167,7 @@ def open_output(output: OutputFile, errors: str = "backslashreplace") -> Iterato
 class Dump(Protocol):
     """An output format of `dump`."""
 
-    def event(self, event: object) -> Iterator[str]:
+    def event(self, event: object) -> Iterator[str | bytes]:
         """Yield the text of one event, in several chunks if it may be large."""
 
     def foot(self) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from binlogio.constants import ColumnType as T
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.format.encoder import Encoder
 from binlogio.implementation import is_compiled
+from binlogio.rows.plan import TablePlan
 from log_cases import table_map_of
 from logs import description, header
 from rowimage_cases import UTF8MB4, column
@@ -79,3 +81,17 @@ def test_memory_does_not_grow_with_the_tables(tmp_path: Path) -> None:
 
     assert rows == TABLES
     assert peak_mb < MOST_MB
+
+
+def test_event_reader_forgets_plans_of_many_tables(tmp_path: Path) -> None:
+    path = _write(tmp_path / "binlog.000001", 1)
+    rows = most = 0
+    with binlogio.open(path) as reader:
+        for event in reader:
+            if isinstance(event, binlogio.RowsEvent):
+                rows += sum(1 for _ in reader.rows(event))
+                if rows % 1000 == 0:
+                    most = max(most, sum(type(one) is TablePlan for one in gc.get_objects()))
+
+    assert rows == TABLES
+    assert most < TABLES * 3 / 4

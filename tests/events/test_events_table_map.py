@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from binlogio.constants import ColumnType, EventType, OptionalMetadataType, TableMapFlag
-from binlogio.errors import BinlogFormatError
-from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
-from binlogio.events.table_map import DefaultCharset, MetadataField, TableMapEvent
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.events import EVENT_CODECS
+from binlogio.events.base import DEFAULT_CONTEXT, EventHeader, ParseContext
+from binlogio.events.table_map import DefaultCharset, MetadataField, TableMapEvent, parse_plain_table_map
+from corpus import MARIADB, MYSQL, frames_of
 from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
 
 TABLE_MAP = EventType.TABLE_MAP_EVENT
+HEADER = EventHeader(type_code=TABLE_MAP)
+LOGS = sorted(path for folder in (MYSQL, MARIADB) for path in folder.glob("*/*.0*") if "encrypted" not in str(path))
 ALPHA = ParseContext(server_version="5.1.2-alpha", post_header_sizes=(0,) * 18 + (6,))  # table ids of four bytes
 V5_1_17 = ParseContext(server_version="5.1.17-beta-log", post_header_sizes=(0,) * 18 + (8,))
 ALL_SIGNED = MetadataField(OptionalMetadataType.SIGNEDNESS, (False,) * 8)
@@ -260,3 +265,60 @@ def test_damaged_body_is_refused(what: str, body: str) -> None:
 )
 def test_value_that_does_not_fit_is_refused(changed: dict[str, Any]) -> None:
     check_refused(WHOLE[0], replace(WHOLE[0].event, **changed))
+
+
+# ------------------------------------------------------------------------------------- usual table maps, by hand
+
+
+def _by_construct(body: bytes, context: ParseContext = DEFAULT_CONTEXT) -> TableMapEvent | None:
+    try:
+        event = EVENT_CODECS[TABLE_MAP].parse(HEADER, body, context)
+    except (BinlogFormatError, UnsupportedFeature):
+        return None
+    assert isinstance(event, TableMapEvent)
+    return event
+
+
+def _check_plain(body: bytes) -> bool:
+    """Check that the body is parsed as by construct, or left to construct. Return whether it was parsed."""
+    plain = parse_plain_table_map(HEADER, body)
+
+    assert plain is None or plain == _by_construct(body)
+    return plain is not None
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.context is not ALPHA], ids=str)
+def test_plain_table_map_is_that_of_construct(case: EventCase) -> None:
+    """Also cut at every byte, and with every bit flipped."""
+    body = case.body
+    is_usual = bool(case.event.metadata) and ColumnType.TYPED_ARRAY not in case.event.column_types
+
+    assert _check_plain(body) or not is_usual
+    for end in range(len(body)):
+        _check_plain(body[:end])
+    for bit in range(8 * len(body)):
+        damaged = bytearray(body)
+        damaged[bit >> 3] ^= 1 << (bit & 7)
+        _check_plain(bytes(damaged))
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.parent.name}-{path.parent.name}-{path.name}")
+def test_plain_table_map_of_a_server_is_that_of_construct(path: Path) -> None:
+    bodies = {frame.body for frame in frames_of(path.read_bytes()) if frame.header.type_code == TABLE_MAP}
+
+    assert all(_check_plain(bytes(body)) for body in bodies)
+
+
+def test_table_of_many_columns_is_parsed_as_by_construct() -> None:
+    """Lengths of more than one byte, members of an ENUM, collations above 250, and names that are not UTF-8."""
+    columns = (ColumnType.VARCHAR,) * 300 + (ColumnType.STRING,)
+    fields = (
+        MetadataField(OptionalMetadataType.DEFAULT_CHARSET, DefaultCharset(255, ((0, 63), (299, 70000)))),
+        MetadataField(OptionalMetadataType.COLUMN_NAME, tuple(f"\udcff{i}" for i in range(301))),
+        MetadataField(OptionalMetadataType.ENUM_STR_VALUE, ((b"a", b"\xff" * 300),)),
+        MetadataField(200, b"unknown"),
+    )
+    event = replace(_table(columns, (40,) * 300 + (0xF701,), fields), header=HEADER)
+    body = EVENT_CODECS[TABLE_MAP].build(event)
+
+    assert parse_plain_table_map(HEADER, body) == _by_construct(body) == event

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
 
+import binlogio
 from binlogio.constants import EventType
 from binlogio.events.control import (
     IncidentEvent,
@@ -18,14 +20,15 @@ from binlogio.events.control import (
 from binlogio.events.gtid import AnonymousGtidEvent, PreviousGtidsEvent
 from binlogio.events.load import BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.events.mariadb import AnnotateRowsEvent, BinlogCheckpointEvent, MariadbGtidEvent
+from binlogio.events.query import QueryEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder
-from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
+from binlogio.format.groups import GroupKind, GroupPlace, GroupTracker, ends_transaction, starts_transaction
 from corpus import CorpusFile, files, frames_of
-from logs import description, header, query, rotate, stop, transaction
+from logs import description, header, log, query, rotate, stop, transaction
 
 GTID = AnonymousGtidEvent(header=header(EventType.ANONYMOUS_GTID_LOG_EVENT))
 MARIADB_GTID = MariadbGtidEvent(sequence_number=1, domain_id=0, flags=4)
@@ -182,3 +185,62 @@ def test_groups_of_a_real_file_are_as_long_as_its_gtid_events_say(file: CorpusFi
             announced = None
 
     assert announced is None
+
+
+# --------------------------------------------------------------------------------------------------- groups of a reader
+
+
+WHOLE_LOGS = [
+    file
+    for file in files()
+    if not file.damaged and file.path.suffix != ".decrypted" and file.path.stat().st_size < 400_000
+]
+
+
+@pytest.mark.parametrize("file", WHOLE_LOGS, ids=lambda file: file.id)
+def test_groups_of_a_reader_are_those_of_the_events(file: CorpusFile) -> None:
+    """Every event is in its group, once, in order; what a group says is what its events say."""
+    with binlogio.open(file.path, keyring=file.keys) as reader:
+        expected = [(event, reader.group and (reader.group.begin, reader.group.end)) for event in reader]
+    found: list[tuple[Any, Any]] = []
+    with binlogio.open(file.path, keyring=file.keys) as reader:
+        for group in reader.groups():
+            assert group.end is None or group.first is group.last
+            events = [(event, reader.group and (reader.group.begin, reader.group.end)) for event in group]
+            assert events[0][0] is group.first
+            found += events
+            if group.last is not None:
+                outer = [event for event, _ in events if event.header.inner is None]
+                assert outer[-1] is group.last
+                assert (group.begin, group.end) == (outer[0].header.offset, position_after(outer[-1]))
+                assert group.kind is not None
+            assert group.timestamp == events[0][0].header.timestamp
+            assert group.gtid == getattr(events[0][0], "gtid", None)
+            assert group.sequence_number == getattr(events[0][0], "sequence_number", None) or group.gtid is not None
+            assert group.commit_timestamp == getattr(events[0][0], "immediate_commit_timestamp", None)
+
+    assert found == [(event, place) for event, place in expected if place is not None]
+
+
+def position_after(event: Any) -> int:
+    return int(event.header.offset + event.header.event_size)
+
+
+def test_groups_that_are_not_read_are_passed_over() -> None:
+    """An iteration that stops in the middle of a group continues with the next one."""
+    data = log(query("BEGIN"), query("INSERT INTO t VALUES (1)"), XidEvent(1), query("CREATE TABLE t (i INT)"))
+    with binlogio.open(io.BytesIO(data)) as reader:
+        found = [(next(iter(group)), group) for group in reader.groups()]
+
+    assert [first.sql for first, _ in found if isinstance(first, QueryEvent)] == [b"BEGIN", b"CREATE TABLE t (i INT)"]
+    assert [group.kind for _, group in found] == [GroupKind.TRANSACTION, GroupKind.STATEMENT]
+    assert found[0][1].end == found[1][1].begin
+
+
+def test_a_group_without_an_end_has_no_kind() -> None:
+    """A server that crashed left it; the next file begins with a group of its own."""
+    data = log(query("BEGIN"), query("INSERT INTO t VALUES (1)"), in_use=True)
+    with binlogio.open(io.BytesIO(data)) as reader:
+        (group,) = reader.groups()
+
+    assert (group.end, group.kind, group.last) == (None, None, None)

@@ -35,9 +35,9 @@ from binlogio.writer.batches import BatchSession
 from binlogio.writer.log.group import Group, GroupEnd, InDomain
 from binlogio.writer.log.group_log import GroupLog, PendingCommit
 from binlogio.writer.log.gtids import DomainState
-from binlogio.writer.log.log_file import ActiveLog, describe_format
+from binlogio.writer.log.log_builder import MAX_SHORT_TEXT, LogBuilder, describe_format
+from binlogio.writer.log.log_file import ActiveLog
 from binlogio.writer.log.recovery import GtidRuns, examine, skip_plain_groups
-from binlogio.writer.rows.frames import MAX_SHORT_TEXT, FrameBuilder
 from memory_storage import MemoryStorage
 from written_logs import events_of
 
@@ -329,11 +329,11 @@ def test_statements_without_text_and_sessions_without_annotation_leave_none() ->
 def test_an_annotation_is_what_the_encoder_makes_of_it(size: int, checksum: str) -> None:
     """But for the checksum, which is still to be written."""
     own = variables(binlog_checksum=checksum)
-    frames, end = FrameBuilder(own, None), None if checksum == "NONE" else -4
+    builder, end = LogBuilder.of(own, None), None if checksum == "NONE" else -4
     event = AnnotateRowsEvent(b"x" * size, HEADER)
 
     assert (
-        frames.annotation(event.sql, HEADER.timestamp)[:end]
+        builder.annotation(event.sql, HEADER.timestamp, HEADER.server_id)[:end]
         == Encoder(describe_format(own).context).encode(event)[:end]
     )
 

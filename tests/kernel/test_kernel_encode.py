@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binlogio import _kernel
+from binlogio import _kernel, constants
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.row_encoder import EventBuffer, RowsEncoder
 from binlogio.arrow.column_arrays import ColumnArrays
@@ -303,6 +303,17 @@ def test_type_codes_of_the_kernel_are_the_server_s() -> None:
 
     assert len(codes) > 20
     assert {name: EventType[name].value for name in codes} == {name: int(code) for name, code in codes.items()}
+
+
+def test_sizes_of_the_kernel_are_those_of_the_constants() -> None:
+    """`event_codes.pxd` against `binlogio.constants`."""
+    text = (Path(_kernel.__file__).parent / "base" / "event_codes.pxd").read_text()
+    sizes = dict(re.findall(r"^    (\w+_SIZE) = (.+)$", text, re.MULTILINE))
+
+    assert {"HEADER_SIZE", "CHECKSUM_SIZE", "BIG_EVENT_SIZE"} <= set(sizes)
+    assert {name: getattr(constants, name) for name in sizes} == {
+        name: 1 << int(size[5:]) if size.startswith("1 << ") else int(size) for name, size in sizes.items()
+    }
 
 
 @pytest.mark.parametrize("case", COLUMNS, ids=lambda case: f"{case[0].type.name}-{case[0].metadata}")

@@ -59,16 +59,16 @@ class _Rows:
         )
         slots = [json_columns.index(i) if i in json_columns else -1 for i in range(len(widths))]
         plan = scanner.ImagePlan(None, widths, slots, json_columns, wanted=True)
-        sides: list[list[Any]] = [[decoder.Column(JSON, -4) for _ in json_columns] for _ in range(2)]
+        columns = [decoder.Column(JSON, -4) for _ in json_columns]
         data = (MYSQL / case / "binlog.000001").read_bytes()
         router = scanner.EventScanner(lambda body: plan, None, checksum=True)
         assert data[8] == EventType.FORMAT_DESCRIPTION_EVENT
         router.scan(data, 4 + int.from_bytes(data[13:17], "little"), 0)
-        self.batch = decoder.Batch(plan, *sides)
+        self.batch = decoder.Batch(plan, columns)
         ((_, first_event),) = router.found()
         self.batch.fill(router, first_event, 0, 0, 1 << 20, 1 << 40)
         self.batch.finish()
-        self.after = [self._texts(column) for column in sides[1]]
+        self.after = [self._texts(column) for column in self.batch.after.columns]
 
     @staticmethod
     def _texts(column: Any) -> list[bytes | None]:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from binlogio._kernel import primitives
 from binlogio._kernel.primitives import native_text, old_decimal
-from binlogio.arrow.character_tables import characters_of
 from binlogio.errors import BinlogFormatError
 from binlogio.values.charsets import MULTI_BYTE, charset_named
 from binlogio.values.decimal import decimal_text, decode_old_decimal
+from binlogio.values.kinds import characters_of
 from binlogio.values.native import decode_native
 from binlogio.values.strings import MAX_RATIO
 

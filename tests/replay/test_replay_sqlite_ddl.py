@@ -13,7 +13,7 @@ from binlogio.errors import ReplayError
 from binlogio.replay import SqliteTarget, replay
 from binlogio.replay.filters import ReplayFilter
 from binlogio.schema import parse_create_table
-from binlogio.schema.ddl.create_table import parse_table
+from binlogio.schema.ddl.parser import parse_table
 from binlogio.schema.ddl.partitions import Partitions, read_partitions
 from binlogio.schema.ddl.tokens import Words, tokenize
 from binlogio.values.absent import ABSENT
@@ -206,6 +206,24 @@ def test_columns_of_the_target_alone_are_kept(tmp_path: Path, target: SqliteTarg
         "CREATE TABLE ",
         "CREATE TRIGGER my_trigger AFTER DELETE ON ",
     ]
+
+
+@pytest.mark.parametrize("prefix", ["", "SET STATEMENT max_statement_time = 1 FOR "])
+def test_statement_with_variables_of_its_own_is_followed(tmp_path: Path, target: SqliteTarget, prefix: str) -> None:
+    """MariaDB logs the whole text: what follows SET STATEMENT ... FOR changes the table as it does alone."""
+    events = [query(T), *inserts(T, *ROWS), query(f"{prefix}ALTER TABLE t DROP a, ADD z INT DEFAULT 3 AFTER id")]
+    replayed(tmp_path, target, *events)
+
+    assert contents(target) == [(1, 3, "one", "x"), (2, 3, "two", "y")]
+
+
+def test_statement_whose_names_cannot_be_read_is_refused(tmp_path: Path, target: SqliteTarget) -> None:
+    """It may change any table, in a way that the columns of later rows do not show."""
+    sql = "SET STATEMENT sql_mode = '' FOR ALTER TABLE t DROP a, ADD z INT"
+    with pytest.raises(ReplayError, match="it is read as sql_mode says, which it sets itself"):
+        replayed(tmp_path, target, query(T), *inserts(T, *ROWS), query(sql))
+
+    assert contents(target) == [*ROWS]
 
 
 def test_indexes_come_and_go_and_follow_their_table(tmp_path: Path, target: SqliteTarget) -> None:

@@ -9,7 +9,7 @@ import pytest
 from binlogio.errors import ReplayError
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.query import QueryEvent
-from binlogio.schema.ddl.column_history import Default
+from binlogio.schema.ddl.tree import Default
 from pyspark_binlogio.history.log_marks import Cut, Definition, Mark, Place, Prepared, TextChange, Void, XaEnd
 from pyspark_binlogio.history.table_history import TableHistory
 
@@ -68,6 +68,18 @@ def test_alter_table_says_what_rows_get_and_which_column_was_which() -> None:
         "ts": "2026-01-01 00:00:00",
     }
     assert {name for name, default in then.defaults.items() if not default.is_known} == {"d", "g"}
+
+
+def test_statement_with_variables_of_its_own_is_followed() -> None:
+    """MariaDB logs the whole text; one that says how the text is read is refused."""
+    prefix = "SET STATEMENT max_statement_time = 1 FOR"
+    found = history(CREATE, f"{prefix} ALTER TABLE t ADD z INT DEFAULT 3", f"{prefix} RENAME TABLE t TO u")
+    life = found.life(("db", "u"))
+    refused = history(CREATE, "SET STATEMENT sql_mode = '' FOR ALTER TABLE t ADD z INT").life(("db", "t"))
+
+    assert life.stretches[0].then.defaults == {"z": Default("3")}
+    assert life.problems == []
+    assert [problem.reason for _, problem in refused.problems] == ["it is read as sql_mode says, which it sets itself"]
 
 
 def test_statement_that_leaves_the_columns_alone_ends_no_stretch() -> None:

@@ -17,9 +17,8 @@ from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.writer.log.group import Group
 from binlogio.writer.log.group_commit import GroupCommit
-from binlogio.writer.log.group_events import LoggedGtid
-from binlogio.writer.log.log_file import ActiveLog, describe_format
-from binlogio.writer.rows.kernel import writer_kernel
+from binlogio.writer.log.log_builder import LoggedGtid, describe_format, writer_kernel
+from binlogio.writer.log.log_file import ActiveLog
 from memory_storage import MemoryStorage
 
 UUID: Final = Uuid.parse("3e11fa47-71ca-11e1-9e33-c80aa9429562")

@@ -14,7 +14,7 @@ from binlogio.errors import BinlogFormatError, CommitOutcomeUnknown, WriterState
 from binlogio.events.control import RotateEvent, StopEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.gtid import Gtid
-from binlogio.writer.log.group_events import LoggedGtid
+from binlogio.writer.log.log_builder import LoggedGtid
 from binlogio.writer.log.log_index import LogIndex
 from binlogio.writer.log.recovery import recover
 from committers import THREADS, UUID, Committer, in_threads, spin_until

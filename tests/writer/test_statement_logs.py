@@ -21,7 +21,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
-from binlogio.schema.ddl.create_table import parse_create_table
+from binlogio.schema.ddl.parser import parse_create_table
 from binlogio.writer import Delete, Insert, Session, Statement, Update
 from binlogio.writer.rules.known_objects import KnownObjects, Trigger
 from binlogio.writer.rules.statement import Change

@@ -16,7 +16,7 @@ from binlogio.format.encoder import Encoder
 from binlogio.gtid import NO_TAG, Gtid, GtidSet, Tag, Uuid
 from binlogio.implementation import CONSTRUCT, VARIABLE
 from binlogio.writer.log.group import ANONYMOUS, AUTOMATIC, Automatic, Group, NextGtid
-from binlogio.writer.log.log_file import describe_format
+from binlogio.writer.log.log_builder import describe_format
 from binlogio.writer.log.recovery import GtidRuns, LogState, examine, skip_plain_groups
 from committers import UUID, Committer
 from corpus import FIXTURES, frames_of

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The type codes that the kernel knows, as C constants. A test holds them against `binlogio.constants`."""
+"""The type codes and sizes that the kernel knows, as C constants. Tests compare them with `binlogio.constants`."""
 
 cdef enum:
     HEADER_SIZE = 19

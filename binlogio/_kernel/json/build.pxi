@@ -226,7 +226,7 @@ cdef class JsonBuilder:
             self.at += 1
 
     cdef bint _close(self, Node* node, int64_t first, bint has_keys) noexcept nogil:
-        """Return the members are complete: put them in order, and work out the size."""
+        """Order the members of a complete container, and compute its size; False without memory."""
         cdef int64_t count = self.open_count - first
         cdef int64_t* numbers = self.open + first
         cdef int64_t i, kept, names = 0, small_rest = 0, large_rest = 0
@@ -305,7 +305,7 @@ cdef class JsonBuilder:
         return True
 
     cdef uint8_t* _write(self, int64_t number, uint8_t* out) noexcept nogil:
-        """Return a value's bytes, without its type."""
+        """Write a value's bytes, without its type; returns their end."""
         cdef Node* node = self.nodes + number
         cdef Node* member
         cdef int width

@@ -197,7 +197,7 @@ cdef int _brackets(Memory text) noexcept nogil:
 
 
 cdef int64_t _leg(const uint8_t** path, const uint8_t* end, const uint8_t** name, int64_t* size) noexcept nogil:
-    """Return the next leg of a path: an index, or NAME with the name; NO_LEG where it is none, or not a plain one."""
+    """Pass the next leg of a path. Returns its index, or NAME with the name; NO_LEG if it is invalid, or not plain."""
     cdef const uint8_t* at = path[0]
     cdef int64_t index = 0
     cdef int digits = 0

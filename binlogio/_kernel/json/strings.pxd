@@ -48,7 +48,7 @@ cdef extern from *:
 
 
 cdef inline uint8_t* _escape(uint8_t* to, uint8_t c) noexcept nogil:
-    """Return a quote, a backslash or a control character."""
+    """Write a quote, a backslash or a control character as an escape; returns its end."""
     to[0] = 92
     if c >= 0x20:
         to[1] = c
@@ -153,3 +153,57 @@ cdef inline bint append_json_string(Memory out, const uint8_t* p, int64_t size) 
     to[0] = 34
     out.size = to + 1 - out.data
     return is_ascii_bits(seen)
+
+
+cdef inline bint is_printable(const uint8_t* p, int64_t size) noexcept nogil:
+    """Return whether text without control characters is ASCII, DEL not included."""
+    cdef int64_t at = 0
+    cdef int64_t i, step
+    cdef uint8_t seen
+    while at < size:
+        step = size - at if size - at < 4096 else 4096
+        seen = 0
+        for i in range(step):
+            seen |= p[at + i] | <uint8_t>(p[at + i] + 1)
+        if seen & 0x80:
+            return False
+        at += step
+    return True
+
+
+cdef inline uint8_t* _unit(uint8_t* to, uint32_t code) noexcept nogil:
+    memcpy(to, b"\\u", 2)
+    return put_hex(put_hex(to + 2, <uint8_t>(code >> 8)), <uint8_t>code)
+
+
+cdef inline int append_ascii_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """Append JSON with escapes for all that is not ASCII, as json.dumps writes it; its UTF-8 is well-formed."""
+    cdef int64_t at = 0
+    cdef int64_t stop
+    cdef int width, i
+    cdef uint32_t code
+    cdef uint8_t* to
+    while at < size:
+        stop = min(size, at + SHORT_STRING)
+        to = end_of(out, MAX_ESCAPED * (SHORT_STRING + 4))
+        while at < stop:
+            code = p[at]
+            if code < 0x7F:
+                to[0] = <uint8_t>code
+                to += 1
+                at += 1
+                continue
+            width = 1 if code < 0xC0 else 2 if code < 0xE0 else 3 if code < 0xF0 else 4
+            if size - at < width:
+                width = 1
+            if width > 1:
+                code &= 0x7F >> width
+            for i in range(1, width):
+                code = code << 6 | (p[at + i] & 0x3F)
+            at += width
+            if code > 0xFFFF:
+                to = _unit(to, 0xD800 + ((code - 0x10000) >> 10))
+                code = 0xDC00 + ((code - 0x10000) & 0x3FF)
+            to = _unit(to, code)
+        out.size = to - out.data
+    return 1

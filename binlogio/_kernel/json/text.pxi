@@ -89,9 +89,9 @@ cdef inline bint _take(Document* document, int64_t start, int64_t size, int64_t 
 
 
 cdef int _value(Memory out, Document* document, int kind, int64_t start, int64_t end, int depth) except -1 nogil:
-    """Return the value of type `kind` at `start`, which ends before `end`.
+    """Append the value of type `kind` at `start`, which ends before `end`.
 
-    Here as below, 0 where the bytes are none.
+    Here as below, 0 if the bytes are invalid.
     """
     cdef const uint8_t* p = document.data + start
     cdef double number
@@ -139,7 +139,7 @@ cdef inline int _inlined_size(int kind) noexcept nogil:
 
 
 cdef int _inlined(Memory out, int kind, const uint8_t* p) except -1 nogil:
-    """Return a literal or an integer."""
+    """Append a literal or an integer."""
     if kind == INT16:
         return append_integer(out, <int16_t>u16(p))
     if kind == UINT16:
@@ -160,7 +160,7 @@ cdef int _inlined(Memory out, int kind, const uint8_t* p) except -1 nogil:
 
 
 cdef inline bint _varlen(Document* document, int64_t* start, int64_t end, int64_t* size) noexcept nogil:
-    """Return a length, and `start` after it."""
+    """Read a length into `size`, and move `start` after it."""
     cdef int i
     cdef uint8_t byte
     size[0] = 0
@@ -182,7 +182,7 @@ cdef int _string(Memory out, Document* document, int64_t start, int64_t size, in
 
 
 cdef int _text(Memory out, Document* document, const uint8_t* p, int64_t size) except -1 nogil:
-    """Return a string in quotes; 0 where it is no UTF-8."""
+    """Append a string in quotes; 0 if it is not UTF-8."""
     cdef int64_t begin = out.size
     cdef uint64_t seen = 0
     cdef uint8_t* to
@@ -230,7 +230,7 @@ cdef inline bint _container(Document* document, int64_t start, int64_t* end, int
 
 cdef int _entry(Memory out, Document* document, int64_t at, int64_t start, int64_t end, int width,
                 int depth) except -1 nogil:
-    """Return the value of the entry at `at`, in it or where it points."""
+    """Append the value of the entry at `at`, in it or where it points."""
     cdef const uint8_t* p = document.data + at
     cdef int size = _inlined_size(p[0])
     if 0 < size <= width:

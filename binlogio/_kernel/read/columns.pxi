@@ -6,6 +6,7 @@ error.
 A pointer of 0 is NULL, 1 is a column that the image does not have; both become null.
 """
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
 
@@ -42,6 +43,7 @@ cdef enum Policy:
     P_TEXT = 2
 
 
+@cython.no_gc  # memory only, which refers to nothing
 cdef class Column:
     """The values of one column on one side (before or after) of a batch.
 
@@ -59,16 +61,20 @@ cdef class Column:
             read, by these alone.
     """
 
-    def __cinit__(self, int kind, int width, int first=0, int second=0, int policy=P_ERROR, names=None,
-                  Characters characters=None):
+    def __cinit__(self):
+        self.kind = K_NOTHING
+        self.nothing = ZEROS
+        self.validity, self.data, self.offsets = Memory(), Memory(), Memory()
+
+    def __init__(self, int kind, int width, int first=0, int second=0, int policy=P_ERROR, names=None,
+                 Characters characters=None):
         self.kind = kind
         self.width = width
         self.first = first
         self.second = second
         self.policy = policy
         self.characters = characters
-        self.plain = Memory()
-        self.validity, self.data, self.offsets, self.more = Memory(), Memory(), Memory(), Memory()
+        self._take_more()
         if names is not None:
             self.names, self.name_offsets = Memory(), Memory()
             (<uint32_t*>self.name_offsets.grow(4))[0] = 0
@@ -76,7 +82,6 @@ cdef class Column:
                 memcpy(self.names.grow(len(name)), <const char*>name, len(name))
                 (<uint32_t*>self.name_offsets.grow(4))[0] = <uint32_t>self.names.size
             self.name_count = len(names)
-        self.nothing = ZEROS
         if kind == K_DECIMAL128 or kind == K_DECIMAL256:
             self.nothing = SIGNED_ZERO
             if not set_groups(&self.groups, first, second):
@@ -89,6 +94,24 @@ cdef class Column:
             self.nothing = FIRST_DATE
         if not self._has_good_sizes():
             raise ValueError(f"no column of kind {kind} has width {width}, parameters {first} and {second}")
+
+    cdef int _take_more(self) except -1:
+        """Have the memory that only some kinds need."""
+        if self.kind == K_GEOMETRY:
+            self.more = Memory()
+        elif self.kind == K_COMPRESSED:
+            self.plain = Memory()
+        return 0
+
+    cdef Column like(self):
+        """Return an empty column of the same kind, which shares the names and characters."""
+        cdef Column made = Column.__new__(Column)
+        made.kind, made.width, made.first, made.second = self.kind, self.width, self.first, self.second
+        made.policy, made.nothing, made.groups = self.policy, self.nothing, self.groups
+        made.characters, made.names, made.name_offsets = self.characters, self.names, self.name_offsets
+        made.name_count = self.name_count
+        made._take_more()
+        return made
 
     cdef bint _has_good_sizes(self) noexcept:
         """Return whether `width` bytes are read of a value, and as many are written as `_value_size` reserves."""

@@ -19,23 +19,45 @@ cdef enum:
     STRIDE = MAX_BLOCK + 8
 
 cdef class Side(Presence):
-    """The columns of the before or after images of a batch, made from the first row that has such an image."""
+    """The columns of the before or after images of a batch, made from the first row that has such an image.
+
+    Args:
+        columns: an empty Column a slot of the plan, of which each side makes others like it.
+    """
 
     def __cinit__(self, columns):
+        self.kinds = columns
+        self.columns = []
+        self.slots = len(self.kinds)
+
+    cdef int make(self, list sizes) except -1:
+        """Make the columns, with room for about as many bytes as `sizes` says, if it says any."""
         cdef int i
-        self.columns = list(columns)
-        self.slots = len(self.columns)
         self.refs = <void**>malloc(sizeof(void*) * (self.slots + 1))
         if self.refs == NULL:
             raise MemoryError(f"no memory for {self.slots} columns")
+        self.columns = [(<Column?>column).like() for column in self.kinds]
         for i in range(self.slots):
-            self.refs[i] = <void*>(<Column?>self.columns[i])
+            self.refs[i] = <void*>(<Column>self.columns[i])
+        for memory, size in zip(self.memories(), sizes):
+            (<Memory>memory).reserve(size)
+        return 0
+
+    cdef list memories(self):
+        """Return all memory of the columns."""
+        cdef list memories = []
+        cdef Column column
+        for column in self.columns:
+            memories += [column.validity, column.data, column.offsets]
+            if column.more is not None:
+                memories.append(column.more)
+        return memories
 
     def __dealloc__(self):
         free(self.refs)
 
     cdef int no_image(self, int64_t row, int64_t end) noexcept nogil:
-        """Return the rows from `row` to `end` of the block have no such image."""
+        """Mark the rows from `row` to `end` of the block as rows without such an image."""
         cdef int slot
         cdef int64_t i
         for slot in range(self.slots):
@@ -49,22 +71,23 @@ cdef class Batch(MetadataColumns):
 
     Args:
         plan: the table's images.
-        before, after: one Column a slot of the plan.
+        columns: an empty Column a slot of the plan.
         takes_partial: False for a batch that ends before the first partial update.
     """
 
-    def __cinit__(self, ImagePlan plan, before, after, bint takes_partial=True):
+    def __cinit__(self, ImagePlan plan, list columns, bint takes_partial=True):
         self.plan = plan
-        self.before = Side(before)
-        self.after = Side(after)
+        self.before = Side(columns)
+        self.after = Side(columns)
         self.takes_partial = takes_partial
         self.block_rows = MAX_BLOCK
-        for column in self.before.columns + self.after.columns:
-            if (<Column>column).kind == K_COMPRESSED:  # a row may open to a thousand times what it has in the log
+        for column in columns:
+            if (<Column?>column).kind == K_COMPRESSED:  # a row may open to a thousand times what it has in the log
                 self.block_rows = 1
         self.failed_event = -1
-        for memory, size in zip(self._memories(), plan.batch_sizes):
-            (<Memory>memory).reserve(size)
+        if plan.batch_sizes:
+            for memory, size in zip(self._memories(), plan.batch_sizes[0]):
+                (<Memory>memory).reserve(size)
 
     def fill(self, EventScanner scanner, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows,
              int64_t max_bytes):
@@ -126,25 +149,18 @@ cdef class Batch(MetadataColumns):
         """Make the columns of both sides as long as the batch, where they have any row at all."""
         self._catch_up(self.before)
         self._catch_up(self.after)
-        cdef list sizes = self.plan.batch_sizes
-        cdef list memories = self._memories()
-        cdef Memory memory
-        cdef int i
-        if not sizes:
-            sizes = [0] * len(memories)
-        for i in range(len(memories)):
-            memory = memories[i]
-            # Where a range of the log ends a batch may be small
-            sizes[i] = max(memory.size, <int64_t>sizes[i] * 3 // 4)
-            memory.trim()
-        self.plan.batch_sizes = sizes
+        if not self.plan.batch_sizes:
+            self.plan.batch_sizes = [[], [], []]
+        _trim(self._memories(), self.plan.batch_sizes[0])
+        _trim(self.before.memories(), self.plan.batch_sizes[1])
+        _trim(self.after.memories(), self.plan.batch_sizes[2])
 
     cdef list _memories(self):
-        cdef list memories = self.own_memories() + self.before.own_memories() + self.after.own_memories()
-        for column in self.before.columns + self.after.columns:
-            memories += [(<Column>column).validity, (<Column>column).data, (<Column>column).offsets,
-                         (<Column>column).more]
-        return memories
+        return self.own_memories() + self.before.own_memories() + self.after.own_memories()
+
+    cdef int _make(self, Side side) except -1 with gil:
+        """Make the columns of a side, in a function of its own, since it takes the lock."""
+        return side.make(self.plan.batch_sizes[1 if side is self.before else 2] if self.plan.batch_sizes else [])
 
     cdef int _catch_up(self, Side side) except -1:
         cdef int slot
@@ -155,15 +171,14 @@ cdef class Batch(MetadataColumns):
         return 0
 
     cdef int64_t byte_count(self) noexcept nogil:
-        return self.gtid.size + self.count * 40 + self._side_bytes(self.before.refs,
-                                                                   self.before.slots) + self._side_bytes(
-            self.after.refs, self.after.slots)
+        return self.gtid.size + self.count * 40 + self._side_bytes(self.before) + self._side_bytes(self.after)
 
-    cdef int64_t _side_bytes(self, void** refs, int slots) noexcept nogil:
+    cdef int64_t _side_bytes(self, Side side) noexcept nogil:
         cdef int64_t total = 0
         cdef int slot
-        for slot in range(slots):
-            total += (<Column>refs[slot]).data.size
+        if side.refs != NULL:
+            for slot in range(side.slots):
+                total += (<Column>side.refs[slot]).data.size
         return total
 
     cdef int64_t _block(self, EventScanner scanner, int64_t most) except -1 nogil:
@@ -266,6 +281,8 @@ cdef class Batch(MetadataColumns):
         cdef int bad
         if row == end:
             return 0
+        if side.refs == NULL:
+            self._make(side)
         for slot in range(side.slots):
             if side.pending:
                 (<Column>side.refs[slot]).append_absent(side.pending)
@@ -296,3 +313,17 @@ cdef class Batch(MetadataColumns):
             self.add(scanner, scanner.events + run.event, run.event_row, run.end - run.row, &self.plan.core,
                      self.before, self.after)
         return 0
+
+
+cdef int _trim(list memories, list sizes) except -1:
+    """Give back memory that is mostly empty, and note in `sizes` about how much each of the next batch will take."""
+    cdef Memory memory
+    cdef int i
+    if not sizes:
+        sizes += [0] * len(memories)
+    for i in range(len(memories)):
+        memory = memories[i]
+        # Where a range of the log ends a batch may be small
+        sizes[i] = max(memory.size, <int64_t>sizes[i] * 3 // 4)
+        memory.trim()
+    return 0

@@ -160,7 +160,7 @@ cdef class EventScanner:
             self.codes[code] = codes[code]
 
     def stop_at(self, int64_t offset) -> None:
-        """Return STOP before the first event group that begins at or after `offset`."""
+        """Let `scan` return STOP before the first event group that begins at or after `offset`."""
         self.stop_offset = offset
 
     def choose(self, *, pos, timestamp, server_ids, operations, wants_group) -> None:
@@ -192,7 +192,7 @@ cdef class EventScanner:
         return rows, taken
 
     def end_statement(self) -> None:
-        """Return a rows event that was given in part, and is now whole, ended its statement."""
+        """Forget the table maps: a rows event that was given in parts has ended its statement."""
         self.maps.end_statement()
 
     def forget_plans(self) -> None:
@@ -308,7 +308,7 @@ cdef class EventScanner:
         return status
 
     cdef int _follow(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
-        """Return a statement that could change what a table is."""
+        """Pass on a statement that may change a table; if it does, forget the plans."""
         if self.follow(code, <bytes>(<const char*>body)[:size]):
             self.maps.forget()
         return 0

@@ -92,6 +92,17 @@ cdef class ImagePlan:
             self.core.record_bit[i] = bits[i]
         self.core.record_bytes = (count + 7) // 8
 
+    def for_table(self, object table) -> ImagePlan:
+        """Return the plan of another table with the same columns."""
+        cdef int32_t i
+        cdef int32_t count = self.core.column_count
+        cdef ImagePlan made = ImagePlan(table, [self.core.width[i] for i in range(count)],
+                                        [self.core.slot[i] for i in range(count)],
+                                        [i for i in range(count) if self.core.is_json[i]], wanted=self.core.wanted)
+        memcpy(made.core.record_bit, self.core.record_bit, 4 * count)
+        made.core.record_bytes = self.core.record_bytes
+        return made
+
     def row_count(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after,
                   const uint8_t[::1] images) -> int:
         """How many rows the images of a rows event hold, whose form is not that of 5.1 before GA.
@@ -115,7 +126,7 @@ cdef class ImagePlan:
 
     @property
     def wanted(self) -> bool:
-        """Return False for a table whose rows are to be skipped."""
+        """False for a table whose rows are to be skipped."""
         return self.core.wanted
 
 
@@ -159,7 +170,7 @@ cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t*
 
 
 cdef bint _is_partial(Plan* plan, int32_t column, const uint8_t* partial_bits) noexcept nogil:
-    """Return the bitmap has a bit for each JSON column of the table, in the image or not."""
+    """Return the bit of a column. The bitmap has one for each JSON column of the table, in the image or not."""
     cdef int32_t i
     cdef int32_t number = 0
     for i in range(column):

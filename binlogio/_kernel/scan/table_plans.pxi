@@ -68,7 +68,7 @@ cdef class TablePlans:
         return list(kept)
 
     cdef int _add(self, plan) except -1:
-        """Return a plan with a number of its own."""
+        """Add a plan, with a number of its own."""
         cdef int32_t number = len(self.plans)
         self.cores = <Plan**>realloc(self.cores, (number + 1) * sizeof(void*))
         if self.cores == NULL:
@@ -101,7 +101,9 @@ cdef class TablePlans:
 
     cdef bint _take_new(self, uint64_t table_id, const uint8_t* rest, int64_t size,
                         const uint8_t* body) except -1 with gil:
-        """Return a function of its own, since one with Python variables takes the lock each time it returns."""
+        """Take a table map that was not seen before.
+
+        A function of its own, since one with Python variables takes the lock each time it returns."""
         cdef Slot* slot = self.slots + (table_id & (SLOTS - 1))
         cdef void* copy
         plan = self._plan_number(rest, size, body)
@@ -137,7 +139,7 @@ cdef class TablePlans:
         return number
 
     cdef int end_statement(self) except -1 nogil:
-        """Return a statement has ended: its table maps are no longer valid."""
+        """End a statement: its table maps are no longer valid."""
         self.statement += 1
         if self.overflow_count:
             with gil:

@@ -134,6 +134,7 @@ cdef class Characters:
         cdef const int32_t* ends
         cdef Memory out = Memory()
         cdef Memory out_offsets = Memory()
+        cdef Memory codes
         cdef int64_t row, begin, end
         cdef int64_t refused = -1
         cdef uint8_t* to
@@ -143,7 +144,9 @@ cdef class Characters:
         if <uintptr_t>&ends_bytes[0] & 3:
             raise ValueError("offsets between words")
         if self.codes is None and self.form == TABLE:
-            self.codes = _codes(self.encode)
+            codes = _codes(self.encode)
+            if self.codes is None:  # another thread may have made them meanwhile, and read them without the lock
+                self.codes = codes
         ends = <const int32_t*>&ends_bytes[0] + first
         (<int32_t*>out_offsets.grow(4))[0] = 0
         with nogil:
@@ -169,7 +172,7 @@ cdef class Characters:
         return out_offsets, out, refused
 
     cdef uint8_t* _encode(self, uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
-        """Return the bytes of UTF-8 that is known to be good; NULL at a character that the set does not have."""
+        """Write text that is known to be UTF-8 in the set; returns its end, NULL if the set lacks a character."""
         cdef const uint8_t* end = p + size
         cdef uint32_t code, line
         while p < end:

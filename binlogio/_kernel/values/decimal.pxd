@@ -33,7 +33,7 @@ cdef struct Groups:
 
 
 cdef inline bint set_groups(Groups* groups, int precision, int scale) noexcept:
-    """Return False where there are more groups than a DECIMAL of any server has."""
+    """Set the groups of digits; False if there are more than a DECIMAL of any server has."""
     cdef int left = precision - scale
     cdef int digits
     groups.count = 0
@@ -69,7 +69,7 @@ cdef inline uint32_t _group(const uint8_t* p, int size, uint32_t turned) noexcep
 
 
 cdef inline bint small_decimal(const uint8_t* p, const Groups* groups, int64_t* out) noexcept nogil:
-    """Return a decimal of up to 18 digits; False where a group holds more than its digits."""
+    """Read a decimal of up to 18 digits; False if a group holds more than its digits."""
     cdef uint32_t turned = 0 if p[0] & 0x80 else 0xFFFFFFFFU
     cdef int size = groups.size[0]
     cdef uint32_t group = _group(p, size, turned) ^ (<uint32_t>0x80 << (8 * (size - 1)))
@@ -87,7 +87,7 @@ cdef inline bint small_decimal(const uint8_t* p, const Groups* groups, int64_t* 
 
 
 cdef inline bint big_decimal(const uint8_t* p, const Groups* groups, uint8_t* out, int width) noexcept nogil:
-    """Return a decimal as `width` bytes, 16 or 32; False where a group holds more than its digits."""
+    """Read a decimal as `width` bytes, 16 or 32; False if a group holds more than its digits."""
     cdef uint32_t turned = 0 if p[0] & 0x80 else 0xFFFFFFFFU
     cdef uint32_t sign = <uint32_t>0x80 << (8 * (groups.size[0] - 1))
     cdef uint32_t group

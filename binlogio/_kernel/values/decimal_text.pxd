@@ -15,7 +15,7 @@ cdef enum:
 
 
 cdef inline uint8_t* put_decimal(uint8_t* to, int precision, int scale, const uint8_t* p, int64_t size) noexcept nogil:
-    """Return the packed form of a DECIMAL as text; NULL where it is none."""
+    """Write the packed form of a DECIMAL as text; returns its end, NULL if the bytes are invalid."""
     cdef int whole = precision - scale
     # Of a precision below the scale, only what is left over of the (negative) digits before the point counts.
     cdef int rest = (whole % 9 + 9) % 9

@@ -166,43 +166,65 @@ cdef inline uint8_t* put_fixed(uint8_t* to, uint64_t digits, int count, int poin
 
 cdef int append_double(Memory out, double value, bint json) except -1 nogil:
     """Append the text of `value`; 0 where it is infinite or no number. In JSON it never looks like an integer."""
+    cdef uint8_t* end
+    out.reserve(DOUBLE_TEXT)
+    end = put_server_number(out.data + out.size, value, False, json)
+    if end == NULL:
+        return 0
+    out.size = end - out.data
+    return 1
+
+
+cdef uint8_t* put_server_number(uint8_t* to, double value, bint single, bint json) noexcept nogil:
+    """Write `value` as the server prints it; NULL where it is infinite or no number.
+
+    With `single` the shortest that reads back as the same 32-bit float; in JSON it never looks like an integer.
+    `DOUBLE_TEXT` bytes of room are enough.
+    """
     cdef uint64_t bits, digits
     cdef int exponent, power, point, count
-    cdef uint8_t* to
     memcpy(&bits, &value, 8)
     exponent = <int>(bits >> FRACTION_BITS) & EXPONENT_BITS
     if exponent == EXPONENT_BITS:
-        return 0
-    out.reserve(DOUBLE_TEXT)
-    to = out.data + out.size
+        return NULL
     if bits >> 63:
         to[0] = 45
         to += 1
         bits &= ~(<uint64_t>1 << 63)
     if bits == 0:
         memcpy(to, b"0.0", 3)
-        out.size = to - out.data + (3 if json else 1)
-        return 1
-    digits = _shortest(bits & ((<uint64_t>1 << FRACTION_BITS) - 1), exponent, FRACTION_BITS, BIAS, &power)
+        return to + (3 if json else 1)
+    digits = _digits_of(value, bits, single, &power)
     count = digit_count(digits)
     point = count + power  # the value is 0.digits * 10**point
-    if point <= -MAX_FIXED_PLACES or (point > MAX_FIXED_PLACES and count <= point):
-        put_digits(to + 1, digits, count)
-        to[0] = to[1]
-        to[1] = 46
-        to += count + 1 if count > 1 else 1
-        to[0] = 101  # e
+    if not (point <= -MAX_FIXED_PLACES or (point > MAX_FIXED_PLACES and count <= point)):
+        return put_fixed(to, digits, count, point, json)
+    put_digits(to + 1, digits, count)
+    to[0] = to[1]
+    to[1] = 46
+    to += count + 1 if count > 1 else 1
+    to[0] = 101  # e
+    to += 1
+    point -= 1
+    if point < 0:
+        to[0] = 45
         to += 1
-        point -= 1
-        if point < 0:
-            to[0] = 45
-            to += 1
-            point = -point
-        to = put_digits(to, point, digit_count(point))
-    else:
-        to = put_fixed(to, digits, count, point, json)
-    out.size = to - out.data
-    return 1
+        point = -point
+    return put_digits(to, point, digit_count(point))
+
+
+cdef inline uint64_t _digits_of(double value, uint64_t bits, bint single, int* power) noexcept nogil:
+    """Return the digits of a finite number that is not 0; `bits` are those of a double, without the sign."""
+    cdef uint32_t single_bits
+    cdef float narrow
+    if not single:
+        return _shortest(bits & ((<uint64_t>1 << FRACTION_BITS) - 1), <int>(bits >> FRACTION_BITS), FRACTION_BITS, BIAS,
+                         power)
+    narrow = <float>value
+    memcpy(&single_bits, &narrow, 4)
+    return _shortest(single_bits & ((<uint32_t>1 << SINGLE_FRACTION_BITS) - 1),
+                     <int>(single_bits >> SINGLE_FRACTION_BITS) & SINGLE_EXPONENT_BITS, SINGLE_FRACTION_BITS, SINGLE_BIAS,
+                     power)
 
 
 cdef uint8_t* put_json_number(uint8_t* to, double value, bint single) noexcept nogil:
@@ -211,8 +233,6 @@ cdef uint8_t* put_json_number(uint8_t* to, double value, bint single) noexcept n
     `DOUBLE_TEXT` bytes of room are enough.
     """
     cdef uint64_t bits, digits
-    cdef uint32_t single_bits
-    cdef float narrow
     cdef int power, point, count
     if value != value:
         memcpy(to, b"NaN", 3)
@@ -225,16 +245,7 @@ cdef uint8_t* put_json_number(uint8_t* to, double value, bint single) noexcept n
     if bits == 0 or bits >> FRACTION_BITS == EXPONENT_BITS:
         memcpy(to, b"Infinity" if bits else b"0.0", 8 if bits else 3)
         return to + (8 if bits else 3)
-    if single:
-        narrow = <float>value
-        memcpy(&single_bits, &narrow, 4)
-        digits = _shortest(single_bits & ((<uint32_t>1 << SINGLE_FRACTION_BITS) - 1),
-                           <int>(single_bits >> SINGLE_FRACTION_BITS) & SINGLE_EXPONENT_BITS, SINGLE_FRACTION_BITS,
-                           SINGLE_BIAS,
-                           &power)
-    else:
-        digits = _shortest(bits & ((<uint64_t>1 << FRACTION_BITS) - 1), <int>(bits >> FRACTION_BITS), FRACTION_BITS,
-                           BIAS, &power)
+    digits = _digits_of(value, bits, single, &power)
     count = digit_count(digits)
     point = count + power  # the value is 0.digits * 10**point
     if not MIN_JSON_PLACES <= point <= MAX_JSON_PLACES:
@@ -264,7 +275,8 @@ def json_number(double value, *, bint single=False) -> bytes:
     return bytes(out)
 
 
-def double_text(double value, *, bint json=False) -> bytes | None:
-    """Return the text of `value`; None where it is infinite or no number."""
-    cdef Memory out = Memory()
-    return bytes(out) if append_double(out, value, json) else None
+def double_text(double value, *, bint json=False, bint single=False) -> bytes | None:
+    """Return the text of `value`, with `single` that of a 32-bit float; None where it is infinite or no number."""
+    cdef uint8_t[DOUBLE_TEXT] text
+    cdef uint8_t* end = put_server_number(text, value, single, json)
+    return None if end == NULL else (<char*>text)[:end - text]

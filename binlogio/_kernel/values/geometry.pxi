@@ -52,7 +52,7 @@ cdef inline bint _count(Cursor* cursor, uint32_t* count) noexcept nogil:
 
 
 cdef int _geometry(Memory out, Cursor* cursor, int wanted, int depth) except -1 nogil:
-    """Return a geometry with its name, or without it where a collection has `wanted` ones only."""
+    """Append a geometry with its name, or without it in a collection of the type `wanted` alone."""
     cdef uint32_t shape, count = 0
     cdef uint32_t i
     cdef int least, part

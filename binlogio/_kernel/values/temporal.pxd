@@ -22,7 +22,7 @@ cdef enum Verdict:
 
 
 cdef inline bint fraction_of(const uint8_t* p, int fsp, int64_t* microseconds) noexcept nogil:
-    """Return the fraction after a DATETIME2 or TIMESTAMP2; False where it is a second or more."""
+    """Read the fraction after a DATETIME2 or TIMESTAMP2; False if it is a second or more."""
     if fsp == 0:
         microseconds[0] = 0
     elif fsp <= 2:
@@ -110,7 +110,7 @@ cdef inline int time2(const uint8_t* p, int fsp, int64_t* out) noexcept nogil:
 
 
 cdef inline int old_time(const uint8_t* p, int fsp, int width, int64_t* out) noexcept nogil:
-    """Return a signed HHMMSS; with a fraction a count of units since 839 hours below zero."""
+    """Read a signed HHMMSS; with a fraction a count of units since 839 hours below zero."""
     cdef int64_t number = u24(p)
     cdef bint negative
     if fsp:

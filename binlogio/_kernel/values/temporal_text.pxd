@@ -69,7 +69,7 @@ cdef inline uint8_t* _put_timestamp(uint8_t* to, uint64_t seconds, uint32_t micr
 
 
 cdef inline uint8_t* put_moment(uint8_t* to, int kind, const uint8_t* p, int fsp, int width) noexcept nogil:
-    """Return a DATE, DATETIME or TIMESTAMP of a row image; NULL if the bytes are invalid."""
+    """Write the text of a DATE, DATETIME or TIMESTAMP of a row image; NULL if the bytes are invalid."""
     cdef uint64_t number
     cdef uint32_t months
     cdef Parts parts
@@ -111,7 +111,7 @@ cdef inline uint8_t* put_moment(uint8_t* to, int kind, const uint8_t* p, int fsp
 
 
 cdef inline uint8_t* put_duration(uint8_t* to, int kind, const uint8_t* p, int fsp, int width) noexcept nogil:
-    """Return a TIME of a row image, also one with 60 minutes or seconds and more; NULL if the bytes are invalid."""
+    """Write the text of a TIME, also one with 60 minutes or seconds and more; NULL if the bytes are invalid."""
     cdef uint64_t whole, hour, minute, second
     cdef int64_t microsecond = 0
     cdef int64_t number

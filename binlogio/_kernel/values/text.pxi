@@ -130,7 +130,7 @@ cdef int _append_inet4(Memory out, const uint8_t* p) except -1 nogil:
 
 
 cdef int _append_inet6(Memory out, const uint8_t* p) except -1 nogil:
-    """Return the longest run of zero words, the first of equals and be it one word, is `::`.
+    """Append an address; the longest run of zero words, the first of equals and be it one word, is `::`.
 
     Addresses that hold an IPv4 one show it.
     """
@@ -172,7 +172,7 @@ cdef int _append_inet6(Memory out, const uint8_t* p) except -1 nogil:
 
 
 cdef bint append_native(Memory out, int kind, const uint8_t* p, int64_t size, int64_t whole_size) except -1 nogil:
-    """Return a value of one of MariaDB's types, which are BINARY columns to the log: zeros at the end are left out.
+    """Append a value of one of MariaDB's types, BINARY columns to the log: zeros at the end are left out.
 
     False where it is too long.
     """
@@ -191,7 +191,7 @@ cdef bint append_native(Memory out, int kind, const uint8_t* p, int64_t size, in
 
 
 cdef int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Return a DECIMAL as it was before 5.0.3, without leading zeros and blanks.
+    """Append a DECIMAL as it was before 5.0.3, without leading zeros and blanks.
 
     0, and nothing appended, where it is no number.
     """
@@ -239,7 +239,7 @@ cdef int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 
 
 
 cdef bint append_date(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil:
-    """Return the text of a DATE, DATETIME or TIMESTAMP; False where the bytes are none."""
+    """Append the text of a DATE, DATETIME or TIMESTAMP; False if the bytes are invalid."""
     cdef uint8_t* end
     out.reserve(TIME_TEXT)
     end = put_moment(out.data + out.size, kind, p, fsp, width)

@@ -75,7 +75,7 @@ cdef class Cells:
 
     @property
     def kind(self) -> int:
-        """Return a number of `column_kinds`."""
+        """A number of `column_kinds`."""
         return self.core.kind
 
     cdef int _set_table(self, bytes table) except -1:
@@ -266,7 +266,7 @@ cdef class Cells:
 
 
 cdef bint _never_back(const int32_t* ends, int64_t length) noexcept nogil:
-    """Return a loop that the compiler turns into wide instructions."""
+    """Return whether no offset is below the one before it: a loop that the compiler turns into wide instructions."""
     cdef int64_t i
     cdef uint32_t bad = 0
     for i in range(length):

@@ -51,7 +51,7 @@ cdef class EventBuffer:
 
     @property
     def end(self) -> int:
-        """Return the offset in the file of what comes next."""
+        """The offset in the file of what comes next."""
         return self.offset + self.memory.size - self.first
 
     cdef int check_free(self) except -1:
@@ -156,7 +156,7 @@ cdef class EventBuffer:
         return at
 
     cdef int close_event(self, int64_t at) except -1 nogil:
-        """Return the body is complete."""
+        """End an event whose body is complete: write its size, position and checksum."""
         cdef int64_t size
         if self.checksum:
             self.memory.grow(CHECKSUM_SIZE)

@@ -33,7 +33,7 @@ cdef inline int64_t most_diff_bytes(const Cell* cell, int64_t row, int64_t rows)
 
 
 cdef inline uint8_t* cell_diffs(const Cell* cell, int64_t first, int64_t count, uint8_t* out) noexcept nogil:
-    """Return the diffs of one document; NULL where one is none."""
+    """Write the diffs of one document; returns their end, NULL if one is invalid."""
     cdef const DiffArrays* diffs = &cell.diffs
     cdef const uint8_t* path
     cdef uint8_t* at = out + 4

@@ -86,7 +86,7 @@ cdef inline uint32_t _divide(uint64_t* limbs, int count, uint32_t by) noexcept n
 
 
 cdef inline uint8_t* cell_decimal(const Cell* cell, const uint8_t* data, int limb_count, uint8_t* out) noexcept nogil:
-    """Return a two's complement integer as groups of digits; NULL where it has more digits than the column."""
+    """Write a two's complement integer as groups of digits; NULL if it has more digits than the column."""
     cdef uint64_t[4] limbs
     cdef u128 carry = 1
     cdef uint8_t mask

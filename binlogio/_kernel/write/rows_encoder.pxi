@@ -240,9 +240,9 @@ cdef class RowsEncoder:
         return out
 
     cdef uint8_t* _write_partial(self, Image* image, int64_t row, uint8_t* out) noexcept nogil:
-        """Return the after image of a partial update, with its options in front, after the before image.
+        """Write the after image of a partial update, with its options in front, after the before image.
 
-        NULL where a value is refused.
+        Returns its end, NULL if a value is refused.
         """
         cdef uint8_t* partial = out + 1
         cdef uint8_t* null_bits = partial + self.partial_bytes
@@ -315,9 +315,9 @@ cdef class RowsEncoder:
         return 0
 
     cdef int _row_done(self, int64_t at, int64_t size) except -1 nogil:
-        """Return a row was written at `at`.
+        """Count a row that was written at `at`.
 
-        Where it is too much for the event that is open, it begins another one: then True is returned.
+        If it is too much for the open event, it begins another one. Returns whether it did.
         """
         cdef int64_t moved
         self.row_count += 1

@@ -40,7 +40,7 @@ cdef inline bint civil(int64_t days, Moment* moment) noexcept nogil:
 
 
 cdef inline bint _moment(int64_t value, Moment* moment) noexcept nogil:
-    """Return the date and time of day of microseconds since 1970."""
+    """Set the date and time of day of microseconds since 1970; False if its year is not from 1 to 9999."""
     cdef int64_t days = value // DAY
     cdef int64_t rest = value % DAY
     if rest < 0:
@@ -58,7 +58,7 @@ cdef inline bint _moment(int64_t value, Moment* moment) noexcept nogil:
 
 
 cdef inline uint8_t* _fraction(uint8_t* out, int64_t microsecond, int fsp) noexcept nogil:
-    """Return the fraction after a DATETIME2 or TIMESTAMP2."""
+    """Write the fraction after a DATETIME2 or TIMESTAMP2; returns its end."""
     if fsp == 0:
         return out
     if fsp <= 2:
@@ -70,7 +70,7 @@ cdef inline uint8_t* _fraction(uint8_t* out, int64_t microsecond, int fsp) noexc
 
 
 cdef inline uint8_t* _time(const Cell* cell, int64_t value, uint8_t* out) noexcept nogil:
-    """Return a span of time of microseconds that have no more digits than the column."""
+    """Write a TIME; returns its end, NULL if it is out of range or has more digits than the column."""
     cdef bint negative = value < 0
     cdef int64_t whole, fraction, hours
     cdef int size = (cell.first + 1) // 2

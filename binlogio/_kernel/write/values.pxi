@@ -100,7 +100,7 @@ cdef uint8_t* _native(const Cell* cell, const uint8_t* p, int64_t size, uint8_t*
 
 
 cdef uint8_t* _compressed(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
-    """Return a value of MariaDB's compressed columns.
+    """Write a value of MariaDB's compressed columns; returns its end, NULL if it is refused.
 
     Text is put into its character set first, after what is compressed of it.
     """

@@ -1,44 +1,23 @@
 """Record batches of any tables, in the order of the log, by the compiled kernel: their images are JSON text.
 
-Translates column plans into the kernel's JSON encoders, and encodes with construct the values that the kernel does not
-support (geometry, JSON diffs). `binlogio.values.text` defines the text of values. `log_walk` handles windows,
+`binlogio.rows.texts` makes the kernel's JSON encoders of column plans. `log_walk` handles windows,
 encryption and payloads. If the kernel refuses an event, construct parses it and raises the error.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from binlogio._kernel import column_kinds as kinds
-from binlogio._kernel.event_scanner import ImagePlan
-from binlogio._kernel.row_decoder import (
-    DOUBLE,
-    FLOAT,
-    NOTHING,
-    SIGNED,
-    UNSIGNED,
-    ImageText,
-    MixedBatch,
-    metadata_nodes,
-    presence_node,
-    text_node,
-)
-from binlogio.arrow.character_tables import characters_of
-from binlogio.arrow.types import ColumnSpec, column_spec
+from binlogio._kernel.row_decoder import ImageText, MixedBatch, metadata_nodes, presence_node, text_node
+from binlogio.arrow.types import no_arrow_type
 from binlogio.columnar.batches.records import Repeated, imported
 from binlogio.columnar.batches.refusals import RefusedRows
 from binlogio.columnar.record_types import MIXED_SCHEMA
 from binlogio.columnar.reference.construct_records import text_pairs
-from binlogio.constants import ColumnType
-from binlogio.errors import BinlogFormatError
-from binlogio.options import DEFAULT_LIMITS
-from binlogio.primitives import BAD_BYTES
-from binlogio.rows.image import RowChange, RowImage
-from binlogio.values.absent import ABSENT
-from binlogio.values.json.diff import PARTIAL_JSON
-from binlogio.values.layout import column_layout
+from binlogio.rows.image import record_bits
+from binlogio.rows.texts import COMPACT, TextForm, image_text
+from binlogio.values.kinds import column_kind
 from binlogio.values.text import json_value
 
 if TYPE_CHECKING:
@@ -46,20 +25,16 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from binlogio._kernel.event_scanner import EventScanner
-    from binlogio._kernel.row_decoder import ImageTexts, Node, Value
+    from binlogio._kernel.event_scanner import EventScanner, ImagePlan
+    from binlogio._kernel.row_decoder import ImageTexts, Node
     from binlogio.columnar.batches.refusals import RowsPart
     from binlogio.columnar.batches.row_batcher import TableBatch
     from binlogio.columnar.record_types import RowSelection
     from binlogio.columnar.windows import Window
     from binlogio.events.base import EventHeader
     from binlogio.rows.plan import TablePlan
-    from binlogio.values.column import ColumnPlan
 
-_NUMBERS: Final = {ColumnType.FLOAT: FLOAT, ColumnType.DOUBLE: DOUBLE, ColumnType.NULL: NOTHING}
 _BATCH_BYTES: Final = 64 << 20  # of values in one batch
-_IN_BEFORE_IMAGE: Final = 1  # how a JSON diff finds its column in the before image
-_ASCII: Final = tuple(bytes([byte]) for byte in range(128))
 
 
 def image_json(plan: TablePlan) -> ImageText:
@@ -68,63 +43,24 @@ def image_json(plan: TablePlan) -> ImageText:
     Raises:
         UnsupportedFeature: a column of a type without values.
     """
-    specs = [column_spec(column) for column in plan.columns]
-    slots = list(range(len(specs)))
-    images = ImagePlan(plan, [spec.width for spec in specs], slots, list(plan.json_positions), wanted=True)
-    values = [_value(column, spec) for column, spec in zip(plan.columns, specs, strict=True)]
-    opened_size = plan.columns[0].opened_size if plan.columns else DEFAULT_LIMITS.opened_size
-    return ImageText(images, _utf8(plan.schema), _utf8(plan.table), values, _ByConstruct(plan), opened_size)
+    found = image_text(plan, _JSON)
+    if found is None:
+        without = next(column for column in plan.columns if column_kind(column) is None)
+        raise no_arrow_type(without)
+    found.plan.set_record_bits(*record_bits(plan))
+    return found
 
 
-def _value(column: ColumnPlan, spec: ColumnSpec) -> Value:
-    names, second = spec.names, spec.second
-    if spec.kind == kinds.COPY:
-        second = _NUMBERS.get(column.type, UNSIGNED if column.unsigned else SIGNED)
-    elif spec.kind in (kinds.ENUM_NAMES, kinds.SET_NAMES):
-        names = tuple(_json_text(name) for name in column.members or ())
-    elif kinds.LATIN in (spec.kind, spec.first) and names is not None:
-        second = int(names[:128] == _ASCII)  # ASCII needs no table
-    characters = None if spec.charset is None else characters_of(spec.charset)
-    return _json_text(column.label), spec.kind, spec.width, spec.first, second, names, characters
+def _json_text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _json_text(text: str) -> bytes:
-    return _utf8(json.dumps(text, ensure_ascii=False))
-
-
-def _utf8(text: str) -> bytes:
-    r"""Encode text as UTF-8; bytes that are not characters become \udcff, as in JSON."""
-    return text.encode("utf-8", "backslashreplace")
-
-
-@dataclass(frozen=True, slots=True)
-class _ByConstruct:
-    """Encoder of the values for which the kernel has no text."""
-
-    plan: TablePlan
-
-    def __call__(self, position: int, data: bytes, before: bytes | None, diffs: int, /) -> bytes | None:
-        """Return the JSON of a value; None if it is invalid, and construct then raises the error of the whole event.
-
-        Args:
-            position: of the column.
-            data: the bytes of the value in the image.
-            before: the value in the before image, if there is one.
-            diffs: 0 if `data` is a value, 1 if it is JSON diffs, 2 if it is JSON diffs and the before image lacks the
-                column.
-        """
-        column = self.plan.columns[position]
-        alone = replace(self.plan, columns=(column,))
-        try:
-            value = (PARTIAL_JSON if diffs else column_layout(column)).parse(data)
-            if diffs:
-                old: Any = ABSENT if diffs != _IN_BEFORE_IMAGE else None
-                old = old if before is None else column_layout(column).parse(before)
-                applied = RowChange(RowImage(alone, (old,)), RowImage(alone, (value,))).applied()
-                value = applied.values[0] if applied is not None else value
-            return _utf8(json.dumps(json_value(value, column), ensure_ascii=False, separators=(",", ":")))
-        except (BinlogFormatError, *BAD_BYTES):
-            return None
+_JSON: Final = TextForm(
+    style=COMPACT,
+    label=lambda column: _json_text(column.label),
+    literal=_json_text,
+    value=lambda value, column: _json_text(json_value(value, column)),
+)
 
 
 def mixed_record_batch(batch: MixedBatch, file: str, repeated: Repeated) -> pa.RecordBatch:

@@ -6,7 +6,7 @@ the schema.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -26,19 +26,27 @@ from binlogio._kernel.row_decoder import (
     presence_node,
     text_node,
 )
-from binlogio.arrow.character_tables import characters_of
 from binlogio.arrow.types import ZERO_DATES, ColumnSpec, column_spec
 from binlogio.columnar.record_types import RecordType
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
+from binlogio.rows.image import record_bits
 from binlogio.values.json import JsonDiffs, JsonDocument
 from binlogio.values.json.diff import diffs_layout, is_operations
+from binlogio.values.kinds import characters_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from binlogio._kernel.row_decoder import Node
     from binlogio.rows.plan import TablePlan
+
+
+def image_plan(plan: TablePlan, widths: Sequence[int], slots: Sequence[int], *, wanted: bool = True) -> ImagePlan:
+    """Return the kernel's form of a plan, with `ColumnSpec.width` and the slot of each column."""
+    images = ImagePlan(plan, widths, slots, plan.json_positions, wanted=wanted)
+    images.set_record_bits(*record_bits(plan))
+    return images
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,7 @@ class TableRecords:
     type: RecordType
     images: ImagePlan
     forms: tuple[int, ...]
+    columns: list[Column]
 
     @classmethod
     def of(
@@ -63,8 +72,12 @@ class TableRecords:
         slots = [-1] * len(plan.columns)
         for slot, column in enumerate(kind.columns):
             slots[column.position] = slot
-        images = ImagePlan(plan, list(kind.widths), slots, list(plan.json_positions), wanted=True)
-        return cls(kind, images, tuple(_form(spec) for spec in kind.specs))
+        columns = [_kernel_column(spec, zero_dates, spec.kind) for spec in kind.specs]
+        return cls(kind, image_plan(plan, kind.widths, slots), tuple(_form(spec) for spec in kind.specs), columns)
+
+    def for_table(self, plan: TablePlan) -> TableRecords:
+        """Return the records of another table with the same columns."""
+        return replace(self, type=self.type.for_table(plan), images=self.images.for_table(plan))
 
     @property
     def plan(self) -> TablePlan:
@@ -75,27 +88,17 @@ class TableRecords:
     def skipped(plan: TablePlan) -> ImagePlan:
         """Return the plan of a table that is not selected."""
         widths = [column_spec(column).width for column in plan.columns]
-        return ImagePlan(plan, widths, [-1] * len(widths), list(plan.json_positions), wanted=False)
+        return image_plan(plan, widths, [-1] * len(widths), wanted=False)
 
     def new_batch(self, *, with_diffs: bool = False, takes_partial: bool = True) -> Batch:
         """Return an empty batch. With `with_diffs`, JSON values may be diffs, which are then applied in Python."""
-        return Batch(
-            self.images,
-            self._kernel_columns(with_diffs=with_diffs),
-            self._kernel_columns(with_diffs=with_diffs),
-            takes_partial,
-        )
-
-    def _kernel_columns(self, *, with_diffs: bool) -> list[Column]:
-        policy = ZERO_DATES[self.type.zero_dates]
-        return [
-            Column(
-                kinds.FLAGGED if with_diffs and spec.kind == kinds.JSON else spec.kind,
-                spec.width, spec.first, spec.second, policy, spec.names,
-                None if spec.charset is None else characters_of(spec.charset),
-            )
-            for spec in self.type.specs
-        ]  # fmt: skip
+        columns = self.columns
+        if with_diffs:
+            columns = [
+                _kernel_column(spec, self.type.zero_dates, kinds.FLAGGED) if spec.kind == kinds.JSON else column
+                for spec, column in zip(self.type.specs, columns, strict=True)
+            ]
+        return Batch(self.images, columns, takes_partial)
 
     def record_batch(self, batch: Batch, file: str, repeated: Repeated, texts: JsonTexts) -> pa.RecordBatch:
         """Return a batch as an Arrow record batch. It takes over the buffers, which must not grow any more.
@@ -153,6 +156,11 @@ class TableRecords:
             return column_node(column, self.forms[number])
         offsets, data = json_texts(column, before, texts.of)
         return text_node(offsets, data, column.count, column.validity, column.null_count)
+
+
+def _kernel_column(spec: ColumnSpec, zero_dates: str, kind: int) -> Column:
+    characters = None if spec.charset is None else characters_of(spec.charset)
+    return Column(kind, spec.width, spec.first, spec.second, ZERO_DATES[zero_dates], spec.names, characters)
 
 
 def imported(count: int, nodes: Sequence[Node | pa.Array], schema: pa.Schema) -> pa.RecordBatch:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 BATCH_BYTES: Final = 4 << 20  # of values in one batch
 _OPEN_BYTES: Final = 12 << 20  # of values in all open batches
-_OPEN_TABLES: Final = 1 << 9  # tables with an open batch; an empty one takes some kilobytes
+_OPEN_COLUMNS: Final = 1 << 15  # of tables with an open batch; each takes up to a kilobyte, even with a few rows
 
 
 class TableBatcher:
@@ -51,10 +51,12 @@ class TableBatcher:
         self._repeated = Repeated()
         self._refused = RefusedRows(router, self._plan_of, self._check_rows)
         self._records: dict[int, TableRecords] = {}
+        self._alike: dict[int, TableRecords] = {}  # by the identity of the columns, which equal tables share
         self._filled: list[tuple[int, Place]] | None = None  # places up to which `route` has filled batches itself
         self._ready: list[TableBatch] = []  # of the current window, in which an event before theirs may yet be refused
         self._failed: list[Place] = []  # events of the current window that do not fit, from which row on; -1 for any
         self._open: dict[tuple[str, str], tuple[int, Batch]] = {}  # by schema and table: number of the plan, its batch
+        self._open_columns = 0
         self._met: dict[tuple[str, str], int] = {}  # tables that had rows in the current split
 
     def begin_split(self) -> None:
@@ -69,12 +71,16 @@ class TableBatcher:
 
     def add_table(self, number: int, plan: TablePlan) -> ImagePlan:
         """Add a table, and return the kernel's plan of it."""
-        records = TableRecords.of(
-            plan,
-            self._selection.columns_of(plan),
-            zero_dates=self._selection.zero_dates,
-            json_diffs=self._selection.json_diffs,
-        )
+        alike = self._alike.get(id(plan.columns))
+        if alike is not None:
+            records = alike.for_table(plan)
+        else:
+            records = self._alike[id(plan.columns)] = TableRecords.of(
+                plan,
+                self._selection.columns_of(plan),
+                zero_dates=self._selection.zero_dates,
+                json_diffs=self._selection.json_diffs,
+            )
         self._records[number] = records
         return records.images
 
@@ -82,6 +88,7 @@ class TableBatcher:
         """Drop all tables but those whose old numbers are in `kept`, in the order of their new numbers."""
         numbers = {old: new for new, old in enumerate(kept)}
         self._records = {new: self._records[old] for old, new in numbers.items() if old in self._records}
+        self._alike.clear()
         self._met = {key: numbers[old] for key, old in self._met.items() if old in numbers}
 
     def route(self, window: Window) -> tuple[int, int]:
@@ -145,7 +152,10 @@ class TableBatcher:
             self._refused.refuse(last, (row, at) if is_known else None)
         self._router.clear()
         yield from self._give_out_ready()
-        if len(self._open) > _OPEN_TABLES or sum(batch.value_bytes for _, batch in self._open.values()) > _OPEN_BYTES:
+        if (
+            self._open_columns > _OPEN_COLUMNS
+            or sum(batch.value_bytes for _, batch in self._open.values()) > _OPEN_BYTES
+        ):
             yield from self.give_out()
 
     def _flush_tables(self, found: dict[tuple[str, str], tuple[int, int]]) -> Iterator[TableBatch]:
@@ -185,7 +195,9 @@ class TableBatcher:
     def _batch(self, key: tuple[str, str], number: int) -> Batch:
         """Return the open batch of a table."""
         if key not in self._open:
-            self._open[key] = number, self._records[number].new_batch(takes_partial=False)
+            records = self._records[number]
+            self._open[key] = number, records.new_batch(takes_partial=False)
+            self._open_columns += len(records.columns)
         return self._open[key][1]
 
     def _flush_partial(self, key: tuple[str, str], number: int, place: Place) -> None:
@@ -202,6 +214,7 @@ class TableBatcher:
                 if with_diffs:  # a document of an earlier row may be damaged; construct finds it
                     self._failed.append((batch.failed_event, -1, 0))
                 self._open[key] = number, batch
+                self._open_columns += len(records.columns)
                 return
             if batch.count:
                 texts = records.new_texts()
@@ -254,8 +267,9 @@ class TableBatcher:
     def _close_batch(self, key: tuple[str, str]) -> None:
         """Make the open batch of a table ready. Its next rows get another batch."""
         number, batch = self._open.pop(key)
+        records = self._records[number]
+        self._open_columns -= len(records.columns)
         if batch.count:
-            records = self._records[number]
             self._ready.append((records.plan.full_name, self._arrow(records, batch, records.new_texts())))
             self._met[key] = number
 

@@ -46,7 +46,7 @@ class GroupContext:
         self, place: GroupPlace, gtid: str | None, last_committed: int | None, sequence_number: int | None
     ) -> None:
         """Continue in the state in which another tracker is."""
-        self._tracker.place = place
+        self._tracker.resume(place)
         self.gtid, self.last_committed, self.sequence_number = gtid, last_committed, sequence_number
 
     def feed(self, event: BinlogEvent) -> None:

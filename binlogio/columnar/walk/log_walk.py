@@ -30,11 +30,11 @@ from binlogio.errors import BinlogError
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, ParseContext, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
+from binlogio.events.table_map import PLAIN_POST_HEADER, parse_plain_table_map
 from binlogio.events.transaction_payload import CompressionType, parse_plain_payload
 from binlogio.format.decoder import plain_payload
 from binlogio.format.framing import EventFrame, Framing, TornTail
 from binlogio.format.splits import Split
-from binlogio.rows.image import record_bits
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
 from binlogio.storage.compression import decompress_at_once, decompress_zstd
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from binlogio._kernel.event_scanner import ImagePlan
     from binlogio.columnar.batches.row_batcher import OpenBatcher, TableBatch
     from binlogio.columnar.walk.log_cursor import DecryptorFor
-    from binlogio.rows.plan import TablePlan
     from binlogio.storage.log_file import LogFile, OpenedLog
 
 _TABLE_ID_SIZE: Final = 6  # bytes; if it is 4, two bytes of flags follow, which plans do not depend on
@@ -88,7 +87,9 @@ class LogWalk:
         self._is_left_to_construct = False
         self._is_at_event = True  # a split may begin at the window; else a group is searched for
         self._plans = 0
-        self._images: dict[TablePlan, ImagePlan] = {}
+        self._images: dict[tuple[object, ...], ImagePlan] = {}
+        self._known: dict[bytes, KnownPlan] = {}
+        self._has_plain_table_maps = True
         self._resolved: dict[bytes, tuple[KnownPlan, ImagePlan]] = {}
         self._router = event_scanner.EventScanner(
             self._resolve,
@@ -256,6 +257,8 @@ class LogWalk:
             has_positions=not cursor.framer.is_relay_log and not cursor.is_decrypted,
         )
         self._router.renumber([context.real_type(code) for code in range(256)])
+        self._known = self._known_plans.of(context)
+        self._has_plain_table_maps = sizes[EventType.TABLE_MAP_EVENT] == PLAIN_POST_HEADER
         return True
 
     def _pass_old_log(self) -> None:
@@ -288,34 +291,45 @@ class LogWalk:
             if found.holds(self._definitions):
                 return images
         try:
-            known = self._known_plans.find(key, self._cursor.context)
+            known = self._known.get(key)
             found = known if known is not None and known.holds(self._definitions) else self._plan(body)
-            plan = found.plan
-            if plan not in self._images:
-                self._images[plan] = (
-                    self._batcher.add_table(self._plans, plan) if found.is_wanted else TableRecords.skipped(plan)
-                )
-                self._images[plan].set_record_bits(*record_bits(plan))
-                self._plans += 1
+            images = self._images_of(found)
         except BinlogError:
             return None
-        self._known_plans.add(key, self._cursor.context, found)
-        self._resolved[key] = found, self._images[plan]
-        return self._images[plan]
+        if found is not known:
+            KnownPlans.add(self._known, key, found)
+        self._resolved[key] = found, images
+        return images
+
+    def _images_of(self, found: KnownPlan) -> ImagePlan:
+        """Return the kernel's form of a plan. Equal plans, which share their columns, have the same one.
+
+        Raises:
+            BinlogError: the table lacks a wanted column, or has one without values.
+        """
+        plan = found.plan
+        key = plan.schema, plan.table, id(plan.columns), plan.primary_key, plan.spare_null_bits
+        images = self._images.get(key)
+        if images is None:
+            images = self._batcher.add_table(self._plans, plan) if found.is_wanted else TableRecords.skipped(plan)
+            self._images[key] = images
+            self._plans += 1
+        return images
 
     def _plan(self, body: bytes) -> KnownPlan:
+        context = self._cursor.context
         header = EventHeader(type_code=EventType.TABLE_MAP_EVENT, offset=self._cursor.window.offset)
-        table_map = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(header, body, self._cursor.context)
+        table_map = parse_plain_table_map(header, body) if self._has_plain_table_maps else None
+        if table_map is None:
+            table_map = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(header, body, context)
         schema, table = table_map.schema, table_map.table
         if not self._selection.wants(schema, table):
-            return KnownPlan(
-                resolve_plan(table_map, self._cursor.context), is_wanted=False, by_statements=False, known=None
-            )
+            return KnownPlan(resolve_plan(table_map, context), is_wanted=False, by_statements=False, known=None)
         belied = self._definitions.belied
-        plan = self._definitions.plan(table_map, self._cursor.context)
+        plan = self._definitions.plan(table_map, context)
         if self._definitions.belied > belied:
             self._router.forget_plans()
-        by_statements = depends_on_definitions(table_map, self._cursor.context)
+        by_statements = depends_on_definitions(table_map, context)
         known = self._definitions.known(schema, table)
         return KnownPlan(plan, is_wanted=True, by_statements=by_statements, known=known)
 

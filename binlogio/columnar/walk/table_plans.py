@@ -34,14 +34,15 @@ class KnownPlans:
     """Cache of the plans of table maps for readers with the same selection."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[bytes, ParseContext], KnownPlan] = {}
+        self._found: dict[ParseContext, dict[bytes, KnownPlan]] = {}
 
-    def find(self, body: bytes, context: ParseContext) -> KnownPlan | None:
-        """Return the cached plan for the body of a table map (the bytes after the table id)."""
-        return self._found.get((body, context))
+    def of(self, context: ParseContext) -> dict[bytes, KnownPlan]:
+        """Return the cached plans of logs of one format, by the body of the table map after the table id."""
+        return self._found.setdefault(context, {})
 
-    def add(self, body: bytes, context: ParseContext, found: KnownPlan) -> None:
-        """Add a plan."""
-        if len(self._found) >= _MOST:
-            self._found.clear()
-        self._found[body, context] = found
+    @staticmethod
+    def add(plans: dict[bytes, KnownPlan], body: bytes, found: KnownPlan) -> None:
+        """Add a plan to those of a format."""
+        if len(plans) >= _MOST:
+            plans.clear()
+        plans[body] = found

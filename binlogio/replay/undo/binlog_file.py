@@ -1,6 +1,6 @@
 """Undo output: a binary log of the source's version.
 
-Writes positions, checksums and the first and last events of a transaction. The inverse of rows is in `inverse`.
+Decides what is in a transaction; `binlogio.writer.log.log_builder` builds the log. The inverse of rows is in `inverse`.
 
     file        := magic format_description previous_gtids? transaction*
     transaction := anonymous_gtid?  BEGIN  (table_map rows)*  XID
@@ -8,24 +8,17 @@ Writes positions, checksums and the first and last events of a transaction. The 
 No transaction has a GTID: the server that applies the log assigns one. MySQL since 5.7.6 has ANONYMOUS_GTID instead;
 MariaDB has no such event, and BEGIN is a Query event as in logs before 10.0. Timestamps and server ids are those of the
 changes; there are checksums if the server's version has them. Each rows event is a statement of its own. Compressed
-payloads and rows are written uncompressed.
-
-BEGIN, XID and table maps differ between transactions in their timestamp only, so their frames are built once. Rows
-events are built by the compiled kernel if it is present; all others by `binlogio.format.encoder`.
-
-Source: sql/binlog.cc, MYSQL_BIN_LOG::write_transaction; libs/mysql/binlog/event/control_events.cpp, Gtid_event.
+payloads and rows are written uncompressed. Each transaction depends on the one before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from binlogio.constants import (
-    BINLOG_MAGIC,
-    CHECKSUM_SIZE,
-    EVENT_SIZE_BYTES,
     HEADER_SIZE,
     SERVER_ID_BYTES,
     TIMESTAMP_BYTES,
@@ -35,33 +28,29 @@ from binlogio.constants import (
     HeaderFlag,
 )
 from binlogio.errors import BinlogError, ReplayError
-from binlogio.events.base import DEFAULT_CONTEXT, NEW_HEADER, EventHeader
-from binlogio.events.control import XidEvent
-from binlogio.events.format_description import FormatDescriptionEvent, server_version_numbers
-from binlogio.events.gtid import AnonymousGtidEvent, PreviousGtidsEvent
+from binlogio.events.base import NEW_HEADER, EventHeader
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import POST_HEADER_V2
-from binlogio.format.encoder import Encoder, stamp
 from binlogio.implementation import is_compiled
 from binlogio.replay.row_changes import TYPE_CODES, rows_frame_of
 from binlogio.replay.undo.inverse import inverse_event
 from binlogio.replay.undo.outputs import table_and_kind
+from binlogio.writer.log.group import Group
+from binlogio.writer.log.log_builder import LogBuilder, frames_of, with_xid, writer_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from binlogio.events import RowsEvent
-    from binlogio.events.base import ParseContext
+    from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.events.table_map import TableMapEvent
     from binlogio.replay.transactions import LoggedTransaction, RowsStep
     from binlogio.replay.undo.outputs import ChangeCounts
     from binlogio.replay.undo.spool import SpooledGroup
 
-# Since when the events know what: libs/mysql/binlog/event/control_events.h, Gtid_event.
-_ANONYMOUS_SINCE: Final = (5, 7, 6)
-_LENGTH_SINCE: Final = (8, 0, 2)
-_VERSION_SINCE: Final = (8, 0, 14)
 _MICROSECONDS: Final = 1_000_000
+_BEGIN: Final = EventHeader(flags=HeaderFlag.SUPPRESS_USE)
+_QUICK: Final = frozenset(TYPE_CODES.values())
 
 
 class BinlogFile:
@@ -70,9 +59,9 @@ class BinlogFile:
     needs_names: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self._description: FormatDescriptionEvent | None = None
-        self._frames = Frames(DEFAULT_CONTEXT)
-        self._gtid_size = 0  # of the last one: the best guess for the next
+        self._builder: LogBuilder | None = None
+        self._header = NEW_HEADER
+        self._is_quick = False
 
     def inverse(self, transaction: LoggedTransaction, steps: Sequence[RowsStep], rows: ChangeCounts) -> Iterator[bytes]:
         """Yield the events of one transaction, without positions and what depends on its place.
@@ -81,21 +70,20 @@ class BinlogFile:
             BinlogError: a change cannot be reversed; or the transaction is of another server version than those
                 before it.
         """
-        self._describe(transaction)
-        frames = self._frames
+        builder = self._built_by(transaction)
         first = steps[0].event.header
-        header = EventHeader(timestamp=first.timestamp, server_id=first.server_id)
-        yield frames.begin(header)
+        time, server_id = first.timestamp, first.server_id
+        yield builder.frame("BEGIN", time, server_id, lambda: QueryEvent(0, 0, 0, (), "", b"BEGIN", _BEGIN))
         for step in reversed(steps):
             try:
                 event, count = inverse_event(step)
             except BinlogError as exc:
                 exc.locate(offset=step.offset)
                 raise
-            yield frames.table_map(step.table_map)
-            yield frames.rows(event)
+            yield _table_map(builder, step.table_map)
+            yield self._rows(builder, event)
             rows[table_and_kind(step)] += count
-        yield frames.xid(header)
+        yield builder.xid(0, time, server_id)
 
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
         """Yield the file; nothing if there is nothing to reverse.
@@ -103,147 +91,72 @@ class BinlogFile:
         Raises:
             BinlogFormatError: an event does not fit the file.
         """
-        if self._description is None:
+        builder, header = self._builder, self._header
+        if builder is None:
             return
-        head = BINLOG_MAGIC
-        for event in self._head(self._description):
-            head += self._frames.encoder.encode_at(event, len(head))
+        head = builder.head(header.timestamp, header.server_id)
         yield head
         offset = len(head)
-        for number, group in enumerate(groups, 1):
-            for frame in self._transaction(group, number):
-                yield stamp(frame, offset, has_checksum=self._frames.has_checksum)
-                offset += len(frame)
+        for number, spooled in enumerate(groups, 1):
+            group = _Numbered(spooled, number)
+            start = group.start
+            timestamp = int.from_bytes(start[TIMESTAMP_BYTES], "little")
+            server_id = int.from_bytes(start[SERVER_ID_BYTES], "little")
+            whole = Group(group, timestamp)
+            clock = number - 1, number
+            for piece in builder.pieces(whole, offset, None, clock, timestamp * _MICROSECONDS, server_id):
+                yield piece
+                offset += len(piece)
 
-    def _describe(self, transaction: LoggedTransaction) -> None:
+    def _built_by(self, transaction: LoggedTransaction) -> LogBuilder:
         """Take the first log's format for that of the file."""
         found = transaction.description
         if found is None:
             raise ReplayError("the log has no format description event, which the undo log needs")
-        if self._description is None:
-            checksum = None if found.checksum_algorithm is None else ChecksumAlgorithm.CRC32
-            header = EventHeader(timestamp=found.header.timestamp, server_id=found.header.server_id)
-            self._description = replace(
-                found, created=0, header_size=HEADER_SIZE, checksum_algorithm=checksum, header=header
+        if self._builder is None:
+            self._header = found.header
+            self._builder = LogBuilder(_description(found), writer_kernel())
+            sizes = found.post_header_sizes
+            self._is_quick = is_compiled() and all(
+                len(sizes) >= code and sizes[code - 1] == POST_HEADER_V2 for code in _QUICK
             )
-            self._frames = Frames(self._description.context)
-        elif found.server_version != self._description.server_version:
+        elif found.server_version != self._builder.description.server_version:
             raise ReplayError(
                 "one binary log cannot have changes of two server versions",
                 field="server_version",
-                expected=self._description.server_version,
+                expected=self._builder.description.server_version,
                 found=found.server_version,
                 hint="undo the logs of each version separately, the newer ones first; or write SQL",
             )
+        return self._builder
 
-    def _head(self, description: FormatDescriptionEvent) -> Iterator[Any]:
-        yield description
-        if (
-            not description.context.is_mariadb
-            and len(description.post_header_sizes) >= EventType.PREVIOUS_GTIDS_LOG_EVENT
-        ):
-            header = replace(description.header, flags=HeaderFlag.IGNORABLE)
-            yield PreviousGtidsEvent(header=header)
-
-    def _transaction(self, group: SpooledGroup, number: int) -> Iterator[bytes]:
-        for at, frame in enumerate(_frames(group)):
-            if not at:
-                yield from self._gtid(frame, group.size, number)
-            if frame[TYPE_CODE_AT] == EventType.XID_EVENT:
-                end = len(frame) - CHECKSUM_SIZE * self._frames.has_checksum
-                yield frame[: end - 8] + number.to_bytes(8, "little") + frame[end:]
-            else:
-                yield frame
-
-    def _gtid(self, first: bytes, size: int, number: int) -> Iterator[bytes]:
-        """ANONYMOUS_GTID where the version has it; each transaction depends on the one before it."""
-        encoder = self._frames.encoder
-        version = server_version_numbers(encoder.context.server_version)
-        if encoder.context.is_mariadb or version < _ANONYMOUS_SINCE:
-            return
-        timestamp = int.from_bytes(first[TIMESTAMP_BYTES], "little")
-        event = AnonymousGtidEvent(
-            last_committed=number - 1,
-            sequence_number=number,
-            header=EventHeader(timestamp=timestamp, server_id=int.from_bytes(first[SERVER_ID_BYTES], "little")),
-        )
-        if version < _LENGTH_SINCE:
-            yield encoder.encode(event)
-            return
-        event = replace(event, immediate_commit_timestamp=timestamp * _MICROSECONDS)
-        if version >= _VERSION_SINCE:
-            event = replace(event, immediate_server_version=version[0] * 10_000 + version[1] * 100 + version[2])
-        frame, length = b"", -1
-        while len(frame) + size != length:  # which counts its own bytes
-            length = (len(frame) or self._gtid_size) + size
-            frame = encoder.encode(replace(event, transaction_length=length))
-        self._gtid_size = len(frame)
-        yield frame
-
-
-def _frames(group: SpooledGroup) -> Iterator[bytes]:
-    """Yield the events of a transaction, one by one."""
-    waiting = b""
-    for piece in group:
-        waiting += piece
-        at = 0
-        while len(waiting) - at >= EVENT_SIZE_BYTES.stop:
-            size = int.from_bytes(waiting[at + EVENT_SIZE_BYTES.start : at + EVENT_SIZE_BYTES.stop], "little")
-            if len(waiting) - at < size:
-                break
-            yield waiting[at : at + size]
-            at += size
-        waiting = waiting[at:]
-
-
-_MOST_TEMPLATES: Final = 1000
-_QUICK: Final = frozenset(TYPE_CODES.values())
-
-
-class Frames:
-    """Makes the frames of one file."""
-
-    def __init__(self, context: ParseContext) -> None:
-        self.encoder: Final = Encoder(context)
-        self.has_checksum: Final = context.has_checksum
-        self._templates: dict[object, bytes] = {}
-        sizes = context.post_header_sizes
-        self._is_quick = is_compiled() and all(
-            len(sizes) >= code and sizes[code - 1] == POST_HEADER_V2 for code in _QUICK
-        )
-
-    def begin(self, header: EventHeader) -> bytes:
-        """Return BEGIN, of a session without known properties."""
-        key = "BEGIN", header.server_id
-        flags = HeaderFlag.SUPPRESS_USE
-        return self._alike(key, header, lambda: QueryEvent(0, 0, 0, (), "", b"BEGIN", replace(header, flags=flags)))
-
-    def xid(self, header: EventHeader) -> bytes:
-        """XID of number 0."""
-        return self._alike(("XID", header.server_id), header, lambda: XidEvent(xid=0, header=header))
-
-    def table_map(self, event: TableMapEvent) -> bytes:
-        """Return a table map."""
-        header = event.header
-        key = replace(event, header=NEW_HEADER), header.server_id, header.flags
-        return self._alike(key, header, lambda: event)
-
-    def rows(self, event: RowsEvent) -> bytes:
-        """Return a rows event.
-
-        Raises:
-            BinlogFormatError: it does not fit 4 GiB.
-        """
+    def _rows(self, builder: LogBuilder, event: RowsEvent) -> bytes:
         header = event.header
         if not self._is_quick or header.type_code not in _QUICK or header.flags or event.extra:
-            return self.encoder.encode(event)
-        return rows_frame_of(event, event.table_id, checksum=self.has_checksum)
+            return builder.encode(event)
+        return rows_frame_of(event, event.table_id, checksum=builder.has_checksum)
 
-    def _alike(self, key: object, header: EventHeader, make: Callable[[], Any]) -> bytes:
-        """Return the frame that was built for `key` before, with another timestamp."""
-        rest = self._templates.get(key)
-        if rest is None:
-            if len(self._templates) >= _MOST_TEMPLATES:
-                self._templates.clear()
-            rest = self._templates[key] = self.encoder.encode(make())[TIMESTAMP_BYTES.stop :]
-        return header.timestamp.to_bytes(TIMESTAMP_BYTES.stop, "little") + rest
+
+class _Numbered:
+    """The frames of a transaction, its XID with a number; can be iterated once. `start` is the first frame."""
+
+    def __init__(self, group: SpooledGroup, number: int) -> None:
+        self.size = group.size
+        self._number = number
+        self._frames = frames_of(group)
+        self.start = next(self._frames)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for frame in chain((self.start,), self._frames):
+            yield with_xid(frame, self._number) if frame[TYPE_CODE_AT] == EventType.XID_EVENT else frame
+
+
+def _description(found: FormatDescriptionEvent) -> FormatDescriptionEvent:
+    checksum = None if found.checksum_algorithm is None else ChecksumAlgorithm.CRC32
+    return replace(found, created=0, header_size=HEADER_SIZE, checksum_algorithm=checksum)
+
+
+def _table_map(builder: LogBuilder, event: TableMapEvent) -> bytes:
+    header = event.header
+    key = replace(event, header=NEW_HEADER), header.flags
+    return builder.frame(key, header.timestamp, header.server_id, lambda: event)

@@ -9,16 +9,16 @@ Source: sql/sql_table.cc, mysql_prepare_alter_table of both servers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
-from binlogio.schema.ddl.column_text import ParsedColumn, TableSetting, parse_column
-from binlogio.schema.ddl.create_table import VERSIONING_COLUMNS, TableOptions, keys_of_column, versioned
+from binlogio.schema.ddl.column_text import ParsedColumn, TableSetting, resolved_column
+from binlogio.schema.ddl.create_table import VERSIONING_COLUMNS, keys_of_column, versioned
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.tokens import Words
+from binlogio.schema.ddl.tree import AlterClauses
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.types import MEMBER_TYPES, TEXT_TYPES, member_text
 from binlogio.values.charsets import charset_named
@@ -34,54 +34,31 @@ _AS_BINARY: Final = {
 }
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Change:
-    """A column that is added (`old` is None) or has a new definition.
-
-    `after` is where it goes: None (as it is), "" (first), or after a name.
-    """
+    """A column that is added (`old` is None) or has a new definition, as `ColumnClause`."""
 
     old: str | None
     column: ParsedColumn
     place: str | None = None
 
 
-@dataclass(slots=True)
-class Alter:
-    """The changes that the clauses ask for."""
-
-    table: ParsedTable
-    server: ServerDefaults
-    changes: list[tuple[str | None, int, str | None]] = field(
-        default_factory=list
-    )  # old name, where its text begins, place
-    dropped: list[str] = field(default_factory=list)
-    renamed: dict[str, str] = field(default_factory=dict)
-    keys: list[Key] = field(default_factory=list)
-    dropped_keys: list[str] = field(default_factory=list)
-    renamed_keys: dict[str, str] = field(default_factory=dict)
-    visible: dict[str, bool] = field(default_factory=dict)
-    options: TableOptions = field(default_factory=TableOptions)
-    conversion: TableOptions | None = None
-    versioning: bool | None = None
-    has_period: bool = False
-    name: tuple[str | None, str] | None = None
-
-
-def carried_out(words: Words, alter: Alter, database_collation: str) -> ParsedTable:
-    """Return the table afterwards; `words` are the statement's.
+def altered_table(
+    table: ParsedTable, clauses: AlterClauses, server: ServerDefaults, database_collation: str
+) -> ParsedTable:
+    """Return the table once the clauses are carried out; `schema` and `name` are new ones where it is renamed.
 
     Raises:
         UnsupportedFeature: a clause does not fit the table.
     """
-    table = alter.table
+    alter = clauses.fitting(table)
     usual, options = database_collation, alter.options
     converted_to = None
     if alter.conversion is not None:
-        converted_to = alter.conversion.chosen_collation(alter.server, usual)
+        converted_to = alter.conversion.chosen_collation(server, usual)
         if options.charset is None and options.collation is not None:
             options = replace(options, charset=alter.conversion.charset)
-    chosen = options.chosen_collation(alter.server, usual) or converted_to
+    chosen = options.chosen_collation(server, usual) or converted_to
     if alter.versioning is False:
         table = replace(
             table, is_versioned=False, columns=tuple(c for c in table.columns if c not in VERSIONING_COLUMNS)
@@ -89,13 +66,13 @@ def carried_out(words: Words, alter: Alter, database_collation: str) -> ParsedTa
     if chosen is not None:
         table = replace(table, collation=chosen, collation_is_assumed=False)
     if converted_to is not None:
-        if any(change[0] is not None for change in alter.changes):
+        if any(change.old is not None for change in alter.columns):
             raise _misfit(table, "CONVERT TO CHARACTER SET together with MODIFY or CHANGE of a column")
-        is_alias = alter.server.is_mariadb  # JSON is one of LONGTEXT there
+        is_alias = server.is_mariadb  # JSON is one of LONGTEXT there
         columns = tuple(_converted(column, converted_to, json_is_text=is_alias) for column in table.columns)
         table = replace(table, assumed=frozenset(), columns=columns)
-    setting = TableSetting(alter.server, table.collation, table.collation_is_assumed, converted_to)
-    changes = [_read(words, change, setting) for change in alter.changes]
+    setting = TableSetting(server, table.collation, table.collation_is_assumed, converted_to)
+    changes = [_Change(one.old, resolved_column(one.column, setting), one.place) for one in alter.columns]
     table = _with_columns(table, alter, changes)
     table = _with_keys(table, alter, changes)
     if alter.options.engine is not None:
@@ -108,14 +85,7 @@ def carried_out(words: Words, alter: Alter, database_collation: str) -> ParsedTa
     return table
 
 
-def _read(words: Words, change: tuple[str | None, int, str | None], setting: TableSetting) -> _Change:
-    old, at, place = change
-    one = Words(words.tokens, words.sql_mode)
-    one.at = at
-    return _Change(old, parse_column(one, setting), place)
-
-
-def _with_columns(table: ParsedTable, alter: Alter, changes: list[_Change]) -> ParsedTable:
+def _with_columns(table: ParsedTable, alter: AlterClauses, changes: list[_Change]) -> ParsedTable:
     known = {column.name.casefold() for column in table.columns}
     for name in (*alter.dropped, *alter.renamed, *alter.visible, *(c.old for c in changes if c.old is not None)):
         if name.casefold() not in known:
@@ -165,7 +135,7 @@ def _put(table: ParsedTable, columns: list[ColumnDefinition], change: _Change) -
     columns.insert(at, change.column.column)
 
 
-def _with_keys(table: ParsedTable, alter: Alter, changes: list[_Change]) -> ParsedTable:
+def _with_keys(table: ParsedTable, alter: AlterClauses, changes: list[_Change]) -> ParsedTable:
     gone = {name.casefold() for name in alter.dropped_keys}
     keys = []
     for key in table.keys:
@@ -185,7 +155,7 @@ def _with_keys(table: ParsedTable, alter: Alter, changes: list[_Change]) -> Pars
     return table
 
 
-def _over_new_columns(key: Key, alter: Alter, changes: list[_Change]) -> Key:
+def _over_new_columns(key: Key, alter: AlterClauses, changes: list[_Change]) -> Key:
     """Return the key over the columns as they are called afterwards, without those that are dropped."""
     names = dict(alter.renamed)
     names |= {change.old.casefold(): change.column.column.name for change in changes if change.old is not None}

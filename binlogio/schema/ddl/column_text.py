@@ -1,6 +1,7 @@
 """Parser of one column of a CREATE TABLE or ALTER TABLE: `name type attribute*`.
 
-Covers the types and attributes of both servers, and resolves type aliases. Tables are elsewhere.
+Covers the types and attributes of both servers. `resolved_column` resolves what a column inherits from its table and
+its server. Tables are elsewhere.
 
     column    := name type attribute*
     type      := word+ ("(" arguments ")")?
@@ -12,13 +13,14 @@ Source: sql/sql_yacc.yy, rules field_def, type and column_attribute of both serv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tokens import MODE_REAL_AS_FLOAT, Words
+from binlogio.schema.ddl.tree import Default, Unparsed
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.types import (
     BINARY_TYPES,
@@ -49,9 +51,12 @@ _NAMES: Final = {
 }  # fmt: skip
 NOW: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
 """The spellings of the time of a statement."""
+UNKNOWN_DEFAULT: Final = Default(is_known=False)
 
 _NATIONAL: Final = "utf8mb3"
 _AN_ATTRIBUTE: Final = "an attribute of a column"
+# Existing rows get a number each, or a computed value, which is unknown.
+_COMPUTED: Final = ("AUTO_INCREMENT", "GENERATED", "AS", "SERIAL")
 _LENGTHS: Final = {"char", "varchar", "binary", "varbinary"}
 _FRACTIONS: Final = ("time", "datetime", "timestamp")
 _AS_BINARY: Final = dict(zip(TEXT_TYPES, BINARY_TYPES, strict=True))
@@ -85,8 +90,8 @@ class ParsedColumn:
 
 
 @dataclass(slots=True)
-class _Column:
-    """The properties of a column that were parsed so far."""
+class ColumnText:
+    """The properties of a column as its definition has them; not changed once it is parsed."""
 
     name: str
     type: str = ""
@@ -109,17 +114,16 @@ class _Column:
     is_unique: bool = False
 
 
-def parse_column(words: Words, setting: TableSetting) -> ParsedColumn:
-    """Return the column that is defined at the place; stops before `,`, `)`, FIRST, AFTER or the end.
-
-    Raises:
-        UnsupportedFeature: it is not understood, or no server would take it.
-    """
-    column = _Column(words.column_name())
-    _type(words, column)
-    while not words.ended and not ends_column(words):
-        _attribute(words, column)
-    return _finish(column, setting)
+def read_column(words: Words) -> ColumnText | Unparsed:
+    """Return the column that is defined at the place; stops before `,`, `)`, FIRST, AFTER or the end."""
+    try:
+        column = ColumnText(words.column_name())
+        _type(words, column)
+        while not words.ended and not ends_column(words):
+            _attribute(words, column)
+    except UnsupportedFeature as exc:
+        return Unparsed.of(exc)
+    return column
 
 
 def ends_column(words: Words) -> bool:
@@ -135,7 +139,7 @@ def begins_partitions(words: Words) -> bool:
 # ------------------------------------------------------------------------------------------------------- the type
 
 
-def _type(words: Words, column: _Column) -> None:
+def _type(words: Words, column: ColumnText) -> None:
     word = words.take()
     name = word.upper if word.kind == "word" else ""
     if name == "SERIAL":
@@ -207,7 +211,7 @@ def _member(words: Words) -> str | bytes:
 # ----------------------------------------------------------------------------------------------------- attributes
 
 
-def _attribute(words: Words, column: _Column) -> None:
+def _attribute(words: Words, column: ColumnText) -> None:
     if words.next.kind == "quoted":
         _other_attribute(words, column)
     elif words.next.kind != "word":
@@ -227,7 +231,7 @@ def _attribute(words: Words, column: _Column) -> None:
         _other_attribute(words, column)
 
 
-def _value_attribute(words: Words, column: _Column) -> bool:
+def _value_attribute(words: Words, column: ColumnText) -> bool:
     if words.accept("NOT", "NULL"):
         column.nullable = False
     elif words.accept("AUTO_INCREMENT"):
@@ -247,7 +251,7 @@ def _value_attribute(words: Words, column: _Column) -> bool:
     return True
 
 
-def _type_attribute(words: Words, column: _Column) -> bool:
+def _type_attribute(words: Words, column: ColumnText) -> bool:
     if found := words.accept_any("UNSIGNED", "SIGNED", "ZEROFILL"):
         column.is_unsigned = column.is_unsigned or found != "SIGNED"
     elif words.accept("CHARACTER", "SET") or words.accept("CHAR", "SET") or words.accept("CHARSET"):
@@ -274,7 +278,7 @@ def _charset(words: Words) -> str:
     return words.text() if words.next.kind == "text" else words.name()
 
 
-def _key_attribute(words: Words, column: _Column) -> bool:
+def _key_attribute(words: Words, column: ColumnText) -> bool:
     if words.accept("PRIMARY", "KEY") or words.accept("PRIMARY") or words.accept("KEY"):
         column.is_primary = True
     elif words.accept("UNIQUE"):
@@ -348,7 +352,7 @@ def _skip_case(words: Words) -> None:
         depth += {"CASE": 1, "END": -1}.get(word.upper, 0)
 
 
-def _generated(words: Words, column: _Column) -> None:
+def _generated(words: Words, column: ColumnText) -> None:
     column.is_generated = True
     if words.accept("ROW"):  # MariaDB's system versioning
         if not words.accept_any("START", "END"):
@@ -358,7 +362,7 @@ def _generated(words: Words, column: _Column) -> None:
         words.skip_group()
 
 
-def _other_attribute(words: Words, column: _Column) -> None:
+def _other_attribute(words: Words, column: ColumnText) -> None:
     if words.accept("COMMENT"):
         words.text()
     elif words.accept_any("COLUMN_FORMAT", "STORAGE"):
@@ -377,15 +381,79 @@ def _other_attribute(words: Words, column: _Column) -> None:
         words.take()
 
 
+# ------------------------------------------------------------------------------------------------------- defaults
+
+
+def read_default(words: Words) -> Default:
+    """Return the default of the column whose type is at the place; moves to its end.
+
+    `Default()` where the statement has none.
+    """
+    found = Default()
+    while not words.ended and words.next.upper not in (",", ")"):
+        if words.next.kind == "quoted":
+            words.take()
+        elif words.accept("ON", "UPDATE"):
+            words.skip_one()
+        elif any(words.accept(word, "DEFAULT") for word in ("SET", "CHARSET", "COLLATE")):
+            continue  # of a character set, or of REFERENCES
+        elif words.accept("DEFAULT"):
+            found = read_default_value(words)
+        elif words.accept_any(*_COMPUTED):
+            found = UNKNOWN_DEFAULT
+        else:
+            words.skip_one()
+    return found
+
+
+def read_default_value(words: Words) -> Default:
+    """Return the value of DEFAULT at the place, and move after it."""
+    sign = words.accept_any("-", "+")
+    token = words.next
+    if token.kind == "text":
+        return Default(words.text())
+    words.skip_one()
+    if token.kind == "number":
+        return Default(sign.replace("+", "") + token.text)
+    if token.upper == "NULL":
+        return Default()
+    if token.upper in ("TRUE", "FALSE"):
+        return Default("1" if token.upper == "TRUE" else "0")
+    if token.upper in NOW:
+        return Default(is_now=True)
+    if token.upper in ("B", "X") and words.next.kind == "text":
+        return _literal(token.upper, words.text())
+    if token.upper.startswith("0X"):
+        return _literal("X", token.text[2:])
+    return UNKNOWN_DEFAULT
+
+
+def _literal(kind: str, digits: str) -> Default:
+    """Return a bit or hexadecimal literal: its bytes."""
+    try:
+        number = int(digits or "0", 2 if kind == "B" else 16)
+    except ValueError:
+        return UNKNOWN_DEFAULT
+    size = -(-len(digits) // (8 if kind == "B" else 2))
+    return Default(number.to_bytes(size, "big"))
+
+
 # ------------------------------------------------------------------------------------------------------ the result
 
 
-def _finish(column: _Column, setting: TableSetting) -> ParsedColumn:
+def resolved_column(column: ColumnText | Unparsed, setting: TableSetting) -> ParsedColumn:
+    """Return a column in a table with these defaults.
+
+    Raises:
+        UnsupportedFeature: it could not be parsed, or no server would take it.
+    """
+    if isinstance(column, Unparsed):
+        raise column.error()
     server = setting.server
     if column.type in NAMED_TYPES and not server.is_mariadb and server.version[0] < 99:
         raise UnsupportedFeature("MySQL does not have this type", field=column.name, found=column.type)
     if column.type == "json" and server.is_mariadb and setting.converted_to is not None:
-        column.type = "longtext"  # of which JSON is an alias there
+        column = replace(column, type="longtext")  # of which JSON is an alias there
     collation = None
     is_assumed = False
     if column.type in (*TEXT_TYPES, *MEMBER_TYPES):
@@ -418,7 +486,7 @@ def _finish(column: _Column, setting: TableSetting) -> ParsedColumn:
     )
 
 
-def _collation(column: _Column, setting: TableSetting) -> tuple[str, bool]:
+def _collation(column: ColumnText, setting: TableSetting) -> tuple[str, bool]:
     """Return the column's collation, and whether it is a default."""
     found, is_assumed = _named_collation(column, setting)
     takes_binary = column.takes_binary_collation
@@ -435,7 +503,7 @@ def _collation(column: _Column, setting: TableSetting) -> tuple[str, bool]:
     return found, is_assumed
 
 
-def _named_collation(column: _Column, setting: TableSetting) -> tuple[str, bool]:
+def _named_collation(column: ColumnText, setting: TableSetting) -> tuple[str, bool]:
     server = setting.server
     names_charset = column.charset is not None and column.charset.upper() != "DEFAULT"
     charset = column.charset if names_charset and column.charset else charset_of_collation(setting.collation)
@@ -450,7 +518,7 @@ def _is_full_name(collation: str, charset: str) -> bool:
     return collation.lower() == BINARY or collation.lower().startswith((charset, "utf8_"))
 
 
-def _member_texts(column: _Column, collation: str | None, *, is_assumed: bool) -> tuple[str, ...]:
+def _member_texts(column: ColumnText, collation: str | None, *, is_assumed: bool) -> tuple[str, ...]:
     """Return the members of ENUM and SET as text: a literal of bytes is in the column's character set."""
     if collation == BINARY and any(isinstance(member, str) and not member.isascii() for member in column.members):
         raise UnsupportedFeature(
@@ -476,7 +544,7 @@ def _member_text(member: bytes, collation: str, *, is_assumed: bool) -> str:
     )
 
 
-def _type_text(column: _Column, collation: str | None, *, members: tuple[str, ...]) -> str:
+def _type_text(column: ColumnText, collation: str | None, *, members: tuple[str, ...]) -> str:
     """Return the type in its canonical form: without what does not matter, with what is a default.
 
     `members` are those of ENUM and SET.

@@ -1,7 +1,7 @@
-"""Parser of CREATE TABLE statements into table definitions.
+"""CREATE TABLE: parser of its body, and the table definition that it makes.
 
 Reads the statement of both servers as clients write it and as SHOW CREATE TABLE and mysqldump print it. Columns are
-parsed in `binlogio.schema.ddl.column_text`.
+parsed in `binlogio.schema.ddl.column_text`, the words up to the name in `binlogio.schema.ddl.parser`.
 
     create  := CREATE (OR REPLACE)? TEMPORARY? TABLE (IF NOT EXISTS)? name
                (LIKE name | "(" element ("," element)* ")" option*)
@@ -15,24 +15,28 @@ Source: sql/sql_yacc.yy, rule create_table_stmt of both servers.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.collations import charset_of_collation, default_collation
 from binlogio.schema.ddl.column_text import (
+    ColumnText,
     ParsedColumn,
     TableSetting,
     begins_partitions,
-    parse_column,
+    read_column,
+    read_default,
+    resolved_column,
     skip_check,
     skip_references,
 )
-from binlogio.schema.ddl.foreign_keys import foreign_keys_in
 from binlogio.schema.ddl.parsed_table import MOST_COLUMNS, MOST_KEYS, PRIMARY, Key, ParsedTable
-from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
-from binlogio.schema.ddl.tokens import END, Words, tokenize
-from binlogio.schema.definition import ColumnDefinition, TableDefinition
+from binlogio.schema.ddl.partitions import Partitions, read_partitions
+from binlogio.schema.ddl.server_defaults import ServerDefaults
+from binlogio.schema.ddl.tokens import Words
+from binlogio.schema.ddl.tree import Default, FromSelect, Like, TableBody, Unparsed
+from binlogio.schema.definition import ColumnDefinition
 
 VERSIONING_COLUMNS: Final = tuple(
     ColumnDefinition(name, "timestamp(6)", nullable=False, visible=False) for name in ("row_start", "row_end")
@@ -67,30 +71,7 @@ _SELECTS: Final = ("SELECT", "WITH", "VALUES", "TABLE", "(")
 _KEY_OPTIONS: Final = frozenset("KEY_BLOCK_SIZE COMMENT ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE CLUSTERING".split())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTable:
-    """A parsed CREATE TABLE. One of `table`, `like` and `reason` (why there is no definition) is not None."""
-
-    schema: str | None
-    name: str
-    is_temporary: bool = False
-    replaces: bool = False
-    if_not_exists: bool = False
-    table: ParsedTable | None = None
-    like: tuple[str | None, str] | None = None
-    reason: str | None = None
-
-
-@dataclass(slots=True)
-class _Elements:
-    """The definitions in parentheses, before the options say which collation columns inherit."""
-
-    columns: list[int] = field(default_factory=list)  # where in the tokens each begins
-    keys: list[Key] = field(default_factory=list)
-    has_period: bool = False
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class TableOptions:
     """Options after the columns, or in an ALTER TABLE."""
 
@@ -99,6 +80,7 @@ class TableOptions:
     engine: str | None = None
     is_versioned: bool = False
     selects: bool = False
+    partitions: Partitions | None = None
 
     def chosen_collation(self, server: ServerDefaults, usual: str) -> str | None:
         """Return the default collation that they name; `usual` is what DEFAULT means. None where they name none."""
@@ -119,92 +101,48 @@ class TableOptions:
         return None
 
 
-def parse_create_table(
-    sql: str, *, schema: str = "", server: ServerDefaults = NEWEST_MYSQL, collation: str | None = None
-) -> TableDefinition:
-    """Return the table that a CREATE TABLE statement makes, with its foreign keys.
-
-    Which other tables refer to it is not in the statement: `is_foreign_key_parent` is set where the table refers to
-    itself.
-
-    Args:
-        sql: the statement; a semicolon may end it.
-        schema: that of the table, where the statement does not name one.
-        server: whose defaults hold, and whose versioned comments count.
-        collation: the default of the database; else that of the server.
-
-    Raises:
-        UnsupportedFeature: it is no such statement, or one that does not list its columns (LIKE, AS SELECT).
-    """
-    table = parse_table(sql, schema=schema, server=server, collation=collation).definition()
-    if not table.is_transactional:  # engines without transactions ignore foreign keys
-        return table
-    keys = foreign_keys_in(Words(tokenize(sql, server)), (table.schema, table.name), server)
-    refers_to_itself = any(key.parent == table.full_name for key in keys)
-    return replace(table, foreign_keys=keys, is_foreign_key_parent=refers_to_itself)
-
-
-def parse_table(
-    sql: str, *, schema: str = "", server: ServerDefaults = NEWEST_MYSQL, collation: str | None = None
-) -> ParsedTable:
-    """Return as `parse_create_table`, and which facts are defaults."""
-    words = Words(tokenize(sql, server))
-    created = read_create_table(words, TableSetting(server, collation or server.collation, collation is None))
-    words.accept(";")
-    if words.next is not END:
-        words.refuse("the end of the statement")
-    if created.table is None:
-        reason = created.reason or f"it is like {created.like[1] if created.like else 'another table'}"
-        raise UnsupportedFeature("the statement has no column list", field="SQL", found=reason)
-    return replace(created.table, schema=created.schema or schema)
-
-
-def read_create_table(words: Words, setting: TableSetting) -> CreateTable:
-    """Return the CREATE TABLE at the place; moves after it.
-
-    Raises:
-        UnsupportedFeature: it is not understood.
-    """
-    return read_rest_of_create(words, read_create_head(words), setting)
-
-
-def read_create_head(words: Words) -> CreateTable:
-    """Return the CREATE TABLE at the place up to the table's name; moves after that.
-
-    Raises:
-        UnsupportedFeature: it is not understood.
-    """
-    words.expect("CREATE")
-    replaces = words.accept("OR", "REPLACE")
-    is_temporary = words.accept("TEMPORARY")
-    words.expect("TABLE")
-    if_not_exists = words.accept("IF", "NOT", "EXISTS")
-    schema, name = words.table_name()
-    return CreateTable(
-        schema=schema, name=name, is_temporary=is_temporary, replaces=replaces, if_not_exists=if_not_exists
-    )
-
-
-def read_rest_of_create(words: Words, created: CreateTable, setting: TableSetting) -> CreateTable:
-    """Return the definition after the name in a CREATE TABLE, and move after it.
+def read_create_body(words: Words) -> TableBody | Like | FromSelect:
+    """Return what comes after the name in a CREATE TABLE, and move after it.
 
     Raises:
         UnsupportedFeature: it is not understood.
     """
     if words.accept("LIKE"):
-        return replace(created, like=words.table_name())
+        return Like(words.table_name())
     if words.sees("(", "LIKE"):
         words.at += 2
-        created = replace(created, like=words.table_name())
+        like = Like(words.table_name())
         words.expect(")")
-        return created
+        return like
     has_columns = words.sees("(") and not begins_select(words)
-    elements = _elements(words) if has_columns else _Elements()
+    columns, keys, has_period = _elements(words) if has_columns else ([], [], False)
     options = read_options(words)
     if options.selects or not has_columns:
         _skip_rest(words)
-        return replace(created, reason="its columns come from a SELECT")
-    return replace(created, table=_table(words, elements, options, created, setting))
+        return FromSelect()
+    return TableBody(columns=tuple(columns), keys=tuple(keys), has_period=has_period, options=options)
+
+
+def created_defaults(words: Words) -> dict[str, Default] | None:
+    """Return the defaults of the columns of a CREATE TABLE, by names in small letters.
+
+    The position is at the first parenthesis, if there is one. None where the statement ends too early. Columns that
+    `column_text` does not understand have a default as well.
+    """
+    found: dict[str, Default] = {}
+    try:
+        if not words.accept("("):
+            return found
+        while not words.ended and words.next.upper != ")":
+            if begins_key(words):
+                _skip_to_comma(words)
+            else:
+                name = words.column_name().casefold()
+                found[name] = read_default(words)
+            words.accept(",")
+    except UnsupportedFeature:
+        return None
+    return found
 
 
 def begins_select(words: Words) -> bool:
@@ -217,64 +155,75 @@ def _skip_rest(words: Words) -> None:
         words.take()
 
 
-def _elements(words: Words) -> _Elements:
-    elements = _Elements()
+def _skip_to_comma(words: Words) -> None:
+    while not words.ended and words.next.upper not in (",", ")"):
+        words.skip_one()
+
+
+def _elements(words: Words) -> tuple[list[ColumnText | Unparsed], list[Key], bool]:
+    """Return the columns and keys in parentheses, and whether a period is among them."""
+    columns: list[ColumnText | Unparsed] = []
+    keys: list[Key] = []
+    has_period = False
     words.expect("(")
     while True:
         if begins_key(words):
-            elements.has_period = elements.has_period or words.sees("PERIOD")
+            has_period = has_period or words.sees("PERIOD")
             key = read_key(words)
             if key is not None:
-                elements.keys.append(key)
+                keys.append(key)
         else:
-            elements.columns.append(words.at)
-            _skip_element(words)
-        if len(elements.columns) > MOST_COLUMNS or len(elements.keys) > MOST_KEYS:
+            columns.append(_element(words))
+        if len(columns) > MOST_COLUMNS or len(keys) > MOST_KEYS:
             words.refuse("at most as many columns and keys as a table can have")
         if not words.accept(","):
             break
     words.expect(")")
-    return elements
+    return columns, keys, has_period
 
 
-def _skip_element(words: Words) -> None:
-    """Move after a column, which is read when it is known what it inherits."""
+def _element(words: Words) -> ColumnText | Unparsed:
+    """Return a column; moves after it also where it is not understood."""
     if not words.next.is_name and not words.sees("."):
         words.refuse("a column or a key")
+    start = words.at
+    column = read_column(words)
+    if isinstance(column, ColumnText):
+        if words.next.upper in (",", ")"):
+            return column
+        try:
+            words.refuse("the end of the column")
+        except UnsupportedFeature as exc:
+            column = Unparsed.of(exc)
+    words.at = start
     while words.next.upper not in (",", ")") or words.next.kind == "quoted":
         words.skip_one()
+    return column
 
 
-def _table(
-    words: Words, elements: _Elements, options: TableOptions, created: CreateTable, setting: TableSetting
-) -> ParsedTable:
+def created_table(body: TableBody, schema: str, name: str, setting: TableSetting) -> ParsedTable:
+    """Return the table that a CREATE TABLE with columns makes.
+
+    Raises:
+        UnsupportedFeature: a column is not understood, or does not fit the others.
+    """
+    options = body.options
     chosen = options.chosen_collation(setting.server, setting.collation)
     if chosen is not None:
         setting = TableSetting(setting.server, chosen)
-    columns = []
-    for at in elements.columns:
-        one = Words(words.tokens, words.sql_mode)
-        one.at = at
-        columns.append(parse_column(one, setting))
-        if one.next.upper not in (",", ")"):
-            one.refuse("the end of the column")
+    columns = [resolved_column(column, setting) for column in body.columns]
     table = ParsedTable(
-        schema=created.schema or "",
-        name=created.name,
+        schema=schema,
+        name=name,
         columns=tuple(parsed.column for parsed in columns),
         engine=options.engine or "InnoDB",
         collation=setting.collation,
         collation_is_assumed=setting.collation_is_assumed,
         assumed=frozenset(parsed.column.name.casefold() for parsed in columns if parsed.is_assumed),
     )
-    for key in (*_own_keys(columns), *elements.keys):
+    for key in (*(own for parsed in columns for own in keys_of_column(parsed)), *body.keys):
         table = table.with_key(key)
-    return versioned(table, has_period=elements.has_period) if options.is_versioned else table
-
-
-def _own_keys(columns: list[ParsedColumn]) -> Iterator[Key]:
-    for parsed in columns:
-        yield from keys_of_column(parsed)
+    return versioned(table, has_period=body.has_period) if options.is_versioned else table
 
 
 def keys_of_column(parsed: ParsedColumn) -> Iterator[Key]:
@@ -401,57 +350,57 @@ def read_options(words: Words) -> TableOptions:
     """Return the options of a table, to the end of the statement; of a SELECT after them only `selects` is known."""
     options = TableOptions()
     while not words.ended and not options.selects:
-        _create_option(words, options)
+        options = _create_option(words, options)
         words.accept(",")
     if options.selects:
         _skip_rest(words)
     return options
 
 
-def read_charset_option(words: Words, options: TableOptions) -> bool:
-    """Take a character set or a collation if one is named here."""
+def read_charset_option(words: Words, options: TableOptions) -> TableOptions | None:
+    """Return the options with the character set or collation that is named here; None if none is."""
     start = words.at
     words.accept("DEFAULT")
     if words.accept("CHARACTER", "SET") or words.accept("CHAR", "SET") or words.accept("CHARSET"):
         words.accept("=")
-        options.charset = _named(words)
-        return True
+        return replace(options, charset=_named(words))
     if words.accept("COLLATE"):
         words.accept("=")
-        options.collation = _named(words)
-        return True
+        return replace(options, collation=_named(words))
     words.at = start
-    return False
+    return None
 
 
 def _named(words: Words) -> str:
     return words.text() if words.next.kind == "text" else words.name()
 
 
-def _create_option(words: Words, options: TableOptions) -> None:
+def _create_option(words: Words, options: TableOptions) -> TableOptions:
     if words.accept("WITH", "SYSTEM", "VERSIONING"):
-        options.is_versioned = True
-    elif words.next.upper in ("SELECT", "AS", "TABLE", "VALUES", "IGNORE", "REPLACE", "WITH", "("):
-        options.selects = True
-    elif words.sees("PARTITION", "BY"):
+        return replace(options, is_versioned=True)
+    if words.next.upper in ("SELECT", "AS", "TABLE", "VALUES", "IGNORE", "REPLACE", "WITH", "("):
+        return replace(options, selects=True)
+    if words.sees("PARTITION", "BY"):
+        partitions = options.partitions or read_partitions(words.copy())
         while not words.ended and words.next.upper not in ("SELECT", "AS", "TABLE", "IGNORE", "REPLACE", "WITH"):
             words.skip_one()
-    else:
-        read_option(words, options)
+        return replace(options, partitions=partitions)
+    return read_option(words, options)
 
 
-def read_option(words: Words, options: TableOptions) -> None:
-    """Read one option of CREATE TABLE or ALTER TABLE.
+def read_option(words: Words, options: TableOptions) -> TableOptions:
+    """Return the options with one more of CREATE TABLE or ALTER TABLE.
 
     Raises:
         UnsupportedFeature: it is not known.
     """
-    if read_charset_option(words, options):
-        return
+    found = read_charset_option(words, options)
+    if found is not None:
+        return found
     if words.accept_any("ENGINE", "TYPE"):
         words.accept("=")
-        options.engine = _named(words)
-    elif words.accept("DATA", "DIRECTORY") or words.accept("INDEX", "DIRECTORY"):
+        return replace(options, engine=_named(words))
+    if words.accept("DATA", "DIRECTORY") or words.accept("INDEX", "DIRECTORY"):
         words.accept("=")
         words.text()
     elif words.next.upper in _PLAIN_OPTIONS:
@@ -460,6 +409,7 @@ def read_option(words: Words, options: TableOptions) -> None:
             words.expect(word)
     else:
         read_assignment(words, _VALUE_OPTIONS, "an option of a table")
+    return options
 
 
 def read_assignment(words: Words, keywords: Container[str], expected: str) -> None:

@@ -12,7 +12,7 @@ Rows events of servers that do have the flag USE_SQL_FOREIGN_KEY.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -21,9 +21,10 @@ from binlogio.schema.ddl.tokens import Words
 from binlogio.schema.definition import ForeignKeyDefinition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from binlogio.schema.ddl.server_defaults import ServerDefaults
+    from binlogio.schema.ddl.tree import Name
 
 _CHANGES: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
@@ -54,38 +55,52 @@ class Cascade:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reference:
-    """A REFERENCES clause; without `schema` the parent is in the schema of the child."""
+class Reference:
+    """A REFERENCES clause; without a schema the parent is in that of the child.
 
-    schema: str | None
-    name: str
+    `number` is that of the foreign key in the name that InnoDB gives it; 0 if unknown or if it has another name.
+    """
+
+    parent: Name
     columns: tuple[str, ...]
     on_delete: str
     on_update: str
     is_of_column: bool
     constraint: str
     has_index_name: bool
+    number: int = 0
 
 
-def cascades_in(words: Words, child: tuple[str, str]) -> tuple[Cascade, ...]:
-    """Return the foreign keys of a CREATE TABLE or an ALTER TABLE that change rows.
+def cascades_of(references: Iterable[Reference], child: tuple[str, str]) -> tuple[Cascade, ...]:
+    """Return the foreign keys of a table that change its rows.
 
     A parent that is named without a schema is in that of the child.
     """
-    references = list(_references(words))
     return tuple(
         Cascade(
             child,
-            (child[0] if one.schema is None else one.schema, one.name),
+            _parent(one, child),
             one.columns,
             one.on_delete,
             one.on_update,
             one.constraint,
-            number,
+            one.number,
         )
-        for one, number in zip(references, _numbers(words, references), strict=True)
+        for one in references
         if one.on_delete or one.on_update
     )
+
+
+def _parent(reference: Reference, child: tuple[str, str]) -> tuple[str, str]:
+    schema, name = reference.parent
+    return (child[0] if schema is None else schema, name)
+
+
+def references_in(words: Words) -> tuple[Reference, ...]:
+    """Return the foreign keys of a CREATE TABLE or an ALTER TABLE, also of one that cannot be parsed otherwise."""
+    references = list(_references(words))
+    numbers = _numbers(references, is_created=words.tokens[0].upper == "CREATE")
+    return tuple(replace(one, number=number) for one, number in zip(references, numbers, strict=True))
 
 
 def dropped_foreign_keys(words: Words) -> tuple[str, ...]:
@@ -101,12 +116,11 @@ def dropped_foreign_keys(words: Words) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _numbers(words: Words, references: list[_Reference]) -> list[int]:
-    """Return the number of each foreign key in the name that InnoDB gives it; 0 if unknown or if it has another name.
+def _numbers(references: list[Reference], *, is_created: bool) -> list[int]:
+    """Return the numbers of foreign keys.
 
     In CREATE TABLE, those without a name are counted from 1. ALTER TABLE continues with the numbers that are there.
     """
-    is_created = words.tokens[0].upper == "CREATE"
     if not is_created or any(
         one.is_of_column or (one.has_index_name and not one.constraint) or "_ibfk_" in one.constraint.casefold()
         for one in references
@@ -116,21 +130,19 @@ def _numbers(words: Words, references: list[_Reference]) -> list[int]:
     return [0 if one.constraint else next(numbers) for one in references]
 
 
-def foreign_keys_in(words: Words, child: tuple[str, str], server: ServerDefaults) -> tuple[ForeignKeyDefinition, ...]:
+def foreign_keys_of(
+    references: Iterable[Reference], child: tuple[str, str], server: ServerDefaults
+) -> tuple[ForeignKeyDefinition, ...]:
     """Return all foreign keys of a CREATE TABLE. MySQL before 9.0 ignores REFERENCES of a column."""
     ignores_columns = not server.is_mariadb and server.version < (9, 0, 0)
     return tuple(
-        ForeignKeyDefinition(
-            parent=f"{child[0] if one.schema is None else one.schema}.{one.name}",
-            on_delete=one.on_delete,
-            on_update=one.on_update,
-        )
-        for one in _references(words)
+        ForeignKeyDefinition(parent=".".join(_parent(one, child)), on_delete=one.on_delete, on_update=one.on_update)
+        for one in references
         if not (one.is_of_column and ignores_columns)
     )
 
 
-def _references(words: Words) -> Iterator[_Reference]:
+def _references(words: Words) -> Iterator[Reference]:
     words = Words(words.tokens, words.sql_mode)
     is_of_column, constraint, has_index_name = True, "", False
     while not words.ended:
@@ -143,7 +155,7 @@ def _references(words: Words) -> Iterator[_Reference]:
         if token.kind != "word" or token.upper != "REFERENCES" or not words.next.is_name:
             continue
         try:
-            given, name = words.table_name()
+            parent = words.table_name()
             columns = tuple(_columns(words))
             if words.accept("MATCH"):
                 words.take()
@@ -152,7 +164,7 @@ def _references(words: Words) -> Iterator[_Reference]:
             return
         found = (actions.get(event, "") for event in ("DELETE", "UPDATE"))
         on_delete, on_update = (action if action in _CHANGES else "" for action in found)
-        yield _Reference(given, name, columns, on_delete, on_update, is_of_column, constraint, has_index_name)
+        yield Reference(parent, columns, on_delete, on_update, is_of_column, constraint, has_index_name)
         is_of_column, constraint, has_index_name = True, "", False
 
 

@@ -6,21 +6,24 @@ Reads the status variables that a definition depends on: character sets, sql_mod
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.events.query import POST_HEADER, sizes_before_sql
 from binlogio.schema.collations import charset_of_collation, collation_name
+from binlogio.schema.ddl.parser import parse_ddl
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.statements import SessionFacts, follow_statement
+from binlogio.schema.ddl.statements import SessionFacts, follow_ddl
+from binlogio.schema.ddl.tree import OtherStatement
 from binlogio.values.charsets import charset_of
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
-    from binlogio.schema.ddl.catalogue import Catalogue
+    from binlogio.schema.ddl.catalogue import Catalogue, TableName
+    from binlogio.schema.ddl.tree import Ddl, Name
 
 _FIRST_WORDS: Final = (b"CREATE", b"ALTER", b"RENAME", b"DROP", b"SET")  # SET STATEMENT ... FOR, in MariaDB
 _LOOKED_AT: Final = 64  # bytes
@@ -45,14 +48,43 @@ def body_may_define(body: bytes) -> bool:
     return may_define(body[begin : begin + _LOOKED_AT])
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedDdl:
+    """A DDL statement of a log, parsed, and its context. `failed` is why it was carried out in part only."""
+
+    event: QueryEvent
+    statement: Ddl
+    server: ServerDefaults
+    session: SessionFacts
+    failed: str | None = None
+
+    @classmethod
+    def of(cls, event: QueryEvent, context: ParseContext) -> LoggedDdl:
+        """Parse the statement of an event; a first phase of MariaDB's ALTER TABLE, or its rollback, changes nothing."""
+        alter = event.status(QueryStatus.MARIADB_GTID_FLAGS3)
+        failed = f"a statement failed half-way with error {event.error_code}" if event.error_code else None
+        server, session = server_of(event, context), session_of(event)
+        if alter is not None and alter.flags & (_START_ALTER | _ROLLBACK_ALTER):
+            return cls(event, OtherStatement(), server, session)
+        return cls(event, parse_ddl(text_of(event), server, session.sql_mode), server, session, failed)
+
+    def follow(self, catalogue: Catalogue) -> None:
+        """Carry out the statement on what is known of its tables."""
+        follow_ddl(catalogue, self.statement, self.event.schema, self.server, self.session, failed=self.failed)
+
+    def full_name(self, name: Name) -> TableName:
+        """Return schema and name; the schema is that of the session if missing."""
+        return (self.event.schema if name[0] is None else name[0], name[1])
+
+    def is_temporary(self, name: TableName, catalogue: Catalogue) -> bool:
+        """Return whether the session has a temporary table of that name."""
+        return (self.event.thread_id, *name) in catalogue.temporary
+
+
 def follow_event(catalogue: Catalogue, event: QueryEvent, context: ParseContext) -> None:
     """Carry out a statement of the log on what is known of its tables."""
-    alter = event.status(QueryStatus.MARIADB_GTID_FLAGS3)
-    if not may_define(event.sql) or (alter is not None and alter.flags & (_START_ALTER | _ROLLBACK_ALTER)):
-        return
-    failed = f"a statement failed half-way with error {event.error_code}" if event.error_code else None
-    server, session = server_of(event, context), session_of(event)
-    follow_statement(catalogue, text_of(event), event.schema, server, session, failed=failed)
+    if may_define(event.sql):
+        LoggedDdl.of(event, context).follow(catalogue)
 
 
 def server_of(event: QueryEvent, context: ParseContext) -> ServerDefaults:

@@ -71,6 +71,10 @@ class ParsedTable:
             )
         return replace(self, columns=columns, keys=(*self.keys, key))
 
+    def without_key(self, name: str) -> ParsedTable:
+        """Return the table without the key of this name."""
+        return replace(self, keys=tuple(key for key in self.keys if key.name.casefold() != name.casefold()))
+
     def _free_key_name(self, key: Key) -> str:
         """Return the name that a server gives: that of the first column, with _2 and so on where it is taken.
 

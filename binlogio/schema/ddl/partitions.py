@@ -20,12 +20,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.schema.ddl.tree import Unparsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from binlogio.schema.ddl.tokens import Words
 
+_REMOVING: Final = ("DROP", "TRUNCATE")
 _FUNCTIONS: Final = ("YEAR", "TO_DAYS")
 _DATE_SIZE: Final = len("2000-01-01")
 _DAY_OF_ORDINAL_ZERO: Final = 365  # TO_DAYS('0001-01-01') is 366, date.toordinal() of it 1
@@ -108,6 +110,27 @@ class Partitions:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionClause:
+    """A clause of ALTER TABLE about partitions.
+
+    `verb` is its first word: PARTITION (BY), REMOVE (PARTITIONING), or that before PARTITION. `names` of DROP and
+    TRUNCATE are in small letters, empty for ALL; `added` is empty where it is not known.
+    """
+
+    verb: str
+    names: tuple[str, ...] = ()
+    partitions: Partitions | None = None
+    is_range: bool = False
+    added: tuple[Partition, ...] = ()
+    problem: Unparsed | None = None
+
+    @property
+    def drops_rows(self) -> bool:
+        """True if rows may go, or others come."""
+        return self.verb in (*_REMOVING, "EXCHANGE")
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionChange:
     """A change of partitions by ALTER TABLE.
 
@@ -133,52 +156,74 @@ def read_partitions(words: Words) -> Partitions | None:
         return None
 
 
-def read_change(words: Words, partitions: Partitions | None) -> PartitionChange | None:
-    """Return what the clauses from here on do to partitions; None for nothing.
+def read_partition_clause(words: Words) -> PartitionClause:
+    """Return the clause of an ALTER TABLE that begins at the place, about partitions; moves to its end or into it."""
+    verb = words.take().upper
+    words.take()  # PARTITION, or PARTITIONING
+    try:
+        if verb == "PARTITION":
+            words.at -= 2
+            return PartitionClause(verb, partitions=read_partitions(words))
+        if verb == "ADD":
+            is_range, added = _list(words) if words.sees("(") else (False, ())
+            return PartitionClause(verb, is_range=is_range, added=added)
+        if verb in _REMOVING:
+            return PartitionClause(verb, names=_names(words))
+        if verb == "EXCHANGE":
+            words.at -= 2
+            words.refuse("a change of partitions that keeps all rows")
+    except UnsupportedFeature as exc:
+        return PartitionClause(verb, problem=Unparsed.of(exc))
+    return PartitionClause(verb)
+
+
+def partition_change(clause: PartitionClause | None, partitions: Partitions | None) -> PartitionChange | None:
+    """Return what a clause does to the partitions of a table; None for nothing.
 
     Raises:
         UnsupportedFeature: rows may go, and it cannot be told which.
     """
-    while not words.ended:
-        if words.sees("PARTITION", "BY"):
-            return PartitionChange(drops_rows=False, names=(), left=read_partitions(words))
-        if words.accept("REMOVE", "PARTITIONING"):
-            return PartitionChange(drops_rows=False, names=(), left=None)
-        if words.accept("ADD", "PARTITION"):
-            return PartitionChange(drops_rows=False, names=(), left=_added(words, partitions))
-        if words.accept("REORGANIZE", "PARTITION") or words.accept("COALESCE", "PARTITION"):
-            return PartitionChange(drops_rows=False, names=(), left=None)
-        if words.sees("EXCHANGE", "PARTITION") or words.sees("CONVERT", "PARTITION"):
-            words.refuse("a change of partitions that keeps all rows")
-        verb = next((one for one in ("DROP", "TRUNCATE") if words.accept(one, "PARTITION")), "")
-        if verb:
-            return _removed(words, partitions, is_drop=verb == "DROP")
-        words.take()
+    if clause is None:
+        return None
+    if clause.verb == "ADD":
+        left = None
+        if clause.added and partitions is not None and partitions.is_range == clause.is_range:
+            left = replace(partitions, partitions=(*partitions.partitions, *clause.added))
+        return PartitionChange(drops_rows=False, names=(), left=left)
+    if clause.problem is not None:
+        raise clause.problem.error()
+    if clause.verb in _REMOVING:
+        return _removed(clause, partitions)
+    if clause.verb in ("PARTITION", "REMOVE", "REORGANIZE", "COALESCE"):
+        return PartitionChange(drops_rows=False, names=(), left=clause.partitions)
     return None
 
 
-def _removed(words: Words, partitions: Partitions | None, *, is_drop: bool) -> PartitionChange:
-    words.accept("IF", "EXISTS")
-    names: list[str] = []
-    if not words.accept("ALL"):
-        names.append(words.name().casefold())
-        while words.accept(","):
-            names.append(words.name().casefold())
-    if partitions is None and names:
-        words.refuse("partitions by RANGE or LIST of a column that the log describes")
+def _removed(clause: PartitionClause, partitions: Partitions | None) -> PartitionChange:
+    if partitions is None and clause.names:
+        raise UnsupportedFeature(
+            "the statement cannot be followed",
+            field="SQL",
+            expected="partitions by RANGE or LIST of a column that the log describes",
+            found=repr(f"{clause.verb} PARTITION {', '.join(clause.names)}"),
+        )
     left = partitions
-    if is_drop and partitions is not None:
-        left = replace(partitions, partitions=tuple(p for p in partitions.partitions if p.name.casefold() not in names))
-    return PartitionChange(drops_rows=True, names=tuple(names), left=left)
+    if clause.verb == "DROP" and partitions is not None:
+        left = replace(
+            partitions, partitions=tuple(p for p in partitions.partitions if p.name.casefold() not in clause.names)
+        )
+    return PartitionChange(drops_rows=True, names=clause.names, left=left)
 
 
-def _added(words: Words, partitions: Partitions | None) -> Partitions | None:
-    if partitions is None or not words.sees("("):
-        return None
-    try:
-        return replace(partitions, partitions=(*partitions.partitions, *_list(words, is_range=partitions.is_range)))
-    except UnsupportedFeature:
-        return None
+def _names(words: Words) -> tuple[str, ...]:
+    """Return the names of partitions, in small letters; none for ALL."""
+    words.accept("IF", "EXISTS")
+    if words.accept("ALL"):
+        return ()
+    names = [words.name().casefold()]
+    while words.accept(","):
+        names.append(words.name().casefold())
+    return tuple(names)
 
 
 def _read(words: Words) -> Partitions:
@@ -191,23 +236,30 @@ def _read(words: Words) -> Partitions:
     if function:
         words.expect(")")
     words.expect(")")
-    return Partitions(is_range=is_range, column=column, function=function, partitions=_list(words, is_range=is_range))
+    lists_ranges, partitions = _list(words)
+    if lists_ranges != is_range:
+        words.refuse("VALUES of the same kind as the partitions")
+    return Partitions(is_range=is_range, column=column, function=function, partitions=partitions)
 
 
-def _list(words: Words, *, is_range: bool) -> tuple[Partition, ...]:
+def _list(words: Words) -> tuple[bool, tuple[Partition, ...]]:
+    """Return whether the partitions are of RANGE, and the partitions."""
     words.expect("(")
     found: list[Partition] = []
+    is_range = None
     while len(found) < _MOST:
         words.expect("PARTITION")
         name = words.name()
         words.expect("VALUES")
+        if is_range is None:
+            is_range = words.sees("LESS")
         found.append(Partition(name, _end(words) if is_range else _members(words)))
         while not words.ended and words.next.upper not in (",", ")"):
             words.skip_one()
         if not words.accept(","):
             break
     words.expect(")")
-    return tuple(found)
+    return bool(is_range), tuple(found)
 
 
 def _end(words: Words) -> tuple[Bound, ...]:

@@ -168,10 +168,14 @@ class Words:
 
     __slots__ = ("_at", "next", "sql_mode", "tokens")
 
-    def __init__(self, tokens: list[Token], sql_mode: int = 0) -> None:
+    def __init__(self, tokens: list[Token], sql_mode: int = 0, at: int = 0) -> None:
         self.tokens: Final = tokens
         self.sql_mode: Final = sql_mode
-        self.at = 0
+        self.at = at
+
+    def copy(self) -> Words:
+        """Return another place, which moves by itself."""
+        return Words(self.tokens, self.sql_mode, self.at)
 
     @property
     def at(self) -> int:

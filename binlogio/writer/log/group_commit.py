@@ -36,14 +36,11 @@ from binlogio.writer.log.group_log import GroupLog, PendingCommit
 from binlogio.writer.log.log_file import REOPEN_HINT
 
 if TYPE_CHECKING:
-    from binlogio._kernel.row_encoder import EventBuffer
-    from binlogio.format.event_frames import EventFrames
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import ServerVariables
     from binlogio.writer.log.commit_stages import ReentrantLock
-    from binlogio.writer.log.group_events import LoggedGtid
+    from binlogio.writer.log.log_builder import LoggedGtid, WriterKernel
     from binlogio.writer.log.log_file import ActiveLog, Clock
-    from binlogio.writer.rows.kernel import WriterKernel
 
 Wait = Callable[[int], None]
 """Waits that many microseconds."""
@@ -95,6 +92,7 @@ class GroupCommit:
         self._log = log
         self._groups = GroupLog(log, variables, clock, server_uuid, kernel)
         self._clock = self._groups.clock
+        self._server_id = variables.server_id
         self._max_size = variables.max_binlog_size
         self._sync_period = variables.sync_binlog
         self._delay = variables.binlog_group_commit_sync_delay
@@ -231,7 +229,7 @@ class GroupCommit:
             BinlogError: the group is invalid, the writer is closed, or the log broken.
         """
         if group.compression_level is not None:
-            group = self._groups.events.compressed(group, compress_zstd)
+            group = self._groups.builder.compressed(group, compress_zstd, self._server_id)
         if self._hurries and group.on_commit is None:
             gtid, is_written = self._try_alone(group)
             if is_written:
@@ -240,15 +238,12 @@ class GroupCommit:
                 return gtid
         return self._ordered(group)
 
-    def commit_events(
-        self, fill: Callable[[EventBuffer | EventFrames], None], timestamp: int, expected_size: int
-    ) -> LoggedGtid:
-        """Commit, as `commit` does, a group whose events `fill` writes at their final positions.
+    def commit_filled(self, group: FilledGroup) -> LoggedGtid:
+        """Commit, as `commit` does, a group whose events `group.fill` writes at their final positions.
 
-        `expected_size` in bytes is a guess. No other session can write meanwhile. Where `fill` raises, nothing is
-        written.
+        No other session can write meanwhile. Where `fill` raises, nothing is written.
         """
-        return self._ordered(FilledGroup(fill=fill, timestamp=timestamp, expected_size=expected_size))
+        return self._ordered(group)
 
     # ------------------------------------------------------------------------------------------------ the short way
 

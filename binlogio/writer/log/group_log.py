@@ -19,14 +19,13 @@ from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, MariadbGtid, Tag, Uuid
 from binlogio.writer.log.commit_stages import Enrolled
 from binlogio.writer.log.dependency_tracker import WRITESET, DependencyTracker
 from binlogio.writer.log.group import Anonymous, Automatic, FilledGroup, Group, GroupEnd, InDomain
-from binlogio.writer.log.group_events import GroupEvents, LoggedGtid
 from binlogio.writer.log.gtids import DomainState, GtidState
+from binlogio.writer.log.log_builder import LogBuilder, LoggedGtid, LoggedGtids, WriterKernel
 from binlogio.writer.server_format import server_format_of
 
 if TYPE_CHECKING:
     from binlogio.options import ServerVariables
-    from binlogio.writer.log.log_file import ActiveLog, Clock, LoggedGtids
-    from binlogio.writer.rows.kernel import WriterKernel
+    from binlogio.writer.log.log_file import ActiveLog, Clock
 
 
 class PendingCommit(Enrolled):
@@ -77,7 +76,10 @@ class GroupLog:
         self, log: ActiveLog, variables: ServerVariables, clock: Clock, uuid: Uuid, kernel: WriterKernel | None
     ) -> None:
         self.log = log
-        self.events = GroupEvents(variables, clock, kernel)
+        self.builder = LogBuilder.of(variables, kernel)
+        self._now = clock
+        self._server_id = variables.server_id
+        self._commit_id: int | None = None  # of the groups that are made now, where MariaDB gives them one
         self._server_format = server_format_of(variables.server_version)
         tracking = WRITESET if self._server_format.always_writeset else variables.binlog_transaction_dependency_tracking
         self.clock = DependencyTracker(tracking, variables.binlog_transaction_dependency_history_size)
@@ -138,9 +140,8 @@ class GroupLog:
         clock, log = self.clock, self.log
         before = clock.counter
         gtid = self._next_gtid(group)
-        self.events.commit_id = None
         try:
-            log.append(self.events.bytes_of(group, log.size, gtid, clock.step(group)))
+            log.append(self.builder.group(group, log.size, gtid, clock.step(group), self._now(), self._server_id))
         except (OSError, BinlogError):
             self._give_back(before, [gtid])
             raise
@@ -155,9 +156,7 @@ class GroupLog:
         """
         start, before = self.log.size, self.clock.counter
         pending: list[bytes] = []
-        self.events.commit_id = (
-            next(self._commit_ids) if self._server_format.has_domains and _are_parallel(commits) else None
-        )
+        self._commit_id = next(self._commit_ids) if self._server_format.has_domains and _are_parallel(commits) else None
         try:
             for commit in commits:
                 self._flush_one(commit, pending)
@@ -197,16 +196,17 @@ class GroupLog:
         commit.counter = self.clock.counter
 
     def _put(self, group: Group | FilledGroup, gtid: LoggedGtid, pending: list[bytes]) -> None:
-        offset, clock = self.log.size + sum(map(len, pending)), self.clock.step(group)
+        offset = self.log.size + sum(map(len, pending))
+        place = offset, gtid, self.clock.step(group), self._now(), self._server_id
         if isinstance(group, FilledGroup):
             self._write_out(pending)
-            with memoryview(self.events.filled(group, offset, gtid, clock)) as data:
+            with memoryview(self.builder.filled(group, *place)) as data:
                 self.log.append(data)
         elif isinstance(group.frames, tuple):
-            pending.append(self.events.bytes_of(group, offset, gtid, clock))
+            pending.append(self.builder.group(group, *place, self._commit_id))
         else:
             self._write_out(pending)
-            for piece in _read(self.events.pieces_of(group, offset, gtid, clock)):
+            for piece in _read(self.builder.pieces(group, *place, self._commit_id)):
                 self.log.append(piece)
 
     def _write_out(self, pending: list[bytes]) -> None:

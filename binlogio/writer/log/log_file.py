@@ -1,11 +1,8 @@
 """The active log file: header, append, truncate after a failed write, rotate and close.
 
-A group is a sequence of bytes that is written as a whole; transactions are not known here.
+A group is a sequence of bytes that is written as a whole; `log_builder` makes the bytes. IN_USE is cleared in place
+when the file is closed; the checksum does not cover it. A rotation comes between two groups.
 
-    file := magic format_description(IN_USE) head group* (rotate | stop)?
-    head := previous_gtids | gtid_list binlog_checkpoint+  -- MariaDB; after a rotation the last log and this one
-
-IN_USE is cleared in place when the file is closed; the checksum does not cover it. A rotation comes between two groups.
 Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl, close; fixtures mysql97/rotated, stopped.
 """
 
@@ -14,55 +11,28 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
-from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, ChecksumAlgorithm, HeaderFlag
+from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, HeaderFlag
 from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
-from binlogio.events.base import EventHeader
-from binlogio.events.control import RotateEvent, StopEvent
-from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent
-from binlogio.events.gtid import PreviousGtidsEvent
-from binlogio.events.mariadb import BinlogCheckpointEvent, MariadbGtidListEvent
-from binlogio.format.encoder import Encoder
-from binlogio.gtid import GtidSet, GtidSetEncoding, MariadbGtid
 from binlogio.storage.index_file import log_number, next_log_name
+from binlogio.writer.log.log_builder import LogBuilder
 from binlogio.writer.log.log_index import LogIndex
-from binlogio.writer.server_format import server_format_of
 
 if TYPE_CHECKING:
     from binlogio.options import ServerVariables
+    from binlogio.writer.log.log_builder import LoggedGtids
     from binlogio.writer.log.log_storage import LogStorage
 
 Clock = Callable[[], int]
 """Gives the time in microseconds since 1970, UTC."""
-
-LoggedGtids = GtidSet | tuple[MariadbGtid, ...]
-"""All GTIDs up to some place in the log; of MariaDB's the last ones of each domain and server."""
 
 MICROSECONDS_PER_SECOND: Final = 1_000_000
 FLAGS_OFFSET: Final = len(BINLOG_MAGIC) + HEADER_SIZE - 2
 REOPEN_HINT: Final = "close the writer and open it again: recovery keeps whole groups, and gtid_executed shows which"
 _CLOSED: Final = bytes(2)
 _IN_USE: Final = int(HeaderFlag.BINLOG_IN_USE).to_bytes(2, "little")
-
-
-def describe_format(variables: ServerVariables, created: int = 0) -> FormatDescriptionEvent:
-    """Return the format of the logs that a server with these variables writes.
-
-    `created` in seconds since 1970, 0 but after a start.
-    """
-    server_format = server_format_of(variables.server_version)
-    crc32 = ChecksumAlgorithm.CRC32 if variables.binlog_checksum == "CRC32" else ChecksumAlgorithm.OFF
-    return FormatDescriptionEvent(
-        binlog_version=BINLOG_VERSION,
-        server_version=variables.server_version,
-        created=created,
-        header_size=HEADER_SIZE,
-        post_header_sizes=server_format.post_header_sizes,
-        checksum_algorithm=crc32 if server_format.has_checksum else None,
-    )
 
 
 class ActiveLog:
@@ -77,9 +47,8 @@ class ActiveLog:
         self._storage = storage
         self._variables = variables
         self._clock = clock
-        self._server_format = server_format_of(variables.server_version)
         self.index: Final = LogIndex(stem, storage)
-        self._encoder = Encoder(describe_format(variables).context)
+        self._builder = LogBuilder.of(variables, None)
         self._broken = True  # until it is open
         self.is_disowned = False
         self._lock_name = f"{stem}.lock"
@@ -103,7 +72,7 @@ class ActiveLog:
         Raises:
             OSError: the storage cannot.
         """
-        self._begin(self._next_name(), previous, created=self._clock() // MICROSECONDS_PER_SECOND)
+        self._begin(self._next_name(), previous, created=self._now())
         self._broken = False
 
     def _next_name(self) -> str:
@@ -193,7 +162,7 @@ class ActiveLog:
         name = self._next_name()
         self._broken, self._created = True, ""
         try:
-            self._end(RotateEvent(position=len(BINLOG_MAGIC), next_log=name, header=self._header()))
+            self._end(name)
             self._begin(name, previous, rotated_from=old)
         except (OSError, BinlogError):
             self._go_on(old, size, name)
@@ -208,7 +177,7 @@ class ActiveLog:
         try:
             if not self._broken:
                 self._broken = True
-                self._end(StopEvent(header=self._header()))
+                self._end()
         finally:
             self._storage.close(self.name)
 
@@ -228,7 +197,10 @@ class ActiveLog:
         )
 
     def _begin(self, name: str, previous: LoggedGtids, created: int = 0, rotated_from: str = "") -> None:
-        data = self._head(previous, created, [rotated_from, name] if rotated_from else [name])
+        checkpoints = [rotated_from, name] if rotated_from else [name]
+        data = self._builder.head(
+            self._now(), self._variables.server_id, previous, created=created, in_use=True, checkpoints=checkpoints
+        )
         self.index.register([name])
         self._storage.create(name)
         self._created = name
@@ -239,26 +211,8 @@ class ActiveLog:
         self.index.unregister()
         self.name, self.size = name, len(data)
 
-    def _head(self, previous: LoggedGtids, created: int, checkpoints: Sequence[str]) -> bytes:
-        encoder = Encoder()
-        description = describe_format(self._variables, created)
-        data = BINLOG_MAGIC
-        data += encoder.encode_at(replace(description, header=self._header(HeaderFlag.BINLOG_IN_USE)), len(data))
-        for event in self._head_events(previous, checkpoints):
-            data += encoder.encode_at(event, len(data))
-        return data
-
-    def _head_events(self, previous: LoggedGtids, checkpoints: Sequence[str]) -> Iterator[Any]:
-        if not isinstance(previous, GtidSet):
-            yield MariadbGtidListEvent(previous, header=self._header())
-            for name in checkpoints:
-                yield BinlogCheckpointEvent(name, header=self._header())
-        elif self._server_format.has_gtids:
-            encoding = GtidSetEncoding.TAGGED if previous.has_tags else GtidSetEncoding.UNTAGGED
-            yield PreviousGtidsEvent(gtid_set=previous, encoding=encoding, header=self._header(HeaderFlag.IGNORABLE))
-
-    def _end(self, event: Any) -> None:
-        data = self._encoder.encode_at(event, self.size)
+    def _end(self, next_log: str = "") -> None:
+        data = self._builder.end(self.size, self._now(), self._variables.server_id, next_log)
         self._storage.append(self.name, data)
         self.size += len(data)
         self._storage.sync(self.name)
@@ -283,6 +237,5 @@ class ActiveLog:
         self._storage.overwrite(name, FLAGS_OFFSET, _IN_USE)
         self._broken = False
 
-    def _header(self, flags: int = 0) -> EventHeader:
-        timestamp = self._clock() // MICROSECONDS_PER_SECOND
-        return EventHeader(timestamp=timestamp, server_id=self._variables.server_id, flags=flags)
+    def _now(self) -> int:
+        return self._clock() // MICROSECONDS_PER_SECOND

@@ -14,35 +14,26 @@ header and checksum do not count.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from binlogio.constants import HeaderFlag, RowsFlag
+from binlogio.constants import EventType, HeaderFlag, RowsFlag
 from binlogio.events.control import RowsQueryEvent
-from binlogio.events.rows import (
-    DeleteRowsEvent,
-    PartialUpdateRowsEvent,
-    UpdateRowsEvent,
-    WriteRowsEvent,
-)
 from binlogio.primitives import bitmap_size, lenenc
-from binlogio.writer.rules.statement import Change, Delete, Insert, Statement, Update
+from binlogio.writer.log.log_builder import COMPRESSED_TYPES
+from binlogio.writer.rules.statement import Change, Insert, Statement, Update
+from binlogio.writer.server_format import MYSQL_ROWS, RowsEvents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from binlogio.schema import TableDefinition
+    from binlogio.writer.log.log_builder import LogBuilder
     from binlogio.writer.query_events import QueryContext
-    from binlogio.writer.rows.frames import FrameBuilder
     from binlogio.writer.rows.row_encoder import EncodedRow, RowEncoder, RowShape
     from binlogio.writer.rows.writeset import WriteSetBuilder
     from binlogio.writer.session.open_tables import OpenTable, OpenTables
 
 _STMT_END: Final = int(RowsFlag.STMT_END)  # operations of flags are slow
-_EVENT_CLASSES: Final[dict[type[Change], type[Any]]] = {
-    Insert: WriteRowsEvent,
-    Update: UpdateRowsEvent,
-    Delete: DeleteRowsEvent,
-}
 _NO_WRITESETS: Final[dict[bool, WriteSetBuilder]] = {}
 
 
@@ -69,13 +60,16 @@ class RowsRules:
     compressed_size: int | None = None
     flags: int = int(RowsFlag.USE_SQL_FOREIGN_KEY)
     partial_json: bool = False
+    events: RowsEvents = MYSQL_ROWS
 
-    def event_class(self, kind: type[Change]) -> type[Any]:
-        """Return the rows event of a kind of change.
+    def type_code(self, kind: type[Change]) -> EventType:
+        """Return the type of the rows events of a kind of change.
 
         Updates are partial if JSON diffs are possible, even if no row has one.
         """
-        return PartialUpdateRowsEvent if self.partial_json and kind is Update else _EVENT_CLASSES[kind]
+        if kind is Update:
+            return EventType.PARTIAL_UPDATE_ROWS_EVENT if self.partial_json else self.events.update
+        return self.events.write if kind is Insert else self.events.delete
 
 
 def build_statement(
@@ -83,7 +77,7 @@ def build_statement(
     tables: OpenTables,
     rules: RowsRules,
     encoder: RowEncoder,
-    frames: FrameBuilder,
+    builder: LogBuilder,
     context: QueryContext,
     *,
     locked: Sequence[TableDefinition] = (),
@@ -111,22 +105,22 @@ def build_statement(
         if table not in opened:
             opened.append(table)
         waits = table.is_transactional or all_wait
-        builder = pending.get(waits)
-        if builder is None:
-            builder = pending[waits] = _PendingRows(rules, frames, context.timestamp)
+        events = pending.get(waits)
+        if events is None:
+            events = pending[waits] = _PendingRows(rules, builder, context)
         more_flags = int(RowsFlag.NO_FOREIGN_KEY_CHECKS) if getattr(change, "is_cascade", False) else 0
         writeset = writesets.get(waits)
         is_replace = not table.is_transactional and isinstance(change, Update) and statement.is_replace
         for row in encoder.rows(change, table, is_replace=is_replace):
-            builder.add(table, type(change), row, more_flags)
+            events.add(table, type(change), row, more_flags)
             if writeset is not None:
                 writeset.add(table.hasher, *row.values)
-    if not any(builder.row_count for builder in pending.values()):
+    if not any(events.row_count for events in pending.values()):
         return StatementFrames()
     cached: dict[bool, tuple[bytes, ...]] = {}
     for kind in (True, False):
         maps = tuple(
-            frames.table_map(table, context.timestamp)
+            builder.table_map(table.table_map, context.timestamp, context.server_id)
             for table in opened
             if (table.is_transactional or all_wait) is kind
         )
@@ -134,11 +128,12 @@ def build_statement(
     if rules.rows_query and statement.sql_bytes:
         kind = bool(cached[True])
         query = RowsQueryEvent(sql=statement.sql_bytes, header=context.header(HeaderFlag.IGNORABLE))
-        cached[kind] = (frames.encode(query), *cached[kind])
+        cached[kind] = (builder.encode(query), *cached[kind])
     if rules.annotates_rows and statement.sql_bytes:
         kind = not cached[False]
-        cached[kind] = (frames.annotation(statement.sql_bytes, context.timestamp), *cached[kind])
-    counts = {kind: builder.row_count for kind, builder in pending.items()}
+        annotation = builder.annotation(statement.sql_bytes, context.timestamp, context.server_id)
+        cached[kind] = (annotation, *cached[kind])
+    counts = {kind: events.row_count for kind, events in pending.items()}
     return StatementFrames(cached[True], cached[False], counts.get(True, 0), counts.get(False, 0))
 
 
@@ -147,8 +142,8 @@ def build_change(
     table: OpenTable,
     rules: RowsRules,
     encoder: RowEncoder,
-    frames: FrameBuilder,
-    timestamp: int,
+    builder: LogBuilder,
+    context: QueryContext,
     writeset: WriteSetBuilder | None,
 ) -> list[bytes]:
     """Return the frames of a statement with a single change of one table, all in one cache; none without any row.
@@ -157,22 +152,24 @@ def build_change(
         UnsupportedFeature: as `build_statement`.
         BinlogFormatError: as `build_statement`.
     """
-    pending = _PendingRows(rules, frames, timestamp)
+    pending = _PendingRows(rules, builder, context)
     kind = type(change)
     for row in encoder.rows(change, table):
         pending.add(table, kind, row, 0)
         if writeset is not None:
             writeset.add(table.hasher, *row.values)
-    return [frames.table_map(table, timestamp), *pending.finish()] if pending.row_count else []
+    if not pending.row_count:
+        return []
+    return [builder.table_map(table.table_map, context.timestamp, context.server_id), *pending.finish()]
 
 
 class _PendingRows:
     """Collects the rows events of one cache; the last one is pending until another begins."""
 
-    def __init__(self, rules: RowsRules, frames: FrameBuilder, timestamp: int) -> None:
+    def __init__(self, rules: RowsRules, builder: LogBuilder, context: QueryContext) -> None:
         self._rules = rules
-        self._maker = frames
-        self._timestamp = timestamp
+        self._builder = builder
+        self._context = context
         self._frames: list[bytes] = []
         self._table: OpenTable | None = None
         self._shape: RowShape | None = None
@@ -197,7 +194,7 @@ class _PendingRows:
             self._table, self._kind, self._shape, self._flags = table, kind, row.shape, more_flags
             columns = len(table.plan.columns)
             bitmaps = bitmap_size(columns) * (2 if kind is Update else 1)
-            self._size = self._maker.rows_head_size + len(lenenc(columns)) + bitmaps
+            self._size = self._rules.events.post_header_size + len(lenenc(columns)) + bitmaps
             least = self._rules.compressed_size
             self._is_compressed = least is not None and len(row.data) >= least
         self._images.append(row.data)
@@ -212,18 +209,19 @@ class _PendingRows:
     def _flush(self, last: int) -> None:
         if self._table is None or self._shape is None:
             return
-        event_class = self._rules.event_class(self._kind)
-        flags = self._rules.flags | self._flags | last
-        images = b"".join(self._images)
+        type_code = self._rules.type_code(self._kind)
+        images = self._shape.images
         self._frames.append(
-            self._maker.rows(
-                event_class,
-                self._table,
-                self._shape,
-                images,
-                flags,
-                self._timestamp,
-                is_compressed=self._is_compressed,
+            self._builder.rows(
+                b"".join(self._images),
+                type_code=COMPRESSED_TYPES[type_code] if self._is_compressed else type_code,
+                timestamp=self._context.timestamp,
+                server_id=self._context.server_id,
+                table_id=self._table.table_id,
+                flags=self._rules.flags | self._flags | last,
+                column_count=len(self._table.plan.columns),
+                present=images[0].present,
+                present_after=images[1].present if len(images) > 1 else b"",
             )
         )
         self._table = None

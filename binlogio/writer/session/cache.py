@@ -43,9 +43,8 @@ if TYPE_CHECKING:
 
     from binlogio.options import ServerVariables
     from binlogio.writer.log.group_commit import GroupCommit
-    from binlogio.writer.log.group_events import LoggedGtid
+    from binlogio.writer.log.log_builder import LogBuilder, LoggedGtid
     from binlogio.writer.query_events import QueryContext
-    from binlogio.writer.rows.frames import FrameBuilder
 
 IO_SIZE: Final = 4096
 BUFFER_UNIT: Final = 2 * IO_SIZE
@@ -514,7 +513,7 @@ class SessionCaches:
         *,
         thread_id: int,
         variables: ServerVariables,
-        frames: FrameBuilder,
+        builder: LogBuilder,
         group_commit: GroupCommit,
         next_xid: Callable[[], int],
         status: CacheStatus,
@@ -522,7 +521,7 @@ class SessionCaches:
     ) -> None:
         checksum_size = 4 if variables.binlog_checksum == "CRC32" else 0
         self._thread_id = thread_id
-        self._frames = frames
+        self._builder = builder
         self._group_commit = group_commit
         self._next_xid = next_xid
         self._status = status
@@ -565,9 +564,9 @@ class SessionCaches:
         """
         if cache.is_empty and (self.has_statement_cache or cache is self.transaction):
             if self.xa_start and cache is self.transaction:
-                cache.extend((self._frames.encode(boundary_event(context, self.xa_start)),))
+                cache.extend((self._builder.encode(boundary_event(context, self.xa_start)),))
             else:
-                cache.extend(self._frames.opening(context))
+                cache.extend(self._builder.opening(context))
         cache.extend(frames)
 
     def end_statement(self) -> None:
@@ -579,7 +578,7 @@ class SessionCaches:
         if self.statement.is_empty:
             return
         if self.has_statement_cache:
-            self._flush(self.statement, self._frames.commit(context), GroupEnd.COMMIT, context.timestamp)
+            self._flush(self.statement, self._builder.commit(context), GroupEnd.COMMIT, context.timestamp)
         else:
             self._flush(self.statement, None, GroupEnd.STATEMENT, context.timestamp)
 
@@ -597,13 +596,13 @@ class SessionCaches:
         `creates_table`: CREATE TABLE ... SELECT.
         """
         if end is GroupEnd.XID:
-            last = self._frames.xid(self._next_xid(), context.timestamp)
+            last = self._builder.xid(self._next_xid(), context.timestamp, context.server_id)
         elif end is GroupEnd.COMMIT and creates_table:
-            last = self._frames.encode(boundary_event(context, b"COMMIT", xid=self._next_xid()))
+            last = self._builder.encode(boundary_event(context, b"COMMIT", xid=self._next_xid()))
         elif end is GroupEnd.COMMIT:
-            last = self._frames.commit(context)
+            last = self._builder.commit(context)
         else:
-            last = self._frames.encode(boundary_event(context, b"ROLLBACK"))
+            last = self._builder.encode(boundary_event(context, b"ROLLBACK"))
         self._flush(self.transaction, last, end, context.timestamp, compression_level=compression_level, marks=marks)
 
     def flush_xa(self, last: bytes, timestamp: int, *, marks: GroupMarks = NO_MARKS) -> None:
@@ -629,11 +628,11 @@ class SessionCaches:
         """Write that changes are missing, which begins another log."""
         event = IncidentEvent(incident=LOST_EVENTS, message=INCIDENT_MESSAGE, header=context.header())
         self._status.count(is_transactional=False, spilled=False)
-        self._commit((self._frames.encode(event),), context.timestamp, GroupEnd.INCIDENT, may_have_sbr=True)
+        self._commit((self._builder.encode(event),), context.timestamp, GroupEnd.INCIDENT, may_have_sbr=True)
 
     def write_empty(self, context: QueryContext) -> None:
         """Write a transaction without anything, which uses up a GTID."""
-        frames = self._frames.begin(context), self._frames.commit(context)
+        frames = self._builder.begin(context), self._builder.commit(context)
         self._commit(frames, context.timestamp, GroupEnd.COMMIT, may_have_sbr=True)
 
     def _flush(

@@ -18,9 +18,9 @@ from binlogio.errors import LoggingError, WriterStateError
 from binlogio.events.query import Invoker
 from binlogio.gtid import Gtid
 from binlogio.writer.log.group import GroupEnd, GroupMarks, InDomain
+from binlogio.writer.log.log_builder import LogBuilder
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
-from binlogio.writer.rows.frames import FrameBuilder
 from binlogio.writer.rows.row_encoder import RowEncoder
 from binlogio.writer.rows.rows_builder import RowsRules
 from binlogio.writer.rules.known_objects import Uses
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from binlogio.options import ServerVariables
     from binlogio.schema import TableDefinition
     from binlogio.writer.log.group_commit import GroupCommit
+    from binlogio.writer.log.log_builder import WriterKernel
     from binlogio.writer.log.log_file import Clock
-    from binlogio.writer.rows.kernel import WriterKernel
     from binlogio.writer.session.cache import CacheStatus, SpillFile
     from binlogio.writer.session.open_tables import OpenTables
     from binlogio.writer.session.xa import XaTransaction, XaXid
@@ -114,11 +114,11 @@ class ConnectionState:
         self.group_commit = group_commit
         self.server_format = server_format_of(variables.server_version)
         self.tables = tables
-        self.frames = FrameBuilder(variables, kernel)
+        self.builder = LogBuilder.of(variables, kernel)
         self.caches = SessionCaches(
             thread_id=thread_id,
             variables=variables,
-            frames=self.frames,
+            builder=self.builder,
             group_commit=group_commit,
             next_xid=next_xid,
             status=status,
@@ -156,8 +156,8 @@ class ConnectionState:
             compressed_size=self.compressed_size,
             flags=int(client.rows_flags) | self.server_format.rows.flags,
             partial_json=partial_json and not has_domains,
+            events=self.server_format.rows,
         )
-        self.frames.server_id = variables.server_id
         if has_domains:
             self._set_next_in_domain()
         self.encoder = RowEncoder(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema.collations import collation_name
 from binlogio.schema.definition import DEFAULT_COLLATION
-from binlogio.writer.log.log_file import describe_format
+from binlogio.writer.log.log_builder import describe_format
 from binlogio.writer.rows.value_checks import Check, checks_of
 from binlogio.writer.rows.writeset import KeyHasher
 from binlogio.writer.rules.engines import INNODB
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from binlogio.options import ServerVariables
     from binlogio.schema import TableDefinition
     from binlogio.schema.types import Vendor
-    from binlogio.writer.rows.kernel import WriterKernel
+    from binlogio.writer.log.log_builder import WriterKernel
 
 _WORD: Final = re.compile(r"\w+")
 _MEANS_ANY: Final = frozenset(("flush", "database", "schema"))

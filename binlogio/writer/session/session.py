@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from binlogio.options import ServerVariables
     from binlogio.schema import TableDefinition
-    from binlogio.writer.log.group_events import LoggedGtid
+    from binlogio.writer.log.log_builder import LoggedGtid
     from binlogio.writer.rules.logging_format import SessionState
     from binlogio.writer.session.xa import XaXid
 
@@ -299,7 +299,7 @@ class Session:
     def _log_boundary(self, sql: bytes) -> None:
         connection = self._connection
         context = connection.context()
-        frame = connection.frames.encode(boundary_event(context, sql))
+        frame = connection.builder.encode(boundary_event(context, sql))
         connection.caches.add(connection.caches.transaction, (frame,), context)
 
 

@@ -125,8 +125,8 @@ def _log_plainly(connection: ConnectionState, statement: Statement) -> bool:
             table,
             connection.rules,
             connection.encoder,
-            connection.frames,
-            context.timestamp,
+            connection.builder,
+            context,
             writeset,
         )
     except BinlogError:
@@ -134,9 +134,9 @@ def _log_plainly(connection: ConnectionState, statement: Statement) -> bool:
         raise
     if frames:
         if connection.rules.annotates_rows and statement.sql_bytes:
-            frames.insert(0, connection.frames.annotation(statement.sql_bytes, context.timestamp))
+            frames.insert(0, connection.builder.annotation(statement.sql_bytes, context.timestamp, context.server_id))
         if cache.is_empty:
-            frames[:0] = connection.frames.opening(context)
+            frames[:0] = connection.builder.opening(context)
         if not cache.has_room(sum(map(len, frames))):
             cache.writeset.truncate(rows)
             return False
@@ -267,7 +267,7 @@ def _log_text(
             *(replace(event, header=context.header()) for event in statement.context),
             statement_event(context, statement.sql_bytes, error_code=statement.error),
         ]
-        connection.caches.add(cache, [connection.frames.encode(event) for event in events], context)
+        connection.caches.add(cache, [connection.builder.encode(event) for event in events], context)
     cache.has_statements = True
     is_kept = keeps or facts.kind is StatementKind.CREATE_TEMPORARY_SELECT
     cache.cannot_roll_back |= decision.cannot_be_rolled_back and is_kept
@@ -289,7 +289,7 @@ def _log_file(
     events += [AppendBlockEvent(file_id=file_id, block=block, header=context.header()) for block in blocks[1:]]
     is_transactional = any(table.engine.transactional for table in facts.all_tables if table.write)
     file_cache = connection.caches.transaction if is_transactional else connection.caches.statement
-    connection.caches.add(file_cache, [connection.frames.encode(event) for event in events], context)
+    connection.caches.add(file_cache, [connection.builder.encode(event) for event in events], context)
     file_cache.has_statements = True
     load = load_event(
         statement_event(context, statement.sql_bytes, error_code=statement.error),
@@ -297,7 +297,7 @@ def _log_file(
         _DUPLICATES[file.on_duplicate],
         file.database_collation,
     )
-    connection.caches.add(cache, (connection.frames.encode(load),), context)
+    connection.caches.add(cache, (connection.builder.encode(load),), context)
 
 
 def _log_rows(connection: ConnectionState, statement: Statement, facts: StatementFacts, context: QueryContext) -> None:
@@ -309,7 +309,7 @@ def _log_rows(connection: ConnectionState, statement: Statement, facts: Statemen
         connection.tables,
         connection.rules,
         connection.encoder,
-        connection.frames,
+        connection.builder,
         context,
         locked=_locked_tables(connection, statement),
         unlogged=temporary_of(facts),

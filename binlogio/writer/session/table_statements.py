@@ -167,7 +167,7 @@ def log_temporary_table(connection: ConnectionState, statement: Statement) -> No
             facts.kind is StatementKind.CREATE_TEMPORARY and not connection.server_format.query.has_atomic_engines
         )
         xid = connection.next_xid() if is_atomic else None
-        frame = connection.frames.encode(table_ddl_event(context, sql, requires_primary_key=not drops, xid=xid))
+        frame = connection.builder.encode(table_ddl_event(context, sql, requires_primary_key=not drops, xid=xid))
         if decision.statement_cache is CacheKind.DIRECT:
             connection.caches.write_statement((frame,), context.timestamp, is_transactional=False)
         else:
@@ -206,7 +206,7 @@ def disconnect(connection: ConnectionState) -> None:
     connection.temporary_tables.clear()
     for schema, names in by_schema.items():
         context = connection.context(schema=schema, is_thread_specific=True)
-        frame = connection.frames.encode(
+        frame = connection.builder.encode(
             table_ddl_event(context, drop_at_disconnect(names), requires_primary_key=False)
         )
         connection.caches.write_statement((frame,), context.timestamp, is_transactional=False)
@@ -241,7 +241,7 @@ def _write_ddl(
         alter=alter,
     )
     connection.caches.write_statement(
-        (connection.frames.encode(event),),
+        (connection.builder.encode(event),),
         context.timestamp,
         is_transactional=counts_as_transactional or event.status(QueryStatus.DDL_LOGGED_WITH_XID) is not None,
         is_barrier=is_barrier(sql),
@@ -252,7 +252,7 @@ def _write_ddl(
 def _begin_alter(connection: ConnectionState, context: QueryContext, sql: bytes) -> int | None:
     """Write the first half of an ALTER TABLE in two phases, which replicas begin with; its number."""
     begin = MariadbAlterFlags(_START_ALTER, None)
-    frame = connection.frames.encode(ddl_event(context, sql, 0, is_atomic=False, alter=begin))
+    frame = connection.builder.encode(ddl_event(context, sql, 0, is_atomic=False, alter=begin))
     marks = GroupMarks(is_ddl=True, alter=begin)
     connection.caches.write_statement((frame,), context.timestamp, is_transactional=False, marks=marks)
     begun = connection.caches.last_gtid
@@ -317,7 +317,7 @@ def _log_created_rows(connection: ConnectionState, statement: Statement, facts: 
         connection.tables,
         connection.rules,
         connection.encoder,
-        connection.frames,
+        connection.builder,
         context,
         locked=statement.locked,
         writesets=caches.writesets,
@@ -327,7 +327,7 @@ def _log_created_rows(connection: ConnectionState, statement: Statement, facts: 
     frames = built.transactional if starts_transaction else built.non_transactional
     if starts_transaction and not statement.error:
         sql = create_table(created, connection.schema, starts_transaction=not is_one_group)
-        caches.add(cache, (connection.frames.encode(table_ddl_event(context, sql)),), context)
+        caches.add(cache, (connection.builder.encode(table_ddl_event(context, sql)),), context)
         cache.has_statements = True
         connection.transaction.modifies_engine = created.is_transactional and bool(frames or not is_one_group)
         connection.transaction.is_ddl = True

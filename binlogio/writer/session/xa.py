@@ -117,7 +117,7 @@ def _flush(connection: ConnectionState, xid: XaXid, *, one_phase: int) -> None:
     caches, context = connection.caches, connection.context()
     try:
         if not caches.transaction.is_empty:
-            end = connection.frames.encode(boundary_event(context, b"XA END " + xid.text))
+            end = connection.builder.encode(boundary_event(context, b"XA END " + xid.text))
             prepare = XaPrepareEvent(
                 one_phase=one_phase,
                 format_id=xid.format_id,
@@ -127,7 +127,7 @@ def _flush(connection: ConnectionState, xid: XaXid, *, one_phase: int) -> None:
             )
             caches.transaction.close(end)
             marks = connection.marks(ends_statement=False)._replace(xa=_in_gtid(xid))
-            caches.flush_xa(connection.frames.encode(prepare), context.timestamp, marks=marks)
+            caches.flush_xa(connection.builder.encode(prepare), context.timestamp, marks=marks)
         elif not one_phase:
             connection.unlogged_xids.add(xid)
     finally:
@@ -139,7 +139,7 @@ def _log_end(connection: ConnectionState, xid: XaXid, command: bytes) -> None:
         connection.unlogged_xids.discard(xid)
         return
     context = connection.context()
-    frame = connection.frames.encode(boundary_event(context, command + xid.text))
+    frame = connection.builder.encode(boundary_event(context, command + xid.text))
     marks = GroupMarks(is_transactional=True, xa=_in_gtid(xid))
     connection.caches.write_statement((frame,), context.timestamp, is_transactional=False, marks=marks)
 

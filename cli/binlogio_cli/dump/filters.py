@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
 
 _ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
-Render = Callable[[Any], Iterable[str]]
+Render = Callable[[Any], Iterable[str | bytes]]
 
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent)
 _BEFORE_ITS_STATEMENT: Final = (
@@ -138,10 +138,10 @@ class FilteredDump:
         self._in_group = False
         self._group_wanted = True
         self._group_shown = True
-        self._group_head: list[str] = []
-        self._statement_head: list[str] = []
+        self._group_head: list[str | bytes] = []
+        self._statement_head: list[str | bytes] = []
 
-    def choose(self) -> Iterator[str]:
+    def choose(self) -> Iterator[str | bytes]:
         """Yield the text of the selected events."""
         for event in self._reader:
             if event.header.inner is None and not self._follow(event):
@@ -151,7 +151,7 @@ class FilteredDump:
             elif self._group_wanted:
                 yield from self._inside(event)
 
-    def _render(self, event: Any) -> Iterator[str]:
+    def _render(self, event: Any) -> Iterator[str | bytes]:
         """Yield the text of an event; add file and position to an error about its values."""
         try:
             yield from self._render_event(event)
@@ -181,13 +181,13 @@ class FilteredDump:
         self._statement_head = []
         return True
 
-    def _outside(self, event: Any) -> Iterator[str]:
+    def _outside(self, event: Any) -> Iterator[str | bytes]:
         """Yield events outside groups: the format description always, the others by their time."""
         start = self._selection.start
         if isinstance(event, _DESCRIPTIONS) or start is None or event.header.timestamp >= start:
             yield from self._render(event)
 
-    def _inside(self, event: Any) -> Iterator[str]:
+    def _inside(self, event: Any) -> Iterator[str | bytes]:
         if not self._selection.looks_inside:
             yield from self._render(event)
         elif isinstance(event, _BEFORE_ITS_STATEMENT):
@@ -208,7 +208,7 @@ class FilteredDump:
         else:
             self._group_head.extend(self._render(event))
 
-    def _change(self, event: Any, *, wanted: bool) -> Iterator[str]:
+    def _change(self, event: Any, *, wanted: bool) -> Iterator[str | bytes]:
         if not wanted:
             return
         self._group_shown = True

@@ -28,6 +28,7 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.values.absent import ABSENT
 from binlogio.values.charsets import charset_of
 from binlogio.values.text import json_value
+from binlogio_cli.dump.row_texts import RowTexts
 from binlogio_cli.dump.statement_text import client_collation
 from binlogio_cli.dump.text_output import add_column
 from binlogio_cli.dump.titles import iso_time, wire_name
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
+    from binlogio.rows.texts import TextForm
 
 _ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)
@@ -49,18 +51,30 @@ class JsonDump:
     def __init__(self, reader: BinlogReader, zone: tzinfo) -> None:
         self._reader = reader
         self._zone = zone
+        self._rows = RowTexts(_form)
 
     def foot(self) -> Iterator[str]:
         """Return no text: a file of JSON lines has no end."""
         return iter(())
 
-    def event(self, event: Any) -> Iterator[str]:
+    def event(self, event: Any) -> Iterator[str | bytes]:
         """Yield one line. It is complete or missing: values are decoded before it begins."""
         line = _dumps({**self._place(event), **self._fields(event)})
-        if isinstance(event, _ROWS):
-            rows = ", ".join(_dumps(_row(number, change)) for number, change in enumerate(self._reader.rows(event)))
-            line = f'{line[:-1]}, "rows": [{rows}]}}'
-        yield f"{line}\n"
+        if not isinstance(event, _ROWS):
+            yield f"{line}\n"
+            return
+        rows = self._row_texts(event)
+        yield f'{line[:-1]}, "rows": ['
+        yield from rows
+        yield "]}\n"
+
+    def _row_texts(self, event: Any) -> list[str | bytes]:
+        found: list[str | bytes] = []
+        for text, _, is_last in self._rows.parts(event, self._reader.plan(event)):
+            found += (b", ", text) if found else (text,)
+            if is_last:
+                return found
+        return [", ".join(_dumps(_row(number, change)) for number, change in enumerate(self._reader.rows(event)))]
 
     def _place(self, event: Any) -> dict[str, Any]:
         header, position, frame = event.header, self._reader.position, self._reader.frame
@@ -119,6 +133,19 @@ def _image(number: int, image: RowImage) -> dict[str, Any]:
 def _dumps(value: Any) -> str:
     """Return JSON in ASCII, so that no text of a log acts on the terminal."""
     return json.dumps(value, separators=(", ", ": "))
+
+
+def _form() -> TextForm:
+    """Return the form of `_row` for the kernel."""
+    from binlogio.rows.texts import WIDE, TextForm  # noqa: PLC0415 - there may be no kernel
+
+    return TextForm(
+        style=WIDE,
+        label=lambda column: _dumps(column.label),
+        literal=_dumps,
+        value=lambda value, column: _dumps(json_value(value, column)),
+        pieces=lambda plan: ('{"after": ', '{"before": ', '{"before": ', ', "after": ', "}", ", "),
+    )
 
 
 def _json(value: Any) -> Any:

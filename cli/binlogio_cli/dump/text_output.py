@@ -13,10 +13,11 @@ Columns have their names if the log has them, else @1, @2 and so on. Titles and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta, timezone
 from decimal import Decimal
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType, HeaderFlag
@@ -36,6 +37,7 @@ from binlogio.values.absent import ABSENT
 from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.json import JsonDiffs
 from binlogio.values.text import value_text
+from binlogio_cli.dump.row_texts import RowTexts
 from binlogio_cli.dump.statement_text import (
     DELIMITER,
     PrintedContext,
@@ -52,8 +54,11 @@ from binlogio_cli.quoting import bytes_literal, hexdump, identifier, safe, strin
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from binlogio.events import RowsEvent
     from binlogio.reader import BinlogReader
-    from binlogio.rows.image import RowImage
+    from binlogio.rows.image import RowChange, RowImage
+    from binlogio.rows.plan import TablePlan
+    from binlogio.rows.texts import TextForm
     from binlogio.values.column import ColumnPlan
 
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
@@ -95,6 +100,7 @@ class TextDump:
     def __init__(self, reader: BinlogReader, style: TextStyle) -> None:
         self._reader = reader
         self._style = style
+        self._rows = RowTexts(typed_form if style.verbosity > 1 else plain_form)
         self._context = PrintedContext()
         self._file = ""
 
@@ -103,13 +109,16 @@ class TextDump:
         if not self._style.short:
             yield "# End of log\n"
 
-    def event(self, event: Any) -> Iterator[str]:
+    def event(self, event: Any) -> Iterator[str | bytes]:
         """Yield the lines of one event."""
         if isinstance(event, _NEW_FILE):
             self._context = PrintedContext()
         if not self._style.short:
             yield from self._head()
             yield from (f"{line}\n" for line in self._place(event))
+        if isinstance(event, _ROWS):
+            yield from self._row_lines(event)
+            return
         body = self._body(event)
         if body is not None:
             yield from (f"{line}\n" for line in body)
@@ -141,9 +150,17 @@ class TextDump:
             body = codec_for(header.type_code).build(event, context) if frame is None else frame.body
             yield from hexdump(build_header(header, context) + body, 0 if frame is None else header.offset)
 
+    def _row_lines(self, event: RowsEvent) -> Iterator[str | bytes]:
+        """Yield the rows, those from the first on that the kernel refuses by `row_lines`."""
+        plan, done, is_whole = self._reader.plan(event), 0, False
+        for text, count, is_last in self._rows.parts(event, plan):
+            yield text
+            done, is_whole = done + count, is_last
+        if not is_whole:
+            lines = row_lines(plan, self._reader.rows(event), types=self._style.verbosity > 1, first_row=done)
+            yield from (f"{line}\n" for line in lines)
+
     def _body(self, event: Any) -> Iterator[str] | None:
-        if isinstance(event, _ROWS):
-            return row_lines(event, self._reader, types=self._style.verbosity > 1)
         if isinstance(event, QueryEvent):
             return self._query(event)
         if isinstance(event, ExecuteLoadQueryEvent):
@@ -227,28 +244,60 @@ _BODIES: Final[dict[type, _Body]] = {
 }
 
 
-def row_lines(event: Any, reader: BinlogReader, *, types: bool = False) -> Iterator[str]:
-    """Yield the lines of a rows event, which must be the last event that the reader gave.
-
-    `types` adds what each column is.
-    """
-    plan = reader.plan(event)
-    name = table_name(plan.schema, plan.table)
-    for number, change in enumerate(reader.rows(event)):
+def row_lines(plan: TablePlan, changes: Iterable[RowChange], *, types: bool, first_row: int = 0) -> Iterator[str]:
+    """Yield the lines of row changes of a table from row `first_row` on; `types` adds what each column is."""
+    insert, update, delete, between, *_ = _pieces(plan)
+    for number, change in islice(enumerate(changes), first_row, None):
         if change.before is None and change.after is not None:
-            yield f"### INSERT INTO {name}"
-            yield "### SET"
+            yield insert
             yield from _columns(number, change.after, types=types)
         elif change.before is not None and change.after is None:
-            yield f"### DELETE FROM {name}"  # noqa: S608 - a comment to read
-            yield "### WHERE"
+            yield delete
             yield from _columns(number, change.before, types=types)
         elif change.before is not None and change.after is not None:
-            yield f"### UPDATE {name}"
-            yield "### WHERE"
+            yield update
             yield from _columns(number, change.before, types=types)
-            yield "### SET"
+            yield between
             yield from _columns(number, change.after, types=types)
+
+
+def _pieces(plan: TablePlan) -> tuple[str, ...]:
+    """Return the lines before the columns of an insert, an update and a delete, and between those of an update."""
+    name = table_name(plan.schema, plan.table)
+    return (
+        f"### INSERT INTO {name}\n### SET",
+        f"### UPDATE {name}\n### WHERE",
+        f"### DELETE FROM {name}\n### WHERE",  # noqa: S608 - a comment to read
+        "### SET",
+    )
+
+
+def _form(ends: Callable[[ColumnPlan], tuple[str, str]]) -> TextForm:
+    """Return the form of `row_lines` for the kernel."""
+    from binlogio.rows.texts import SQL, TextForm  # noqa: PLC0415 - there may be no kernel
+
+    return TextForm(
+        style=SQL,
+        label=_before_value,
+        literal=string_literal,
+        value=sql_value,
+        ends=ends,
+        pieces=lambda plan: (*(f"{piece}\n" for piece in _pieces(plan)), "", ""),
+    )
+
+
+def plain_form() -> TextForm:
+    """Return the form without types."""
+    return _form(lambda column: ("\n", "\n"))
+
+
+def typed_form() -> TextForm:
+    """Return the form with the types of columns."""
+    return _form(lambda column: (f" /* {_type_text(column, 0)} */\n", f" /* {_type_text(column, None)} */\n"))
+
+
+def _before_value(column: ColumnPlan) -> str:
+    return f"###   {_label(column)}="
 
 
 def _columns(number: int, image: RowImage, *, types: bool) -> Iterator[str]:
@@ -260,7 +309,7 @@ def _columns(number: int, image: RowImage, *, types: bool) -> Iterator[str]:
             except BinlogError as exc:
                 add_column(exc, number, column)
                 raise
-            yield f"###   {_label(column)}={text}{comment}"
+            yield f"{_before_value(column)}{text}{comment}"
 
 
 def add_column(exc: BinlogError, number: int, column: ColumnPlan) -> None:

@@ -3,7 +3,7 @@
 Orders marks, and applies them. The effect of a DDL statement (create, alter, rename, truncate, drop) on rows is
 determined here, its effect on columns by `binlogio.schema`.
 
-Source: the model of `binlogio.schema.ddl.statements`, which follows the same statements for their definitions alone.
+Source: the model of `binlogio.schema.ddl.statements`, which follows the same tree for the definitions alone.
 """
 
 from __future__ import annotations
@@ -11,26 +11,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from binlogio.constants import OptionalMetadataType, QueryStatus
+from binlogio.constants import OptionalMetadataType
 from binlogio.errors import BinlogError, ReplayError, UnsupportedFeature
 from binlogio.events.base import ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.schema import TableDefinition, from_table_map
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable, TableName
-from binlogio.schema.ddl.column_history import (
-    UNKNOWN_DEFAULT,
-    ColumnChanges,
-    Default,
-    column_changes,
-    created_defaults,
-    defaults_after,
-    effective_defaults,
-)
-from binlogio.schema.ddl.logged_ddl import follow_event, server_of, session_of, text_of
+from binlogio.schema.ddl.column_history import ColumnChanges, column_changes, defaults_after, effective_defaults
+from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
+from binlogio.schema.ddl.logged_ddl import LoggedDdl, text_of
 from binlogio.schema.ddl.parsed_table import PRIMARY, Key, ParsedTable
-from binlogio.schema.ddl.tokens import Token, Words, tokenize
+from binlogio.schema.ddl.tokens import Token, tokenize
+from binlogio.schema.ddl.tree import (
+    AlterTable,
+    CreateIndex,
+    CreateTable,
+    Default,
+    DropDatabase,
+    DropIndex,
+    DropTables,
+    Like,
+    RenameTables,
+    TruncateTable,
+    Unparsed,
+    Unreadable,
+)
 from pyspark_binlogio.history.log_marks import (
     Cut,
     Definition,
@@ -48,8 +55,6 @@ from pyspark_binlogio.history.table_life import BEGIN, END, NOTHING, Detour, Lif
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_MARIADB_UNDONE: Final = 2 | 8  # START ALTER and ROLLBACK ALTER change nothing
 
 
 class TableHistory:
@@ -178,17 +183,8 @@ class TableHistory:
     # ------------------------------------------------------------------------------------------------- statements
 
     def _define(self, event: QueryEvent, context: ParseContext, place: Place) -> None:
-        alter = event.status(QueryStatus.MARIADB_GTID_FLAGS3)
-        if alter is not None and alter.flags & _MARIADB_UNDONE:
-            return
-        server, session = server_of(event, context), session_of(event)
-        try:
-            words = Words(tokenize(text_of(event), server, session.sql_mode), session.sql_mode)
-        except UnsupportedFeature as exc:
-            self._not_followed(_words_of(text_of(event)), place, exc)
-            follow_event(self._catalogue, event, context)
-            return
-        statement = TableStatement(self, words, event, context, place)
+        logged = LoggedDdl.of(event, context)
+        statement = TableStatement(self, logged, context, place)
         try:
             statement.carry_out()
         except UnsupportedFeature as exc:
@@ -285,144 +281,106 @@ def _parsed(definition: TableDefinition) -> ParsedTable:
     return table
 
 
-_OBJECTS: Final = ("TABLE", "TABLES", "DATABASE", "SCHEMA", "SEQUENCE", "INDEX")
-
-
 class TableStatement:
     """A DDL statement, applied to the history of the tables."""
 
-    def __init__(
-        self, history: TableHistory, words: Words, event: QueryEvent, context: ParseContext, place: Place
-    ) -> None:
+    def __init__(self, history: TableHistory, logged: LoggedDdl, context: ParseContext, place: Place) -> None:
         self._history = history
-        self._words = words
-        self._event = event
+        self._logged = logged
         self._context = context
         self._place = place
-        self._server = server_of(event, context)
         self._is_followed = False
 
-    def carry_out(self) -> None:
-        """Apply the statement."""
-        words = self._words
-        verb = words.next.upper
-        if verb == "TRUNCATE":
-            words.take()
-            words.accept("TABLE")
-            self._truncate(self._table())
-            return
-        head = [token.upper for token in words.tokens[1:6]]
-        kind = next((word for word in head if word in _OBJECTS), None)
-        handler = _HANDLERS.get((verb, kind or ""))
-        if handler is None or "TEMPORARY" in head[:2]:
-            self.follow()
-            return
-        while words.take().upper != kind:
-            pass
-        handler(self)
+    def carry_out(self) -> None:  # noqa: C901 - one case a kind of statement
+        """Apply the statement.
 
-    def create(self) -> None:
+        Raises:
+            UnsupportedFeature: the names in it cannot be read.
+        """
+        full_name = self._logged.full_name
+        match self._logged.statement:
+            case TruncateTable(table):
+                self._truncate(full_name(table))
+            case CreateTable(is_temporary=False) as created:
+                self._create(created, full_name(created.table))
+            case AlterTable() as altered:
+                self._alter(altered, self._history.known(full_name(altered.table)))
+            case CreateIndex(table) | DropIndex(table):
+                self._index(self._history.known(full_name(table)))
+            case RenameTables(renames):
+                for old, new in renames:
+                    self._rename(self._history.known(full_name(old)), full_name(new))
+            case DropTables(tables, only_temporary=False):
+                for table in tables:
+                    self._drop(full_name(table))
+            case DropDatabase(schema):
+                for name in self._history.names():
+                    if name[0] == schema:
+                        self._history.end(name, self._place)
+            case Unreadable(_, problem):
+                raise problem.error()
+        self.follow()
+
+    def _create(self, statement: CreateTable, name: TableName) -> None:
         """Apply CREATE TABLE: a new, empty table."""
-        words, history = self._words, self._history
-        replaces = any(token.upper == "REPLACE" for token in words.tokens[: words.at])
-        if_not_exists = words.accept("IF", "NOT", "EXISTS")
-        name = self._table()
+        history = self._history
         exists = history.current(name) is not None or history.catalogue.find(*name) is not None
         self.follow()
-        if if_not_exists and exists and not replaces:
+        if statement.if_not_exists and exists and not statement.replaces:
             return
-        found = Words(words.tokens, words.sql_mode)
-        found.at = words.at
-        like = self._like(found)
-        source = history.current(like) if like is not None else None
-        defaults = created_defaults(found) if like is None else dict(source.now.defaults) if source is not None else {}
+        if statement.defaults is None and isinstance(statement.body, Unparsed):
+            raise statement.body.error()
+        defaults = dict(statement.defaults or {})
+        if isinstance(statement.body, Like):
+            source = history.current(self._logged.full_name(statement.body.table))
+            defaults = {} if source is None else dict(source.now.defaults)
         stretch = Stretch(name, self._place, flavor_of=self._context)
         stretch.definition = self._definition(name)
         stretch.defaults = (
             defaults if stretch.definition is None else effective_defaults(defaults, stretch.definition.columns)
         )
-        history.begin(name, Life([stretch], is_whole=not if_not_exists or replaces or exists))
+        is_whole = not statement.if_not_exists or statement.replaces or exists
+        history.begin(name, Life([stretch], is_whole=is_whole))
 
-    def alter(self) -> None:
+    def _alter(self, statement: AlterTable, name: TableName) -> None:
         """Apply ALTER TABLE: columns, name or key change."""
-        words, history = self._words, self._history
-        words.accept("IF", "EXISTS")
-        name = history.known(self._table())
+        history, clauses = self._history, statement.clauses
         life = history.current(name)
-        if words.accept("WAIT"):
-            words.take()
-        words.accept("NOWAIT")
         known = history.catalogue.find(*name)
-        at = words.at
         table = known.table if known is not None else ParsedTable(schema="", name="", columns=(), collation="binary")
-        changes: ColumnChanges | None = None
-        problem = ReplayError("a statement empties partitions, which row changes do not tell")
-        try:
-            changes = column_changes(words, table, self._server)
-        except UnsupportedFeature as exc:
-            problem = _problem(exc)
-        words.at = at
         self.follow()
         if life is None or self._is_temporary(name):
             return
-        if changes is None or changes.drops_rows:
-            life.problems.append((self._place, problem))
-            changes = changes or NOTHING
-        new_name = self._full(changes.name) if changes.name is not None else name
+        changes = NOTHING
+        if isinstance(clauses, Unparsed):
+            life.problems.append((self._place, _problem(clauses.error())))
+        else:
+            changes = column_changes(clauses, table)
+            if changes.drops_rows:
+                problem = ReplayError("a statement empties partitions, which row changes do not tell")
+                life.problems.append((self._place, problem))
+        new_name = self._logged.full_name(changes.name) if changes.name is not None else name
         self._begin_stretch(life, new_name, changes)
         if new_name != name:
             history.end(name, self._place)
             history.begin(new_name, life)
 
-    def index(self) -> None:
+    def _index(self, name: TableName) -> None:
         """Apply CREATE INDEX or DROP INDEX: the key may change."""
-        words, history = self._words, self._history
-        while not words.accept("ON"):
-            words.take()
-        name = history.known(self._table())
-        life = history.current(name)
+        life = self._history.current(name)
         self.follow()
         if life is not None:
             self._begin_stretch(life, name, NOTHING)
 
-    def rename(self) -> None:
-        """Apply RENAME TABLE."""
-        words, history = self._words, self._history
-        words.accept("IF", "EXISTS")
-        while True:
-            old = history.known(self._table())
-            while not words.accept("TO"):
-                words.take()
-            new = self._table()
-            life = history.end(old, self._place)
-            if life is not None:
-                life.change(self._place, NOTHING, replace(life.now, name=new, start=self._place, mapped=None))
-                history.begin(new, life)
-            if not words.accept(","):
-                break
-        self.follow()
+    def _rename(self, old: TableName, new: TableName) -> None:
+        life = self._history.end(old, self._place)
+        if life is not None:
+            life.change(self._place, NOTHING, replace(life.now, name=new, start=self._place, mapped=None))
+            self._history.begin(new, life)
 
-    def drop(self) -> None:
-        """Apply DROP TABLE."""
-        words = self._words
-        words.accept("IF", "EXISTS")
-        while True:
-            name = self._table()
-            if not self._is_temporary(name):
-                self._history.end(name, self._place)
-            if not words.accept(","):
-                break
-        self.follow()
-
-    def drop_database(self) -> None:
-        """Apply DROP DATABASE: all tables of the schema end."""
-        words = self._words
-        words.accept("IF", "EXISTS")
-        schema = words.name()
-        for name in self._history.names():
-            if name[0] == schema:
-                self._history.end(name, self._place)
-        self.follow()
+    def _drop(self, name: TableName) -> None:
+        if not self._is_temporary(name):
+            self._history.end(name, self._place)
 
     def _truncate(self, name: TableName) -> None:
         life = self._history.current(name)
@@ -458,46 +416,21 @@ class TableStatement:
         kind = next((column.sql_type.name for column in columns if column.name.casefold() == name), "")
         if kind != "timestamp":
             return UNKNOWN_DEFAULT
-        moment = datetime.fromtimestamp(self._event.header.timestamp, timezone.utc)
+        moment = datetime.fromtimestamp(self._logged.event.header.timestamp, timezone.utc)
         return Default(moment.strftime("%Y-%m-%d %H:%M:%S"))
 
     def _definition(self, name: TableName) -> TableDefinition | None:
         known = self._history.catalogue.find(*name)
         return None if known is None else replace(known.table.definition(), schema=name[0], name=name[1])
 
-    def _like(self, words: Words) -> TableName | None:
-        words.accept("(") if words.sees("(", "LIKE") else None
-        return self._full(words.table_name()) if words.accept("LIKE") else None
-
     def _is_temporary(self, name: TableName) -> bool:
-        return (self._event.thread_id, *name) in self._history.catalogue.temporary
+        return self._logged.is_temporary(name, self._history.catalogue)
 
     def follow(self) -> None:
         """Apply the statement to the catalogue, once."""
         if not self._is_followed:
             self._is_followed = True
-            follow_event(self._history.catalogue, self._event, self._context)
-
-    def _table(self) -> TableName:
-        return self._full(self._words.table_name())
-
-    def _full(self, name: tuple[str | None, str]) -> TableName:
-        return (self._event.schema if name[0] is None else name[0], name[1])
-
-
-_HANDLERS: Final = {
-    ("CREATE", "TABLE"): TableStatement.create,
-    ("CREATE", "INDEX"): TableStatement.index,
-    ("ALTER", "TABLE"): TableStatement.alter,
-    ("RENAME", "TABLE"): TableStatement.rename,
-    ("RENAME", "TABLES"): TableStatement.rename,
-    ("DROP", "TABLE"): TableStatement.drop,
-    ("DROP", "TABLES"): TableStatement.drop,
-    ("DROP", "SEQUENCE"): TableStatement.drop,
-    ("DROP", "INDEX"): TableStatement.index,
-    ("DROP", "DATABASE"): TableStatement.drop_database,
-    ("DROP", "SCHEMA"): TableStatement.drop_database,
-}
+            self._logged.follow(self._history.catalogue)
 
 
 def _defaults_after(

@@ -21,8 +21,9 @@ import pyarrow as pa
 from binlogio.errors import BinlogFormatError, ReplayError
 from binlogio.events.base import ParseContext
 from binlogio.rows.plan import TablePlan, resolve_plan
-from binlogio.schema.ddl.column_history import ColumnChanges, Default
+from binlogio.schema.ddl.column_history import ColumnChanges
 from binlogio.schema.ddl.server_defaults import ServerDefaults
+from binlogio.schema.ddl.tree import Default
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
 from pyspark_binlogio.history.log_marks import END_OF_LOG, Mapped, Place

@@ -20,7 +20,8 @@ from pyspark.sql.pandas.types import from_arrow_type
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
 from binlogio.schema import TableDefinition
-from binlogio.schema.ddl.column_history import UNKNOWN_DEFAULT, Default
+from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
+from binlogio.schema.ddl.tree import Default
 from pyspark_binlogio.history.log_marks import Images
 from pyspark_binlogio.history.table_history import TableHistory
 from pyspark_binlogio.history.table_life import Life, Stretch, detoured

@@ -18,19 +18,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, HEADER_SIZE
+from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE
 from binlogio.errors import BinlogFormatError, WriterStateError
-from binlogio.events.base import EventHeader
-from binlogio.events.control import RotateEvent, StopEvent
-from binlogio.format.encoder import Encoder, stamp
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet
-from binlogio.implementation import is_compiled
 from binlogio.storage.index_file import log_number, next_log_name
 from binlogio.storage.stored_json import read_stored
-from binlogio.writer.log.log_file import describe_format
+from binlogio.writer.log.log_builder import LogBuilder, writer_kernel
 from binlogio.writer.log.log_index import LogIndex
 from binlogio.writer.log.recovery import examine
-from pyspark_binlogio.write.segments import Segment, head_of
+from pyspark_binlogio.write.segments import Segment
 from pyspark_binlogio.write.transactions import IN_ORDER_HINT, out_of_order
 
 if TYPE_CHECKING:
@@ -67,9 +63,8 @@ class LogFolder:
         self._stem = stem
         self._storage = storage
         self._changes_files = changes_files
-        self._variables = variables
         self._index = LogIndex(stem, storage)
-        self._encoder = Encoder(describe_format(variables).context)
+        self._builder = LogBuilder.of(variables, writer_kernel())
 
     def executed(self) -> GtidSet:
         """Return the GTIDs of all existing logs.
@@ -168,15 +163,9 @@ class LogFolder:
 
     def _finish(self, segment: Segment, previous: GtidSet, created: int, next_name: str) -> str:
         """Write the final head and the end of a segment, and return the name of its file."""
-        head = head_of(self._variables, previous, segment.server_id, segment.first_timestamp, created=created)
-        header = EventHeader(timestamp=segment.last_timestamp, server_id=segment.server_id)
+        head = self._builder.head(segment.first_timestamp, segment.server_id, previous, created=created)
         size = segment.size - segment.head_size + len(head)
-        end = self._encoder.encode_at(
-            RotateEvent(position=len(BINLOG_MAGIC), next_log=next_name, header=header)
-            if next_name
-            else StopEvent(header=header),
-            size,
-        )
+        end = self._builder.end(size, segment.last_timestamp, segment.server_id, next_name)
         if self._changes_files and len(head) == segment.head_size:
             try:
                 self._storage.overwrite(segment.name, 0, head)
@@ -208,22 +197,9 @@ class LogFolder:
                 continue
             del window[whole:]
             if offset != at:
-                self._stamp(window, offset)
+                self._builder.move(window, offset)
             self._storage.append(name, window)
             at, offset, size = at + whole, offset + whole, WINDOW_SIZE
-
-    def _stamp(self, events: bytearray, offset: int) -> None:
-        has_checksum = self._encoder.context.has_checksum
-        if is_compiled():
-            from binlogio._kernel.event_scanner import stamp_events  # noqa: PLC0415 - optional
-
-            stamp_events(events, offset, checksum=has_checksum)
-            return
-        at = 0
-        while at < len(events):
-            end = at + _size_at(events, at)
-            events[at:end] = stamp(bytes(events[at:end]), offset + at, has_checksum=has_checksum)
-            at = end
 
     # -------------------------------------------------------------------------------------------------- the batches
 
@@ -302,15 +278,11 @@ def _names_after(last: str | None, stem: str, count: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _size_at(events: bytearray, at: int) -> int:
-    return int.from_bytes(events[at + EVENT_SIZE_BYTES.start : at + EVENT_SIZE_BYTES.stop], "little")
-
-
 def _whole_events(window: bytearray) -> int:
     """Return how many bytes of a window are whole events."""
     at = 0
     while at + HEADER_SIZE <= len(window):
-        size = _size_at(window, at)
+        size = int.from_bytes(window[at + EVENT_SIZE_BYTES.start : at + EVENT_SIZE_BYTES.stop], "little")
         if size < HEADER_SIZE or at + size > len(window):
             break
         at += size

@@ -1,8 +1,8 @@
 """Segments: staged log files of one task, with whole transactions and a header, but without an end.
 
-Builds headers and groups, and decides when a file is full. The final header depends on the logs before, and the end
-on the next log: `log_commit` writes both when all tasks are done. A task writes a provisional header, so that most
-headers keep their size.
+Decides when a file is full; `binlogio.writer` builds heads, groups and ends. The final header depends on the logs
+before, and the end on the next log: `log_commit` writes both when all tasks are done. A task writes a provisional
+header, so that most headers keep their size.
 
     segment := magic format_description previous_gtids group+
 """
@@ -10,21 +10,14 @@ headers keep their size.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from binlogio.constants import BINLOG_MAGIC, HeaderFlag
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
-from binlogio.events.base import EventHeader
-from binlogio.events.gtid import PreviousGtidsEvent
-from binlogio.format.encoder import Encoder
-from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, GtidSetEncoding, Interval
+from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval
 from binlogio.options import ServerVariables
-from binlogio.writer.log.group import FilledGroup
-from binlogio.writer.log.group_events import GroupEvents
-from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND, describe_format
+from binlogio.writer.batches import TransactionEncoder
+from binlogio.writer.log.log_builder import LogBuilder, writer_kernel
 from binlogio.writer.query_events import QueryContext
-from binlogio.writer.rows.frames import FrameBuilder
-from binlogio.writer.rows.kernel import writer_kernel
 from pyspark_binlogio.write.transactions import log_name
 from pyspark_binlogio.write.written_tables import WrittenTables
 
@@ -32,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from binlogio._kernel.row_encoder import EventBuffer
-    from binlogio.format.event_frames import EventFrames
     from binlogio.writer.log.log_storage import LogStorage
     from pyspark_binlogio.write.transactions import Place, TransactionKey, WrittenTransaction
 
 THREAD_ID: Final = 1
 _WRITE_SIZE: Final = 4 << 20
 _ROW_SIZE: Final = 256  # a guess, in bytes
+_US_PER_S: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,22 +63,6 @@ class Segment:
     last_timestamp: int
 
 
-def head_of(
-    variables: ServerVariables, previous: GtidSet, server_id: int, timestamp: int, *, created: int = 0
-) -> bytes:
-    """Return the head of a finished log. `created` is not 0 in the first log after a start."""
-    encoder = Encoder()
-    header = EventHeader(timestamp=timestamp, server_id=server_id)
-    description = replace(describe_format(variables, created), header=header)
-    data = BINLOG_MAGIC + encoder.encode_at(description, len(BINLOG_MAGIC))
-    event = PreviousGtidsEvent(
-        gtid_set=previous,
-        encoding=GtidSetEncoding.TAGGED if previous.has_tags else GtidSetEncoding.UNTAGGED,
-        header=replace(header, flags=HeaderFlag.IGNORABLE),
-    )
-    return data + encoder.encode_at(event, len(data))
-
-
 class SegmentWriter:
     """Writes the transactions of one task to files `name_stem-0`, `name_stem-1`, ... of a storage."""
 
@@ -101,10 +78,9 @@ class SegmentWriter:
         self._name_stem = name_stem
         self._variables = variables
         self._executed = executed
-        self._kernel = writer_kernel()
-        self._tables = WrittenTables(definitions, variables, self._kernel)
-        self._servers: dict[int, tuple[FrameBuilder, GroupEvents]] = {}
-        self._now = 0  # in microseconds, of the transaction that is being written
+        self._builder = LogBuilder.of(variables, writer_kernel())
+        self._tables = WrittenTables(definitions, variables)
+        self._transactions = TransactionEncoder(variables, self._builder)
         self._xid = 0
         self._segments: list[Segment] = []
         self._pending = bytearray()
@@ -146,7 +122,7 @@ class SegmentWriter:
         previous = self._executed.union(self._written)
         if gtid is not None and gtid.gno > 1:
             previous = previous.union(GtidSet.from_intervals([(gtid.tsid, Interval(1, gtid.gno))]))
-        head = head_of(self._variables, previous, run.server_id, run.timestamp)
+        head = self._builder.head(run.timestamp, run.server_id, previous)
         segment = Segment(
             name=f"{self._name_stem}-{len(self._segments)}",
             first=transaction.first,
@@ -190,8 +166,6 @@ class SegmentWriter:
     def _group(self, transaction: WrittenTransaction, gtid: Gtid | None, offset: int) -> EventBuffer | bytes:
         runs = transaction.runs
         first, last = runs[0], runs[-1]
-        tables = [self._tables.open(run) for run in runs]
-        frames, events = self._server(first.server_id)
         context = QueryContext(
             thread_id=THREAD_ID,
             schema="",
@@ -199,33 +173,17 @@ class SegmentWriter:
             server_id=first.server_id,
             updated_tables=int(first.op == "update"),
         )
-
-        def fill(buffer: EventBuffer | EventFrames) -> None:
-            buffer.add_frame(frames.begin(context))
-            for run, table in zip(runs, tables, strict=True):
-                buffer.add_frame(self._server(run.server_id)[0].table_map(table, run.timestamp))
-                self._tables.add(buffer, run, table)
-            if all(table.is_transactional for table in tables):
-                buffer.add_frame(frames.xid(self._xid, last.timestamp))
-            else:
-                buffer.add_frame(frames.commit(replace(context, timestamp=last.timestamp)))
-
         self._xid += 1
-        self._now = last.timestamp * MICROSECONDS_PER_SECOND
-        clock: Any = (self._sequence_number, self._sequence_number + 1)
-        self._sequence_number += 1
-        group = FilledGroup(
-            fill=fill, timestamp=first.timestamp, expected_size=_ROW_SIZE * sum(len(run.after) for run in runs)
+        group = self._transactions.group(
+            [self._tables.statement(run) for run in runs],
+            context,
+            lambda: self._xid,
+            last.timestamp,
+            expected_size=_ROW_SIZE * sum(len(run.after) for run in runs),
         )
-        return events.filled(group, offset, gtid, clock)
-
-    def _server(self, server_id: int) -> tuple[FrameBuilder, GroupEvents]:
-        found = self._servers.get(server_id)
-        if found is None:
-            variables = replace(self._variables, server_id=server_id)
-            events = GroupEvents(variables, lambda: self._now, self._kernel)
-            found = self._servers[server_id] = FrameBuilder(variables, self._kernel), events
-        return found
+        clock = self._sequence_number, self._sequence_number + 1
+        self._sequence_number += 1
+        return self._builder.filled(group, offset, gtid, clock, last.timestamp * _US_PER_S, first.server_id)
 
     def _flush(self) -> None:
         self._storage.append(self._segments[-1].name, self._pending)

@@ -20,11 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
-from binlogio.arrow.encode import TableEncoder
 from binlogio.arrow.types import column_spec
-from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
-from binlogio.format.event_frames import EventFrames, RowsFrames
 from binlogio.primitives import bitmap_size
 from binlogio.rows.image import RowChange, RowImage, encode_rows
 from binlogio.schema import ColumnDefinition, TableDefinition
@@ -32,23 +29,17 @@ from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
 from binlogio.schema.json_values import value_from_json
 from binlogio.values.absent import ABSENT
 from binlogio.values.json import JsonDocument
+from binlogio.writer.batches import BatchChange, EncodedRow, RowsStatement
 from binlogio.writer.session.open_tables import OpenTables
 from pyspark_binlogio.scan.request import given_definitions
 
 if TYPE_CHECKING:
-    from binlogio._kernel.row_encoder import EventBuffer
     from binlogio.arrow.encode import Operation
     from binlogio.options import ServerVariables
-    from binlogio.writer.rows.kernel import WriterKernel
     from binlogio.writer.session.open_tables import OpenTable
     from pyspark_binlogio.write.transactions import RecordRun
 
-_MAX_ENCODERS: Final = 1024
-_EVENT_TYPES: Final = {
-    "insert": EventType.WRITE_ROWS_EVENT,
-    "update": EventType.UPDATE_ROWS_EVENT,
-    "delete": EventType.DELETE_ROWS_EVENT,
-}
+_MAX_SHAPES: Final = 1024
 _SQL_TYPES: Final = {
     pa.bool_(): "tinyint(1)",
     pa.int8(): "tinyint",
@@ -72,25 +63,49 @@ class WrittenTables:
     Args:
         definitions: the value of `schemaFile`: a file, or JSON itself; None without it.
         variables: the server's variables.
-        kernel: the functions of the compiled kernel; None without it.
     """
 
-    def __init__(self, definitions: str | None, variables: ServerVariables, kernel: WriterKernel | None) -> None:
+    def __init__(self, definitions: str | None, variables: ServerVariables) -> None:
         self._given = given_definitions(definitions)
-        self._opened = OpenTables(variables, kernel)
-        self._row_event_max_size = variables.binlog_row_event_max_size
+        self._opened = OpenTables(variables, None)
         self._tables: dict[tuple[str, str, pa.DataType], OpenTable] = {}
-        self._encoders: dict[tuple[Any, ...], TableEncoder] = {}
         self._natural: dict[int, dict[str, pa.DataType]] = {}
         self._names: dict[pa.DataType, frozenset[str]] = {}
         self._columns: dict[tuple[int, bytes], list[tuple[str, int, pa.DataType | None]]] = {}
 
-    def open(self, run: RecordRun) -> OpenTable:
-        """Return the table of a run.
+    def statement(self, run: RecordRun) -> RowsStatement:
+        """Return the rows of a run, to be encoded.
 
         Raises:
             UnsupportedFeature: the columns are unknown, or a column is not supported.
+            BinlogFormatError: a bitmap is that of another table.
         """
+        table = self._open(run)
+        operation = cast("Operation", run.op)  # `transactions` refuses others
+        common: dict[str, Any] = {
+            "table": table,
+            "operation": operation,
+            "timestamp": run.timestamp,
+            "server_id": run.server_id,
+            "flags": 0,
+        }
+        if not pa.types.is_struct(run.after.type):
+            return RowsStatement(**common, encoded=_json_rows(run, table))
+        names = self._names.get(run.after.type)
+        if names is None:
+            names = self._names[run.after.type] = frozenset(field.name for field in run.after.type)
+        before = _bitmap(table, run.before_present, names)
+        after = _bitmap(table, run.after_present, names)
+        change = BatchChange(
+            table.definition,
+            None if run.op == "insert" else self._batch(run.before, table, before),
+            None if run.op == "delete" else self._batch(run.after, table, after),
+        )
+        return RowsStatement(
+            **common, change=change, present=after if run.op == "insert" else before, present_after=after
+        )
+
+    def _open(self, run: RecordRun) -> OpenTable:
         image = run.before if run.op == "delete" else run.after
         key = run.schema, run.table, image.type
         table = self._tables.get(key)
@@ -98,17 +113,6 @@ class WrittenTables:
             table = self._tables[key] = self._opened.get(self._definition(*key))
             self._natural[table.table_id] = {column.label: column_spec(column).type for column in table.plan.columns}
         return table
-
-    def add(self, buffer: EventBuffer | EventFrames, run: RecordRun, table: OpenTable) -> None:
-        """Add the rows events of a run.
-
-        Raises:
-            BinlogFormatError: a value does not fit its column, or an image lacks a column.
-        """
-        if pa.types.is_struct(run.after.type):
-            self._add_typed(buffer, run, table)
-        else:
-            self._add_json(buffer, run, table)
 
     def _definition(self, schema: str, name: str, image: pa.DataType) -> TableDefinition:
         described = None if self._given is None else self._given.find(schema, name, NEWEST_MYSQL)
@@ -123,32 +127,6 @@ class WrittenTables:
         columns = tuple(_column(f"{schema}.{name}", field) for field in image)
         return TableDefinition(schema, name, columns)
 
-    def _add_typed(self, buffer: EventBuffer | EventFrames, run: RecordRun, table: OpenTable) -> None:
-        names = self._names.get(run.after.type)
-        if names is None:
-            names = self._names[run.after.type] = frozenset(field.name for field in run.after.type)
-        present = {
-            "before": _bitmap(table, run.before_present, names),
-            "after": _bitmap(table, run.after_present, names),
-        }
-        first, second = present["after" if run.op == "insert" else "before"], present["after"]
-        key = table.table_id, run.op, first, second
-        encoder = self._encoders.get(key)
-        if encoder is None:
-            if len(self._encoders) >= _MAX_ENCODERS:
-                self._encoders.clear()
-            operation = cast("Operation", run.op)  # `transactions` refuses others
-            encoder = self._encoders[key] = TableEncoder(table.plan, operation, first, second)
-        encoder.encode(
-            buffer,
-            None if run.op == "insert" else self._batch(run.before, table, present["before"]),
-            None if run.op == "delete" else self._batch(run.after, table, present["after"]),
-            table_id=table.table_id,
-            timestamp=run.timestamp,
-            server_id=run.server_id,
-            row_event_max_size=self._row_event_max_size,
-        )
-
     def _batch(self, image: pa.StructArray, table: OpenTable, present: bytes) -> pa.RecordBatch:
         """Return the columns of an image, in native types where Spark has none."""
         key = table.table_id, present
@@ -156,7 +134,7 @@ class WrittenTables:
         if columns is None:
             absent = {name for place, name in enumerate(table.names) if not present[place >> 3] >> (place & 7) & 1}
             natural = self._natural[table.table_id]
-            if len(self._columns) >= _MAX_ENCODERS:
+            if len(self._columns) >= _MAX_SHAPES:
                 self._columns.clear()
             columns = self._columns[key] = [
                 (field.name, place, natural.get(field.name))
@@ -165,35 +143,6 @@ class WrittenTables:
             ]
         arrays = [_native(image.field(place), natural) for _, place, natural in columns]
         return pa.RecordBatch.from_arrays(arrays, names=[name for name, _, _ in columns])
-
-    def _add_json(self, buffer: EventBuffer | EventFrames, run: RecordRun, table: OpenTable) -> None:
-        frames = EventFrames(checksum=buffer.checksum if not isinstance(buffer, EventFrames) else True)
-        open_shape, rows = None, None
-        for present, present_after, change in _json_changes(run, table):
-            if open_shape != (present, present_after):
-                if rows is not None:
-                    rows.finish(ends_statement=False)
-                open_shape = present, present_after
-                rows = RowsFrames(
-                    frames,
-                    type_code=_EVENT_TYPES[run.op],
-                    timestamp=run.timestamp,
-                    server_id=run.server_id,
-                    table_id=table.table_id,
-                    flags=0,
-                    column_count=len(table.names),
-                    present=present,
-                    present_after=present_after,
-                    before=None,
-                    after=None,
-                    max_size=self._row_event_max_size,
-                )
-            if rows is not None:
-                rows.append_images(encode_rows([change], table.plan, present, present_after))
-        if rows is not None:
-            rows.finish()
-        for frame in frames.frames:
-            buffer.add_frame(frame)
 
 
 def _column(table: str, field: pa.Field) -> ColumnDefinition:
@@ -243,13 +192,14 @@ def _native(array: pa.Array, natural: pa.DataType | None) -> pa.Array:
     return array
 
 
-def _json_changes(run: RecordRun, table: OpenTable) -> Iterator[tuple[bytes, bytes | None, RowChange]]:
-    """Yield each change with the bitmaps of its images, as rows events of its kind have them."""
+def _json_rows(run: RecordRun, table: OpenTable) -> Iterator[EncodedRow]:
+    """Yield each change as its events have it."""
     for before_text, after_text in zip(run.before.to_pylist(), run.after.to_pylist(), strict=True):
         before, before_present = _json_image(before_text, run.before_present, table, wanted=run.op != "insert")
         after, after_present = _json_image(after_text, run.after_present, table, wanted=run.op != "delete")
         first = after_present if run.op == "insert" else before_present
-        yield first, after_present if run.op == "update" else None, RowChange(before, after)
+        second = after_present if run.op == "update" else None
+        yield first, second, encode_rows([RowChange(before, after)], table.plan, first, second)
 
 
 def _json_image(text: str, given: bytes | None, table: OpenTable, *, wanted: bool) -> tuple[RowImage | None, bytes]:

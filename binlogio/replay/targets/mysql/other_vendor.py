@@ -24,7 +24,7 @@ from binlogio.constants import ColumnType, EventType
 from binlogio.options import ServerVariables
 from binlogio.replay import statements
 from binlogio.values.column import COMPRESSED, OLD_TEMPORAL
-from binlogio.writer.log.log_file import describe_format
+from binlogio.writer.log.log_builder import describe_format
 
 if TYPE_CHECKING:
     from binlogio.events import RowsEvent

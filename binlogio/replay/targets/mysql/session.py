@@ -96,7 +96,7 @@ class MysqlSession:
         self._idempotent = idempotent
         self._applies_events = applies_events
         self._binlog = BinlogStatements()
-        self._tables: dict[int, MysqlTable] = {}
+        self._tables: dict[tuple[str, str], MysqlTable] = {}
         self._own: list[int] = []
         self._gtid: Gtid | MariadbGtid | None = None
         self._file = ""
@@ -446,10 +446,11 @@ class MysqlSession:
         counts.rows_by_table[name] += len(changes)
 
     def _table_of(self, plan: TablePlan) -> MysqlTable:
-        table = self._tables.get(id(plan))
+        name = plan.schema, plan.table
+        table = self._tables.get(name)
         if table is None or table.plan is not plan:
             table = MysqlTable.of(plan, self._connection.ask, is_mariadb=self._connection.is_mariadb)
-            self._tables[id(plan)] = table
+            self._tables[name] = table
         return table
 
     def _describe_for_triggers(self, transaction: LoggedTransaction) -> None:

@@ -19,20 +19,13 @@ import json
 from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.errors import UnsupportedFeature
 from binlogio.replay.targets.sqlite.connection import DAMAGED_HINT
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable
-from binlogio.schema.ddl.column_history import (
-    ColumnChanges,
-    Default,
-    created_defaults,
-    defaults_after,
-    effective_defaults,
-)
+from binlogio.schema.ddl.column_history import ColumnChanges, defaults_after, effective_defaults
 from binlogio.schema.ddl.foreign_keys import Cascade
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable
-from binlogio.schema.ddl.partitions import PartitionChange, Partitions, read_partitions
-from binlogio.schema.ddl.tokens import Words
+from binlogio.schema.ddl.partitions import PartitionChange, Partitions
+from binlogio.schema.ddl.tree import CreateTable, Default, TableBody
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.storage.stored_json import read_stored
 
@@ -52,13 +45,10 @@ class TableFacts:
 NO_FACTS: Final = TableFacts()
 
 
-def created_facts(words: Words, table: ParsedTable) -> TableFacts:
-    """Return the facts of a CREATE TABLE, whose columns begin at the place."""
-    try:
-        defaults = created_defaults(words)
-    except UnsupportedFeature:
-        defaults = {}
-    return TableFacts(effective_defaults(defaults, table.columns, unsaid=Default()), read_partitions(words))
+def created_facts(statement: CreateTable, table: ParsedTable) -> TableFacts:
+    """Return the facts of a CREATE TABLE."""
+    partitions = statement.body.options.partitions if isinstance(statement.body, TableBody) else None
+    return TableFacts(effective_defaults(statement.defaults or {}, table.columns, unsaid=Default()), partitions)
 
 
 def altered_facts(

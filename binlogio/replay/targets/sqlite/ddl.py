@@ -1,6 +1,6 @@
 """DDL of the log, applied in SQLite.
 
-Statements are parsed by `binlogio.schema`; tables are created and rebuilt by `sqlite.definition`. DROP, RENAME and
+Carries out the tree of `binlogio.schema.ddl`; tables are created and rebuilt by `sqlite.definition`. DROP, RENAME and
 TRUNCATE are applied by table name in `targets.sqlite.target`; here they only change what is known of their tables.
 
     CREATE TABLE              columns, defaults, primary key, indexes; nothing where the table is there already
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.errors import ReplayError, UnsupportedFeature
-from binlogio.replay.statements import RenameTables
+from binlogio.replay.statements import RenameTables as RenameStatement
 from binlogio.replay.targets.sqlite.catalogue import (
     NO_FACTS,
     SqliteCatalogue,
@@ -38,18 +38,28 @@ from binlogio.replay.targets.sqlite.definition import (
     rename,
 )
 from binlogio.replay.transactions import text_refused
-from binlogio.schema.ddl.column_history import UNKNOWN_DEFAULT, ColumnChanges, Default, column_changes
-from binlogio.schema.ddl.column_text import TableSetting
-from binlogio.schema.ddl.create_table import read_create_table
-from binlogio.schema.ddl.logged_ddl import follow_event, server_of, session_of, text_of
+from binlogio.schema.ddl.column_history import ColumnChanges, column_changes
+from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
+from binlogio.schema.ddl.logged_ddl import LoggedDdl
 from binlogio.schema.ddl.parsed_table import PRIMARY, Key
-from binlogio.schema.ddl.partitions import PartitionChange, read_change
-from binlogio.schema.ddl.tokens import Words, tokenize
+from binlogio.schema.ddl.partitions import PartitionChange, partition_change
+from binlogio.schema.ddl.tree import (
+    AlterClauses,
+    AlterTable,
+    CreateIndex,
+    CreateTable,
+    Default,
+    DropIndex,
+    DropTables,
+    FromSelect,
+    Like,
+    RenameTables,
+    Unparsed,
+    Unreadable,
+)
 from binlogio.schema.definition import ColumnDefinition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
@@ -58,11 +68,8 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.catalogue import TableName
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.ddl.partitions import Partitions
+    from binlogio.schema.ddl.tree import Name
 
-_OBJECTS: Final = ("TABLE", "TABLES", "INDEX")
-_BEFORE_OBJECT: Final = frozenset("OR REPLACE ONLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR DEFINER =".split())
-_HEAD: Final = 10  # words that say what a statement is about
-_DEFINER: Final = 3  # words: user @ host
 _GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullable=False, visible=False)
 
 
@@ -82,31 +89,15 @@ class SqliteDdl:
         Raises:
             ReplayError: the rows of a table do not allow it.
         """
-        event = replace(step.event, schema=step.source_schema)
-        server, session = server_of(event, context), session_of(event)
+        logged = LoggedDdl.of(replace(step.event, schema=step.source_schema), context)
+        statement = _DdlStatement(self._connection, self.kept, step, logged, context)
         try:
-            words = Words(tokenize(text_of(event), server, session.sql_mode), session.sql_mode)
-        except UnsupportedFeature:
-            words = Words([])
-        statement = _DdlStatement(self._connection, self.kept, step, event, context, words)
-        try:
-            is_followed = self._carried_out(statement, words, is_whole=not event.error_code)
+            is_followed = statement.carry_out()
             self.kept.keep()
             self.made.update(statement.made)
         except UnsupportedFeature as exc:
             raise ReplayError(exc.reason, field=exc.field, found=exc.found) from exc
         return is_followed
-
-    @staticmethod
-    def _carried_out(statement: _DdlStatement, words: Words, *, is_whole: bool) -> bool:
-        kind = _kind(words)
-        handler = _HANDLERS.get((words.tokens[0].upper, kind)) if kind else None
-        if handler is None or not is_whole:
-            statement.follow()
-            return False
-        while words.take().upper != kind:
-            pass
-        return handler(statement)
 
 
 class _DdlStatement:
@@ -117,45 +108,63 @@ class _DdlStatement:
         connection: SqliteConnection,
         kept: SqliteCatalogue,
         step: StatementStep,
-        event: QueryEvent,
+        logged: LoggedDdl,
         context: ParseContext,
-        words: Words,
     ) -> None:
         self._connection = connection
         self._kept = kept
         self._statement = step.statement
         self._wanted = step.wanted
-        self._event = event
+        self._logged = logged
         self._context = context
-        self._words = words
-        self._server = server_of(event, context)
         self.made: list[str] = []
 
-    def follow(self) -> None:
-        """Tell the catalogue."""
-        follow_event(self._kept.catalogue, self._event, self._context)
+    def carry_out(self) -> bool:
+        """Carry out the statement; False where it defines no table, or is not understood.
 
-    def create(self) -> bool:
-        """Return a table begins, empty."""
-        words = self._words
-        replaces = any(token.upper == "REPLACE" for token in words.tokens[: words.at])
-        words.accept("IF", "NOT", "EXISTS")
-        name = self._table()
-        self._refuse_select(name)
-        if replaces and self._exists(name):
+        Raises:
+            UnsupportedFeature: its tables cannot be read.
+            ReplayError: the rows of a table do not allow it.
+        """
+        match self._logged.statement:
+            case _ if self._logged.failed is not None:
+                pass
+            case CreateTable(is_temporary=False) as created:
+                return self._create(created)
+            case AlterTable() as altered:
+                return self._alter(altered)
+            case CreateIndex(table) | DropIndex(table):
+                return self._index(table)
+            case RenameTables(renames):
+                return self._rename(renames)
+            case DropTables(only_temporary=False, are_sequences=False):
+                self._follow()
+                return True
+            case Unreadable(verb, problem) if verb not in ("CREATE", "TRUNCATE"):
+                raise problem.error()
+        self._follow()
+        return False
+
+    def _follow(self) -> None:
+        """Tell the catalogue."""
+        self._logged.follow(self._kept.catalogue)
+
+    def _create(self, statement: CreateTable) -> bool:
+        """Make a table, empty."""
+        kept, name = self._kept, self._logged.full_name(statement.table)
+        if isinstance(statement.body, FromSelect) and self._wanted.wants_table(*name):
+            raise text_refused("CREATE TABLE ... SELECT")
+        if statement.replaces and self._exists(name):
             self._connection.execute(f"DROP TABLE {quoted(self._target(name))}")
-        before = self._kept.find(name)
-        self.follow()
-        table = self._kept.find(name)
+        before = kept.find(name)
+        self._follow()
+        table = kept.find(name)
         if table is None or table is before:
             return False
-        found = Words(words.tokens, words.sql_mode)
-        found.at = words.at
-        like = self._like(found)
-        facts = self._kept.facts.get(like, NO_FACTS) if like is not None else None
-        if facts is None:
-            facts = created_facts(found, table)
-        self._kept.facts[name] = facts
+        facts = None
+        if isinstance(statement.body, Like):
+            facts = kept.facts.get(self._logged.full_name(statement.body.table), NO_FACTS)
+        kept.facts[name] = created_facts(statement, table) if facts is None else facts
         if self._wanted.wants_table(*name) and not self._exists(name):
             definition = self._definition(name, table)
             definition.create(self._connection, self._target(name))
@@ -163,28 +172,24 @@ class _DdlStatement:
             self.made.append(self._target(name))
         return True
 
-    def alter(self) -> bool:
+    def _alter(self, statement: AlterTable) -> bool:
         """Columns, keys, partitions or the name change."""
-        words, kept = self._words, self._kept
-        words.accept("IF", "EXISTS")
-        name = kept.catalogue.known_name(self._table())
-        if words.accept("WAIT"):
-            words.take()
-        words.accept("NOWAIT")
-        exists = self._exists(name) and self._wanted.wants_table(*name)
-        before, facts, at = kept.find(name), kept.facts.get(name, NO_FACTS), words.at
-        is_empty = not exists or self._is_empty(name)
-        if before is None and isinstance(self._statement, RenameTables):  # and nothing else
-            self.follow()
+        kept = self._kept
+        name = self._logged.full_name(statement.table)
+        if self._logged.is_temporary(name, kept.catalogue):
             return False
+        name = kept.catalogue.known_name(name)
+        exists = self._exists(name) and self._wanted.wants_table(*name)
+        before, facts = kept.find(name), kept.facts.get(name, NO_FACTS)
+        is_empty = not exists or self._is_empty(name)
         if before is None:
-            self.follow()
-            return self._alter_unknown(name, is_empty=is_empty, exists=exists)
-        changes, partitions = self._changes(before, facts, is_empty=is_empty)
-        words.at = at
+            self._follow()
+            is_rename = isinstance(self._statement, RenameStatement)  # and nothing else
+            return not is_rename and self._alter_unknown(name, is_empty=is_empty, exists=exists)
+        changes, partitions = self._changes(statement.clauses, before, facts, is_empty=is_empty)
         old = self._with_generated_key(name, before, facts.defaults)
-        self.follow()
-        new_name = self._full(changes.name) if changes.name is not None else name
+        self._follow()
+        new_name = self._logged.full_name(changes.name) if changes.name is not None else name
         after = kept.find(new_name)
         if after is None:
             if not is_empty:
@@ -207,14 +212,11 @@ class _DdlStatement:
             self._rebuild(new_name, old, new, changes, is_empty=is_empty)
         return True
 
-    def index(self) -> bool:
+    def _index(self, table_name: Name) -> bool:
         """Apply CREATE INDEX or DROP INDEX."""
-        words = self._words
-        while not words.accept("ON"):
-            words.take()
-        name = self._kept.catalogue.known_name(self._table())
+        name = self._kept.catalogue.known_name(self._logged.full_name(table_name))
         before = self._kept.find(name)
-        self.follow()
+        self._follow()
         table = self._kept.find(name)
         if table is None or table is before or not self._exists(name):
             return table is not None
@@ -224,39 +226,28 @@ class _DdlStatement:
             definition.reindex(self._connection, self._target(name))
         return True
 
-    def renamed(self) -> bool:
+    def _rename(self, renames: tuple[tuple[Name, Name], ...]) -> bool:
         """Tables get other names; what is known of them goes with them."""
-        words = self._words
-        words.accept("IF", "EXISTS")
         facts: dict[TableName, TableFacts] = {}
-        while True:
-            old = self._kept.catalogue.known_name(self._table())
-            while not words.accept("TO"):
-                words.take()
-            facts[self._table()] = facts.pop(old) if old in facts else self._kept.facts.get(old, NO_FACTS)
-            if not words.accept(","):
-                break
-        self.follow()
+        for old_name, new_name in renames:
+            old = self._kept.catalogue.known_name(self._logged.full_name(old_name))
+            known = facts.pop(old) if old in facts else self._kept.facts.get(old, NO_FACTS)
+            facts[self._logged.full_name(new_name)] = known
+        self._follow()
         for name, one in facts.items():
             if self._kept.find(name) is not None:
                 self._kept.facts[name] = one
         return True
 
-    def dropped(self) -> bool:
-        """Apply DROP TABLE."""
-        self.follow()
-        return True
-
     # -------------------------------------------------------------------------------------------------------- parts
 
     def _changes(
-        self, before: ParsedTable, facts: TableFacts, *, is_empty: bool
+        self, clauses: AlterClauses | Unparsed, before: ParsedTable, facts: TableFacts, *, is_empty: bool
     ) -> tuple[ColumnChanges, PartitionChange | None]:
-        words, at = self._words, self._words.at
         try:
-            changes = column_changes(words, before, self._server)
-            words.at = at
-            return changes, read_change(words, facts.partitions)
+            if isinstance(clauses, Unparsed):
+                raise clauses.error()
+            return column_changes(clauses, before), partition_change(clauses.partitions, facts.partitions)
         except UnsupportedFeature as exc:
             if not is_empty:
                 raise self._refused((before.schema, before.name), str(exc)) from exc
@@ -288,21 +279,8 @@ class _DdlStatement:
             self._connection.execute(f"DROP TABLE {quoted(target)}")
             new.create(self._connection, target)
         elif not is_same(old, new):
-            rebuild(self._connection, target, old, new, origins_of(old, new, changes, self._event))
+            rebuild(self._connection, target, old, new, origins_of(old, new, changes, self._logged.event))
         new.reindex(self._connection, target)
-
-    def _refuse_select(self, name: TableName) -> None:
-        words = Words(self._words.tokens, self._words.sql_mode)
-        try:
-            created = read_create_table(words, TableSetting(self._server, self._server.collation))
-        except UnsupportedFeature:
-            return
-        if created.reason is not None and self._wanted.wants_table(*name):
-            raise text_refused("CREATE TABLE ... SELECT")
-
-    def _like(self, words: Words) -> TableName | None:
-        words.accept("(") if words.sees("(", "LIKE") else None
-        return self._full(words.table_name()) if words.accept("LIKE") else None
 
     # -------------------------------------------------------------------------------------------------- definitions
 
@@ -343,47 +321,15 @@ class _DdlStatement:
     def _target(self, name: TableName) -> str:
         return f"{self._wanted.schema(name[0])}.{name[1]}"
 
-    def _table(self) -> TableName:
-        return self._full(self._words.table_name())
-
-    def _full(self, name: tuple[str | None, str]) -> TableName:
-        return (self._event.schema if name[0] is None else name[0], name[1])
-
     @staticmethod
     def _refused(name: TableName, reason: str) -> ReplayError:
         return ReplayError(f"ALTER TABLE of a table with rows cannot be applied: {reason}", field=".".join(name))
-
-
-def _kind(words: Words) -> str:
-    """Return the kind of thing that a statement is about, if it is one of ours and no temporary one."""
-    tokens = words.tokens[:_HEAD]
-    at = 1
-    while at < len(tokens):
-        word = tokens[at].upper
-        if word in _OBJECTS:
-            return word
-        if word not in _BEFORE_OBJECT:
-            return ""
-        at += 1 if word != "=" else 1 + _DEFINER
-    return ""
 
 
 def _with_key(table: ParsedTable) -> ParsedTable:
     return replace(table, columns=(_GENERATED_KEY, *table.columns)).with_key(
         Key(PRIMARY, ((_GENERATED_KEY.name, 0),), is_unique=True)
     )
-
-
-_HANDLERS: Final[dict[tuple[str, str], Callable[[_DdlStatement], bool]]] = {
-    ("CREATE", "TABLE"): _DdlStatement.create,
-    ("CREATE", "INDEX"): _DdlStatement.index,
-    ("ALTER", "TABLE"): _DdlStatement.alter,
-    ("RENAME", "TABLE"): _DdlStatement.renamed,
-    ("RENAME", "TABLES"): _DdlStatement.renamed,
-    ("DROP", "TABLE"): _DdlStatement.dropped,
-    ("DROP", "TABLES"): _DdlStatement.dropped,
-    ("DROP", "INDEX"): _DdlStatement.index,
-}
 
 
 _UTC: Final = ("+00:00", "UTC")

@@ -20,9 +20,10 @@ from binlogio.replay.targets.sqlite.connection import SqliteRefusal
 from binlogio.replay.targets.sqlite.conversion import Lossy, converted, is_kept, stored_default
 from binlogio.replay.targets.sqlite.values import SqliteValue, sqlite_type
 from binlogio.rows.plan import TablePlan, resolve_plan
-from binlogio.schema.ddl.column_history import UNKNOWN_DEFAULT, Default
+from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
 from binlogio.schema.ddl.parsed_table import PRIMARY, ROW_END
 from binlogio.schema.ddl.server_defaults import ServerDefaults
+from binlogio.schema.ddl.tree import Default
 from binlogio.values.column import ColumnPlan
 
 if TYPE_CHECKING:

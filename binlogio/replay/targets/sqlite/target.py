@@ -78,7 +78,7 @@ class SqliteTarget:
         self._connection = connection
         self._groups_per_commit = groups_per_commit
         self._groups = 0
-        self._tables: dict[int, SqliteTable] = {}
+        self._tables: dict[tuple[str, str], SqliteTable] = {}
         self._progress: Progress | None = None
         self._source: str | None = None  # before `prepare`
         self._ddl = SqliteDdl(connection)
@@ -222,10 +222,11 @@ class SqliteTarget:
 
     def table(self, plan: TablePlan) -> SqliteTable:
         """Return the table of the plan, which is made where it is not there yet."""
-        table = self._tables.get(id(plan))
+        name = plan.schema, plan.table
+        table = self._tables.get(name)
         if table is None or table.plan is not plan:
             is_made = f"{plan.schema}.{plan.table}" in self._ddl.made
-            table = self._tables[id(plan)] = SqliteTable(self._connection, plan, is_made_by_ddl=is_made)
+            table = self._tables[name] = SqliteTable(self._connection, plan, is_made_by_ddl=is_made)
         return table
 
     def define(self, step: StatementStep, context: ParseContext) -> bool:

@@ -1,0 +1,212 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Text as SQL literals that are safe to show: quoted, or as hexadecimal digits with the text in a comment.
+
+Text with a backslash, whose meaning depends on sql_mode, or with a character that acts on a terminal becomes
+`_utf8mb4 0x... /* text */`, with escapes for those characters. `binlogio_cli.quoting` is the oracle. Callers have
+checked that the text is UTF-8; only files of the kernel may use these.
+"""
+
+from libc.stdint cimport int64_t, uint64_t, uint8_t
+from libc.string cimport memcpy
+
+from binlogio._kernel.base.copying cimport copy_value
+from binlogio._kernel.base.hex_digits cimport HEX, put_hex
+from binlogio._kernel.base.memory_text cimport end_of
+from binlogio._kernel.primitives cimport Memory
+
+cdef extern from *:
+    """
+    typedef uint8_t binlogio_sql_sixteen __attribute__((vector_size(16)));
+    typedef uint64_t binlogio_sql_halves __attribute__((vector_size(16)));
+
+    /* Ones in the bytes that are not text as it is: a quote, a backslash, a control character, no ASCII. */
+    static inline binlogio_sql_sixteen binlogio_sql_special(binlogio_sql_sixteen bytes) {
+        return (binlogio_sql_sixteen)(bytes < 0x20) | (binlogio_sql_sixteen)(bytes == 39)
+             | (binlogio_sql_sixteen)(bytes == 92) | (binlogio_sql_sixteen)(bytes >= 0x7f);
+    }
+
+    /* Copy text; returns 0 if it is not as it is. Nothing after the end is touched. */
+    static inline int binlogio_sql_plain(uint8_t *to, const uint8_t *p, int64_t size) {
+        binlogio_sql_sixteen bytes, found = {0};
+        binlogio_sql_halves halves;
+        uint64_t low = 0x2020202020202020ULL, high = 0x2020202020202020ULL;
+        int64_t at;
+        if (size >= 16) {
+            for (at = 0; at <= size - 16; at += 16) {
+                memcpy(&bytes, p + at, 16);
+                memcpy(to + at, &bytes, 16);
+                found |= binlogio_sql_special(bytes);
+            }
+            memcpy(&bytes, p + size - 16, 16);
+            memcpy(to + size - 16, &bytes, 16);
+        } else {
+            if (size >= 8) {
+                memcpy(&low, p, 8);
+                memcpy(&high, p + size - 8, 8);
+                memcpy(to, &low, 8);
+                memcpy(to + size - 8, &high, 8);
+            } else if (size >= 4) {
+                memcpy(&low, p, 4);
+                memcpy(&high, p + size - 4, 4);
+                memcpy(to, &low, 4);
+                memcpy(to + size - 4, &high, 4);
+            } else {
+                for (at = 0; at < size; at++) {
+                    to[at] = p[at];
+                    memcpy((uint8_t *)&low + at, p + at, 1);
+                }
+            }
+            halves[0] = low;
+            halves[1] = high;
+            bytes = (binlogio_sql_sixteen)halves;
+        }
+        found |= binlogio_sql_special(bytes);
+        halves = (binlogio_sql_halves)found;
+        return (halves[0] | halves[1]) == 0;
+    }
+    """
+    bint _put_plain "binlogio_sql_plain"(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil
+
+cdef enum:
+    SQL_SLACK = 32  # bytes of a literal besides `MAX_LITERAL` for each byte of the text
+    MAX_LITERAL = 6
+
+cdef enum Literal:
+    L_PLAIN = 0
+    L_QUOTES = 1  # with quotes, which are doubled
+    L_HEX = 2
+
+
+cdef inline int acting_size(const uint8_t* p, int64_t size) noexcept nogil:
+    """Return how many bytes of UTF-8 at `p` are a character that acts on a terminal; 0 if it does not.
+
+    C0 and C1 controls, marks that change the direction of text, line and paragraph separators, surrogates.
+    """
+    cdef uint8_t c = p[0]
+    if c < 0x20 or c == 0x7F:
+        return 1
+    if c < 0xC2 or size < 2:
+        return 0
+    if c == 0xC2:
+        return 2 if p[1] < 0xA0 else 0
+    if c == 0xD8:
+        return 2 if p[1] == 0x9C else 0
+    if size < 3:
+        return 0
+    if c == 0xE2:
+        if p[1] == 0x80:
+            return 3 if p[2] == 0x8E or p[2] == 0x8F or 0xA8 <= p[2] <= 0xAE else 0
+        return 3 if p[1] == 0x81 and 0xA6 <= p[2] <= 0xA9 else 0
+    return 3 if c == 0xED and p[1] >= 0xA0 else 0
+
+
+cdef inline int literal_of(const uint8_t* p, int64_t size) noexcept nogil:
+    """Return which form of a literal a text needs."""
+    cdef int found = L_PLAIN
+    cdef int64_t i
+    cdef uint8_t c
+    for i in range(size):
+        c = p[i]
+        if c == 39:
+            found = L_QUOTES
+        elif c == 92 or ((c < 0x20 or c >= 0x7F) and acting_size(p + i, size - i)):
+            return L_HEX
+    return found
+
+
+cdef inline uint8_t* put_shown(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
+    """Write text for a comment: escapes for characters that act on a terminal, and no end of the comment."""
+    cdef int64_t i = 0
+    cdef int acting
+    cdef uint64_t code
+    while i < size:
+        acting = acting_size(p + i, size - i) if p[i] < 0x20 or p[i] >= 0x7F else 0
+        if acting == 0:
+            if p[i] == 47 and i and p[i - 1] == 42:
+                to[0] = 32
+                to += 1
+            to[0] = p[i]
+            to += 1
+            i += 1
+            continue
+        code = p[i]
+        if acting == 2:
+            code = (code & 0x1F) << 6 | (p[i + 1] & 0x3F)
+        elif acting == 3:
+            code = (code & 0x0F) << 12 | <uint64_t>(p[i + 1] & 0x3F) << 6 | (p[i + 2] & 0x3F)
+        to[0] = 92
+        to[1] = 120 if code <= 0xFF else 117  # x, u
+        to += 2
+        if code > 0xFF:
+            to = put_hex(to, <uint8_t>(code >> 8))
+        to = put_hex(to, <uint8_t>code)
+        i += acting
+    return to
+
+
+cdef inline uint8_t* put_digits_of(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
+    """Write 0x and two digits a byte."""
+    cdef int64_t i
+    memcpy(to, b"0x", 2)
+    to += 2
+    for i in range(size):
+        to[2 * i] = HEX[p[i] >> 4]
+        to[2 * i + 1] = HEX[p[i] & 15]
+    return to + 2 * size
+
+
+cdef inline uint8_t* put_literal(uint8_t* to, const uint8_t* p, int64_t size, int form) noexcept nogil:
+    """Write a text in its form; `MAX_LITERAL` bytes a byte and `SQL_SLACK` are enough."""
+    cdef int64_t i
+    if form == L_HEX:
+        memcpy(to, b"_utf8mb4 ", 9)
+        to = put_digits_of(to + 9, p, size)
+        memcpy(to, b" /* ", 4)
+        to = put_shown(to + 4, p, size)
+        memcpy(to, b" */", 3)
+        return to + 3
+    to[0] = 39
+    to += 1
+    if form == L_PLAIN:
+        copy_value(to, p, size)
+        to += size
+    else:
+        for i in range(size):
+            to[0] = p[i]
+            to += 1
+            if p[i] == 39:
+                to[0] = 39
+                to += 1
+    to[0] = 39
+    return to + 1
+
+
+cdef inline uint8_t* put_plain_literal(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
+    """Write ASCII that is a literal as it is; NULL for any other text. The text's bytes and two are enough."""
+    to[0] = 39
+    if not _put_plain(to + 1, p, size):
+        return NULL
+    to[size + 1] = 39
+    return to + size + 2
+
+
+cdef inline int append_literal(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    cdef int form = literal_of(p, size)
+    cdef uint8_t* to = end_of(out, SQL_SLACK + (MAX_LITERAL if form == L_HEX else 2) * size)
+    out.size = put_literal(to, p, size, form) - out.data
+    return 1
+
+
+cdef inline int append_bytes_literal(Memory out, const uint8_t* p, int64_t size, int64_t zeros) except -1 nogil:
+    """Append bytes, and zero bytes after them, as hexadecimal digits; no bytes as ''."""
+    cdef uint8_t* to = end_of(out, 2 * (size + zeros) + 2)
+    cdef int64_t i
+    if size + zeros == 0:
+        memcpy(to, b"''", 2)
+        out.size += 2
+        return 1
+    to = put_digits_of(to, p, size)
+    for i in range(2 * zeros):
+        to[i] = 48
+    out.size = to + 2 * zeros - out.data
+    return 1

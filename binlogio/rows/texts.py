@@ -1,0 +1,139 @@
+"""Row images to JSON and SQL text by the compiled kernel: how it writes each column of a table.
+
+`binlogio.values.text` is the oracle. The values for which the kernel has no text (JSON diffs, numbers that the server
+does not store) are written by the function of the form.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio._kernel import column_kinds as kinds
+from binlogio._kernel import event_scanner
+from binlogio._kernel import row_decoder as kernel
+from binlogio.constants import ColumnType
+from binlogio.errors import BinlogFormatError
+from binlogio.options import DEFAULT_LIMITS
+from binlogio.primitives import BAD_BYTES
+from binlogio.rows.image import RowChange, RowImage
+from binlogio.values.absent import ABSENT
+from binlogio.values.json.diff import PARTIAL_JSON
+from binlogio.values.kinds import characters_of, column_kind
+from binlogio.values.layout import column_layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from binlogio._kernel.row_decoder import Value
+    from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
+    from binlogio.values.kinds import ColumnKind
+
+COMPACT: Final = kernel.COMPACT
+WIDE: Final = kernel.WIDE
+SQL: Final = kernel.SQL
+_NUMBERS: Final = {
+    ColumnType.FLOAT: kernel.FLOAT,
+    ColumnType.DOUBLE: kernel.DOUBLE,
+    ColumnType.NULL: kernel.NOTHING,
+}
+_ASCII: Final = tuple(bytes([byte]) for byte in range(128))
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")  # bytes of a name that are no text
+_BY_CONSTRUCT: Final = 0  # the kind of a column whose values the kernel does not write
+_IN_BEFORE_IMAGE: Final = 1  # how a JSON diff finds its column in the before image
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextForm:
+    """How the images of a table are written.
+
+    `style` as in the kernel's `ImageText`; `label` returns the text before a value, `literal` that of a string, `value`
+    that of any value; `ends` the text after a value and after NULL, `pieces` those around the images.
+    """
+
+    style: int
+    label: Callable[[ColumnPlan], str]
+    literal: Callable[[str], str]
+    value: Callable[[Any, ColumnPlan], str]
+    ends: Callable[[ColumnPlan], tuple[str, str]] | None = None
+    pieces: Callable[[TablePlan], tuple[str, ...]] | None = None
+
+
+def image_text(plan: TablePlan, form: TextForm) -> kernel.ImageText | None:
+    """Return the kernel's encoder for the images of a table; None if it has a column of a type without values."""
+    found = [column_kind(column) for column in plan.columns]
+    known = [kind for kind in found if kind is not None and not (form.style == SQL and kind.kind == kinds.NOTHING)]
+    if len(known) != len(found):
+        return None
+    widths = [kind.width for kind in known]
+    pieces = form.pieces(plan) if form.pieces is not None else ("",) * 6
+    return kernel.ImageText(
+        event_scanner.ImagePlan(plan, widths, list(range(len(widths))), list(plan.json_positions), wanted=True),
+        _utf8(plan.schema),
+        _utf8(plan.table),
+        [_value(column, kind, form) for column, kind in zip(plan.columns, known, strict=True)],
+        _ByConstruct(plan, form),
+        plan.columns[0].opened_size if plan.columns else DEFAULT_LIMITS.opened_size,
+        style=form.style,
+        ends=None if form.ends is None else [_both(form.ends(column)) for column in plan.columns],
+        pieces=tuple(_utf8(piece) for piece in pieces),  # type: ignore[arg-type]
+    )
+
+
+def _both(texts: tuple[str, str]) -> tuple[bytes, bytes]:
+    return _utf8(texts[0]), _utf8(texts[1])
+
+
+def _value(column: ColumnPlan, found: ColumnKind, form: TextForm) -> Value:
+    kind, second, names = found.kind, found.second, found.names
+    if kind == kinds.COPY:
+        second = _NUMBERS.get(column.type, kernel.UNSIGNED if column.unsigned else kernel.SIGNED)
+    elif kind in (kinds.ENUM_NAMES, kinds.SET_NAMES):
+        is_literal = kind == kinds.ENUM_NAMES or form.style != SQL
+        names = tuple(_utf8(form.literal(name) if is_literal else name) for name in column.members or ())
+        if not is_literal and _SURROGATE.search("".join(column.members or ())):
+            kind = _BY_CONSTRUCT
+    elif kinds.LATIN in (kind, found.first) and names is not None:
+        second = int(names[:128] == _ASCII)  # ASCII needs no table
+    elif kind == kinds.VECTOR and form.style == SQL:
+        kind = _BY_CONSTRUCT
+    characters = None if found.charset is None else characters_of(found.charset)
+    return _utf8(form.label(column)), kind, found.width, found.first, second, names, characters
+
+
+def _utf8(text: str) -> bytes:
+    r"""Encode text as UTF-8; bytes that are not characters become \udcff, as in JSON."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+@dataclass(frozen=True, slots=True)
+class _ByConstruct:
+    """Encoder of the values for which the kernel has no text."""
+
+    plan: TablePlan
+    form: TextForm
+
+    def __call__(self, position: int, data: bytes, before: bytes | None, diffs: int, /) -> bytes | None:
+        """Return the text of a value; None if it is invalid, and construct then raises the error of the whole event.
+
+        Args:
+            position: of the column.
+            data: the bytes of the value in the image.
+            before: the value in the before image, if there is one.
+            diffs: 0 if `data` is a value, 1 if it is JSON diffs, 2 if it is JSON diffs and the before image lacks the
+                column.
+        """
+        column = self.plan.columns[position]
+        try:
+            value = (PARTIAL_JSON if diffs else column_layout(column)).parse(data)
+            if diffs and self.form.style == COMPACT:
+                alone = replace(self.plan, columns=(column,))
+                old: Any = ABSENT if diffs != _IN_BEFORE_IMAGE else None
+                old = old if before is None else column_layout(column).parse(before)
+                applied = RowChange(RowImage(alone, (old,)), RowImage(alone, (value,))).applied()
+                value = applied.values[0] if applied is not None else value
+            return _utf8(self.form.value(value, column))
+        except (BinlogFormatError, *BAD_BYTES):
+            return None

@@ -1,0 +1,278 @@
+"""DDL statements as a tree of frozen values: what `parser` makes of a text, for whoever has to carry it out.
+
+A tree depends on the text, the sql_mode and the server alone. What depends on the tables (IF EXISTS, the collation that
+a column inherits, the name under which a table is known) is left to the visitors: `statements` (definitions),
+`binlogio.replay.targets.sqlite.ddl` (tables of SQLite) and `pyspark_binlogio.history` (the lives of tables).
+
+A part that cannot be parsed is `Unparsed`: a statement about a table whose name can be read still has that name. A
+statement whose names cannot be read is `Unreadable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from binlogio.errors import UnsupportedFeature
+
+if TYPE_CHECKING:
+    from binlogio.schema.ddl.column_text import ColumnText
+    from binlogio.schema.ddl.create_table import TableOptions
+    from binlogio.schema.ddl.foreign_keys import Reference
+    from binlogio.schema.ddl.parsed_table import Key, ParsedTable
+    from binlogio.schema.ddl.partitions import PartitionClause
+
+Name = tuple[str | None, str]
+"""Schema and name of a table; the schema is None where the statement does not name it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unparsed:
+    """A part of a statement that cannot be parsed, with the facts of the error."""
+
+    reason: str
+    field: str | None = None
+    expected: object = None
+    found: object = None
+
+    @classmethod
+    def of(cls, exc: UnsupportedFeature) -> Unparsed:
+        """Return the facts of an error, which itself would keep the frames of the parser."""
+        return cls(reason=exc.reason, field=exc.field, expected=exc.expected, found=exc.found)
+
+    def error(self) -> UnsupportedFeature:
+        """Return the error again."""
+        return UnsupportedFeature(self.reason, field=self.field, expected=self.expected, found=self.found)
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """The value that existing rows get in a column.
+
+    `text` is in the server's text form, None for NULL. `is_now` where it is the time of the statement; `is_known` is
+    False where it depends on what a log does not say.
+    """
+
+    text: str | bytes | None = None
+    is_now: bool = False
+    is_known: bool = True
+
+
+# ----------------------------------------------------------------------------------------------------- CREATE TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """The body of CREATE TABLE ... LIKE."""
+
+    table: Name
+
+
+@dataclass(frozen=True, slots=True)
+class FromSelect:
+    """The body of CREATE TABLE ... SELECT, whose columns the statement does not tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableBody:
+    """Columns, keys and options of a CREATE TABLE."""
+
+    columns: tuple[ColumnText | Unparsed, ...]
+    keys: tuple[Key, ...]
+    has_period: bool
+    options: TableOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    """CREATE TABLE.
+
+    `defaults` are those of its columns, by names in small letters, also where the body cannot be parsed; None where
+    they cannot be read either.
+    """
+
+    table: Name
+    body: TableBody | Like | FromSelect | Unparsed
+    is_temporary: bool = False
+    replaces: bool = False
+    if_not_exists: bool = False
+    references: tuple[Reference, ...] = ()
+    defaults: Mapping[str, Default] | None = None
+
+
+# ------------------------------------------------------------------------------------------------------ ALTER TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnClause:
+    """A column that is added (`old` is None) or has a new definition.
+
+    `place` is where it goes: None (as it is), "" (first), or after a name. `is_conditional` with IF [NOT] EXISTS.
+    """
+
+    old: str | None
+    column: ColumnText | Unparsed
+    name: str
+    default: Default
+    place: str | None = None
+    is_conditional: bool = False
+
+    def applies_to(self, table: ParsedTable) -> bool:
+        """Return whether the condition holds for a table."""
+        return not self.is_conditional or (table.index(self.name if self.old is None else self.old) is None) == (
+            self.old is None
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterClauses:
+    """The clauses of an ALTER TABLE. Names that are keys of a mapping are in small letters.
+
+    `dropped` and `renamed` have the columns with IF EXISTS in `dropped_if_exists` and `renamed_if_exists` instead.
+    """
+
+    columns: tuple[ColumnClause, ...]
+    dropped: tuple[str, ...]
+    dropped_if_exists: tuple[str, ...]
+    renamed: Mapping[str, str]
+    renamed_if_exists: Mapping[str, str]
+    visible: Mapping[str, bool]
+    defaults: Mapping[str, Default]
+    keys: tuple[Key, ...]
+    dropped_keys: tuple[str, ...]
+    renamed_keys: Mapping[str, str]
+    options: TableOptions
+    conversion: TableOptions | None
+    versioning: bool | None
+    has_period: bool
+    name: Name | None
+    partitions: PartitionClause | None
+
+    def fitting(self, table: ParsedTable) -> AlterClauses:
+        """Return the clauses without those whose IF EXISTS or IF NOT EXISTS does not hold for a table."""
+        there = {column.name.casefold() for column in table.columns}
+        return replace(
+            self,
+            columns=tuple(one for one in self.columns if one.applies_to(table)),
+            dropped=(*self.dropped, *(name for name in self.dropped_if_exists if name.casefold() in there)),
+            renamed={**self.renamed, **{old: new for old, new in self.renamed_if_exists.items() if old in there}},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterTable:
+    """ALTER TABLE. `new_names` are those that it gives to the table or a partition, or takes from another table."""
+
+    table: Name
+    clauses: AlterClauses | Unparsed
+    new_names: tuple[Name, ...] = ()
+    references: tuple[Reference, ...] = ()
+    dropped_foreign_keys: tuple[str, ...] = ()
+
+
+# ------------------------------------------------------------------------------------------------- other statements
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTables:
+    """RENAME TABLE: old and new names, one pair after the other."""
+
+    renames: tuple[tuple[Name, Name], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropTables:
+    """DROP TABLE or DROP SEQUENCE."""
+
+    tables: tuple[Name, ...]
+    only_temporary: bool = False
+    are_sequences: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateTable:
+    """TRUNCATE TABLE."""
+
+    table: Name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSequence:
+    """CREATE SEQUENCE; `problem` where its columns are not known."""
+
+    table: Name
+    replaces: bool
+    if_not_exists: bool
+    problem: Unparsed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """CREATE INDEX."""
+
+    table: Name
+    key: Key | Unparsed
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    """DROP INDEX."""
+
+    table: Name
+    key: str | Unparsed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateDatabase:
+    """CREATE DATABASE."""
+
+    schema: str
+    options: TableOptions | Unparsed
+    replaces: bool
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDatabase:
+    """ALTER DATABASE; without `schema`, of the session's."""
+
+    schema: str | None
+    options: TableOptions | Unparsed
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    """DROP DATABASE."""
+
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A statement that changes definitions, of which the names cannot be read. `verb` is its first word."""
+
+    verb: str
+    problem: Unparsed
+
+
+@dataclass(frozen=True, slots=True)
+class OtherStatement:
+    """A statement that changes no definition."""
+
+
+Ddl = (
+    CreateTable
+    | AlterTable
+    | RenameTables
+    | DropTables
+    | TruncateTable
+    | CreateSequence
+    | CreateIndex
+    | DropIndex
+    | CreateDatabase
+    | AlterDatabase
+    | DropDatabase
+    | Unreadable
+    | OtherStatement
+)

@@ -1,0 +1,590 @@
+"""Log builder: the bytes of a log of one server version, from its head to its end. No I/O.
+
+    log     := magic format_description head group* (rotate | stop)?
+    head    := previous_gtids? | gtid_list binlog_checkpoint+     -- MariaDB; after a rotation the last log and this one
+    group   := gtid | gtid_tagged | anonymous_gtid | mariadb_gtid  (event* | transaction_payload)
+    payload := zstd(event*)                                       -- events without checksums, whose log_pos is 0
+
+A frame is an event that is complete except for position and checksum. BEGIN, COMMIT, XID and table maps differ from one
+statement to the next in their timestamp and server id alone, so their frames are built once. The compiled kernel builds
+rows events and groups; `binlogio.format.encoder` builds all other events, and all of them without the kernel.
+transaction_length includes the GTID event's own bytes, so construct finds its size by trial.
+
+GTID events of MySQL exist since 5.6.5 (ANONYMOUS_GTID since 5.7.6); they have commit times and transaction_length since
+8.0.2, the server version since 8.0.14. MariaDB's GTID event replaces BEGIN and XA START:
+
+    standalone     a group without an end event: DDL, XA COMMIT, XA ROLLBACK
+    ddl            tables are created or dropped; such a group is not called transactional
+    transactional  ROLLBACK would undo all of it
+    thread id      of the connection, since 11.5
+    multi-engine   255 if no engine has anything to commit, or if the group is prepared
+
+Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, write_transaction, Binlog_cache_compressor;
+libs/mysql/binlog/event/control_events.h, Gtid_event; MariaDB sql/log_event_server.cc, Gtid_log_event::Gtid_log_event;
+fixtures mysql97/gtid_on, compressed, mariadb1011/gtid; recordings of 10.11.18.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_SIZE,
+    EVENT_SIZE_BYTES,
+    HEADER_SIZE,
+    LOG_POS_BYTES,
+    SERVER_ID_BYTES,
+    TYPE_CODE_AT,
+    ChecksumAlgorithm,
+    EventType,
+    HeaderFlag,
+)
+from binlogio.errors import BinlogFormatError
+from binlogio.events import EVENT_CODECS
+from binlogio.events.base import EventHeader, ParseContext
+from binlogio.events.control import RotateEvent, StopEvent, XidEvent
+from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent, server_version_numbers
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidFlag, GtidTaggedEvent, PreviousGtidsEvent
+from binlogio.events.mariadb import (
+    AnnotateRowsEvent,
+    BinlogCheckpointEvent,
+    MariadbGtidEvent,
+    MariadbGtidExtraFlag,
+    MariadbGtidFlag,
+    MariadbGtidListEvent,
+)
+from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
+from binlogio.format.encoder import Encoder, stamp
+from binlogio.format.event_frames import EventFrames
+from binlogio.gtid import EMPTY_GTID_SET, NIL_UUID, Gtid, GtidSet, GtidSetEncoding, MariadbGtid
+from binlogio.implementation import is_compiled
+from binlogio.writer.log.group import Group, GroupEnd, InDomain
+from binlogio.writer.query_events import QueryContext, begin_event, commit_event
+from binlogio.writer.server_format import server_format_of
+
+if TYPE_CHECKING:
+    from binlogio._kernel.row_encoder import EventBuffer
+    from binlogio.events import BinlogEvent
+    from binlogio.events.table_map import TableMapEvent
+    from binlogio.options import ServerVariables
+    from binlogio.rows.plan import TablePlan
+    from binlogio.writer.log.dependency_tracker import LogicalTimestamp
+    from binlogio.writer.log.group import FilledGroup
+
+MAX_PAYLOAD_SIZE: Final = 1 << 30  # libs/mysql/binlog/event/binlog_event.h, max_log_event_size
+PIECE_SIZE: Final = 1 << 20
+MAX_TEMPLATES: Final = 1024
+MAX_SHORT_TEXT: Final = 1 << 20
+ONE_PHASE: Final = 255  # of extra_engines: nothing was prepared, or it is not yet known what will be
+
+LoggedGtid = Gtid | MariadbGtid | None
+"""The GTID of a group; None if it is anonymous."""
+
+LoggedGtids = GtidSet | tuple[MariadbGtid, ...]
+"""All GTIDs up to some place in the log; of MariaDB's the last ones of each domain and server."""
+
+_ANONYMOUS_SINCE: Final = (5, 7, 6)
+_LENGTH_SINCE: Final = (8, 0, 2)
+_VERSION_SINCE: Final = (8, 0, 14)
+_START: Final = struct.Struct("<IBI")  # of a header: timestamp, type code, server id
+_NUMBER: Final = slice(HEADER_SIZE, HEADER_SIZE + 8)  # of MariaDB's GTID event
+_STANDALONE: Final = int(MariadbGtidFlag.STANDALONE)  # operations of flags are slow
+_TRANSACTIONAL: Final = int(MariadbGtidFlag.TRANSACTIONAL)
+_ALLOW_PARALLEL: Final = int(MariadbGtidFlag.ALLOW_PARALLEL)
+_DDL: Final = int(MariadbGtidFlag.DDL)
+_PREPARED_XA: Final = int(MariadbGtidFlag.PREPARED_XA)
+_COMPLETED_XA: Final = int(MariadbGtidFlag.COMPLETED_XA)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterKernel:
+    """Functions of `binlogio._kernel.row_encoder`, `row_packer` of `binlogio.rows.packing`, and a buffer factory."""
+
+    rows_frame: Callable[..., bytes]
+    gtid_parts: Callable[..., tuple[bytes, bytes]]
+    transaction: Callable[..., bytes]
+    stamped: Callable[..., bytes]
+    row_packer: Callable[[TablePlan], Any]
+    new_buffer: Callable[..., EventBuffer]
+
+
+def writer_kernel() -> WriterKernel | None:
+    """Return the kernel's functions; None where construct does the work.
+
+    Raises:
+        UnsupportedFeature: the environment asks for a kernel that is not there.
+    """
+    if not is_compiled():
+        return None
+    from binlogio._kernel import row_encoder  # noqa: PLC0415 - missing if it was not compiled
+    from binlogio.rows.packing import row_packer  # noqa: PLC0415
+
+    return WriterKernel(
+        row_encoder.rows_frame,
+        row_encoder.gtid_parts,
+        row_encoder.transaction,
+        row_encoder.stamped,
+        row_packer,
+        row_encoder.EventBuffer,
+    )
+
+
+def describe_format(variables: ServerVariables) -> FormatDescriptionEvent:
+    """Return the format of the logs that a server with these variables writes."""
+    crc32 = ChecksumAlgorithm.CRC32 if variables.binlog_checksum == "CRC32" else ChecksumAlgorithm.OFF
+    return FormatDescriptionEvent(
+        binlog_version=BINLOG_VERSION,
+        server_version=variables.server_version,
+        created=0,
+        header_size=HEADER_SIZE,
+        post_header_sizes=server_format_of(variables.server_version).post_header_sizes,
+        checksum_algorithm=crc32,
+    )
+
+
+class LogBuilder:
+    """Builds logs of one format, for one thread at a time. Timestamps are in seconds since 1970, UTC.
+
+    `has_thread_ids`: MariaDB's GTID events have the thread id of their session.
+    """
+
+    def __init__(
+        self, description: FormatDescriptionEvent, kernel: WriterKernel | None = None, *, has_thread_ids: bool = False
+    ) -> None:
+        self.description: Final = description
+        self.context: Final[ParseContext] = description.context
+        self.has_checksum: Final = self.context.has_checksum
+        self._encoder = Encoder(self.context)
+        self._kernel = kernel
+        self._has_thread_ids = has_thread_ids
+        self._templates: dict[object, tuple[int, bytes]] = {}
+        self._buffer: EventBuffer | None = None
+        self._gtid_frame_size = 0  # of the last one: the best guess for the next
+        version = (0, 0, 0) if self.context.is_mariadb else server_version_numbers(description.server_version)
+        sizes = description.post_header_sizes
+        self._has_previous = not self.context.is_mariadb and len(sizes) >= EventType.PREVIOUS_GTIDS_LOG_EVENT
+        self._has_anonymous = version >= _ANONYMOUS_SINCE
+        self._has_length = version >= _LENGTH_SINCE
+        self._version_number = (
+            version[0] * 10_000 + version[1] * 100 + version[2] if version >= _VERSION_SINCE else None
+        )
+
+    @classmethod
+    def of(cls, variables: ServerVariables, kernel: WriterKernel | None) -> LogBuilder:
+        """Return the builder of the logs of a server."""
+        has_thread_ids = server_format_of(variables.server_version).has_thread_ids
+        return cls(describe_format(variables), kernel, has_thread_ids=has_thread_ids)
+
+    # -------------------------------------------------------------------------------------------------- head and end
+
+    def head(
+        self,
+        timestamp: int,
+        server_id: int,
+        previous: LoggedGtids = EMPTY_GTID_SET,
+        *,
+        created: int = 0,
+        in_use: bool = False,
+        checkpoints: Sequence[str] = (),
+    ) -> bytes:
+        """Return the head of a log.
+
+        Args:
+            timestamp: of its events.
+            server_id: of its events.
+            previous: all GTIDs before it.
+            created: when the server started, if this is its first log since; else 0.
+            in_use: the log is still written.
+            checkpoints: the logs of MariaDB's BINLOG_CHECKPOINT events.
+        """
+        header = EventHeader(timestamp=timestamp, server_id=server_id)
+        flags = HeaderFlag.BINLOG_IN_USE if in_use else 0
+        events: list[BinlogEvent] = [replace(self.description, created=created, header=replace(header, flags=flags))]
+        if not isinstance(previous, GtidSet):
+            events.append(MariadbGtidListEvent(previous, header=header))
+            events += [BinlogCheckpointEvent(name, header=header) for name in checkpoints]
+        elif self._has_previous:
+            encoding = GtidSetEncoding.TAGGED if previous.has_tags else GtidSetEncoding.UNTAGGED
+            ignorable = replace(header, flags=HeaderFlag.IGNORABLE)
+            events.append(PreviousGtidsEvent(gtid_set=previous, encoding=encoding, header=ignorable))
+        data = BINLOG_MAGIC
+        for event in events:
+            data += self._encoder.encode_at(event, len(data))
+        return data
+
+    def end(self, offset: int, timestamp: int, server_id: int, next_log: str = "") -> bytes:
+        """Return the end of a log at `offset` of it: ROTATE to the next log, or STOP."""
+        header = EventHeader(timestamp=timestamp, server_id=server_id)
+        if next_log:
+            rotate = RotateEvent(position=len(BINLOG_MAGIC), next_log=next_log, header=header)
+            return self._encoder.encode_at(rotate, offset)
+        return self._encoder.encode_at(StopEvent(header=header), offset)
+
+    # -------------------------------------------------------------------------------------------------------- frames
+
+    def encode(self, event: BinlogEvent) -> bytes:
+        """Return the frame of any event.
+
+        Raises:
+            BinlogFormatError: a value does not fit its field.
+        """
+        return self._encoder.encode(event)
+
+    def frame(self, key: object, timestamp: int, server_id: int, make: Callable[[], BinlogEvent]) -> bytes:
+        """Return the frame that was built for `key` before, or of the event of `make`, with this time and server id."""
+        template = self._templates.get(key)
+        if template is None:
+            if len(self._templates) >= MAX_TEMPLATES:
+                self._templates.clear()
+            frame = self._encoder.encode(make())
+            template = self._templates[key] = frame[TYPE_CODE_AT], frame[SERVER_ID_BYTES.stop :]
+        type_code, rest = template
+        return _START.pack(timestamp, type_code, server_id) + rest
+
+    def opening(self, context: QueryContext) -> tuple[bytes, ...]:
+        """Return the frames with which a group begins: BEGIN, or none where the GTID event replaces it."""
+        return () if self.context.is_mariadb else (self.begin(context),)
+
+    def begin(self, context: QueryContext) -> bytes:
+        """Return BEGIN."""
+        key = "BEGIN", *context.key
+        return self.frame(key, context.timestamp, context.server_id, lambda: begin_event(context))
+
+    def commit(self, context: QueryContext) -> bytes:
+        """Return the COMMIT of the statement cache, and of a transaction cache that no engine takes part in."""
+        key = "COMMIT", *context.key
+        return self.frame(key, context.timestamp, context.server_id, lambda: commit_event(context))
+
+    def xid(self, xid: int, timestamp: int, server_id: int) -> bytes:
+        """Return the XID with which the transaction cache ends."""
+        return with_xid(self.frame("XID", timestamp, server_id, lambda: XidEvent(xid=0)), xid)
+
+    def annotation(self, sql: bytes, timestamp: int, server_id: int) -> bytes:
+        """Return the text of a statement, as MariaDB puts it before the rows.
+
+        Raises:
+            BinlogFormatError: it does not fit 4 GiB.
+        """
+        if len(sql) > MAX_SHORT_TEXT:
+            header = EventHeader(timestamp=timestamp, server_id=server_id)
+            return self.encode(AnnotateRowsEvent(sql=sql, header=header))
+        empty = self.frame(AnnotateRowsEvent, timestamp, server_id, lambda: AnnotateRowsEvent(sql=b""))
+        size = (len(empty) + len(sql)).to_bytes(4, "little")
+        return (
+            empty[: EVENT_SIZE_BYTES.start]
+            + size
+            + empty[EVENT_SIZE_BYTES.stop : HEADER_SIZE]
+            + sql
+            + empty[HEADER_SIZE:]
+        )
+
+    def table_map(self, event: TableMapEvent, timestamp: int, server_id: int) -> bytes:
+        """Return the table map of an open table, cached by its table id."""
+        return self.frame(event.table_id, timestamp, server_id, lambda: event)
+
+    def rows(
+        self,
+        images: bytes,
+        *,
+        type_code: int,
+        timestamp: int,
+        server_id: int,
+        table_id: int,
+        flags: int,
+        column_count: int,
+        present: bytes,
+        present_after: bytes = b"",
+    ) -> bytes:
+        """Return a rows event whose images are of one shape.
+
+        Raises:
+            BinlogFormatError: it does not fit 4 GiB.
+        """
+        if self._kernel is not None and type_code not in COMPRESSED_TYPES.values():
+            return self._kernel.rows_frame(
+                images,
+                type_code=type_code,
+                timestamp=timestamp,
+                server_id=server_id,
+                table_id=table_id,
+                flags=flags,
+                column_count=column_count,
+                present=present,
+                present_after=present_after,
+                checksum=self.has_checksum,
+            )
+        event: Any = EVENT_CODECS[type_code].event_class
+        bitmaps = {"present": present, **({"present_after": present_after} if present_after else {})}
+        common = {"table_id": table_id, "flags": flags, "extra": b"", "column_count": column_count}
+        header = EventHeader(timestamp=timestamp, type_code=int(type_code), server_id=server_id)
+        return self.encode(event(**common, **bitmaps, images=images, header=header))
+
+    # -------------------------------------------------------------------------------------------------------- groups
+
+    def group(
+        self,
+        group: Group,
+        offset: int,
+        gtid: LoggedGtid,
+        clock: LogicalTimestamp,
+        committed_us: int,
+        server_id: int,
+        commit_id: int | None = None,
+    ) -> bytes:
+        """All events of a group that is in memory.
+
+        Args:
+            group: its events.
+            offset: where it begins in the file.
+            gtid: its GTID; None if it is anonymous.
+            clock: its last_committed and sequence_number.
+            committed_us: when it is committed, in microseconds since 1970, UTC.
+            server_id: of its GTID event.
+            commit_id: what MariaDB gives the groups that are committed together; None alone.
+
+        Raises:
+            BinlogFormatError: a frame is not as long as its header says.
+        """
+        frames, kernel = group.frames, self._kernel
+        if kernel is None or not isinstance(frames, tuple):
+            return b"".join(self.pieces(group, offset, gtid, clock, committed_us, server_id, commit_id))
+        if self._version_number is None or isinstance(gtid, MariadbGtid):
+            whole = (*self._gtid_frames(group, gtid, clock, committed_us, server_id, commit_id), *frames)
+            return kernel.stamped(whole, offset=offset, checksum=self.has_checksum)
+        type_code, before, tail = self._gtid_parts(gtid, clock, committed_us, kernel, may_have_sbr=group.may_have_sbr)
+        return kernel.transaction(
+            frames,
+            offset=offset,
+            checksum=self.has_checksum,
+            type_code=type_code,
+            timestamp=group.timestamp,
+            server_id=server_id,
+            header_flags=0,
+            before=before,
+            tail=tail,
+        )
+
+    def pieces(
+        self,
+        group: Group,
+        offset: int,
+        gtid: LoggedGtid,
+        clock: LogicalTimestamp,
+        committed_us: int,
+        server_id: int,
+        commit_id: int | None = None,
+    ) -> Iterator[bytes]:
+        """Yield the same in pieces of about a megabyte, for groups that are not in memory.
+
+        Raises:
+            BinlogFormatError: a frame is not as long as its header says.
+            OSError: the frames cannot be read.
+        """
+        piece = bytearray()
+        for part in (self._gtid_frames(group, gtid, clock, committed_us, server_id, commit_id), group.frames):
+            for frame in part:
+                if int.from_bytes(frame[EVENT_SIZE_BYTES], "little") != len(frame):
+                    raise BinlogFormatError(
+                        "a frame is not as long as its header says", field="event_size", found=len(frame)
+                    )
+                piece += stamp(frame, offset + len(piece), has_checksum=self.has_checksum)
+                if len(piece) >= PIECE_SIZE:
+                    offset += len(piece)
+                    yield bytes(piece)
+                    piece.clear()
+        yield bytes(piece)
+
+    def filled(
+        self,
+        group: FilledGroup,
+        offset: int,
+        gtid: LoggedGtid,
+        clock: LogicalTimestamp,
+        committed_us: int,
+        server_id: int,
+    ) -> EventBuffer | bytes:
+        """All events of a `FilledGroup` at `offset` of the file; valid until the next call."""
+        kernel = self._kernel
+        if kernel is None or self._version_number is None or isinstance(gtid, MariadbGtid):
+            frames = EventFrames(checksum=self.has_checksum)
+            group.fill(frames)
+            whole = Group(tuple(frames.frames), group.timestamp)
+            return self.group(whole, offset, gtid, clock, committed_us, server_id)
+        type_code, before, tail = self._gtid_parts(gtid, clock, committed_us, kernel, may_have_sbr=False)
+        buffer = self._buffer = self._buffer or kernel.new_buffer(0, checksum=self.has_checksum)
+        buffer.clear(offset)
+        buffer.begin_group(type_code, group.timestamp, server_id, 0, before, tail, group.expected_size)
+        group.fill(buffer)
+        buffer.end_group()
+        return buffer
+
+    def compressed(self, group: Group, compress: Callable[[bytes, int], bytes], server_id: int) -> Group:
+        """Return the group as one TRANSACTION_PAYLOAD_EVENT, or unchanged where that would be too large."""
+        level = group.compression_level
+        if level is None or group.size > MAX_PAYLOAD_SIZE:
+            return group
+        plain = b"".join(_without_positions(group.frames, CHECKSUM_SIZE if self.has_checksum else 0))
+        payload = compress(plain, level)
+        if len(payload) > MAX_PAYLOAD_SIZE:
+            return group
+        header = EventHeader(timestamp=group.timestamp, server_id=server_id)
+        event = TransactionPayloadEvent.create(payload, CompressionType.ZSTD, len(plain), header)
+        return group._replace(frames=(self._encoder.encode(event),), compression_level=None)
+
+    def move(self, events: bytearray, offset: int) -> None:
+        """Give whole events the positions and checksums that they have at `offset`.
+
+        Raises:
+            BinlogFormatError: the events do not fill the buffer.
+        """
+        if self._kernel is not None:
+            from binlogio._kernel.event_scanner import stamp_events  # noqa: PLC0415 - missing if it was not compiled
+
+            stamp_events(events, offset, checksum=self.has_checksum)
+            return
+        at = 0
+        for frame in frames_of([bytes(events)]):
+            events[at : at + len(frame)] = stamp(frame, offset + at, has_checksum=self.has_checksum)
+            at += len(frame)
+
+    # --------------------------------------------------------------------------------------------------- GTID events
+
+    def _gtid_parts(
+        self, gtid: Gtid | None, clock: LogicalTimestamp, committed_us: int, kernel: WriterKernel, *, may_have_sbr: bool
+    ) -> tuple[EventType, bytes, bytes]:
+        """Type and body of the group's first event, the body before and after the length of the group."""
+        flags, version = 1 if may_have_sbr else 0, self._version_number
+        if gtid is None:
+            before, tail = kernel.gtid_parts(flags, NIL_UUID.data, 0, *clock, committed_us, -1, version, -1)
+            return EventType.ANONYMOUS_GTID_LOG_EVENT, before, tail
+        tag = gtid.tag.encode()
+        before, tail = kernel.gtid_parts(flags, gtid.uuid.data, gtid.gno, *clock, committed_us, -1, version, -1, tag)
+        return EventType.GTID_TAGGED_LOG_EVENT if tag else EventType.GTID_LOG_EVENT, before, tail
+
+    def _gtid_frames(
+        self,
+        group: Group,
+        gtid: LoggedGtid,
+        clock: LogicalTimestamp,
+        committed_us: int,
+        server_id: int,
+        commit_id: int | None,
+    ) -> tuple[bytes, ...]:
+        """Return the GTID event of a group by construct; nothing in versions that have none."""
+        if isinstance(gtid, MariadbGtid):
+            return (self._mariadb_gtid(group, gtid, commit_id),)
+        if gtid is None and not self._has_anonymous:
+            return ()
+        fields: dict[str, Any] = {
+            "flags": GtidFlag.MAY_HAVE_SBR if group.may_have_sbr else 0,
+            "last_committed": clock[0],
+            "sequence_number": clock[1],
+            "header": EventHeader(timestamp=group.timestamp, server_id=server_id),
+        }
+        kind: type[Any] = AnonymousGtidEvent
+        if gtid is not None:
+            kind = GtidEvent
+            fields |= {"uuid": gtid.uuid, "gno": gtid.gno}
+            if gtid.tag:
+                kind = GtidTaggedEvent
+                fields["tag"] = gtid.tag
+        if not self._has_length:
+            return (self._encoder.encode(kind(**fields)),)
+        fields["immediate_commit_timestamp"] = committed_us
+        if self._version_number is not None:
+            fields["immediate_server_version"] = self._version_number
+        body_size, length, frame = group.size, -1, b""
+        while len(frame) + body_size != length:
+            length = (len(frame) or self._gtid_frame_size) + body_size
+            frame = self._encoder.encode(kind(transaction_length=length, **fields))
+        self._gtid_frame_size = len(frame)
+        return (frame,)
+
+    def _mariadb_gtid(self, group: Group, gtid: MariadbGtid, commit_id: int | None) -> bytes:
+        """Return MariaDB's GTID event; those that differ in time and number alone are built once."""
+        flags, marks = _mariadb_flags(group), group.marks
+        thread_id = group.thread_id if self._has_thread_ids else None
+        if commit_id is not None or marks.xa is not None or marks.alter is not None or marks.has_no_engine:
+            return self._encoder.encode(_mariadb_gtid_event(group, gtid, flags, commit_id, thread_id))
+        frame = self.frame(
+            ("GTID", gtid.domain_id, flags, thread_id),
+            group.timestamp,
+            gtid.server_id,
+            lambda: _mariadb_gtid_event(group, gtid, flags, None, thread_id),
+        )
+        return frame[: _NUMBER.start] + gtid.sequence_number.to_bytes(8, "little") + frame[_NUMBER.stop :]
+
+
+COMPRESSED_TYPES: Final = {
+    EventType.WRITE_ROWS_EVENT_V1: EventType.WRITE_ROWS_COMPRESSED_EVENT_V1,
+    EventType.UPDATE_ROWS_EVENT_V1: EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1,
+    EventType.DELETE_ROWS_EVENT_V1: EventType.DELETE_ROWS_COMPRESSED_EVENT_V1,
+}
+"""The rows events of log_bin_compress."""
+
+
+def frames_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the whole events of consecutive pieces of a log, one by one."""
+    waiting = bytearray()
+    for piece in pieces:
+        waiting += piece
+        at = 0
+        while len(waiting) - at >= EVENT_SIZE_BYTES.stop:
+            size = int.from_bytes(waiting[at + EVENT_SIZE_BYTES.start : at + EVENT_SIZE_BYTES.stop], "little")
+            if size < HEADER_SIZE or len(waiting) - at < size:
+                break
+            yield bytes(waiting[at : at + size])
+            at += size
+        del waiting[:at]
+
+
+def with_xid(frame: bytes, xid: int) -> bytes:
+    """Return the frame of an XID event with another number."""
+    return frame[:HEADER_SIZE] + xid.to_bytes(8, "little") + frame[HEADER_SIZE + 8 :]
+
+
+def _mariadb_gtid_event(
+    group: Group, gtid: MariadbGtid, flags: int, commit_id: int | None, thread_id: int | None
+) -> MariadbGtidEvent:
+    has_no_engine, alter = group.marks.has_no_engine or group.is_xa, group.marks.alter
+    flags_extra = int(MariadbGtidExtraFlag.MULTI_ENGINE) if has_no_engine else 0
+    if thread_id is not None:
+        flags_extra |= MariadbGtidExtraFlag.THREAD_ID
+    return MariadbGtidEvent(
+        sequence_number=gtid.sequence_number,
+        domain_id=gtid.domain_id,
+        flags=flags | (0 if commit_id is None else MariadbGtidFlag.GROUP_COMMIT_ID),
+        commit_id=commit_id,
+        xid=group.marks.xa,
+        flags_extra=flags_extra | (alter.flags if alter is not None else 0),
+        extra_engines=ONE_PHASE if has_no_engine else None,
+        sa_seq_no=alter.start_alter_sequence if alter is not None else None,
+        thread_id=thread_id,
+        header=EventHeader(timestamp=group.timestamp, server_id=gtid.server_id, flags=int(HeaderFlag.SUPPRESS_USE)),
+    )
+
+
+def _mariadb_flags(group: Group) -> int:
+    wanted = group.assigned_gtid
+    flags = 0 if isinstance(wanted, InDomain) and not wanted.allow_parallel else _ALLOW_PARALLEL
+    if group.end is GroupEnd.STATEMENT:
+        flags |= _STANDALONE
+    if group.marks.is_ddl:
+        flags |= _DDL
+    elif group.marks.is_transactional:
+        flags |= _TRANSACTIONAL
+    if group.marks.xa is not None:
+        flags |= _PREPARED_XA if group.is_xa else _COMPLETED_XA
+    return flags
+
+
+def _without_positions(frames: Iterable[bytes], checksum_size: int) -> Iterator[bytes]:
+    for frame in frames:
+        size = len(frame) - checksum_size
+        yield frame[: EVENT_SIZE_BYTES.start]
+        yield size.to_bytes(4, "little") + bytes(4)
+        yield frame[LOG_POS_BYTES.stop : size]

@@ -1,0 +1,61 @@
+"""Rows events as text by the compiled kernel. An event that the kernel refuses is left to the Python functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
+from binlogio.format.row_changes import OPERATIONS
+from binlogio.implementation import is_compiled
+from binlogio.rows.image import PRE_GA_EVENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from binlogio._kernel.row_decoder import ImageText
+    from binlogio.events import RowsEvent
+    from binlogio.rows.plan import TablePlan
+    from binlogio.rows.texts import TextForm
+
+_MOST_TABLES: Final = 512
+_PART_BYTES: Final = 1 << 20  # of images whose text is made at once, at least
+_PART_TEXT: Final = 1 << 24
+
+
+class RowTexts:
+    """Writes rows events in one form; `form` is called if the kernel is compiled."""
+
+    def __init__(self, form: Callable[[], TextForm]) -> None:
+        self._form = form() if is_compiled() else None
+        self._tables: dict[int, tuple[TablePlan, ImageText | None]] = {}  # by the identity of a plan
+
+    def parts(self, event: RowsEvent, plan: TablePlan) -> Iterator[tuple[bytes, int, bool]]:
+        """Yield the text of an event in parts: text, number of rows, and whether it is the last one.
+
+        There is no last one if the kernel refuses the event; one of less than 1 MiB is a single part or none.
+        """
+        table = self._table(plan)
+        if table is None or event.column_count != len(plan.columns) or event.header.type_code in PRE_GA_EVENTS:
+            return
+        after = event.present_after if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)) else event.present
+        operation, images, at = OPERATIONS[type(event)], event.images, 0
+        most = _PART_TEXT if len(images) > _PART_BYTES else 1 << 62
+        while at < len(images):
+            found = table.rows(operation, event.present, after, images, at, most)
+            if found is None:
+                return
+            text, rows, at = found
+            yield text, rows, at == len(images)
+
+    def _table(self, plan: TablePlan) -> ImageText | None:
+        if self._form is None:
+            return None
+        found = self._tables.get(id(plan))
+        if found is None:
+            from binlogio.rows.texts import image_text  # noqa: PLC0415 - there may be no kernel
+
+            if len(self._tables) >= _MOST_TABLES:
+                self._tables.clear()
+            has_names = len({column.label for column in plan.columns}) == len(plan.columns)
+            found = self._tables[id(plan)] = plan, image_text(plan, self._form) if has_names else None
+        return found[1]

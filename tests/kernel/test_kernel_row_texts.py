@@ -1,0 +1,150 @@
+"""Rows in `dump` by the kernel and by Python: the same bytes, and after them the same error."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import binlogio
+from binlogio.constants import ColumnType as T
+from binlogio.errors import BinlogError
+from binlogio.rows.image import decode_rows
+from binlogio.rows.plan import TablePlan
+from binlogio.rows.texts import SQL, TextForm, image_text
+from binlogio.values.charsets import CHARSET_NAMES
+from binlogio_cli.dump.filters import DumpFilter, FilteredDump
+from binlogio_cli.dump.json_output import JsonDump
+from binlogio_cli.dump.row_texts import RowTexts
+from binlogio_cli.dump.text_output import TextDump, TextStyle, plain_form, row_lines
+from binlogio_cli.output import Output
+from binlogio_cli.quoting import string_literal
+from both_kernels import KERNELS, Said, kernel_set_to
+from corpus import CorpusFile, files
+from kernel_rows import one_value, rows_event
+from log_cases import Rows, damaged_rows, raw_rows, rows
+from rowimage_cases import VALUES, column
+
+FORMS = ("text", "types", "json")
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+UTF8MB4 = next(number for number, name in CHARSET_NAMES.items() if name == "utf8mb4")
+
+
+def dumped_by(kernel: str, source: Any, form: str) -> tuple[bytes, Said | None]:
+    """Return what `dump` writes of a log, and the error that ends it if there is one."""
+    written = io.BytesIO()
+    output = Output(written)
+    try:
+        with binlogio.open(source) as reader:
+            style = TextStyle(verbosity=2 if form == "types" else 0)
+            with kernel_set_to(kernel):
+                dump = JsonDump(reader, style.zone) if form == "json" else TextDump(reader, style)
+            output.write_all(FilteredDump(reader, DumpFilter(), dump.event).choose())
+    except BinlogError as exc:
+        return written.getvalue(), Said.of(exc)
+    return written.getvalue(), None
+
+
+def check(data: bytes) -> None:
+    for form in FORMS:
+        by_kernel, by_construct = (dumped_by(kernel, io.BytesIO(data), form) for kernel in KERNELS)
+
+        assert by_construct == by_kernel
+
+
+@settings(max_examples=150, suppress_health_check=SLOW)
+@given(rows())
+def test_rows_of_every_type_are_written_alike(case: Rows) -> None:
+    """Tables of random columns, in all row images."""
+    check(case.log())
+
+
+@settings(max_examples=150, suppress_health_check=SLOW)
+@given(damaged_rows())
+def test_damaged_rows_end_in_the_same_error(case: Rows) -> None:
+    """Images that are cut, too long, or that have other bytes."""
+    check(case.log())
+
+
+@settings(max_examples=250, suppress_health_check=SLOW)
+@given(raw_rows())
+def test_values_of_any_bytes_are_written_alike(case: Rows) -> None:
+    """One column of each type, bytes that no server would write among them."""
+    check(case.log())
+
+
+@pytest.mark.parametrize("one", [one for one in files() if not one.keys], ids=lambda one: one.id)
+def test_real_logs_are_written_alike(one: CorpusFile) -> None:
+    """Rows of all logs of the corpus, those that were damaged on purpose among them."""
+    for form in FORMS:
+        by_kernel, by_construct = (dumped_by(kernel, one.path, form) for kernel in KERNELS)
+
+        assert by_construct == by_kernel
+
+
+def literal(text: bytes) -> str:
+    """Return the SQL literal of a text by the kernel."""
+    plan = TablePlan(schema="d", table="t", columns=(column(T.BLOB, 4, collation_id=UTF8MB4),))
+    form = TextForm(style=SQL, label=lambda column: "", literal=str, value=lambda value, column: "by Python")
+    table = image_text(plan, form)
+    event = rows_event(plan, one_value(plan.columns[0], len(text).to_bytes(4, "little") + text))
+    assert table is not None
+    found = table.rows(0, event.present, event.present, event.images, 0, 1 << 40)
+    assert found is not None
+    return found[0].decode()
+
+
+SPECIAL = "' \\ \x00 \x1f \x7f \x85 é \u061c \u200e \u2028 \u202e \u202f \u2066 \u2069 \u206a \U0001f600 */".split(" ")
+
+
+@pytest.mark.parametrize("character", SPECIAL)
+@pytest.mark.parametrize("size", [*range(36), 4094, 4095, 4096, 4097])
+def test_literals_of_any_length_are_those_of_python(character: str, size: int) -> None:
+    """What is special is found at every place."""
+    for at in sorted({0, size // 2, max(size - 1, 0), size}):
+        text = "a" * at + character + "b" * (size - at)
+
+        assert literal(text.encode()) == string_literal(text)
+
+
+@given(st.text(max_size=100))
+def test_any_literal_is_that_of_python(text: str) -> None:
+    """Characters of all planes."""
+    assert literal(text.encode("utf-8")) == string_literal(text)
+
+
+WRITTEN = [case for case in VALUES if case[1].type not in (T.NULL, T.VECTOR)]
+
+
+@pytest.mark.parametrize("case", WRITTEN, ids=[case[0] for case in WRITTEN])
+def test_golden_values_need_no_python(case: Any) -> None:
+    """Values of real servers are written by the kernel."""
+    name, plan, _, data = case[:4]
+    table = TablePlan(schema="d", table="t", columns=(plan,))
+    form = replace(plain_form(), value=lambda *value: "by Python")
+    encoder = image_text(table, form)
+    event = rows_event(table, one_value(plan, bytes.fromhex(data)))
+    assert encoder is not None
+    found = encoder.rows(0, event.present, event.present, event.images, 0, 1 << 40)
+
+    assert found is not None
+    assert b"by Python" not in found[0], name
+
+
+def test_large_events_are_written_in_parts() -> None:
+    """More than 1 MiB of images: the same text."""
+    plan = TablePlan(schema="d", table="t", columns=(column(T.BLOB, 4, collation_id=UTF8MB4),))
+    value = (100_000).to_bytes(4, "little") + b"\\" * 100_000
+    event = rows_event(plan, one_value(plan.columns[0], value) * 60)
+    texts = RowTexts(plain_form)
+
+    parts = list(texts.parts(event, plan))
+
+    assert len(parts) > 1
+    assert sum(rows for _, rows, _ in parts) == 60
+    lines = "".join(f"{line}\n" for line in row_lines(plan, decode_rows(event, plan), types=False))
+    assert b"".join(text for text, _, _ in parts).decode() == lines
