@@ -395,7 +395,7 @@ class _SkippedEvents:
     def _take(self, one: object, event: SkippedEvent) -> None:
         if isinstance(one, QueryEvent):
             self._definitions.follow(one, event.context)
-            statement = statements.recognize(one.sql, one.schema) if one.sql[:2].upper() == b"XA" else None
+            statement = statements.recognize(one.sql) if one.sql[:2].upper() == b"XA" else None
             if isinstance(statement, statements.Xa) and statement.step in ("COMMIT", "ROLLBACK"):
                 self._part.prepared.pop(statement.xid, None)
         elif isinstance(one, XaPrepareEvent) and not one.one_phase:

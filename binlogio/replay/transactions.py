@@ -48,6 +48,7 @@ from binlogio.replay.start_position import (
     check_identity,
     may_name,
 )
+from binlogio.schema.ddl.logged_ddl import LoggedDdl, may_be_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,15 +100,14 @@ class RowsStep:
 class StatementStep:
     """A statement, with the events that give it its context.
 
-    `statement` and the default database of the event have schemas as they are called in the target, and so has the text
-    in `named`, which is None where the event's own is that; `source_schema` is the default database as the source calls
-    it, as the event's text does.
+    The default database of the event has the name that it has in the target, and so have the schemas in the text in
+    `named`, which is None where the event's own is that. `ddl` has the names of the source.
     """
 
     event: QueryEvent
     statement: statements.Statement
     context: tuple[Any, ...] = ()
-    source_schema: str = ""
+    ddl: LoggedDdl | None = None
     wanted: ReplayFilter = EVERYTHING
     named: NamedStatement | None = None
 
@@ -504,7 +504,7 @@ class TransactionReader:
         context, group.context = tuple(group.context), []
         if self._unmatched:
             self._unmatched = [pattern for pattern in self._unmatched if not may_name(event, pattern)]
-        statement = statements.recognize(event.sql, event.schema)
+        statement = statements.recognize(event.sql)
         group.is_bound |= bool(event.header.flags & HeaderFlag.THREAD_SPECIFIC)
         if isinstance(statement, statements.Begin):
             group.in_transaction = True
@@ -517,29 +517,17 @@ class TransactionReader:
         elif statements.asks_for_client_file(event.sql):
             group.steps.append(RefusedStep(event.header.offset, _client_file_refused(event)))
         elif isinstance(statement, statements.SavepointStatement | statements.RollbackTo):
-            group.steps.append(StatementStep(event, statement, context, event.schema, self._filter))
+            group.steps.append(StatementStep(event, statement, context, wanted=self._filter))
         else:
             named = self._filter.statement(event, self._context)
             is_executed = named.is_wanted and named.refusal is None
             if isinstance(statement, statements.CreateWithRows):
                 group.commits_itself = is_executed
             elif not group.in_transaction:
-                changes_rows = isinstance(statement, statements.OtherStatement) and statement.changes_rows
-                group.commits_itself = is_executed and not changes_rows
+                group.commits_itself = is_executed and not statement.changes_rows
             renamed = replace(event, schema=self._filter.schema(event.schema)) if event.schema else event
-            statement = self._renamed(statement)
-            group.steps.append(StatementStep(renamed, statement, context, event.schema, self._filter, named))
-
-    def _renamed(self, statement: statements.Statement) -> statements.Statement:
-        if isinstance(statement, statements.Truncate | statements.DropDatabase):
-            return replace(statement, schema=self._filter.schema(statement.schema))
-        if isinstance(statement, statements.DropTables):
-            wanted = (name for name in statement.tables if self._filter.wants_table(*name))
-            return replace(statement, tables=tuple((self._filter.schema(schema), name) for schema, name in wanted))
-        if isinstance(statement, statements.RenameTables):
-            pairs = (tuple((self._filter.schema(schema), name) for schema, name in pair) for pair in statement.renames)
-            return replace(statement, renames=tuple((old, new) for old, new in pairs))
-        return statement
+            ddl = LoggedDdl.of(event, self._context) if may_be_ddl(event.sql) else None
+            group.steps.append(StatementStep(renamed, statement, context, ddl, self._filter, named))
 
     @staticmethod
     def _xa(group: _OpenGroup, statement: statements.Xa) -> None:

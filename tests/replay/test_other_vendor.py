@@ -8,18 +8,22 @@ from typing import Any
 import pytest
 
 from binlogio.constants import EventType
+from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.replay.statements import recognize
 from binlogio.replay.targets.mysql.other_vendor import description_for, goes_as_events, rows_for, statement_for
 from binlogio.replay.transactions import StatementStep
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema import parse_create_table
+from binlogio.schema.ddl.logged_ddl import LoggedDdl
 from logs import description, query
 from sqlite_replays import ONE, change
 
 
 def adapted(sql: str, *, is_mariadb: bool = True) -> str:
     event = query(sql)
-    return statement_for(StatementStep(event, recognize(event.sql, "d")), is_mariadb=is_mariadb).decode()
+    return statement_for(
+        StatementStep(event, recognize(event.sql), ddl=LoggedDdl.of(event, DEFAULT_CONTEXT)), is_mariadb=is_mariadb
+    ).decode()
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,15 @@ def test_damaged_event_after_good_changes_leaves_nothing_of_its_transaction(
 
 
 @pytest.mark.parametrize(
-    "sql", ["UPDATE t SET name = 'x'", "INSERT INTO t VALUES (3, 'x', NULL)", "REPLACE t VALUES (1)", "CALL p()"]
+    "sql",
+    [
+        "UPDATE t SET name = 'x'",
+        "INSERT INTO t VALUES (3, 'x', NULL)",
+        "REPLACE t VALUES (1)",
+        "CALL p()",
+        "/* a program */ UPDATE t SET name = 'x'",
+        "SET STATEMENT max_statement_time = 1 FOR DELETE FROM t",
+    ],
 )
 def test_statement_that_changes_rows_as_text_is_refused(tmp_path: Path, target: SqliteTarget, sql: str) -> None:
     """With what the source needs, in the library and on the command line."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 
 import pytest
 
+import binlogio
 from binlogio.errors import ReplayError
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.schema.ddl.tree import Default
-from pyspark_binlogio.history.log_marks import Cut, Definition, Mark, Place, Prepared, TextChange, Void, XaEnd
+from logs import log, query
+from pyspark_binlogio.history.log_marks import Cut, Definition, Mark, Place, Prepared, TextChange, Void, XaEnd, marks_of
 from pyspark_binlogio.history.table_history import TableHistory
 
 CREATE = "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a VARCHAR(10) DEFAULT 'x') ENGINE=InnoDB"
@@ -143,3 +146,13 @@ def test_nothing_after_the_cut_is_followed() -> None:
 def test_dropped_table_is_refused() -> None:
     with pytest.raises(ReplayError, match=r"there is no table db\.t.*dropped or renamed at offset 200"):
         history(CREATE, "DROP TABLE t").life(("db", "t"))
+
+
+@pytest.mark.parametrize("sql", ["UPDATE t SET a = 1", "/* a program */ UPDATE t SET a = 1"])
+def test_statement_that_changes_rows_is_a_problem_whatever_comes_before_it(sql: str) -> None:
+    """It is in the log as text, so the rows that it changed are not known."""
+    with binlogio.open(BytesIO(log(query(CREATE), query("BEGIN"), query(sql), query("COMMIT")))) as reader:
+        marks = list(marks_of(reader, 0, lambda end, timestamp: False, lambda gtid: True))
+    ((_, problem),) = TableHistory(marks).life(("d", "t")).problems
+
+    assert problem.reason == f"a statement that changes rows is in the log as text: {sql!r}"

@@ -72,8 +72,9 @@ class _ClauseParser:
 
     def read(self) -> AlterClauses:
         """Return all clauses."""
-        words = self._words
+        words, clauses = self._words, 0
         while not words.ended:
+            clauses += 1
             self._clause()
             if len(self._columns) + len(self._keys) > MOST_COLUMNS:
                 words.refuse("at most as many columns as a table can have")
@@ -98,6 +99,7 @@ class _ClauseParser:
             has_period=self._has_period,
             name=self._name,
             partitions=self._partitions,
+            only_renames=clauses == 1 and self._name is not None and self._partitions is None,
         )
 
     def _partition_clause(self) -> None:

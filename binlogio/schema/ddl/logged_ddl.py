@@ -40,6 +40,11 @@ def may_define(sql: bytes) -> bool:
     return begin.startswith((b"/*", b"--", b"#")) or begin[:6].upper().startswith(_FIRST_WORDS)
 
 
+def may_be_ddl(sql: bytes) -> bool:
+    """Return whether a statement begins like one that could change a definition, or empty a table."""
+    return may_define(sql) or sql[:_LOOKED_AT].lstrip()[:8].upper() == b"TRUNCATE"
+
+
 def body_may_define(body: bytes) -> bool:
     """`may_define` of the statement in the body of a plain QUERY_EVENT, which is not parsed for that."""
     if len(body) < POST_HEADER:

@@ -130,6 +130,7 @@ class AlterClauses:
     """The clauses of an ALTER TABLE. Names that are keys of a mapping are in small letters.
 
     `dropped` and `renamed` have the columns with IF EXISTS in `dropped_if_exists` and `renamed_if_exists` instead.
+    `only_renames` where `name` is all that changes.
     """
 
     columns: tuple[ColumnClause, ...]
@@ -148,6 +149,7 @@ class AlterClauses:
     has_period: bool
     name: Name | None
     partitions: PartitionClause | None
+    only_renames: bool
 
     def fitting(self, table: ParsedTable) -> AlterClauses:
         """Return the clauses without those whose IF EXISTS or IF NOT EXISTS does not hold for a table."""

@@ -27,7 +27,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.replay import statements
 from binlogio.rows.image import decode_rows
-from binlogio.schema.ddl.logged_ddl import may_define
+from binlogio.schema.ddl.logged_ddl import may_be_ddl
 
 if TYPE_CHECKING:
     from binlogio.events import BinlogEvent
@@ -295,7 +295,7 @@ class _MarkedGroup:
 
     def statement(self, event: QueryEvent, place: Place, context: ParseContext) -> None:
         """Process a statement."""
-        statement = statements.recognize(event.sql, event.schema)
+        statement = statements.recognize(event.sql)
         if isinstance(statement, statements.Rollback):
             self._rolls_back = True
         elif isinstance(statement, statements.SavepointStatement):
@@ -305,10 +305,10 @@ class _MarkedGroup:
             self.found.append(Mark(since, Void(self._here(event, place), by_client=True)))
         elif isinstance(statement, statements.Xa):
             self._xa(statement, place)
-        elif isinstance(statement, statements.Truncate) or may_define(event.sql):
-            self.found.append(Mark(place, Definition(event, context)))
         elif isinstance(statement, statements.OtherStatement) and statement.changes_rows:
             self.found.append(Mark(place, TextChange(event.sql.decode("utf-8", "replace"), event.schema)))
+        elif may_be_ddl(event.sql):
+            self.found.append(Mark(place, Definition(event, context)))
 
     def _xa(self, statement: statements.Xa, place: Place) -> None:
         if statement.step == "START":

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.constants import ColumnType, EventType
 from binlogio.options import ServerVariables
 from binlogio.replay import statements
+from binlogio.schema.ddl.tree import DropDatabase, DropTables, RenameTables, TruncateTable
 from binlogio.values.column import COMPRESSED, OLD_TEMPORAL
 from binlogio.writer.log.log_builder import describe_format
 
@@ -53,6 +54,8 @@ _AS_MYSQL: Final[dict[int, int]] = {
     EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1: EventType.UPDATE_ROWS_EVENT,
     EventType.DELETE_ROWS_COMPRESSED_EVENT_V1: EventType.DELETE_ROWS_EVENT,
 }
+# These have names of tables and schemas alone, which may look like collations.
+_WITHOUT_COLLATIONS: Final = (DropTables, RenameTables, TruncateTable, DropDatabase)
 _MYSQL: Final = describe_format(ServerVariables())
 
 
@@ -63,7 +66,7 @@ def statement_for(step: StatementStep, *, is_mariadb: bool) -> bytes:
         return sql
     if isinstance(step.statement, statements.CreateWithRows):
         sql = _CREATE_TABLE.sub(rb"\1 OR REPLACE\2", _START_TRANSACTION.sub(b"", sql), count=1)
-    is_ddl = isinstance(step.statement, statements.OtherStatement | statements.CreateWithRows)
+    is_ddl = step.ddl is None or not isinstance(step.ddl.statement, _WITHOUT_COLLATIONS)
     return _COLLATION.sub(_collation, sql) if is_ddl and b"_0900_" in sql else sql
 
 

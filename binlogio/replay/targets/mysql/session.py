@@ -35,6 +35,7 @@ from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade
 from binlogio.replay.type_conversions import ER_REPLICA_CONVERSION_FAILED
+from binlogio.schema.ddl.tree import DropDatabase, DropTables
 from binlogio.schema.identifiers import backticked
 from binlogio.values.absent import ABSENT
 
@@ -295,7 +296,7 @@ class MysqlSession:
             self._connection.run(f"{word} {backticked(statement.name)}")
         else:
             again = transaction.commits_itself and transaction.end in self._pending
-            is_missing = isinstance(statement, statements.DropDatabase | statements.DropTables)
+            is_missing = step.ddl is not None and isinstance(step.ddl.statement, DropDatabase | DropTables)
             tolerated: tuple[int, ...] = (ER.BAD_DB_ERROR,) if is_missing else ()
             if again:
                 tolerated = done_already(is_mariadb=self._connection.is_mariadb)

@@ -1,12 +1,12 @@
 """DDL of the log, applied in SQLite.
 
-Carries out the tree of `binlogio.schema.ddl`; tables are created and rebuilt by `sqlite.definition`. DROP, RENAME and
-TRUNCATE are applied by table name in `targets.sqlite.target`; here they only change what is known of their tables.
+Carries out the tree of `binlogio.schema.ddl`; tables are created and rebuilt by `sqlite.definition`.
 
     CREATE TABLE              columns, defaults, primary key, indexes; nothing where the table is there already
     ALTER TABLE               the table is rebuilt if columns, defaults or the primary key change; rows of dropped
                               partitions are deleted
     CREATE INDEX, DROP INDEX  the index
+    DROP, RENAME, TRUNCATE    the table of that name, whether its definition is known or not
 
 If the definition of a table is not in the log, or cannot be parsed, nothing is assumed: an empty table is defined by
 the rows that follow, a table with rows is refused.
@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.errors import ReplayError, UnsupportedFeature
-from binlogio.replay.statements import RenameTables as RenameStatement
 from binlogio.replay.targets.sqlite.catalogue import (
     NO_FACTS,
     SqliteCatalogue,
@@ -37,10 +36,10 @@ from binlogio.replay.targets.sqlite.definition import (
     rebuild,
     rename,
 )
+from binlogio.replay.targets.sqlite.table import table_names
 from binlogio.replay.transactions import text_refused
 from binlogio.schema.ddl.column_history import ColumnChanges, column_changes
 from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
-from binlogio.schema.ddl.logged_ddl import LoggedDdl
 from binlogio.schema.ddl.parsed_table import PRIMARY, Key
 from binlogio.schema.ddl.partitions import PartitionChange, partition_change
 from binlogio.schema.ddl.tree import (
@@ -49,11 +48,13 @@ from binlogio.schema.ddl.tree import (
     CreateIndex,
     CreateTable,
     Default,
+    DropDatabase,
     DropIndex,
     DropTables,
     FromSelect,
     Like,
     RenameTables,
+    TruncateTable,
     Unparsed,
     Unreadable,
 )
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from binlogio.replay.targets.sqlite.values import SqliteValue
     from binlogio.replay.transactions import StatementStep
     from binlogio.schema.ddl.catalogue import TableName
+    from binlogio.schema.ddl.logged_ddl import LoggedDdl
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.ddl.partitions import Partitions
     from binlogio.schema.ddl.tree import Name
@@ -81,7 +83,7 @@ class SqliteDdl:
         self.made = {".".join(name) for name, _ in self.kept.catalogue.tables()}
         self._connection = connection
 
-    def follow(self, step: StatementStep, context: ParseContext) -> bool:
+    def follow(self, step: StatementStep, logged: LoggedDdl, context: ParseContext) -> bool:
         """Carry out a statement; `made` has the names of all tables that were made so.
 
         False where it is none that defines a table, or is not understood.
@@ -89,7 +91,6 @@ class SqliteDdl:
         Raises:
             ReplayError: the rows of a table do not allow it.
         """
-        logged = LoggedDdl.of(replace(step.event, schema=step.source_schema), context)
         statement = _DdlStatement(self._connection, self.kept, step, logged, context)
         try:
             is_followed = statement.carry_out()
@@ -113,7 +114,7 @@ class _DdlStatement:
     ) -> None:
         self._connection = connection
         self._kept = kept
-        self._statement = step.statement
+        self._step = step
         self._wanted = step.wanted
         self._logged = logged
         self._context = context
@@ -127,6 +128,14 @@ class _DdlStatement:
             ReplayError: the rows of a table do not allow it.
         """
         match self._logged.statement:
+            case RenameTables(renames):
+                return self._rename(renames)
+            case DropTables(tables, only_temporary=False, are_sequences=False):
+                return self._drop(tables)
+            case TruncateTable(table):
+                return self._truncate(self._logged.full_name(table))
+            case DropDatabase(schema):
+                return self._drop_database(schema)
             case _ if self._logged.failed is not None:
                 pass
             case CreateTable(is_temporary=False) as created:
@@ -135,12 +144,7 @@ class _DdlStatement:
                 return self._alter(altered)
             case CreateIndex(table) | DropIndex(table):
                 return self._index(table)
-            case RenameTables(renames):
-                return self._rename(renames)
-            case DropTables(only_temporary=False, are_sequences=False):
-                self._follow()
-                return True
-            case Unreadable(verb, problem) if verb not in ("CREATE", "TRUNCATE"):
+            case Unreadable(verb, problem) if verb != "CREATE":
                 raise problem.error()
         self._follow()
         return False
@@ -176,16 +180,21 @@ class _DdlStatement:
         """Columns, keys, partitions or the name change."""
         kept = self._kept
         name = self._logged.full_name(statement.table)
-        if self._logged.is_temporary(name, kept.catalogue):
+        if self._is_temporary(name):
             return False
         name = kept.catalogue.known_name(name)
+        if isinstance(statement.clauses, AlterClauses) and statement.clauses.name is not None:
+            self._see_all_chosen()
         exists = self._exists(name) and self._wanted.wants_table(*name)
         before, facts = kept.find(name), kept.facts.get(name, NO_FACTS)
         is_empty = not exists or self._is_empty(name)
         if before is None:
             self._follow()
-            is_rename = isinstance(self._statement, RenameStatement)  # and nothing else
-            return not is_rename and self._alter_unknown(name, is_empty=is_empty, exists=exists)
+            clauses = statement.clauses
+            if isinstance(clauses, AlterClauses) and clauses.only_renames and clauses.name is not None:
+                self._move(self._logged.full_name(statement.table), self._logged.full_name(clauses.name))
+                return True
+            return self._alter_unknown(name, is_empty=is_empty, exists=exists)
         changes, partitions = self._changes(statement.clauses, before, facts, is_empty=is_empty)
         old = self._with_generated_key(name, before, facts.defaults)
         self._follow()
@@ -228,18 +237,66 @@ class _DdlStatement:
 
     def _rename(self, renames: tuple[tuple[Name, Name], ...]) -> bool:
         """Tables get other names; what is known of them goes with them."""
+        self._see_all_chosen()
+        kept = self._kept
+        pairs = [(self._logged.full_name(old), self._logged.full_name(new)) for old, new in renames]
+        lasting = [(old, new) for old, new in pairs if not self._is_temporary(old)]
         facts: dict[TableName, TableFacts] = {}
-        for old_name, new_name in renames:
-            old = self._kept.catalogue.known_name(self._logged.full_name(old_name))
-            known = facts.pop(old) if old in facts else self._kept.facts.get(old, NO_FACTS)
-            facts[self._logged.full_name(new_name)] = known
+        for typed, new in lasting:
+            old = kept.catalogue.known_name(typed)
+            facts[new] = facts.pop(old) if old in facts else kept.facts.get(old, NO_FACTS)
         self._follow()
-        for name, one in facts.items():
-            if self._kept.find(name) is not None:
-                self._kept.facts[name] = one
+        if self._logged.failed is None:
+            kept.facts.update({name: one for name, one in facts.items() if kept.find(name) is not None})
+        for old, new in lasting:
+            self._move(old, new)
+        return True
+
+    def _move(self, old: TableName, new: TableName) -> None:
+        """Give a table another name, if it is there."""
+        if self._step.is_wanted and self._exists(old):
+            rename(self._connection, self._target(old), self._target(new))
+
+    def _drop(self, tables: tuple[Name, ...]) -> bool:
+        """Remove tables; a temporary one hides that of its name."""
+        self._see_all_chosen()
+        names = [name for name in map(self._logged.full_name, tables) if not self._is_temporary(name)]
+        self._follow()
+        for name in names:
+            if self._step.is_wanted and self._wanted.wants_table(*name):
+                self._connection.execute(f"DROP TABLE IF EXISTS {quoted(self._target(name))}")
+        return True
+
+    def _truncate(self, name: TableName) -> bool:
+        """Empty a table."""
+        self._see_all_chosen()
+        if self._step.is_wanted and not self._is_temporary(name) and self._exists(name):
+            self._connection.execute(f"DELETE FROM {quoted(self._target(name))}")  # noqa: S608
+        return True
+
+    def _drop_database(self, schema: str) -> bool:
+        """Remove all tables of a schema."""
+        self._see_all_chosen()
+        self._follow()
+        prefix = f"{self._wanted.schema(schema)}."
+        for name in table_names(self._connection) if self._step.is_wanted else ():
+            if name.startswith(prefix):
+                self._connection.execute(f"DROP TABLE {quoted(name)}")
         return True
 
     # -------------------------------------------------------------------------------------------------------- parts
+
+    def _is_temporary(self, name: TableName) -> bool:
+        return self._logged.is_temporary(name, self._kept.catalogue)
+
+    def _see_all_chosen(self) -> None:
+        """See that the filters by name can be applied to the statement.
+
+        Raises:
+            ReplayError: they cannot: only some of its tables are chosen.
+        """
+        if self._step.is_wanted:
+            _ = self._step.sql
 
     def _changes(
         self, clauses: AlterClauses | Unparsed, before: ParsedTable, facts: TableFacts, *, is_empty: bool

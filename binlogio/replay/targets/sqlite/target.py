@@ -32,8 +32,8 @@ from binlogio.replay.targets.sqlite import position_table
 from binlogio.replay.targets.sqlite.bulk_rows import BulkRows, bulk_rows, may_join
 from binlogio.replay.targets.sqlite.connection import SqliteConnection, SqliteRefusal
 from binlogio.replay.targets.sqlite.ddl import SqliteDdl
-from binlogio.replay.targets.sqlite.definition import quoted, rename
-from binlogio.replay.targets.sqlite.table import SqliteTable, table_names
+from binlogio.replay.targets.sqlite.definition import quoted
+from binlogio.replay.targets.sqlite.table import SqliteTable
 from binlogio.replay.transactions import (
     LoadStep,
     RefusedStep,
@@ -41,11 +41,10 @@ from binlogio.replay.transactions import (
     StatementStep,
     text_refused,
 )
-from binlogio.schema.ddl.logged_ddl import may_define
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from binlogio.events.base import ParseContext
     from binlogio.replay.apply.progress import KeptLog, Ledger, Progress
@@ -231,34 +230,10 @@ class SqliteTarget:
 
     def define(self, step: StatementStep, context: ParseContext) -> bool:
         """Carry out a statement that defines tables; False where it does not, or is not understood."""
-        if not may_define(step.event.sql):
+        if step.ddl is None:
             return False
         self._tables.clear()
-        return self._ddl.follow(step, context)
-
-    def truncate(self, schema: str, table: str) -> None:
-        """Empty a table."""
-        name = f"{schema}.{table}"
-        if name in table_names(self._connection):
-            self.execute(f"DELETE FROM {quoted(name)}")  # noqa: S608
-
-    def drop_table(self, schema: str, table: str) -> None:
-        """Remove a table."""
-        self.execute(f"DROP TABLE IF EXISTS {quoted(f'{schema}.{table}')}")
-        self._tables.clear()
-
-    def rename_table(self, old: tuple[str, str], new: tuple[str, str]) -> None:
-        """Give a table another name; one that is not there has none."""
-        if ".".join(old) in table_names(self._connection):
-            rename(self._connection, ".".join(old), ".".join(new))
-        self._tables.clear()
-
-    def drop_database(self, schema: str) -> None:
-        """Remove all tables of a schema."""
-        for name in table_names(self._connection):
-            if name.startswith(f"{schema}."):
-                self.execute(f"DROP TABLE {quoted(name)}")
-        self._tables.clear()
+        return self._ddl.follow(step, step.ddl, context)
 
     def close(self) -> None:
         """Close the file; what was not flushed is forgotten."""
@@ -394,16 +369,16 @@ class SqliteSession:
         if _changes_rows(step):  # one of unwanted tables: others are refused before the transaction begins
             counts.unwanted_statements += 1
             return
-        act = _ACTS.get(type(step.statement))
-        if act is not None and step.is_wanted:
-            _ = step.sql  # an error where the tables that it names are not all chosen
-        is_followed = self._target.define(
-            step, self._context
-        )  # of other tables, too: what is known of tables depends on all of them
+        if isinstance(step.statement, statements.SavepointStatement):
+            self._target.savepoint(step.statement.name)
+            return
+        if isinstance(step.statement, statements.RollbackTo):
+            self._target.rollback_to(step.statement.name)
+            return
+        # Of other tables, too: what is known of tables depends on all of them.
+        is_followed = self._target.define(step, self._context)
         if not step.is_wanted:
             counts.unwanted_statements += 1
-        elif act is not None:
-            act(self._target, step.statement)
         elif is_followed:
             counts.executed_statements += 1
         else:
@@ -444,23 +419,3 @@ def _refuse_text(step: Step) -> None:
 
 def _changes_rows(step: StatementStep) -> bool:
     return isinstance(step.statement, statements.OtherStatement) and step.statement.changes_rows
-
-
-def _drop_tables(target: SqliteTarget, statement: Any) -> None:
-    for schema, table in statement.tables:
-        target.drop_table(schema, table)
-
-
-def _rename_tables(target: SqliteTarget, statement: Any) -> None:
-    for old, new in statement.renames:
-        target.rename_table(old, new)
-
-
-_ACTS: Final[dict[type, Callable[[SqliteTarget, Any], None]]] = {
-    statements.SavepointStatement: lambda target, statement: target.savepoint(statement.name),
-    statements.RollbackTo: lambda target, statement: target.rollback_to(statement.name),
-    statements.Truncate: lambda target, statement: target.truncate(statement.schema, statement.table),
-    statements.DropTables: _drop_tables,
-    statements.RenameTables: _rename_tables,
-    statements.DropDatabase: lambda target, statement: target.drop_database(statement.schema),
-}
