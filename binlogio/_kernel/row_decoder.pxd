@@ -96,6 +96,7 @@ cdef class Batch(MetadataColumns):
     cdef readonly bint failed_in_images  # its images do not fit the plan; else one of its values is none
     cdef readonly bint failed_partial  # it is a partial update
     cdef readonly bint stopped_at_partial  # the next event is a partial update, and the batch takes none
+    cdef readonly bint has_diffs  # JSON values may be diffs
     cdef bint takes_partial
     cdef int64_t block_rows  # most rows that are materialised at once
     cdef int64_t event  # where to go on

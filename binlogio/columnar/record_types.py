@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -135,4 +135,6 @@ class RecordType:
 
     def for_table(self, plan: TablePlan) -> RecordType:
         """Return the records of another table with the same columns."""
-        return replace(self, plan=plan)
+        return RecordType(
+            plan, self.widths, self.columns, self.specs, self.image_type, self.schema, self.zero_dates, self.json_diffs
+        )

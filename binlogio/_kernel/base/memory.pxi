@@ -8,7 +8,7 @@ them, above all where two threads ask for them.
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_mutex_t:
@@ -94,6 +94,13 @@ cdef class Memory:
 
     def __len__(self):
         return self.size
+
+    @staticmethod
+    def of_zeros(int64_t size) -> Memory:
+        """Return a block of `size` bytes that are zero."""
+        cdef Memory made = Memory()
+        memset(made.grow(size), 0, size)
+        return made
 
     cdef int reserve(self, int64_t more) except -1 nogil:
         """Make room for `more` bytes after the ones there are."""

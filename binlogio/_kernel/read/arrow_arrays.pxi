@@ -3,11 +3,11 @@
 Fills in the C structures and frees them; the importer supplies the types. Made piece by piece, a batch of thirty
 columns takes and releases Python's lock a hundred times, which stops the other threads as often.
 
-    node := (length, null_count, buffers, children) | an array that can export itself
+    node := (length, null_count, buffers, children)
 Source: https://arrow.apache.org/docs/format/CDataInterface.html
 """
 
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
@@ -23,7 +23,7 @@ cdef struct ArrowArray:
     ArrowArray** children
     ArrowArray* dictionary
     void (*release)(ArrowArray*) noexcept
-    void* private_data  # the tuple of the buffers
+    void* private_data  # references to the memory of the buffers, NULL for none
 
 
 cdef void _release(ArrowArray* array) noexcept with gil:
@@ -37,7 +37,10 @@ cdef void _release(ArrowArray* array) noexcept with gil:
     free(array.children)
     free(array.buffers)
     array.release = NULL
-    Py_DECREF(<object>array.private_data)
+    for i in range(array.n_buffers):
+        if (<PyObject**>array.private_data)[i] != NULL:
+            Py_DECREF(<object>(<PyObject**>array.private_data)[i])
+    free(array.private_data)
 
 
 cdef int _export(ArrowArray* array, int64_t length, int64_t null_count, tuple buffers, children) except -1:
@@ -45,8 +48,8 @@ cdef int _export(ArrowArray* array, int64_t length, int64_t null_count, tuple bu
     cdef int64_t i
     cdef Memory memory
     cdef ArrowArray* child
-    Py_INCREF(buffers)
-    array.private_data = <void*>buffers
+    cdef PyObject** kept = <PyObject**>_zeros(len(buffers), sizeof(PyObject*))
+    array.private_data = kept
     array.release = _release
     array.length = length
     array.null_count = null_count
@@ -55,16 +58,15 @@ cdef int _export(ArrowArray* array, int64_t length, int64_t null_count, tuple bu
     for i in range(array.n_buffers):
         memory = buffers[i]
         if memory is not None:
+            Py_INCREF(memory)
+            kept[i] = <PyObject*>memory
             array.buffers[i] = shown(memory)
     array.children = <ArrowArray**>_zeros(len(children), sizeof(ArrowArray*))
     array.n_children = len(children)
     for i in range(array.n_children):
         child = array.children[i] = <ArrowArray*>_zeros(1, sizeof(ArrowArray))
         node = children[i]
-        if type(node) is tuple:
-            _export(child, node[0], node[1], node[2], node[3])
-        else:
-            node._export_to_c(<uintptr_t>child)
+        _export(child, node[0], node[1], node[2], node[3])
     return 0
 
 

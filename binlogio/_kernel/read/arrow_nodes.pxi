@@ -37,12 +37,46 @@ def presence_node(Presence side, int64_t count) -> tuple:
     return text_node(side.present_offsets, side.present, count, side.validity, count - side.rows)
 
 
+def repeated_text(bytes text, int64_t count) -> tuple[Memory, Memory]:
+    """Return offsets and bytes of `count` times the same text, of which `text_node` can show fewer."""
+    cdef Memory offsets = Memory()
+    cdef Memory data = Memory()
+    (<int32_t*>offsets.grow(4))[0] = 0
+    repeat(data, offsets, <const uint8_t*><const char*>text, <int>len(text), count)
+    return offsets, data
+
+
+def image_node(Side side, int64_t count, forms, Memory zeros) -> tuple:
+    """Return the struct of the images of one side, whose columns have the forms.
+
+    Where no row has such an image, it shows `zeros`, which must have 32 bytes a row, and 32 more.
+    """
+    cdef int64_t missing = count - side.rows
+    cdef int slot
+    cdef list children
+    if side.rows:
+        children = [column_node(side.columns[slot], forms[slot]) for slot in range(side.slots)]
+    else:
+        children = [_null_node(forms[slot], count, zeros) for slot in range(side.slots)]
+    return count, missing, ((side.validity if side.rows else zeros) if missing else None,), children
+
+
+cdef tuple _null_node(int form, int64_t count, Memory zeros):
+    if form == F_NULL:
+        return count, count, (), ()
+    if form == F_GEOMETRY:
+        return count, count, (zeros,), ((count, 0, (None, zeros), ()), (count, 0, (None, zeros, zeros), ()))
+    if form == F_VECTOR:
+        return count, count, (zeros, zeros), ((0, 0, (None, zeros), ()),)
+    return count, count, (zeros, zeros, zeros) if form == F_TEXT else (zeros, zeros), ()
+
+
 cpdef tuple text_node(Memory offsets, Memory data, int64_t count, Memory validity=None, int64_t nulls=0):
     """Text or bytes of any length."""
     return count, nulls, (validity if nulls else None, offsets, data), ()
 
 
-def column_node(Column column, int form) -> tuple:
+cpdef tuple column_node(Column column, int form):
     """Return a column whose values are whole."""
     cdef int64_t count = column.count
     cdef Memory validity = column.validity if column.null_count else None

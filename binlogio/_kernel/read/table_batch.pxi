@@ -84,6 +84,7 @@ cdef class Batch(MetadataColumns):
         for column in columns:
             if (<Column?>column).kind == K_COMPRESSED:  # a row may open to a thousand times what it has in the log
                 self.block_rows = 1
+            self.has_diffs = self.has_diffs or (<Column>column).kind == K_FLAGGED
         self.failed_event = -1
         if plan.batch_sizes:
             for memory, size in zip(self._memories(), plan.batch_sizes[0]):

@@ -6,24 +6,25 @@ the schema.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
 
-import numpy as np
 import pyarrow as pa
 from construct import GreedyBytes
 
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.event_scanner import ImagePlan
+from binlogio._kernel.primitives import Memory
 from binlogio._kernel.row_decoder import (
     Batch,
     Column,
     Exported,
     Side,
-    column_node,
+    image_node,
     json_texts,
     metadata_nodes,
     presence_node,
+    repeated_text,
     text_node,
 )
 from binlogio.arrow.types import ZERO_DATES, ColumnSpec, column_spec
@@ -77,7 +78,7 @@ class TableRecords:
 
     def for_table(self, plan: TablePlan) -> TableRecords:
         """Return the records of another table with the same columns."""
-        return replace(self, type=self.type.for_table(plan), images=self.images.for_table(plan))
+        return TableRecords(self.type.for_table(plan), self.images.for_table(plan), self.forms, self.columns)
 
     @property
     def plan(self) -> TablePlan:
@@ -107,8 +108,12 @@ class TableRecords:
         """
         batch.finish()
         count = batch.count
-        before = self._images(batch.before, count, repeated, None, texts)
-        after = self._images(batch.after, count, repeated, batch.before, texts)
+        before, after = (
+            image_node(side, count, self.forms, repeated.zeros(count)) for side in (batch.before, batch.after)
+        )
+        if batch.has_diffs:
+            self._apply_diffs(batch.before, None, before, texts)
+            self._apply_diffs(batch.after, batch.before, after, texts)
         nodes = [
             *metadata_nodes(batch, repeated.text(file, count)),
             repeated.text(self.plan.schema, count),
@@ -139,23 +144,14 @@ class TableRecords:
                     return False
         return True
 
-    def _images(
-        self, side: Side, count: int, repeated: Repeated, before: Side | None, texts: JsonTexts
-    ) -> Node | pa.Array:
-        if not side.rows:
-            return repeated.nulls(self.type.image_type, count)
-        children = [
-            self._child(number, column, before.columns[number] if before is not None and before.rows else None, texts)
-            for number, column in enumerate(side.columns)
-        ]
-        missing = count - side.rows
-        return count, missing, (side.validity if missing else None,), children
-
-    def _child(self, number: int, column: Column, before: Column | None, texts: JsonTexts) -> Node:
-        if column.kind != kinds.FLAGGED:
-            return column_node(column, self.forms[number])
-        offsets, data = json_texts(column, before, texts.of)
-        return text_node(offsets, data, column.count, column.validity, column.null_count)
+    def _apply_diffs(self, side: Side, before: Side | None, node: Node, texts: JsonTexts) -> None:
+        """Replace the JSON columns of a side by their texts, with diffs applied to the documents before them."""
+        children = cast("list[Node]", node[3])
+        for slot, column in enumerate(side.columns):
+            if column.kind == kinds.FLAGGED:
+                old = before.columns[slot] if before is not None and before.rows else None
+                offsets, data = json_texts(column, old, texts.of)
+                children[slot] = text_node(offsets, data, column.count, column.validity, column.null_count)
 
 
 def _kernel_column(spec: ColumnSpec, zero_dates: str, kind: int) -> Column:
@@ -163,47 +159,46 @@ def _kernel_column(spec: ColumnSpec, zero_dates: str, kind: int) -> Column:
     return Column(kind, spec.width, spec.first, spec.second, ZERO_DATES[zero_dates], spec.names, characters)
 
 
-def imported(count: int, nodes: Sequence[Node | pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+def imported(count: int, nodes: Sequence[Node], schema: pa.Schema) -> pa.RecordBatch:
     """Return a record batch of columns of `count` rows, whose memory must not grow any more."""
     exported = Exported(count, nodes)  # frees what is not imported
     return pa.RecordBatch._import_from_c(exported.address, schema)
 
 
 _FEWEST_REPEATED: Final = 1 << 6
-_MOST_REPEATED: Final = 1 << 9  # arrays of each kind that are kept
+_MOST_REPEATED: Final = 1 << 9  # texts that are kept
+_WIDEST_VALUE: Final = 32  # bytes
 
 
-@dataclass(slots=True)
 class Repeated:
-    """Cache of arrays of one repeated value, which are made once and then sliced.
+    """Cache of the memory of columns that have the same value in all rows.
 
     A log of many tables has many values; the cache keeps some of them.
     """
 
-    texts: dict[str, pa.Array] = field(default_factory=dict)
-    empty: dict[pa.DataType, pa.Array] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._texts: dict[str, tuple[int, Memory, Memory]] = {}
+        self._zeros = Memory()
 
-    def text(self, value: str, count: int) -> pa.Array:
-        """Return an array of `count` times the same text."""
-        array = self.texts.get(value)
-        if array is None or len(array) < count:
-            data = value.encode("utf-8", "replace")
-            length = max(_FEWEST_REPEATED, 1 << count.bit_length())
-            offsets = np.arange(length + 1, dtype=np.int32) * len(data)
-            buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data * length)]
-            if len(self.texts) >= _MOST_REPEATED:
-                self.texts.clear()
-            array = self.texts[value] = pa.Array.from_buffers(pa.string(), length, buffers, 0)
-        return array.slice(0, count)
+    def text(self, value: str, count: int) -> Node:
+        """Return a column of `count` times the same text."""
+        rows, offsets, data = self._texts.get(value, _NO_TEXT)
+        if rows < count:
+            rows = max(_FEWEST_REPEATED, 1 << count.bit_length())
+            offsets, data = repeated_text(value.encode("utf-8", "replace"), rows)
+            if len(self._texts) >= _MOST_REPEATED:
+                self._texts.clear()
+            self._texts[value] = rows, offsets, data
+        return text_node(offsets, data, count)
 
-    def nulls(self, arrow_type: pa.DataType, count: int) -> pa.Array:
-        """Return an array of `count` nulls."""
-        array = self.empty.get(arrow_type)
-        if array is None or len(array) < count:
-            if len(self.empty) >= _MOST_REPEATED:
-                self.empty.clear()
-            array = self.empty[arrow_type] = pa.nulls(max(_FEWEST_REPEATED, 1 << count.bit_length()), arrow_type)
-        return array.slice(0, count)
+    def zeros(self, count: int) -> Memory:
+        """Return memory for a column of `count` rows that are all null."""
+        if len(self._zeros) < _WIDEST_VALUE * (count + 1):
+            self._zeros = Memory.of_zeros(_WIDEST_VALUE * max(_FEWEST_REPEATED, 1 << count.bit_length()))
+        return self._zeros
+
+
+_NO_TEXT: Final = -1, Memory(), Memory()
 
 
 def _form(spec: ColumnSpec) -> int:

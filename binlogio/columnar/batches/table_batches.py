@@ -252,9 +252,10 @@ class TableBatcher:
 
     def give_out(self) -> Iterator[TableBatch]:
         """Yield the batches that are not full either; after a refused row, the rows before it."""
+        yield from self._give_out_ready()
         while self._open:
             self._close_batch(next(iter(self._open)))
-        yield from self._give_out_ready()
+            yield from self._give_out_ready()
 
     def _give_out_ready(self) -> Iterator[TableBatch]:
         """Yield complete batches; after a refused event, the rows before it."""
