@@ -48,14 +48,30 @@ cdef struct Cell:
     void* builder  # a JsonBuilder
     void* deflater  # a Deflater
 
+cdef struct ArrowArray:
+    # The Arrow C data interface; https://arrow.apache.org/docs/format/CDataInterface.html
+    int64_t length
+    int64_t null_count
+    int64_t offset
+    int64_t n_buffers
+    int64_t n_children
+    const void** buffers
+    ArrowArray** children
+    ArrowArray* dictionary
+    void* release
+    void* private_data
+
 cdef class Cells:
     cdef Cell core
     cdef readonly int64_t length
+    cdef object _owner  # of the buffers that `bind_arrow` took
     cdef int busy
     cdef Py_buffer[8] views  # validity, data, offsets, SRIDs or children: what is bound
     cdef int view_count
     cdef object _names, _name_offsets, _slots, _table, _builder, _deflater
     cpdef unbind(self)
+    cdef int bind_arrow(self, const ArrowArray* array, int64_t first, int64_t length, owner) except -1
+    cdef int _bind_ends(self, const int32_t* ends, int64_t length) except -1
     cdef int _plain(self) noexcept
     cdef const uint8_t* _bytes_of(self, data, int64_t wanted, int64_t* size, int alignment) except? NULL
     cdef const uint8_t* _bits_of(self, validity, int64_t at, int64_t count) except? NULL

@@ -104,6 +104,11 @@ class ColumnArrays(ColumnValues):
                 return
         self._bind_any(array)
 
+    def is_direct(self, kind: pa.DataType) -> bool:
+        """Return whether the kernel reads arrays of this type as they are."""
+        usual, cells = self._usual
+        return usual is not None and cells is self.cells and _is_plain(usual, kind)
+
     def _bind_any(self, array: pa.Array | pa.ChunkedArray) -> None:
         """As `bind`, for arrays of any type, and for broken ones."""
         super().bind(array)
@@ -150,6 +155,10 @@ class ColumnArrays(ColumnValues):
         if cells is None:
             cells = self._made[key] = make()
         return cells
+
+
+def _is_plain(native: Native, kind: pa.DataType) -> bool:
+    return native.type == kind and native.charset is None and not pa.types.is_nested(kind)
 
 
 def _is_same_family(given: pa.DataType, wanted: pa.DataType) -> bool:

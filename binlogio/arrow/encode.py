@@ -29,7 +29,7 @@ from binlogio.values.json import JsonDiffs, JsonDocument
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio._kernel.row_encoder import EventBuffer
+    from binlogio._kernel.row_encoder import ArrowColumns, EventBuffer
 
 Operation = Literal["insert", "update", "delete"]
 
@@ -158,6 +158,8 @@ class TableEncoder:
         self._is_partial = partial_json and operation == "update"
         self._before = _Side(plan, self.present, "before") if has_before else None
         self._after = _Side(plan, after, "after", takes_diffs=self._is_partial) if has_after else None
+        self._reused: Any = None  # an encoder of rows whose columns are bound as these wholes
+        self._reused_for: list[ArrowColumns | None] = []
 
     def encode(
         self,
@@ -176,25 +178,15 @@ class TableEncoder:
 
         Where it raises, the buffer holds a part of the events and is of no use any more.
         """
-        row_count = self._bind(before, after)
-        is_partial = self._is_partial
         try:
-            encoder = _rows_encoder_of(buffer)(
+            row_count = self._bind(before, after)
+            encoder = self._rows_encoder(
                 buffer,
-                type_code=EventType.PARTIAL_UPDATE_ROWS_EVENT if is_partial else EVENT_TYPES[self.operation],
                 timestamp=timestamp,
                 server_id=server_id,
                 table_id=table_id,
                 flags=flags,
-                column_count=len(self.plan.columns),
-                present=self.present,
-                present_after=self.present_after if self.operation == "update" else None,
-                before=None if self._before is None else self._before.cells,
-                after=None if self._after is None else self._after.cells,
                 max_size=row_event_max_size,
-                spare_null_bits=self.plan.spare_null_bits,
-                json_count=len(self.plan.json_positions),
-                json_cells=self._json_cells() if is_partial else None,
             )
             done = encoder.append(0, row_count)
             while done < row_count:
@@ -206,6 +198,30 @@ class TableEncoder:
                 if side is not None:
                     side.unbind()
         return row_count
+
+    def _rows_encoder(self, buffer: EventBuffer | EventFrames, **head: int) -> Any:
+        """Return the encoder of the rows that are bound; that of the last statement if its columns are the same."""
+        bound = [side.whole for side in (self._before, self._after) if side is not None]
+        if self._reused is not None and bound == self._reused_for and not isinstance(buffer, EventFrames):
+            self._reused.restart(buffer, **head)
+            return self._reused
+        is_partial = self._is_partial
+        encoder = _rows_encoder_of(buffer)(
+            buffer,
+            type_code=EventType.PARTIAL_UPDATE_ROWS_EVENT if is_partial else EVENT_TYPES[self.operation],
+            column_count=len(self.plan.columns),
+            present=self.present,
+            present_after=self.present_after if self.operation == "update" else None,
+            before=None if self._before is None else self._before.cells,
+            after=None if self._after is None else self._after.cells,
+            spare_null_bits=self.plan.spare_null_bits,
+            json_count=len(self.plan.json_positions),
+            json_cells=self._json_cells() if is_partial else None,
+            **head,
+        )
+        if None not in bound and not isinstance(buffer, EventFrames):
+            self._reused, self._reused_for = encoder, bound
+        return encoder
 
     def _bind(self, before: pa.RecordBatch | pa.Table | None, after: pa.RecordBatch | pa.Table | None) -> int:
         counts: list[int] = []
@@ -276,6 +292,10 @@ class _Side:
         self._name = name
         self._names: list[str] | None = None
         self._places: list[int] = []
+        self._schema: pa.Schema | None = None  # of the batches that the kernel reads as they are
+        self._whole: ArrowColumns | None = None
+        self._batch: pa.RecordBatch | None = None
+        self._has_arrays = False  # of it
         columns_class = _columns_class()
         self.columns = [
             columns_class(column, takes_diffs=takes_diffs)
@@ -288,15 +308,41 @@ class _Side:
         """The input of the kernel for each column; None without the kernel."""
         return [column.cells for column in self.columns]
 
+    @property
+    def whole(self) -> ArrowColumns | None:
+        """The columns of the batch, if they are bound as one."""
+        return None if self._batch is None else self._whole
+
     def bind(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Take the columns of a batch by their names."""
-        names = batch.schema.names
+        schema = batch.schema
+        if self._whole is not None and schema == self._schema and hasattr(batch, "__arrow_c_array__"):
+            try:
+                batch.validate()  # that buffers are as large as the arrays are long
+                self._whole.bind(batch.__arrow_c_array__()[1])
+            except ValueError:
+                pass  # the columns one by one raise the error
+            else:
+                self._batch = batch
+                return
+        names = schema.names
         if names != self._names:
             self._places = self._find(names)
             self._names = names
         arrays = batch.columns
         for column, place in zip(self.columns, self._places, strict=True):
             column.bind(arrays[place])
+        if self._whole is None or schema != self._schema:
+            self._schema, self._whole = schema, self._as_whole(schema)
+
+    def _as_whole(self, schema: pa.Schema) -> ArrowColumns | None:
+        """Return the columns of this schema as one; None where values of some column are converted first."""
+        types = [schema.field(place).type for place in self._places]
+        if not all(column.is_direct(kind) for column, kind in zip(self.columns, types, strict=True)):
+            return None
+        from binlogio._kernel.row_encoder import ArrowColumns  # noqa: PLC0415 - missing if it was not compiled
+
+        return ArrowColumns(self.cells, self._places)
 
     def _find(self, names: list[str]) -> list[int]:
         """Return the positions of the columns in a batch."""
@@ -310,12 +356,22 @@ class _Side:
 
     def unbind(self) -> None:
         """Let go of the batch."""
+        if self._batch is not None and self._whole is not None:
+            self._batch = None
+            self._whole.unbind()
+            if not self._has_arrays:
+                return
+            self._has_arrays = False
         for column in self.columns:
             column.unbind()
 
     def image(self, row: int) -> RowImage:
         """Return a row as `binlogio.rows` takes it."""
         values: list[object] = [ABSENT] * len(self._plan.columns)
+        if self._batch is not None and not self._has_arrays:
+            self._has_arrays = True
+            for column, place in zip(self.columns, self._places, strict=True):
+                column.array = self._batch.column(place)
         for column in self.columns:
             values[column.column.position] = column.value(row)
         return RowImage(self._plan, tuple(values))

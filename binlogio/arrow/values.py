@@ -47,6 +47,10 @@ class ColumnValues:
         except pa.ArrowInvalid as exc:
             raise BinlogFormatError(f"invalid Arrow array: {exc}", field=f"column {self.column.label}") from exc
 
+    def is_direct(self, kind: pa.DataType) -> bool:
+        """Return whether the kernel reads arrays of this type as they are."""
+        return False
+
     def unbind(self) -> None:
         """Release the arrays."""
         self.array = None

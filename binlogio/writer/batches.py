@@ -23,7 +23,7 @@ from binlogio.writer.log.group import FilledGroup, Group
 from binlogio.writer.log.log_builder import LogBuilder, frames_of
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
-from binlogio.writer.rows.value_checks import check_batch
+from binlogio.writer.rows.value_checks import BatchChecks
 from binlogio.writer.rules.logging_format import refusal
 from binlogio.writer.rules.row_image import RowOperation, image_columns
 from binlogio.writer.server_format import MYSQL_ROWS
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from binlogio.writer.writer import BinlogWriter
 
 MAX_ENCODERS: Final = 1024
+_ROW_SIZE: Final = 256  # a guess, in bytes
 
 EncodedRow = tuple[bytes, bytes | None, bytes]
 """A row as its events have it: the bitmap of its image, or of both, and the encoded images."""
@@ -116,6 +117,7 @@ class TransactionEncoder:
         self._builder = builder
         self._row_event_max_size = variables.binlog_row_event_max_size
         self._partial_json = "PARTIAL_JSON" in variables.binlog_row_value_options
+        self._row_size = _ROW_SIZE  # of the last statement, in bytes
         self._encoders: dict[tuple[int, str, bytes | None, bytes | None], TableEncoder] = {}
 
     def group(
@@ -124,7 +126,6 @@ class TransactionEncoder:
         context: QueryContext,
         next_xid: Callable[[], int],
         ended: int,
-        expected_size: int,
     ) -> FilledGroup:
         """Return the group of a transaction.
 
@@ -133,7 +134,6 @@ class TransactionEncoder:
             context: of its BEGIN.
             next_xid: gives its number, if all tables are transactional.
             ended: when it ended, in seconds since 1970, UTC.
-            expected_size: its size in bytes, a guess.
         """
         builder, is_transactional = self._builder, all(one.table.is_transactional for one in statements)
 
@@ -146,7 +146,8 @@ class TransactionEncoder:
             else:
                 buffer.add_frame(builder.commit(replace(context, timestamp=ended)))
 
-        return FilledGroup(fill=fill, timestamp=context.timestamp, expected_size=expected_size)
+        rows = sum(one.change.row_count for one in statements if one.change is not None)
+        return FilledGroup(fill=fill, timestamp=context.timestamp, expected_size=rows * self._row_size)
 
     def _add(self, buffer: EventBuffer | EventFrames, statement: RowsStatement) -> None:
         table, change = statement.table, statement.change
@@ -167,7 +168,8 @@ class TransactionEncoder:
                 statement.present_after,
                 partial_json=self._partial_json,
             )
-        encoder.encode(
+        start = len(buffer)
+        row_count = encoder.encode(
             buffer,
             change.before,
             change.after,
@@ -177,6 +179,7 @@ class TransactionEncoder:
             flags=statement.flags,
             row_event_max_size=self._row_event_max_size,
         )
+        self._row_size = (len(buffer) - start) // max(1, row_count)
 
     def _encoded(self, statement: RowsStatement) -> list[bytes]:
         """Return the rows events of rows that are encoded; other bitmaps begin another event."""
@@ -233,6 +236,7 @@ class BatchSession:
         self._schema = schema
         self._transactions = TransactionEncoder(log.variables, LogBuilder.of(log.variables, log._kernel))
         self._bitmaps: dict[tuple[int, str], tuple[bytes | None, bytes | None]] = {}
+        self._checks: dict[int, BatchChecks] = {}
 
     def write(self, changes: Iterable[BatchChange]) -> Gtid | None:
         """Write a transaction, each change as a separate statement.
@@ -252,10 +256,7 @@ class BatchSession:
         if not is_transactional and len(opened) > 1:
             raise refusal(1785)
         for change, table in opened:
-            _refuse_nulls(change, table)
-            for batch in (change.before, change.after):
-                if batch is not None:
-                    check_batch(table.plan, batch)
+            self._check(change, table)
         context = QueryContext(
             thread_id=self._session.thread_id,
             schema=self._schema,
@@ -263,12 +264,9 @@ class BatchSession:
             server_id=self._variables.server_id,
             updated_tables=int(opened[0][0].operation == "update"),
         )
-        expected_size = sum(
-            batch.nbytes for change, _ in opened for batch in (change.before, change.after) if batch is not None
-        )
         statements = [self._statement(change, table, context.timestamp) for change, table in opened]
         next_xid = self._session._connection.next_xid
-        group = self._transactions.group(statements, context, next_xid, context.timestamp, expected_size)
+        group = self._transactions.group(statements, context, next_xid, context.timestamp)
         if self._variables.binlog_transaction_compression and is_transactional:
             gtid = self._group_commit.commit(self._compressed(group))
         else:
@@ -282,6 +280,19 @@ class BatchSession:
         frames = tuple(buffer.frames if isinstance(buffer, EventFrames) else frames_of([bytes(buffer)]))
         level = self._variables.binlog_transaction_compression_level_zstd
         return Group(frames, group.timestamp, compression_level=level, thread_id=self._session.thread_id)
+
+    def _check(self, change: BatchChange, table: OpenTable) -> None:
+        checks = self._checks.get(table.table_id)
+        if checks is None:
+            if len(self._checks) >= MAX_ENCODERS:
+                self._checks.clear()
+            not_null = [table.names[position] for position in table.not_null]
+            checks = self._checks[table.table_id] = BatchChecks(table.plan, not_null)
+        batches = [batch for batch in (change.before, change.after) if batch is not None]
+        for batch in batches:
+            checks.check_nulls(batch)
+        for batch in batches:
+            checks.check_values(batch)
 
     def _statement(self, change: BatchChange, table: OpenTable, timestamp: int) -> RowsStatement:
         key = table.table_id, change.operation
@@ -314,11 +325,3 @@ def _present(table: OpenTable, operation: Operation, row_image: str) -> tuple[by
         if chosen is not None
     ]
     return bitmaps[0], bitmaps[-1]
-
-
-def _refuse_nulls(change: BatchChange, table: OpenTable) -> None:
-    for batch in (change.before, change.after):
-        for position in table.not_null:
-            name = table.names[position]
-            if batch is not None and name in batch.schema.names and batch.column(name).null_count:
-                raise UnsupportedFeature("the column cannot be NULL", field=f"{table.definition.full_name}.{name}")

@@ -13,7 +13,8 @@ those of the fields' size, see `binlogio.events.gtid_tagged`.
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
-from binlogio._kernel.base.event_codes cimport GTID_TAGGED_LOG_EVENT
+from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, GTID_TAGGED_LOG_EVENT
+from binlogio._kernel.primitives cimport crc32
 
 cdef enum:
     MAX_LENGTH_WIDTH = 9
@@ -69,6 +70,13 @@ cdef inline uint8_t* put_header(uint8_t* out, uint32_t timestamp, int type_code,
     out = put_little(out, timestamp, 4)
     out[0] = <uint8_t>type_code
     return put_little(put_little(put_little(put_little(out + 1, server_id, 4), size, 4), 0, 4), flags, 2)
+
+
+cdef inline void stamp_event(uint8_t* event, int64_t size, uint64_t end, bint checksum) noexcept nogil:
+    """Write the position of its end and the checksum into an event that has its size."""
+    put_little(event + 13, end, 4)
+    if checksum:
+        put_little(event + size - CHECKSUM_SIZE, crc32(0, event, size - CHECKSUM_SIZE), CHECKSUM_SIZE)
 
 
 cdef inline int64_t gtid_body_size(int type_code, int64_t parts_size, int width) noexcept nogil:

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint8_t
 from libc.string cimport memchr
 
 from binlogio._kernel.base.cursor cimport u16, u32
+from binlogio._kernel.base.event_bytes cimport stamp_event
 from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, FORMAT_DESCRIPTION_EVENT, HEADER_SIZE
 from binlogio._kernel.primitives cimport Memory, crc32
 from binlogio._kernel.scan.event_types cimport is_group_start
@@ -260,9 +261,8 @@ def stamp_events(uint8_t[::1] buffer, int64_t offset, *, bint checksum):
     cdef int64_t at = 0
     cdef int64_t size = buffer.shape[0]
     cdef int64_t count = 0
-    cdef uint32_t event_size, end, value
+    cdef uint32_t event_size
     cdef uint8_t* p
-    cdef int i
     cdef bint bad = False
     if size:
         with nogil:
@@ -275,13 +275,7 @@ def stamp_events(uint8_t[::1] buffer, int64_t offset, *, bint checksum):
                 if event_size < HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0) or event_size > size - at:
                     bad = True
                     break
-                end = <uint32_t>(offset + at + event_size)
-                for i in range(4):
-                    p[13 + i] = <uint8_t>(end >> (8 * i))
-                if checksum:
-                    value = crc32(0, p, event_size - CHECKSUM_SIZE)
-                    for i in range(4):
-                        p[event_size - CHECKSUM_SIZE + i] = <uint8_t>(value >> (8 * i))
+                stamp_event(p, event_size, <uint64_t>(offset + at + event_size), checksum)
                 at += event_size
                 count += 1
     if bad:

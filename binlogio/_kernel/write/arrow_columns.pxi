@@ -6,6 +6,7 @@ value lies within its buffer.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
 
@@ -129,7 +130,7 @@ cdef class Cells:
             ValueError: a buffer is shorter than it must be, or offsets go back or beyond the data.
         """
         cdef Cell* core = &self.core
-        cdef int64_t size = 0, skip, last
+        cdef int64_t size = 0, skip
         cdef const int32_t* ends
         if length < 0 or validity_offset < 0 or data_offset < 0 or offsets_offset < 0 or srids_offset < 0:
             raise ValueError("a negative length or offset")
@@ -151,18 +152,60 @@ cdef class Cells:
                 core.data_end = core.data + size
                 core.data += data_offset * skip
             ends = self._ends_of(offsets, offsets_offset, length, size // skip - data_offset)
-            last = ends[length]
             if core.data == NULL:
                 core.data = core.data_end = <const uint8_t*>NOTHING
-            core.offsets = ends
-            if core.text == K_UTF8 or core.text == K_LATIN or core.kind == K_JSON:
-                core.ascii = is_ascii(core.data + ends[0], last - ends[0])
-                core.is_text = core.ascii or _is_text(core.data, ends, length)
+            self._bind_ends(ends, length)
         if core.kind == K_GEOMETRY:
             core.srids = <const uint32_t*>self._bytes_of(srids, (srids_offset + length) * 4, &size, 4) + srids_offset
         core.refused = refused if refused >= 0 else length
         core.plain = self._plain() if refused < 0 else 0
         self.length = length
+
+    cdef int _bind_ends(self, const int32_t* ends, int64_t length) except -1:
+        """Take checked offsets of values of any length."""
+        cdef Cell* core = &self.core
+        core.offsets = ends
+        if core.text == K_UTF8 or core.text == K_LATIN or core.kind == K_JSON:
+            core.ascii = is_ascii(core.data + ends[0], ends[length] - ends[0])
+            core.is_text = core.ascii or _is_text(core.data, ends, length)
+        return 0
+
+    cdef int bind_arrow(self, const ArrowArray* array, int64_t first, int64_t length, owner) except -1:
+        """As `bind`, for an array of the Arrow C data interface whose buffers are as large as its length says."""
+        cdef Cell* core = &self.core
+        cdef const uint8_t* bits
+        cdef const int32_t* ends
+        cdef int64_t size
+        self.unbind()
+        if length == 0:
+            return 0
+        if array.length < first + length or array.n_buffers != (2 if core.kind < K_BYTES else 3):
+            raise ValueError("an array of another type, or a shorter one")
+        first += array.offset
+        bits = <const uint8_t*>array.buffers[0]
+        if bits != NULL and array.null_count != 0 and not _all_set(bits, first, length):
+            core.validity, core.bit_at = bits, first
+        if array.buffers[1] == NULL or <uintptr_t>array.buffers[1] % 8:
+            raise ValueError("a buffer that is missing or not aligned")
+        if core.kind < K_BYTES:
+            size = _input_size(core)
+            core.data = <const uint8_t*>array.buffers[1] + first * size
+        else:
+            ends = <const int32_t*>array.buffers[1] + first
+            if ends[0] < 0 or not _never_back(ends, length):
+                raise ValueError("an offset below the one before it")
+            core.data = <const uint8_t*>array.buffers[2]
+            if core.data == NULL:
+                if ends[length]:
+                    raise ValueError("a buffer is missing")
+                core.data = <const uint8_t*>NOTHING
+            core.data_end = core.data + ends[length]
+            self._bind_ends(ends, length)
+        core.refused = length
+        core.plain = self._plain()
+        self.length = length
+        self._owner = owner
+        return 0
 
     def bind_diffs(self, int64_t length, *, validity, int64_t validity_offset, offsets, int64_t offsets_offset,
                    int64_t count,
@@ -241,6 +284,7 @@ cdef class Cells:
         self.length = 0
         core.validity, core.data, core.offsets, core.srids = NULL, NULL, NULL, NULL
         memset(&core.diffs, 0, sizeof(DiffArrays))
+        self._owner = None
         while self.view_count:
             self.view_count -= 1
             PyBuffer_Release(&self.views[self.view_count])
@@ -263,6 +307,52 @@ cdef class Cells:
         while self.view_count:
             self.view_count -= 1
             PyBuffer_Release(&self.views[self.view_count])
+
+
+cdef class ArrowColumns:
+    """Columns of record batches of one schema: `cells[i]` takes column `places[i]`, which is of its type.
+
+    No kind whose values have children is among them.
+    """
+
+    cdef list cells
+    cdef list places
+
+    def __cinit__(self, list cells, list places):
+        cdef Cells one
+        if len(cells) != len(places):
+            raise ValueError(f"{len(cells)} columns at {len(places)} places")
+        for one, place in zip(cells, places):
+            if one.core.kind in (K_GEOMETRY, K_VECTOR, K_DIFFS) or place < 0:
+                raise ValueError(f"kind {one.core.kind} at place {place}")
+        self.cells = cells
+        self.places = places
+
+    def bind(self, batch) -> None:
+        """Bind the columns of a batch: a capsule of the Arrow C data interface.
+
+        Raises:
+            ValueError: an array is not of its column's type, or its offsets go back.
+        """
+        cdef const ArrowArray* array = <const ArrowArray*>PyCapsule_GetPointer(batch, "arrow_array")
+        cdef Cells cells
+        cdef int64_t i, place
+        try:
+            for i in range(len(self.cells)):
+                cells = self.cells[i]
+                place = self.places[i]
+                if place >= array.n_children:
+                    raise ValueError(f"{array.n_children} columns, not {place + 1}")
+                cells.bind_arrow(array.children[place], array.offset, array.length, batch)
+        except ValueError:
+            self.unbind()
+            raise
+
+    def unbind(self) -> None:
+        """Release the batch."""
+        cdef Cells cells
+        for cells in self.cells:
+            cells.unbind()
 
 
 cdef bint _never_back(const int32_t* ends, int64_t length) noexcept nogil:

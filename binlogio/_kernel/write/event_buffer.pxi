@@ -11,10 +11,10 @@ from libc.string cimport memcpy
 
 from binlogio._kernel.base.cursor cimport u32
 from binlogio._kernel.base.event_bytes cimport (
-    fitting_width, gtid_body_size, length_width, put_gtid_body, put_header, put_little,
+    fitting_width, gtid_body_size, length_width, put_gtid_body, put_header, put_little, stamp_event,
 )
 from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, HEADER_SIZE
-from binlogio._kernel.primitives cimport Memory, crc32
+from binlogio._kernel.primitives cimport Memory
 
 from binlogio.errors import BinlogFormatError, WriterStateError
 
@@ -171,7 +171,5 @@ cdef class EventBuffer:
         """Write size, position and checksum of a complete event."""
         cdef uint8_t* p = self.memory.data + at
         put_little(p + 9, size, 4)
-        put_little(p + 13, self.offset + at - self.first + size, 4)
-        if self.checksum:
-            put_little(p + size - CHECKSUM_SIZE, crc32(0, p, size - CHECKSUM_SIZE), CHECKSUM_SIZE)
+        stamp_event(p, size, self.offset + at - self.first + size, self.checksum)
         return 0

@@ -15,10 +15,9 @@ from libc.string cimport memcpy, memset
 from binlogio._kernel.base.cursor cimport u32
 from binlogio._kernel.base.event_bytes cimport (
     fitting_width, gtid_body_size, lenenc_size, put_gtid_body, put_header, put_lenenc, put_little,
-    put_signed_varlen, put_varlen,
+    put_signed_varlen, put_varlen, stamp_event,
 )
 from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1, HEADER_SIZE, WRITE_ROWS_EVENT_V1
-from binlogio._kernel.primitives cimport crc32
 
 from binlogio.errors import BinlogFormatError
 
@@ -191,7 +190,5 @@ cdef void stamp(uint8_t* start, int64_t total, int64_t offset, bint checksum) no
     cdef int64_t size
     while at < total:
         size = u32(start + at + 9)
-        put_little(start + at + 13, <uint64_t>(offset + at + size), 4)
-        if checksum:
-            put_little(start + at + size - CHECKSUM_SIZE, crc32(0, start + at, size - CHECKSUM_SIZE), CHECKSUM_SIZE)
+        stamp_event(start + at, size, <uint64_t>(offset + at + size), checksum)
         at += size

@@ -98,6 +98,19 @@ cdef class RowsEncoder:
         if json_cells is not None:
             self._set_json(json_count, json_cells)
 
+    def restart(self, EventBuffer buffer not None, *, uint32_t timestamp, uint32_t server_id, uint64_t table_id,
+                uint16_t flags, int64_t max_size) -> None:
+        """Begin another statement, with the same columns and bitmaps."""
+        if table_id >> 48:
+            raise ValueError(f"table id {table_id}")
+        self.buffer = buffer
+        self.memory = buffer.memory
+        self.timestamp, self.server_id = timestamp, server_id
+        put_little(put_little(self.head.data, table_id, 6), flags, 2)
+        self.max_size = max_size
+        self.event_at = -1
+        self.row_count = 0
+
     cdef int _set_json(self, int json_count, json_cells) except -1:
         cdef int i
         cdef Image* before = &self.images[BEFORE]

@@ -230,6 +230,16 @@ class GroupCommit:
         """
         if group.compression_level is not None:
             group = self._groups.builder.compressed(group, compress_zstd, self._server_id)
+        return self._committed(group)
+
+    def commit_filled(self, group: FilledGroup) -> LoggedGtid:
+        """Commit, as `commit` does, a group whose events `group.fill` writes at their final positions.
+
+        No other session can write meanwhile. Where `fill` raises, nothing is written.
+        """
+        return self._committed(group)
+
+    def _committed(self, group: Group | FilledGroup) -> LoggedGtid:
         if self._hurries and group.on_commit is None:
             gtid, is_written = self._try_alone(group)
             if is_written:
@@ -238,27 +248,19 @@ class GroupCommit:
                 return gtid
         return self._ordered(group)
 
-    def commit_filled(self, group: FilledGroup) -> LoggedGtid:
-        """Commit, as `commit` does, a group whose events `group.fill` writes at their final positions.
-
-        No other session can write meanwhile. Where `fill` raises, nothing is written.
-        """
-        return self._ordered(group)
-
     # ------------------------------------------------------------------------------------------------ the short way
 
-    def _is_alone(self, group: Group) -> bool:
+    def _is_alone(self, group: Group | FilledGroup) -> bool:
         """Return whether no other session commits, no sync is due, and the group can be written as it is."""
         return (
             self._flushed == self._finished
             and not self._flush.queue
-            and type(group.frames) is tuple
-            and group.end is not GroupEnd.INCIDENT
+            and (isinstance(group, FilledGroup) or (type(group.frames) is tuple and group.end is not GroupEnd.INCIDENT))
             and self.ignored_error is None
             and (not self._sync_period or self._passes + 1 < self._sync_period)
         )
 
-    def _try_alone(self, group: Group) -> tuple[LoggedGtid, bool]:
+    def _try_alone(self, group: Group | FilledGroup) -> tuple[LoggedGtid, bool]:
         """Write the group if the short way is open; returns its GTID, and whether it was written.
 
         The two `finally` run the same clean-up, so that one exception, wherever it hits, is followed by a whole
@@ -290,7 +292,7 @@ class GroupCommit:
             self._log.abandon()
         release_owned(self._flush.mutex)
 
-    def _commit_alone(self, group: Group) -> LoggedGtid:
+    def _commit_alone(self, group: Group | FilledGroup) -> LoggedGtid:
         try:
             gtid = self._groups.write(group)
         except OSError as exc:

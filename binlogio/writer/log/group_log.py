@@ -128,8 +128,8 @@ class GroupLog:
         self.log.rotate(self.logged)
         self.clock.rotate()
 
-    def write(self, group: Group) -> LoggedGtid:
-        """Flush one group that is in memory, in the shortest way.
+    def write(self, group: Group | FilledGroup) -> LoggedGtid:
+        """Flush one group that is in memory, or fills memory, in the shortest way.
 
         Raises:
             OSError: the storage cannot; the log is then as before.
@@ -141,7 +141,12 @@ class GroupLog:
         before = clock.counter
         gtid = self._next_gtid(group)
         try:
-            log.append(self.builder.group(group, log.size, gtid, clock.step(group), self._now(), self._server_id))
+            place = log.size, gtid, clock.step(group), self._now(), self._server_id
+            if isinstance(group, FilledGroup):
+                with memoryview(self.builder.filled(group, *place)) as data:
+                    log.append(data)
+            else:
+                log.append(self.builder.group(group, *place))
         except (OSError, BinlogError):
             self._give_back(before, [gtid])
             raise

@@ -10,11 +10,11 @@ bytes that it is given, because a log of another server must be rebuilt byte for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
-from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.implementation import is_compiled
 from binlogio.primitives import BAD_BYTES
 from binlogio.values.charsets import charset_of
@@ -59,33 +59,64 @@ def check_value(check: Check, value: object, field: str) -> None:
         ) from exc
 
 
-def check_batch(plan: TablePlan, batch: pa.RecordBatch | pa.Table) -> None:
-    """Check the values of a batch that are bytes, numbers, or TIME as text: no others could fail to be read again.
+class BatchChecks:
+    """Checks batches of one table: values that are bytes, numbers, or TIME as text; no others could fail to be read.
 
-    Raises:
-        BinlogFormatError: a reader would refuse one; the column and the row are named.
+    `not_null` are the columns that cannot be NULL.
     """
-    import pyarrow as pa  # noqa: PLC0415 - slow to import
-    import pyarrow.compute as pc  # noqa: PLC0415
 
-    kinds = pa.types
-    for column in plan.columns:
-        check = _check_of(column)
-        if check is None or column.label not in batch.schema.names:
-            continue
-        array = batch.column(column.label)
-        kind = array.type
-        if kinds.is_dictionary(kind) or kinds.is_run_end_encoded(kind):
-            kind = kind.value_type
-        is_bytes = any(test(kind) for test in (kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary))
-        is_bytes |= str(kind) == "binary_view" or kinds.is_struct(kind)
-        is_text = check is check_time and str(kind) in ("string", "large_string", "string_view")
-        if not (is_bytes or is_text or kinds.is_integer(kind)):
-            continue
-        if kinds.is_integer(kind) and array.type == kind and len(array):
+    def __init__(self, plan: TablePlan, not_null: Iterable[str] = ()) -> None:
+        self._plan = plan
+        self._not_null = frozenset(not_null)
+        self._schema: pa.Schema | None = None
+        self._checked: list[tuple[int, ColumnPlan, Check]] = []
+        self._nullable: list[tuple[int, str]] = []
+
+    def check_nulls(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Check that there is no NULL where none can be.
+
+        Raises:
+            UnsupportedFeature: there is one.
+        """
+        self._take(batch.schema)
+        for place, name in self._nullable:
+            if batch.column(place).null_count:
+                field = f"{self._plan.schema}.{self._plan.table}.{name}"
+                raise UnsupportedFeature("the column cannot be NULL", field=field)
+
+    def check_values(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Check the values.
+
+        Raises:
+            BinlogFormatError: a reader would refuse one; the column and the row are named.
+        """
+        self._take(batch.schema)
+        for place, column, check in self._checked:
+            self._check_column(batch.column(place), column, check)
+
+    def _take(self, schema: pa.Schema) -> None:
+        if schema == self._schema:
+            return
+        places = {name: place for place, name in enumerate(schema.names)}
+        self._checked, self._nullable = [], []
+        for column in self._plan.columns:
+            place, check = places.get(column.label), _check_of(column)
+            if place is None:
+                continue
+            if column.label in self._not_null:
+                self._nullable.append((place, column.label))
+            if check is not None and _may_fail(schema.field(place).type, check):
+                self._checked.append((place, column, check))
+        self._schema = schema
+
+    def _check_column(self, array: pa.Array | pa.ChunkedArray, column: ColumnPlan, check: Check) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        if pa.types.is_integer(array.type) and len(array):
             top = pc.max(array).as_py()
             if top is None or top <= _largest(column):
-                continue
+                return
         for row, value in enumerate(array):
             found = value.as_py()
             if isinstance(found, dict):
@@ -93,7 +124,19 @@ def check_batch(plan: TablePlan, batch: pa.RecordBatch | pa.Table) -> None:
             elif isinstance(found, bytes) and column.type == ColumnType.JSON:
                 found = JsonDocument(found)
             if found is not None:
-                check_value(check, found, f"{plan.schema}.{plan.table}.{column.label}, row {row}")
+                check_value(check, found, f"{self._plan.schema}.{self._plan.table}.{column.label}, row {row}")
+
+
+def _may_fail(kind: pa.DataType, check: Check) -> bool:
+    """Return whether values of an Arrow type may be such that a reader refuses them."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    kinds = pa.types
+    if kinds.is_dictionary(kind) or kinds.is_run_end_encoded(kind):
+        kind = kind.value_type
+    is_bytes = any(test(kind) for test in (kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary))
+    is_text = check is check_time and str(kind) in ("string", "large_string", "string_view")
+    return bool(is_bytes or is_text or str(kind) == "binary_view" or kinds.is_struct(kind) or kinds.is_integer(kind))
 
 
 def _largest(column: ColumnPlan) -> int:

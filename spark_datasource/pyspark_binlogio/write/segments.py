@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 THREAD_ID: Final = 1
 _WRITE_SIZE: Final = 4 << 20
-_ROW_SIZE: Final = 256  # a guess, in bytes
 _US_PER_S: Final = 1_000_000
 
 
@@ -179,7 +178,6 @@ class SegmentWriter:
             context,
             lambda: self._xid,
             last.timestamp,
-            expected_size=_ROW_SIZE * sum(len(run.after) for run in runs),
         )
         clock = self._sequence_number, self._sequence_number + 1
         self._sequence_number += 1
