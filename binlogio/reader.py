@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.constants import EventType
 from binlogio.errors import BinlogError, PositionError, WriterStateError
 from binlogio.events import BinlogEvent, RowsEvent
 from binlogio.events.base import ParseContext
@@ -19,7 +20,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start, check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
-from binlogio.format.groups import EventGroup, GroupPlace, GroupTracker
+from binlogio.format.groups import EventGroup, GroupChoice, GroupPlace, GroupTracker
 from binlogio.format.row_changes import row_changes
 from binlogio.options import DEFAULT_LIMITS, DEFAULT_READ_OPTIONS, Limits, Position, ReadOptions
 from binlogio.rows.image import RowChange
@@ -76,6 +77,7 @@ class BinlogReader:
         self._good = 0
         self._good_event: BinlogEvent | None = None
         self._tracker = GroupTracker()
+        self._choice: GroupChoice | None = None
         self._logs = logs
         self._options = options
         self._keyring = keyring
@@ -143,6 +145,14 @@ class BinlogReader:
         self._logs = self._logs[number:]
         self._options = replace(self._options, start_offset=offset)
         self._begun = self._logs[0].name if self._logs and offset is not None else None
+
+    def choose(self, choice: GroupChoice | None) -> None:
+        """Pass over event groups that are not wanted, where that can be seen without making their events.
+
+        Which groups begin with a GTID event, and how much of the log was read already, the reader does not say: the
+        caller judges each group that it gets for itself.
+        """
+        self._choice = choice
 
     def part(self, log: LogFile, start: int, stop: int) -> BinlogReader:
         """Return a reader of one log from `start` to `stop`, with the table definitions that this one has now."""
@@ -370,6 +380,10 @@ class BinlogReader:
         if isinstance(event, QueryEvent) and self._definitions.follow(event, context):
             self._plans.clear()
 
+    def _follow_body(self, code: int, body: bytes) -> None:
+        if self._definitions.follow_body(code, body, self.context):
+            self._plans.clear()
+
     def _frames(self, start: int | None, stop: int | None) -> Iterator[EventFrame | list[BinlogEvent]]:
         """Yield the frames of the open file, or lists of events where the kernel makes them, up to offset `stop`.
 
@@ -381,26 +395,47 @@ class BinlogReader:
         framer, opened = self._framer, self._opened
         if framer is None or opened is None:
             return
+        is_unwanted = False  # whether the next event is in the middle of a group that is not wanted
         while True:
+            if is_unwanted:
+                is_unwanted = self._pass_over(framer, stop, inside=True)
             frame = framer.next_frame()
             if isinstance(frame, EventFrame):
+                if is_unwanted and frame.header.type_code not in GROUP_BOUNDARIES:
+                    self._follow_body(frame.header.type_code, frame.body)
+                    continue
                 at = frame.header.offset
-                if start is not None and at >= start:
-                    if 0 < start < at:
-                        raise no_event_at(start, at)
-                    start = None
+                start = _start_after(start, at)
                 if start is None or at == _FIRST_OFFSET:
                     yield frame
                 if start is not None and framer.offset < start and opened.seekable and may_skip(framer, frame):
                     framer = self._framer = self._skip_to(start, framer, opened)
-                while start is None and (events := self._decoder.cut(framer, stop)):
-                    yield events
+                is_unwanted = start is None and (yield from self._lists(framer, stop))
                 continue
             if frame is Framing.END:
                 if start is not None and framer.offset < start:
                     raise no_event_at(start, framer.offset, is_end=True)
                 return
             opened.feed(framer)
+
+    def _lists(self, framer: EventFramer, stop: int | None) -> Generator[list[BinlogEvent], None, bool]:
+        """Yield lists of events; return True if the next event is in the middle of a group that is not wanted."""
+        while not self._pass_over(framer, stop, inside=False):
+            events = self._decoder.cut(framer, stop, by_group=self._choice is not None)
+            if not events:
+                return False
+            yield events
+        return True
+
+    def _pass_over(self, framer: EventFramer, stop: int | None, *, inside: bool) -> bool:
+        """Pass over groups that are not wanted; return True if the next event is in the middle of one."""
+        if self._choice is None or not (inside or self._tracker.place is GroupPlace.OUTSIDE):
+            return inside
+        before = framer.offset
+        inside = self._decoder.skip(framer, stop, self._choice, self._follow_body, inside=inside)
+        if framer.offset > before:
+            self._good, self._good_event = self._decoder.good, None
+        return inside
 
     def _skip_to(self, start: int, before: EventFramer, opened: OpenedLog) -> EventFramer:
         """Continue at `start` with a new framer that has the format of the current one.
@@ -422,7 +457,29 @@ class BinlogReader:
             self._opened = None
 
 
+GROUP_BOUNDARIES: Final = frozenset({
+    EventType.START_EVENT_V3, EventType.STOP_EVENT, EventType.ROTATE_EVENT, EventType.FORMAT_DESCRIPTION_EVENT,
+    EventType.HEARTBEAT_LOG_EVENT, EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT,
+    EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.HEARTBEAT_LOG_EVENT_V2, EventType.GTID_TAGGED_LOG_EVENT,
+    EventType.BINLOG_CHECKPOINT_EVENT, EventType.MARIADB_GTID_EVENT, EventType.MARIADB_GTID_LIST_EVENT,
+    EventType.START_ENCRYPTION_EVENT,
+})  # fmt: skip
+"""The types of events that a group with a GTID event ends before."""
+
 _FIRST_OFFSET: Final = 4  # after the magic number: the format description, which every reader needs
+
+
+def _start_after(start: int | None, at: int) -> int | None:
+    """Return the offset to begin at, if it is still to come after an event at `at`.
+
+    Raises:
+        PositionError: no event starts there.
+    """
+    if start is None or at < start:
+        return start
+    if 0 < start < at:
+        raise no_event_at(start, at)
+    return None
 
 
 def may_skip(framer: EventFramer, frame: EventFrame) -> bool:

@@ -1,7 +1,10 @@
+from collections.abc import Callable
 from typing import Final
 
 from binlogio.events import BinlogEvent
 from binlogio.events.base import EventHeader
+from binlogio.events.query import StatusVar
+from binlogio.format.groups import GroupChoice
 from binlogio.gtid import Uuid
 
 EVENT_CODES: Final[tuple[int, ...]]
@@ -9,7 +12,14 @@ EVENT_CODES: Final[tuple[int, ...]]
 class EventCutter:
     position_shift: int
     at: int
-    def __init__(self, classes: dict[int, type[BinlogEvent]], header: type[EventHeader], uuid: type[Uuid]) -> None: ...
+    good: int
+    def __init__(
+        self,
+        classes: dict[int, type[BinlogEvent]],
+        header: type[EventHeader],
+        uuid: type[Uuid],
+        variable: type[StatusVar],
+    ) -> None: ...
     def set_codes(self, codes: frozenset[int]) -> None: ...
     def cut(
         self,
@@ -22,5 +32,19 @@ class EventCutter:
         checksum: bool,
         verify: bool,
         shift: int,
+        by_group: bool,
     ) -> list[BinlogEvent]: ...
+    def skip(
+        self,
+        data: bytes | bytearray,
+        at: int,
+        offset: int,
+        stop: int,
+        checksum: bool,
+        verify: bool,
+        shift: int,
+        inside: bool,
+        choice: GroupChoice,
+        follow: Callable[[int, bytes], object],
+    ) -> bool: ...
     def learn(self, event: BinlogEvent, body: bytes) -> None: ...

@@ -14,14 +14,16 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from dataclasses import replace
 from types import MemberDescriptorType
 
-from binlogio._kernel.base.cursor cimport lenenc, u16, u24, u32, u64
+from binlogio._kernel.base.cursor cimport lenenc, little, u16, u24, u32, u64
 from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1, GTID_LOG_EVENT,
-    HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_EVENT, ROWS_QUERY_LOG_EVENT,
+    HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_COMPRESSED_EVENT, QUERY_EVENT,
+    ROWS_QUERY_LOG_EVENT,
     TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XID_EVENT,
 )
 from binlogio._kernel.event_scanner cimport RowsEvent, read_frame
 from binlogio._kernel.primitives cimport crc32
+from binlogio._kernel.scan.event_types cimport is_group_start, is_of_file, is_statement_part, may_define
 
 cdef extern from "structmember.h":
     ctypedef struct PyMemberDef:
@@ -105,6 +107,8 @@ cdef class KnownBodies:
         return len(self.found)
 
     cdef int keep(self, bytes key, object value) except -1:
+        if key in self.found:
+            return 0
         if len(self.found) >= MOST_KNOWN or self.size + len(key) > MOST_KNOWN_BYTES:
             self.forget()
         if len(key) <= MOST_KNOWN_BYTES >> 4:
@@ -158,19 +162,25 @@ cdef class EventCutter:
         classes: by each of `EVENT_CODES`, the class of its events.
         header: the class of headers.
         uuid: the class of UUIDs.
+        variable: the class of status variables.
     """
 
     cdef list makers
     cdef PyObject* maker[256]  # of the types that are taken
     cdef Maker header, uuid
     cdef list known  # by type: bodies of table maps, heads of rows events
-    cdef KnownBodies contexts  # status variables and schemas of statements
+    cdef KnownBodies contexts  # status variables and schemas of statements, together
+    cdef KnownBodies variables, schemas
+    cdef Maker variable
     cdef object last_uuid
     cdef bytes last_data  # of that UUID
     cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
     cdef readonly int64_t at  # where the next event begins in the buffer
+    cdef readonly int64_t good  # offset after the last group that was passed over, in the file
+    cdef object choice  # that `wanted_tables` are of
+    cdef dict wanted_tables  # by the bodies of their table maps
 
-    def __cinit__(self, dict classes, type header, type uuid):
+    def __cinit__(self, dict classes, type header, type uuid, type variable):
         cdef int code
         self.header = Maker(header, ("timestamp", "type_code", "server_id", "event_size", "log_pos", "flags",
                                      "offset", "inner", "extra"))
@@ -178,7 +188,8 @@ cdef class EventCutter:
         self.makers = [None] * 256
         for code, names in _FIELDS.items():
             self.makers[code] = Maker(classes[code], names)
-        self.contexts = KnownBodies()
+        self.variable = Maker(variable, ("code", "value"))
+        self.contexts, self.variables, self.schemas = KnownBodies(), KnownBodies(), KnownBodies()
         self.known = [None] * 256
         for code in range(256):
             self.known[code] = KnownBodies()
@@ -191,13 +202,15 @@ cdef class EventCutter:
             self.maker[code] = NULL
             (<KnownBodies>self.known[code]).forget()
         self.contexts.forget()
+        self.variables.forget()
+        self.schemas.forget()
         for code in codes:
             if self.makers[code] is None:
                 raise ValueError(f"no events of type {code} can be made here")
             self.maker[code] = <PyObject*>self.makers[code]
 
     def cut(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, int64_t inner, int64_t most,
-            bint checksum, bint verify, uint32_t shift):
+            bint checksum, bint verify, uint32_t shift, bint by_group):
         """Return the events from byte `at` of the buffer on, up to one that is not taken; `self.at` is then its place.
 
         Args:
@@ -206,6 +219,7 @@ cdef class EventCutter:
             inner: -1, or the number of the first event in a payload; all events then have the offset `offset`, and
                 there is no `stop`.
             most: how many events at most.
+            by_group: stop before the GTID event of the next group.
             checksum, verify: whether events end in a checksum, and whether it is compared.
             shift: `position_shift` of the event before.
         """
@@ -222,6 +236,8 @@ cdef class EventCutter:
             size = u32(begin + 9)
             if (size < HEADER_SIZE + tail or size > data.shape[0] - at or size > BIG_EVENT_SIZE
                     or self.maker[begin[4]] == NULL):
+                break
+            if by_group and is_group_start(begin[4]) and found:
                 break
             if checksum and verify and crc32(0, begin, size - CHECKSUM_SIZE) != u32(begin + size - CHECKSUM_SIZE):
                 break
@@ -245,6 +261,101 @@ cdef class EventCutter:
         self.position_shift = shift
         return found
 
+    def skip(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, bint checksum, bint verify,
+             uint32_t shift, bint inside, object choice, object follow):
+        """Pass over groups with a GTID event that are not wanted; `self.at` is then the place of the next event.
+
+        Args:
+            offset: of byte `at` in the file.
+            stop: no event is passed over that begins at this offset or after it.
+            checksum, verify: whether events end in a checksum, and whether it is compared.
+            shift: `position_shift` of the event before.
+            inside: whether byte `at` is in the middle of a group that is not wanted.
+            choice: `GroupChoice`.
+            follow: called with the type and the body of statements that may define a table.
+
+        Returns:
+            True where the buffer ends in the middle of a group that is not wanted.
+        """
+        cdef const uint8_t* begin
+        cdef const uint8_t* body
+        cdef const uint8_t* end
+        cdef int64_t size
+        cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
+        cdef int64_t kept = at  # the end of what is passed over for sure
+        cdef int64_t base = offset - at
+        cdef uint32_t kept_shift = shift
+        cdef bint looking = False  # in a group that may not be wanted
+        cdef int code
+        cdef list definitions = []
+        if choice is not self.choice:
+            self.choice = choice
+            self.wanted_tables = {}
+        self.good = offset
+        while at + HEADER_SIZE + tail <= data.shape[0] and base + at < stop:
+            begin = &data[at]
+            code = begin[4]
+            size = u32(begin + 9)
+            if size < HEADER_SIZE + tail or size > data.shape[0] - at or size > BIG_EVENT_SIZE:
+                break
+            if checksum and verify and crc32(0, begin, size - CHECKSUM_SIZE) != u32(begin + size - CHECKSUM_SIZE):
+                break
+            body = begin + HEADER_SIZE
+            end = begin + size - tail
+            if is_group_start(code):
+                if inside or looking:
+                    for one in definitions:
+                        follow(QUERY_EVENT, one)
+                    definitions.clear()
+                    kept, kept_shift, self.good = at, shift, base + at
+                    inside = looking = False
+                event = self._event(begin, end, base + at, None) if self.maker[code] != NULL else None
+                if event is None:
+                    break
+                inside = not choice.group(event)
+                looking = not inside and choice.table is not None
+                if not inside and not looking:
+                    break
+            elif is_of_file(code):
+                inside = False
+                break
+            elif inside:
+                if code == QUERY_EVENT and may_define(body, end) or code == QUERY_COMPRESSED_EVENT:
+                    follow(code, body[:end - body])
+            elif not looking or not self._is_unwanted(code, begin, body, end, definitions):
+                break
+            at += size
+            if u32(begin + 13):
+                shift = u32(begin + 13) - <uint32_t>(base + at)
+            if inside:
+                kept, kept_shift = at, shift
+        self.at = kept
+        self.position_shift = kept_shift
+        return inside
+
+    cdef bint _is_unwanted(self, int code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
+                           list definitions) except -1:
+        """Return whether an event of a group changes nothing that is wanted; False where that is not known."""
+        cdef object event, wanted
+        cdef bytes text
+        if code == TABLE_MAP_EVENT:
+            text = body[:end - body]
+            wanted = self.wanted_tables.get(text)
+            if wanted is None:
+                event = self._event(p, end, 0, None) if self.maker[code] != NULL else None
+                if event is None or len(self.wanted_tables) >= MOST_KNOWN:
+                    return False
+                wanted = self.wanted_tables[text] = bool(self.choice.table(event))
+            return not wanted
+        if code == QUERY_EVENT:
+            event = self._event(p, end, 0, None) if self.maker[code] != NULL else None
+            if event is None or self.choice.statement(event):
+                return False
+            if may_define(body, end):
+                definitions.append(body[:end - body])
+            return True
+        return _is_rows(code) or code == XID_EVENT or code == INTVAR_EVENT or is_statement_part(code)
+
     def learn(self, object event, bytes body):
         """Keep what a codec found in a body, for the next ones that begin in the same way."""
         cdef int code = event.header.type_code
@@ -255,6 +366,8 @@ cdef class EventCutter:
             size = _size_before_sql(body, <const uint8_t*>body + len(body))
             if size:
                 self.contexts.keep(body[11:size - 1], (event.status_vars, event.schema))
+                self._learn_context(event, <const uint8_t*>body + QUERY_POST_HEADER, u16(<const uint8_t*>body + 11),
+                                    body[8])
         elif code == TABLE_MAP_EVENT:
             (<KnownBodies>self.known[code]).keep(body, event)
         elif _is_rows(code):
@@ -347,6 +460,8 @@ cdef class EventCutter:
             return None
         known = self.contexts.found.get(body[11:size - 1])
         if known is None:
+            known = self._context(body + QUERY_POST_HEADER, u16(body + 11), body[8])
+        if known is None:
             return None
         made = maker.begin()
         maker.put(made, 0, u32(body))
@@ -357,6 +472,46 @@ cdef class EventCutter:
         maker.put(made, 5, body[size:end - body])
         maker.put(made, 6, self._header(p, place, number))
         return made
+
+    cdef object _context(self, const uint8_t* at, int64_t size, int64_t schema_size):
+        """Return the status variables and the schema; None where one of them is not known.
+
+        Numbers, such as the microseconds of a statement, are made here, since they differ from event to event.
+        """
+        cdef const uint8_t* end = at + size
+        cdef int64_t width
+        cdef list variables = []
+        cdef object variable
+        cdef object schema = self.schemas.found.get(end[:schema_size])
+        if schema is None:
+            return None
+        while at < end:
+            width = _status_size(at, end)
+            if width == 0:
+                return None
+            if is_number(at[0]):
+                variable = self.variable.begin()
+                self.variable.put(variable, 0, at[0])
+                self.variable.put(variable, 1, little(at + 1, <int>(width - 1)))
+            else:
+                variable = self.variables.found.get(at[:width])
+                if variable is None:
+                    return None
+            variables.append(variable)
+            at += width
+        return tuple(variables), schema
+
+    cdef int _learn_context(self, object event, const uint8_t* at, int64_t size, int64_t schema_size) except -1:
+        cdef const uint8_t* end = at + size
+        cdef int64_t width
+        self.schemas.keep(end[:schema_size], event.schema)
+        for variable in event.status_vars:
+            width = _status_size(at, end)
+            if width == 0:
+                break
+            self.variables.keep(at[:width], variable)
+            at += width
+        return 0
 
     cdef object _uuid(self, const uint8_t* p):
         cdef object made
@@ -507,3 +662,58 @@ cdef int64_t _size_before_sql(const uint8_t* body, const uint8_t* end) noexcept 
         return 0
     size = QUERY_POST_HEADER + u16(body + 11) + body[8] + 1
     return size if size <= end - body and body[size - 1] == 0 else 0
+
+
+cdef inline bint is_number(int code) noexcept nogil:
+    """Whether the status variable is one integer (`binlogio.events.query.STATUS_VALUES`)."""
+    return _number_size(code) > 0
+
+
+cdef int _number_size(int code) noexcept nogil:
+    if code == 16 or code == 19 or code == 20 or code == 21:
+        return 1
+    if code == 7 or code == 8 or code == 18:
+        return 2
+    if code == 13 or code == 128:
+        return 3
+    if code == 0 or code == 10:
+        return 4
+    if code == 1 or code == 9 or code == 14 or code == 15 or code == 17 or code == 129:
+        return 8
+    return 0
+
+
+cdef int64_t _status_size(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """Return the bytes of a status variable with its code; 0 where they do not fit, or its size is not known here."""
+    cdef int code = at[0]
+    cdef int64_t size = 1 + _number_size(code)
+    cdef int64_t left = end - at
+    cdef int names
+    if size > 1:
+        return size if size <= left else 0
+    if code == 3:
+        size = 5
+    elif code == 4:
+        size = 7
+    elif left < 2:
+        return 0
+    elif code == 2:
+        size = 3 + at[1]
+    elif code == 5 or code == 6:
+        size = 2 + at[1]
+    elif code == 11:
+        size = 2 + at[1]
+        if size >= left:
+            return 0
+        size += 1 + at[size]
+    elif code == 12 and at[1] < 254:
+        size = 2
+        for names in range(at[1]):
+            while size < left and at[size]:
+                size += 1
+            size += 1
+    elif code == 131:
+        size = 2 + 4 * at[1]
+    else:
+        return 0
+    return size if size <= left else 0

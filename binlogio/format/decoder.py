@@ -15,6 +15,7 @@ from binlogio.constants import MAX_EVENT_SIZE, ChecksumAlgorithm, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, MissingTableMap, UnsupportedFeature
 from binlogio.events import EVENT_CODECS, ROWS_EVENTS, BinlogEvent, codec_for
 from binlogio.events.base import UNKNOWN, EventHeader, ParseContext, event_name
+from binlogio.events.query import StatusVar
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.framing import EventFrame, EventFramer, Framing, check_event_size
@@ -23,6 +24,7 @@ from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
     from binlogio._kernel.python_events import EventCutter
+    from binlogio.format.groups import GroupChoice
 
 Decompress = Callable[[bytes], Iterator[bytes]]
 """Opens a zstd stream: compressed bytes in, plain chunks out, one after the other.
@@ -52,15 +54,36 @@ class Decoder:
         self._format: ParseContext | None = None  # that the cutter is set to
         self._plain_format: ParseContext | None = None  # the same without checksums
         self._most = 64
+        self.good = 0  # offset after the last whole group that was passed over
 
-    def cut(self, framer: EventFramer, stop: int | None = None) -> list[BinlogEvent]:
+    def skip(
+        self,
+        framer: EventFramer,
+        stop: int | None,
+        choice: GroupChoice,
+        follow: Callable[[int, bytes], object],
+        *,
+        inside: bool,
+    ) -> bool:
+        """Pass over groups that are not wanted; arguments and result as `EventFramer.skip_groups`."""
+        if not self._is_set_to(framer.context) or self._cutter is None:
+            return inside
+        before = framer.offset
+        inside = framer.skip_groups(self._cutter, stop, choice, follow, inside=inside)
+        if framer.offset > before:
+            self._table_maps.clear()
+            self.good = self._cutter.good
+        return inside
+
+    def cut(self, framer: EventFramer, stop: int | None = None, *, by_group: bool = False) -> list[BinlogEvent]:
         """Return events that begin before offset `stop`, up to the first one that `decode` has to take.
 
-        The list is empty where that is the next one. Each event goes through `follow` when it is at hand.
+        With `by_group`, only events of one group. The list is empty where that is the next one. Each event goes through
+        `follow` when it is at hand.
         """
         if not self._is_set_to(framer.context) or self._cutter is None:
             return []
-        events = framer.cut_events(self._cutter, stop, self._most)
+        events = framer.cut_events(self._cutter, stop, self._most, by_group=by_group)
         if len(events) == self._most < _MOST_EVENTS:
             self._most *= 2
         return events
@@ -184,7 +207,7 @@ def _plain(context: ParseContext) -> ParseContext:
 def _new_cutter() -> EventCutter:
     from binlogio._kernel.python_events import EVENT_CODES, EventCutter  # noqa: PLC0415 - there may be no kernel
 
-    return EventCutter({code: EVENT_CODECS[code].event_class for code in EVENT_CODES}, EventHeader, Uuid)
+    return EventCutter({code: EVENT_CODECS[code].event_class for code in EVENT_CODES}, EventHeader, Uuid, StatusVar)
 
 
 def _usual_codes(context: ParseContext, only: Collection[int] | None) -> frozenset[int]:

@@ -40,6 +40,7 @@ from binlogio.options import Limits
 if TYPE_CHECKING:
     from binlogio._kernel.python_events import EventCutter
     from binlogio.events import BinlogEvent
+    from binlogio.format.groups import GroupChoice
 
 _START_V3_SIZE: Final = HEADER_SIZE + 2 + SERVER_VERSION_LENGTH + 4  # a smaller first event has the header of 3.23
 _FIRST_TYPES: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.START_EVENT_V3, EventType.ROTATE_EVENT)
@@ -207,15 +208,22 @@ class EventFramer:
         self._inner += 1
         return replace(frame, header=replace(frame.header, offset=self._payload_at, inner=self._inner - 1))
 
-    def cut_events(self, cutter: EventCutter, stop: int | None, most: int) -> list[BinlogEvent]:
+    @property
+    def _is_of_usual_form(self) -> bool:
+        """True where the kernel can cut events out of the buffer."""
+        if self._decrypt is not None or self._needs_magic or self._needs_description:
+            return False
+        return self.context.header_size == HEADER_SIZE and not self.context.permutation
+
+    def cut_events(
+        self, cutter: EventCutter, stop: int | None, most: int, *, by_group: bool = False
+    ) -> list[BinlogEvent]:
         """Return up to `most` events that begin before offset `stop`, up to the first that the kernel does not take.
 
-        That one is the next frame. `cut` then has the bytes of all events that were returned.
+        That one is the next frame. With `by_group` the events end before the next GTID event. `cut` then has the bytes
+        of all events that were returned.
         """
-        context = self.context
-        if self._decrypt is not None or self._needs_magic or self._needs_description:
-            return []
-        if context.header_size != HEADER_SIZE or context.permutation:
+        if not self._is_of_usual_form:
             return []
         before = self._at
         events = cutter.cut(
@@ -225,17 +233,52 @@ class EventFramer:
             _NO_STOP if stop is None else stop,
             -1 if self._payload_at is None else self._inner,
             most,
-            context.has_checksum,
+            self.context.has_checksum,
             self._verify_checksum,
             self.position_shift,
+            by_group,
         )
         if events:
-            self.position_shift = cutter.position_shift
             self.cut = self._offset, bytes(memoryview(self._buffer)[before : cutter.at])
             self._inner += len(events)
-            self._offset += cutter.at - before
-            self._at = cutter.at
+            self._go_to(cutter)
         return events
+
+    def skip_groups(
+        self,
+        cutter: EventCutter,
+        stop: int | None,
+        choice: GroupChoice,
+        follow: Callable[[int, bytes], object],
+        *,
+        inside: bool,
+    ) -> bool:
+        """Pass over groups that are not wanted; return True if the buffer ends in the middle of such a group.
+
+        `follow` is called with type and body of the statements in them that may define a table. `inside` if the next
+        event is in the middle of such a group.
+        """
+        if not self._is_of_usual_form:
+            return inside
+        is_inside = cutter.skip(
+            self._buffer,
+            self._at,
+            self._offset,
+            _NO_STOP if stop is None else stop,
+            self.context.has_checksum,
+            self._verify_checksum,
+            self.position_shift,
+            inside,
+            choice,
+            follow,
+        )
+        self._go_to(cutter)
+        return is_inside
+
+    def _go_to(self, cutter: EventCutter) -> None:
+        self.position_shift = cutter.position_shift
+        self._offset += cutter.at - self._at
+        self._at = cutter.at
 
     def cut_frame(self, header: EventHeader) -> EventFrame:
         """Return the frame of one of the events that `cut_events` returned last."""

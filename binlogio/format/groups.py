@@ -16,6 +16,7 @@ Gtid_log_event::FL_STANDALONE.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -39,7 +40,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from binlogio.gtid import Gtid, MariadbGtid
 
@@ -157,6 +158,19 @@ class EventGroup:
         ):
             return GroupKind.TRANSACTION
         return GroupKind.STATEMENT
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChoice:
+    """Which event groups are wanted, of those that begin with a GTID event.
+
+    A group is, if `group` says so of its GTID event, and, where there are `table` and `statement`, one of them of one
+    of its table maps or statements (BEGIN, COMMIT and XA START included).
+    """
+
+    group: Callable[[BinlogEvent], bool]
+    table: Callable[[TableMapEvent], bool] | None = None
+    statement: Callable[[QueryEvent], bool] | None = None
 
 
 class GroupTracker:

@@ -15,10 +15,18 @@ import binlogio
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ColumnType, EventType
 from binlogio.errors import BinlogError
 from binlogio.events import EVENT_CODECS, EventHeader
-from binlogio.events.base import ParseContext
+from binlogio.events.base import ParseContext, UnknownEvent
+from binlogio.events.format_description import FormatDescriptionEvent
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
+from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.mariadb import MariadbGtidEvent
+from binlogio.events.query import QueryEvent
 from binlogio.events.rows import WriteRowsEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFrame, EventFramer
+from binlogio.format.groups import GroupChoice
 from binlogio.gtid import Uuid
 from both_kernels import Said, kernel_set_to
 from corpus import CorpusFile, files
@@ -113,6 +121,7 @@ def test_logs_read_from_any_offset_to_any_other_are_the_same(data: st.DataObject
     )
 
 
+GTIDS = (GtidEvent, AnonymousGtidEvent, GtidTaggedEvent, MariadbGtidEvent)
 GTID_CODES = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT, EventType.MARIADB_GTID_EVENT)
 
 
@@ -238,3 +247,122 @@ def test_images_of_events_that_were_read_are_not_kept() -> None:
 
     assert count == 100
     assert kept < 10 * size
+
+
+# ----------------------------------------------------------------------------------------------------- groups to choose
+
+
+class Seen:
+    """What a filter of groups lets pass, by its own events: as `dump` does, which judges each group for itself."""
+
+    def __init__(self, groups: int, tables: frozenset[str] | None) -> None:
+        self.groups = groups
+        self.tables = tables
+
+    def group(self, event: Any) -> bool:
+        """By the time of its first event."""
+        return bool(self.groups >> event.header.timestamp % 7 & 1)
+
+    def table(self, event: Any) -> bool:
+        """By its name."""
+        return self.tables is None or event.table in self.tables
+
+    def statement(self, event: Any) -> bool:
+        """By its length."""
+        return event.sql not in (b"BEGIN", b"COMMIT") and (self.tables is None or len(event.sql) % 3 == 0)
+
+    @property
+    def choice(self) -> GroupChoice:
+        """The same as what the reader is told."""
+        if self.tables is None:
+            return GroupChoice(self.group)
+        return GroupChoice(self.group, self.table, self.statement)
+
+    def events(self, reader: binlogio.BinlogReader) -> Iterator[Any]:
+        """Yield the events of the wanted groups, and those outside of groups; of others as many as the reader gives."""
+        for event in reader:
+            group = reader.group
+            if group is None or not isinstance(group.first, GTIDS) or self.group(group.first):
+                yield event, reader.position, columns_of(reader, event), self.tables is None or reader.unnamed_tables
+
+    def wanted(self, found: list[Any]) -> list[Any]:
+        """Return the events of groups with a wanted change, of a list of all events of a log."""
+        if self.tables is None:
+            return found
+        groups: list[list[Any]] = [[]]
+        for step in found:
+            if isinstance(step[0], GTIDS):
+                groups.append([])
+            groups[-1].append(step)
+        return [step for group in groups if not group or not self.is_passed_over(group) for step in group]
+
+    def is_passed_over(self, group: list[Any]) -> bool:
+        """Return whether a group must not have a wanted change: then it may be missing."""
+        events = [event for event, *_ in group]
+        return isinstance(events[0], GTIDS) and not any(
+            (isinstance(event, TableMapEvent) and self.table(event))
+            or (isinstance(event, QueryEvent) and self.statement(event))
+            or isinstance(event, (TransactionPayloadEvent, ExecuteLoadQueryEvent, UnknownEvent))
+            for event in events
+        )
+
+
+def chosen(data: bytes, seen: Seen, choice: GroupChoice | None) -> tuple[list[Any], Any]:
+    found: list[Any] = []
+    try:
+        with binlogio.open(io.BytesIO(data)) as reader:
+            reader.choose(choice)
+            for step in seen.events(reader):
+                found.append(step)  # noqa: PERF402 - what was found before an error counts
+            return seen.wanted(found), (reader.torn_tail, reader.in_use)
+    except BinlogError as exc:
+        return seen.wanted(found), Said.of(exc)
+
+
+def columns_of(reader: binlogio.BinlogReader, event: Any) -> Any:
+    """Return the names of the columns of a rows event, which may be those of an earlier CREATE TABLE."""
+    if not isinstance(event, binlogio.events.RowsEvent):
+        return None
+    try:
+        return tuple(column.name for column in reader.plan(event).columns)
+    except BinlogError as exc:
+        return Said.of(exc)
+
+
+FILTERS = [Seen(0, None), Seen(0b1010101, None), Seen(0b1110, frozenset()), Seen(127, frozenset({"t", "t1", "ti"}))]
+
+
+@pytest.mark.parametrize("seen", FILTERS, ids=["none", "some", "no table", "some tables"])
+@pytest.mark.parametrize("file", LOGS, ids=lambda file: file.id)
+def test_groups_that_are_passed_over_are_not_wanted(file: CorpusFile, seen: Seen) -> None:
+    """Nothing that the filter lets pass is missing, and names from DDL in groups that were passed over are known."""
+    data = file.path.read_bytes()
+
+    assert chosen(data, seen, seen.choice) == chosen(data, seen, None)
+
+
+@settings(max_examples=300, suppress_health_check=SLOW, deadline=None)
+@given(st.data())
+def test_damage_in_groups_that_are_passed_over_is_found(data: st.DataObject) -> None:
+    """A flipped byte is a wrong checksum, at the same place; a cut log is one all the same."""
+    sample = bytearray(data.draw(st.sampled_from(SAMPLES)))
+    seen = data.draw(st.sampled_from(FILTERS))
+    if data.draw(st.booleans()):
+        sample[data.draw(st.integers(4, len(sample) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    else:
+        del sample[data.draw(st.integers(4, len(sample) - 1)) :]
+
+    assert chosen(bytes(sample), seen, seen.choice)[1] == chosen(bytes(sample), seen, None)[1]
+
+
+def test_a_group_that_is_larger_than_a_window_is_passed_over() -> None:
+    """It is not wanted by its GTID event; the statements after it are."""
+    gtid = AnonymousGtidEvent(header=header(EventType.ANONYMOUS_GTID_LOG_EVENT, timestamp=1))
+    rows = [query("x" * 300_000) for _ in range(12)]
+    last = replace(gtid, header=replace(gtid.header, timestamp=2))
+    data = log(gtid, query("BEGIN"), *rows, query("COMMIT"), last, query("CREATE TABLE t (i INT)"))
+    with binlogio.open(io.BytesIO(data)) as reader:
+        reader.choose(GroupChoice(lambda event: event.header.timestamp == 2))
+        found = [event for event in reader if not isinstance(event, FormatDescriptionEvent)]
+
+    assert [type(event) for event in found] == [AnonymousGtidEvent, QueryEvent]

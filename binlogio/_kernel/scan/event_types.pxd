@@ -5,8 +5,11 @@ from libc.stdint cimport int64_t, uint8_t
 
 from binlogio._kernel.base.cursor cimport u16
 from binlogio._kernel.base.event_codes cimport (
-    ANONYMOUS_GTID_LOG_EVENT, GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, MARIADB_GTID_EVENT,
-    PARTIAL_UPDATE_ROWS_EVENT, PRE_GA_WRITE_ROWS_EVENT, WRITE_ROWS_COMPRESSED_EVENT_V1, WRITE_ROWS_EVENT,
+    ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BINLOG_CHECKPOINT_EVENT, DELETE_ROWS_COMPRESSED_EVENT,
+    FORMAT_DESCRIPTION_EVENT, GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, HEARTBEAT_LOG_EVENT, HEARTBEAT_LOG_EVENT_V2,
+    MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, PRE_GA_WRITE_ROWS_EVENT, PREVIOUS_GTIDS_LOG_EVENT, RAND_EVENT,
+    ROTATE_EVENT, ROWS_QUERY_LOG_EVENT, START_ENCRYPTION_EVENT, START_EVENT_V3, STOP_EVENT, USER_VAR_EVENT,
+    WRITE_ROWS_COMPRESSED_EVENT_V1, WRITE_ROWS_EVENT,
 )
 from binlogio._kernel.event_scanner cimport PARTIAL_UPDATE
 
@@ -15,6 +18,19 @@ cdef inline bint is_group_start(uint8_t code) noexcept nogil:
     """Whether the event is the first one of a group with a GTID."""
     return (code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT or code == GTID_TAGGED_LOG_EVENT
             or code == MARIADB_GTID_EVENT)
+
+
+cdef inline bint is_of_file(uint8_t code) noexcept nogil:
+    """Whether the event belongs to its file, and to no group."""
+    return (code == START_EVENT_V3 or code == STOP_EVENT or code == ROTATE_EVENT or code == FORMAT_DESCRIPTION_EVENT
+            or code == HEARTBEAT_LOG_EVENT or code == PREVIOUS_GTIDS_LOG_EVENT or code == HEARTBEAT_LOG_EVENT_V2
+            or BINLOG_CHECKPOINT_EVENT <= code <= START_ENCRYPTION_EVENT and code != MARIADB_GTID_EVENT)
+
+
+cdef inline bint is_statement_part(uint8_t code) noexcept nogil:
+    """Whether the event only says something about the statement or the row changes that follow."""
+    return (code == RAND_EVENT or code == USER_VAR_EVENT or code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT
+            or WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT)
 
 
 cdef inline uint8_t operation_of(uint8_t code) noexcept nogil:
