@@ -216,6 +216,7 @@ class EventWalk:
         checksum: bool,
         verify: bool,
         shift: int,
+        by_group: bool,
     ) -> range: ...
 
 class EventRecords(EventWalk):

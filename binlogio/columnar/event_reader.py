@@ -173,7 +173,7 @@ class WalkDecoder(Decoder):
         self._walk = walk
         self._seen: tuple[object, ...] | None = None  # the format that the walk has
 
-    def cut(self, framer: EventFramer, stop: int | None = None) -> list[BinlogEvent]:
+    def cut(self, framer: EventFramer, stop: int | None = None, *, by_group: bool = False) -> list[BinlogEvent]:
         """Let the kernel take events up to the first one that `decode` has to take."""
         context = framer.context
         found = context.binlog_version, context.server_version, context.post_header_sizes
@@ -182,7 +182,9 @@ class WalkDecoder(Decoder):
             self._walk.describe(
                 _by_construct(context), lambda body: _mapped_table(body, context), _known_status(context)
             )
-        framer.cut_events(cast("EventCutter", self._walk), stop, _MOST_EVENTS)  # it has the same method `cut`
+        framer.cut_events(
+            cast("EventCutter", self._walk), stop, _MOST_EVENTS, by_group=by_group
+        )  # it has the same method `cut`
         return []
 
     def decode(self, frame: EventFrame) -> Iterator[BinlogEvent]:

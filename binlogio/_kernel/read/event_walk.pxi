@@ -211,7 +211,7 @@ cdef class EventWalk:
     # ------------------------------------------------------------------------------------------------------------- events
 
     def cut(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, int64_t inner, int64_t most,
-            bint checksum, bint verify, uint32_t shift) -> range:
+            bint checksum, bint verify, uint32_t shift, bint by_group) -> range:
         """Take the events from byte `at` on, up to one that is left to construct; `self.at` is then its place.
 
         Returns a range of as many numbers. The arguments are those of `python_events.EventCutter.cut`.
