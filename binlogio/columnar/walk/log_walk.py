@@ -37,7 +37,7 @@ from binlogio.format.framing import EventFrame, Framing, TornTail
 from binlogio.format.splits import Split
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
-from binlogio.storage.compression import decompress_at_once, decompress_zstd
+from binlogio.storage.compression import ZstdFrames, decompress_zstd
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_scanner import ImagePlan
@@ -89,6 +89,7 @@ class LogWalk:
         self._plans = 0
         self._images: dict[tuple[object, ...], ImagePlan] = {}
         self._known: dict[bytes, KnownPlan] = {}
+        self._zstd_frames = ZstdFrames()
         self._has_plain_table_maps = True
         self._resolved: dict[bytes, tuple[KnownPlan, ImagePlan]] = {}
         self._router = event_scanner.EventScanner(
@@ -347,7 +348,7 @@ class LogWalk:
             compression, size, start = plain
             if size > _OPEN_AT_ONCE:
                 return None
-            opened = decompress_at_once(body[start:], size) if compression == CompressionType.ZSTD else None
+            opened = self._zstd_frames.decompress(body[start:], size) if compression == CompressionType.ZSTD else None
             if opened is not None:
                 return opened
         return self._open_payload_by_construct(body, pos)
