@@ -59,6 +59,7 @@ class Catalogue:
         self.temporary: set[tuple[int, str, str]] = set()
         self.cascades: dict[TableName, tuple[Cascade, ...]] = {}
         self._tables: dict[TableName, KnownTable] = {}
+        self._alike: dict[TableName, set[TableName]] = {}  # the names of `_tables`, by their case-folded form
         self._dropped: set[TableName] = set()
 
     def copy(self) -> Catalogue:
@@ -68,6 +69,7 @@ class Catalogue:
         other.lost, other.folds_names, other.old_temporary = self.lost, self.folds_names, set(self.old_temporary)
         other.cascades = dict(self.cascades)
         other._tables, other._dropped = dict(self._tables), set(self._dropped)
+        other._alike = {folded: set(names) for folded, names in self._alike.items()}
         return other
 
     def find(self, schema: str, name: str) -> KnownTable | None:
@@ -82,9 +84,8 @@ class Catalogue:
         """Return the name under which a table is known: servers that fold case log the statement as it was typed."""
         if name in self._tables:
             return name
-        folded = (name[0].casefold(), name[1].casefold())
-        alike = [known for known in self._tables if (known[0].casefold(), known[1].casefold()) == folded]
-        return alike[0] if len(alike) == 1 else name
+        alike = self._alike.get(_folded(name), ())
+        return next(iter(alike)) if len(alike) == 1 else name
 
     def is_ambiguous(self, name: TableName) -> bool:
         """Return True if the known table has this name in another case, which is another table on most servers."""
@@ -98,6 +99,7 @@ class Catalogue:
     def put(self, name: TableName, known: KnownTable) -> None:
         """Take a definition for that of the table of this name."""
         self._tables[name] = replace(known, table=replace(known.table, schema=name[0], name=name[1]))
+        self._alike.setdefault(_folded(name), set()).add(name)
         self._dropped.discard(name)
         self.unknown.pop(name, None)
 
@@ -107,7 +109,16 @@ class Catalogue:
         self._dropped.add(known)
         self.unknown.pop(known, None)
         self.cascades.pop(known, None)
-        return self._tables.pop(known, None)
+        return self._take_out(known)
+
+    def _take_out(self, name: TableName) -> KnownTable | None:
+        table = self._tables.pop(name, None)
+        if table is not None:
+            alike = self._alike[_folded(name)]
+            alike.discard(name)
+            if not alike:
+                del self._alike[_folded(name)]
+        return table
 
     def remove_database(self, schema: str) -> None:
         """Take note that there is no such database any more."""
@@ -142,14 +153,13 @@ class Catalogue:
 
     def cascades_of(self, parent: TableName) -> tuple[Cascade, ...]:
         """Return the foreign keys that change rows of other tables with those of this one, in any case of its name."""
-        folded = (parent[0].casefold(), parent[1].casefold())
         every = (one for found in self.cascades.values() for one in found)
-        return tuple(one for one in every if (one.parent[0].casefold(), one.parent[1].casefold()) == folded)
+        return tuple(one for one in every if _folded(one.parent) == _folded(parent))
 
     def forget(self, name: TableName, reason: str) -> None:
         """Take a table for unknown from now on."""
         known = self.known_name(name)
-        self._tables.pop(known, None)
+        self._take_out(known)
         self._dropped.discard(known)
         self.unknown[known] = reason
 
@@ -158,6 +168,7 @@ class Catalogue:
         self.lost = reason
         self.unknown.update(dict.fromkeys(self._tables, reason))
         self._tables.clear()
+        self._alike.clear()
         self._dropped.clear()
         self.databases.clear()
 
@@ -171,3 +182,7 @@ class Catalogue:
             return False
         database = self.databases.get(name[0])
         return name in self._dropped or (database is not None and database.is_fresh)
+
+
+def _folded(name: TableName) -> TableName:
+    return name[0].casefold(), name[1].casefold()

@@ -57,6 +57,7 @@ _NATIONAL: Final = "utf8mb3"
 _AN_ATTRIBUTE: Final = "an attribute of a column"
 # Existing rows get a number each, or a computed value, which is unknown.
 _COMPUTED: Final = ("AUTO_INCREMENT", "GENERATED", "AS", "SERIAL")
+_BEFORE_DEFAULT: Final = ("SET", "CHARSET", "COLLATE")
 _LENGTHS: Final = {"char", "varchar", "binary", "varbinary"}
 _FRACTIONS: Final = ("time", "datetime", "timestamp")
 _AS_BINARY: Final = dict(zip(TEXT_TYPES, BINARY_TYPES, strict=True))
@@ -390,16 +391,17 @@ def read_default(words: Words) -> Default:
     `Default()` where the statement has none.
     """
     found = Default()
-    while not words.ended and words.next.upper not in (",", ")"):
-        if words.next.kind == "quoted":
+    while not words.ended and (word := words.next.upper) not in (",", ")"):
+        if word == "DEFAULT":
             words.take()
+            found = read_default_value(words)
+        elif word in _BEFORE_DEFAULT:  # of a character set, or of REFERENCES
+            words.take()
+            words.accept("DEFAULT")
         elif words.accept("ON", "UPDATE"):
             words.skip_one()
-        elif any(words.accept(word, "DEFAULT") for word in ("SET", "CHARSET", "COLLATE")):
-            continue  # of a character set, or of REFERENCES
-        elif words.accept("DEFAULT"):
-            found = read_default_value(words)
-        elif words.accept_any(*_COMPUTED):
+        elif word in _COMPUTED:
+            words.take()
             found = UNKNOWN_DEFAULT
         else:
             words.skip_one()

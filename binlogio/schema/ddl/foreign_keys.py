@@ -98,6 +98,8 @@ def _parent(reference: Reference, child: tuple[str, str]) -> tuple[str, str]:
 
 def references_in(words: Words) -> tuple[Reference, ...]:
     """Return the foreign keys of a CREATE TABLE or an ALTER TABLE, also of one that cannot be parsed otherwise."""
+    if not any(token.upper == "REFERENCES" for token in words.tokens):
+        return ()
     references = list(_references(words))
     numbers = _numbers(references, is_created=words.tokens[0].upper == "CREATE")
     return tuple(replace(one, number=number) for one, number in zip(references, numbers, strict=True))
