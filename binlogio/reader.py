@@ -121,6 +121,11 @@ class BinlogReader:
         return self._log
 
     @property
+    def options(self) -> ReadOptions:
+        """How the logs are read."""
+        return self._options
+
+    @property
     def keyring(self) -> Keyring | None:
         """The keys of encrypted logs."""
         return self._keyring

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -101,6 +102,7 @@ class Bounds:
 EVERY_PLACE: Final = Bounds()
 
 
+@lru_cache(64)
 def base_name(file: str) -> str:
     """Return the name of a log without its folder."""
     return PurePosixPath(file.replace("\\", "/")).name

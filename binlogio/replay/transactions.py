@@ -39,6 +39,7 @@ from binlogio.replay import statements
 from binlogio.replay.apply.progress import UNKNOWN_LOG, KeptLog, Progress
 from binlogio.replay.apply.scheduler import NO_CLOCK, Clock, MariadbClock
 from binlogio.replay.filters import EVERYTHING, NamedStatement, ReplayFilter
+from binlogio.replay.raw_groups import RawGroup
 from binlogio.replay.start_position import (
     EVERY_PLACE,
     Bounds,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.reader import BinlogReader
     from binlogio.replay.key_source import KeySource
+    from binlogio.replay.raw_groups import RawGroupReader
     from binlogio.replay.start_position import PreparedPlace
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.foreign_keys import Cascade
@@ -94,6 +96,21 @@ class RowsStep:
     def offset(self) -> int:
         """The offset of the event."""
         return int(self.event.header.offset)
+
+    @property
+    def tables(self) -> frozenset[tuple[str, str]]:
+        """Schema and name of the table, as they are called in the target."""
+        return frozenset({(self.table_map.schema, self.table_map.table)})
+
+    @property
+    def ended_statements(self) -> int:
+        """The number of statements of the source that end with the event."""
+        return int(self.event.ends_statement)
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the row images."""
+        return len(self.event.images)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +180,7 @@ class RefusedStep:
     refusal: ReplayError
 
 
-Step = RowsStep | StatementStep | LoadStep | RefusedStep
+Step = RowsStep | StatementStep | LoadStep | RefusedStep | RawGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +241,7 @@ class TransactionReader:
 
     def __init__(
         self,
-        reader: BinlogReader,
+        reader: BinlogReader | RawGroupReader,
         keys: KeySource,
         wanted: ReplayFilter,
         skipped: SkippedPart | None = None,
@@ -260,7 +277,22 @@ class TransactionReader:
         return len(self.prepared.keys() | self._skipped.prepared.keys())
 
     def __iter__(self) -> Iterator[LoggedTransaction]:
+        try:
+            yield from self._transactions()
+        except BinlogError as exc:
+            if self._end is not None and exc.offset is not None and exc.offset >= self._end.offset:
+                yield from self._finish()  # it is whole: the damage follows it
+            raise
+
+    def _transactions(self) -> Iterator[LoggedTransaction]:
         for event in self._reader:
+            if isinstance(event, RawGroup):
+                if self._end is not None:
+                    yield from self._finish()
+                if self._is_behind_end(event.offset, event.timestamp):
+                    return
+                yield self._raw(event)
+                continue
             if event.header.inner is None:
                 if self._end is not None:  # only now, since the events of a payload follow it
                     yield from self._finish()
@@ -284,13 +316,14 @@ class TransactionReader:
             self._description = event if isinstance(event, FormatDescriptionEvent) else None
         self._groups.feed(event)
         if self._groups.starts_group:
-            if self._is_behind_end(event):
+            offset, timestamp = event.header.offset, event.header.timestamp
+            if self._is_behind_end(offset, timestamp):
                 self._group = None
                 return False
             self._group = _OpenGroup(
-                self._position(event), self._clock_of(event), event.header.timestamp, getattr(event, "gtid", None)
+                self._position(offset), self._clock_of(event), timestamp, getattr(event, "gtid", None)
             )
-            self._group.is_before_start = self._place(event) < self._bounds.start
+            self._group.is_before_start = self._place(offset) < self._bounds.start
             if isinstance(event, MariadbGtidEvent):
                 self._group.in_transaction = not event.standalone
                 if event.flags_extra & _ALTER_NOT_DONE:
@@ -322,16 +355,40 @@ class TransactionReader:
         if self._log_file is not None and not self._reader.in_use and self._reader.torn_tail is None:
             self.logs[base_name(self._log_file)] = replace(self._log, is_complete=True)
 
-    def _position(self, event: Any) -> Position:
-        return Position(base_name(self._reader.position.file), event.header.offset)
+    def _position(self, offset: int) -> Position:
+        return Position(base_name(self._reader.position.file), offset)
 
-    def _place(self, event: Any) -> LogPlace:
-        return LogPlace(self._bounds.numbers.get(self._reader.position.file, 0), event.header.offset)
+    def _place(self, offset: int) -> LogPlace:
+        return LogPlace(self._bounds.numbers.get(self._reader.position.file, 0), offset)
 
-    def _is_behind_end(self, event: Any) -> bool:
-        if self._bounds.stop is not None and self._place(event) >= self._bounds.stop:
+    def _is_behind_end(self, offset: int, timestamp: int) -> bool:
+        if self._bounds.stop is not None and self._place(offset) >= self._bounds.stop:
             return True
-        return self._filter.is_behind_end(self._position(event), event.header.timestamp)
+        return self._filter.is_behind_end(self._position(offset), timestamp)
+
+    def _raw(self, group: RawGroup) -> LoggedTransaction:
+        """Return the transaction of a raw group, which the reader has just returned."""
+        start = self._position(group.offset)
+        is_filtered = self._place(group.offset) < self._bounds.start or not self._filter.wants_group(
+            start, group.timestamp, group.gtid
+        )
+        if self._description is not None and self._description.context.is_mariadb:
+            clock = self._mariadb_clock.next(group.commit_id)
+        else:
+            clock = Clock(group.last_committed or NO_CLOCK, group.sequence_number or NO_CLOCK)
+        starts_file, self._starts_file = self._starts_file, False
+        return LoggedTransaction(
+            path=self._reader.position.file,
+            start=start,
+            end=Position(start.file, group.end),
+            clock=clock,
+            description=self._description,
+            starts_file=starts_file,
+            steps=(group,) if group.tables and not is_filtered else (),
+            is_filtered=is_filtered,
+            gtid=group.gtid,
+            log=self._log,
+        )
 
     def _clock_of(self, event: Any) -> Clock:
         if isinstance(event, MariadbGtidEvent):

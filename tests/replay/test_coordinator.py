@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from threading import Barrier
 from typing import Final
 
@@ -12,12 +13,12 @@ import pytest
 from binlogio.errors import ReplayError
 from binlogio.options import Position
 from binlogio.replay.apply.commit_order import WORKER_STOPPED
-from binlogio.replay.apply.coordinator import Coordinator
+from binlogio.replay.apply.coordinator import Coordinator, LockRefused
 from binlogio.replay.apply.progress import Progress
 from binlogio.replay.apply.scheduler import Clock
 from binlogio.replay.apply.summary import ReplaySummary
 from binlogio.replay.transactions import LoggedTransaction
-from written_down import FILE, WrittenDown, WrittenDownSession, transactions
+from written_down import FILE, WrittenDown, WrittenDownSession, numbers, raw, transactions
 
 SCHEDULES: Final = int(os.environ.get("BINLOGIO_SCHEDULES", "1000"))
 
@@ -181,3 +182,70 @@ def test_groups_that_the_target_has_are_skipped_one_by_one(together: int) -> Non
 
     assert target.committed == [3, 5, 7, 8]
     assert summary.skipped_groups == 4
+
+
+def in_packets(
+    target: WrittenDown, kinds: str, summary: ReplaySummary, *, packet_bytes: int = 250, starts: tuple[int, ...] = (1,)
+) -> Coordinator:
+    """Apply transactions of 100 bytes: `p` for a raw group, `s` for a step of another kind."""
+    logged = transactions([Clock(0, number) for number in range(1, len(kinds) + 1)])
+    logged = [
+        replace(one, steps=(raw(number),) if kind == "p" else one.steps, starts_file=number in starts)
+        for number, (kind, one) in enumerate(zip(kinds, logged, strict=True), 1)
+    ]
+    coordinator = Coordinator(target, summary, packet_bytes=packet_bytes)
+    coordinator.run(logged)
+    return coordinator
+
+
+def test_packets_have_what_fits_and_end_where_other_steps_come() -> None:
+    """Two raw groups fit; a new file begins another packet, and other steps are applied by themselves."""
+    target, summary = WrittenDown(), ReplaySummary()
+    coordinator = in_packets(target, "ppppspspp", summary, starts=(1, 4))
+
+    assert target.committed == list(range(1, 10))
+    assert target.packets == [2, 1, 1, 1, 2]
+    assert (target.commits, summary.groups) == (9, 9)
+    assert coordinator.low == target.progress.low == Position(FILE, 1000)
+
+
+def test_a_group_larger_than_a_packet_is_applied_by_itself() -> None:
+    """It may be larger than memory."""
+    target = WrittenDown()
+    in_packets(target, "ppp", ReplaySummary(), packet_bytes=99)
+
+    assert target.committed == [1, 2, 3]
+    assert target.packets == []
+
+
+def test_a_packet_ends_at_the_first_error() -> None:
+    """What is before it is committed, and counted; what is after it is not tried."""
+    target, summary = WrittenDown(fails=4), ReplaySummary()
+    with pytest.raises(ReplayError, match="transaction 4 cannot be applied"):
+        in_packets(target, "pppppp", summary, packet_bytes=1000)
+
+    assert target.committed == [1, 2, 3]
+    assert target.packets == [6]
+    assert target.rolled_back == [target.rolled_back[0]]
+    assert summary.groups == 3
+    assert target.progress.low == Position(FILE, 400)
+
+
+def test_a_transaction_of_a_packet_that_meets_a_lock_is_applied_again() -> None:
+    """By itself; then the packet continues."""
+    tries: list[int] = []
+
+    class Locked(WrittenDownSession):
+        def execute(self, transaction: LoggedTransaction) -> None:
+            tries.append(numbers(transaction)[0])
+            if tries.count(3) == 1 and tries[-1] == 3:
+                raise LockRefused("lock wait timeout")
+            super().execute(transaction)
+
+    target, summary = WrittenDown(session_class=Locked), ReplaySummary()
+    in_packets(target, "pppp", summary, packet_bytes=1000)
+
+    assert tries == [1, 2, 3, 3, 4]
+    assert target.committed == [1, 2, 3, 4]
+    assert target.packets == [4, 1]
+    assert (summary.retries, summary.groups) == (1, 4)

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from types import SimpleNamespace
 from typing import Any, Final
 
-from binlogio.errors import ReplayError
+from binlogio.errors import BinlogError, ReplayError
 from binlogio.options import Position
 from binlogio.replay.apply.coordinator import LockRefused
 from binlogio.replay.apply.progress import KeptLog, Ledger, Progress
 from binlogio.replay.apply.scheduler import Clock
 from binlogio.replay.apply.summary import RowCounts
-from binlogio.replay.targets import ReplayPlan
+from binlogio.replay.raw_groups import RawGroup
+from binlogio.replay.targets import RawInput, ReplayPlan
 from binlogio.replay.transactions import LoggedTransaction, RowsStep
 from binlogio.schema.ddl.foreign_keys import Cascade
 
@@ -30,11 +32,13 @@ class WrittenDown:
     """A target that keeps the sequence numbers of what was committed."""
 
     shares_commits = True
+    raw: RawInput | None = None
     fails: int = -1
     delays: random.Random | None = None
     locks: dict[int, int] = field(default_factory=dict)  # number of a transaction to the lock that it takes
     committed: list[int] = field(default_factory=list)
     commits: int = 0
+    packets: list[int] = field(default_factory=list)
     rolled_back: list[int] = field(default_factory=list)
     held: dict[int, int] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
@@ -102,6 +106,21 @@ class WrittenDownSession:
             self.target.progress = Progress(ledger.low_with(transaction.end))
         self._release()
 
+    def apply_packet(self, packet: Sequence[LoggedTransaction]) -> tuple[int, BinlogError | None]:
+        """Execute and commit one after the other, up to the first that fails."""
+        self.target.packets.append(len(packet))
+        for done, transaction in enumerate(packet):
+            try:
+                self.execute(transaction)
+            except BinlogError as exc:
+                return done, exc
+            with self.target.lock:
+                self.target.commits += 1
+                self.target.committed += numbers(transaction)
+                self.target.progress = Progress(transaction.end)
+            self._release()
+        return len(packet), None
+
     def rollback(self) -> None:
         """Write that down, too."""
         with self.target.lock:
@@ -119,13 +138,25 @@ class WrittenDownSession:
 
 def numbers(transaction: LoggedTransaction) -> list[int]:
     """Return the sequence numbers of a transaction, or of those that share its commit."""
-    return [step.event.number for step in transaction.steps if isinstance(step, RowsStep)]
+    return [
+        step.offset if isinstance(step, RawGroup) else step.event.number
+        for step in transaction.steps
+        if isinstance(step, RowsStep | RawGroup)
+    ]
 
 
 def rows(number: int) -> RowsStep:
     event: Any = SimpleNamespace(number=number, images=b"")
     table_map: Any = None
     return RowsStep(event, table_map, None)
+
+
+def raw(number: int) -> RawGroup:
+    """Return a raw group whose offset is its number."""
+    return RawGroup(
+        offset=number, end=number + 100, timestamp=0, gtid=None, last_committed=None, sequence_number=None,
+        commit_id=None, tables=frozenset({("d", "t")}), statements=(), ended_statements=1, events=1,
+    )  # fmt: skip
 
 
 def transactions(clocks: list[Clock], **more: Any) -> list[LoggedTransaction]:

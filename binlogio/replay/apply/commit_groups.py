@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogError
 from binlogio.replay.apply.scheduler import Clock
+from binlogio.replay.raw_groups import RawGroup
 from binlogio.replay.transactions import RowsStep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from binlogio.replay.transactions import LoggedTransaction
 
@@ -29,12 +30,47 @@ _MOST_BYTES: Final = 1 << 16  # of images: larger transactions gain more from be
 
 def commit_groups(transactions: Iterable[LoggedTransaction], most: int) -> Iterator[CommitGroup]:
     """Yield the transactions in groups of up to `most`. Groups read before an error are yielded before it is raised."""
+    return _runs(transactions, lambda some, next_one: len(some) < most and _may_join(some, next_one), _MOST_BYTES)
+
+
+def packets(transactions: Iterable[LoggedTransaction], most_bytes: int) -> Iterator[CommitGroup]:
+    """Yield runs of transactions of raw groups, of up to `most_bytes`, which have a commit each; all others alone.
+
+    Transactions read before an error are yielded before it is raised.
+    """
+    return _runs(transactions, _may_follow, most_bytes)
+
+
+def is_packet(group: CommitGroup, most_bytes: int) -> bool:
+    """Return whether a group of `packets` is a packet, rather than a transaction that is applied by itself."""
+    return _goes_in_packet(group[0]) and (len(group) > 1 or _size(group[0]) <= most_bytes)
+
+
+def _goes_in_packet(transaction: LoggedTransaction) -> bool:
+    """Return whether a transaction is row changes as bytes and nothing else."""
+    return bool(transaction.steps) and all(isinstance(step, RawGroup) for step in transaction.steps)
+
+
+def _may_follow(packet: Sequence[LoggedTransaction], transaction: LoggedTransaction) -> bool:
+    return (
+        _goes_in_packet(packet[0])
+        and _goes_in_packet(transaction)
+        and not transaction.starts_file
+        and transaction.description is packet[0].description
+    )
+
+
+def _runs(
+    transactions: Iterable[LoggedTransaction],
+    may_join: Callable[[Sequence[LoggedTransaction], LoggedTransaction], bool],
+    most_bytes: int,
+) -> Iterator[CommitGroup]:
     some: list[LoggedTransaction] = []
     size = 0
     try:
         for transaction in transactions:
             more = _size(transaction)
-            if some and (len(some) >= most or size + more > _MOST_BYTES or not _may_join(some, transaction)):
+            if some and (size + more > most_bytes or not may_join(some, transaction)):
                 yield tuple(some)
                 some, size = [], 0
             some.append(transaction)
@@ -81,9 +117,9 @@ def _may_share(transaction: LoggedTransaction) -> bool:
         transaction.xid is None
         and not transaction.commits_itself
         and not transaction.is_bound
-        and all(isinstance(step, RowsStep) for step in transaction.steps)
+        and all(isinstance(step, RowsStep | RawGroup) for step in transaction.steps)
     )
 
 
 def _size(transaction: LoggedTransaction) -> int:
-    return sum(len(step.event.images) for step in transaction.steps if isinstance(step, RowsStep))
+    return sum(step.size for step in transaction.steps if isinstance(step, RowsStep | RawGroup))

@@ -6,7 +6,8 @@
     hold the lock, and wait for its turn, has them roll back first; they execute again when their turn has come. If one
     fails, all later ones roll back (`preserve_commit_order`); without that, what the clock let run at the same time is
     left to itself. Transactions that share a commit (`commit_groups`) and fail, or meet a lock, are applied again one
-    by one, so that all before the one at fault stay.
+    by one, so that all before the one at fault stay. A single worker gets packets of transactions (`packets`), which
+    the session commits one by one, and which end at the first error.
 
 Source: WL#6813; sql/rpl_rli_pdb.cc, Slave_worker::retry_transaction; sql/rpl_replica_commit_order_manager.cc.
 """
@@ -16,23 +17,24 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from threading import Condition
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from binlogio.errors import BinlogError, Hint, ReplayError
-from binlogio.replay.apply.commit_groups import CommitGroup, commit_groups, joined
+from binlogio.replay.apply.commit_groups import CommitGroup, commit_groups, is_packet, joined, packets
 from binlogio.replay.apply.commit_order import WAITING_FOR_ITS_TURN, CommitOrderManager, stopped_by_older
 from binlogio.replay.apply.progress import Ledger
 from binlogio.replay.apply.scheduler import ClockScheduler
 from binlogio.replay.find_row import RowConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from binlogio.errors import Hints
     from binlogio.options import Position
     from binlogio.replay.apply.progress import KeptLog
+    from binlogio.replay.apply.scheduler import Clock
     from binlogio.replay.apply.summary import ReplaySummary
-    from binlogio.replay.targets import Target, TargetSession
+    from binlogio.replay.targets import PacketSession, Target, TargetSession
     from binlogio.replay.transactions import LoggedTransaction
 
 WAITING_FOR_AN_EVENT: Final = "Waiting for an event from Coordinator"
@@ -57,7 +59,8 @@ class LockRefused(ReplayError):
 class Coordinator:
     """One replay of one log, from `start` on, or from where the target is.
 
-    `transactions_per_commit` holds where commits are in order: otherwise the target's own group commit is at work.
+    `transactions_per_commit` holds where commits are in order: otherwise the target's own group commit is at work. A
+    single worker whose transactions do not share commits gets packets of up to `packet_bytes`; 0 for none.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Coordinator:
         workers: int = 1,
         preserve_commit_order: bool = True,
         transactions_per_commit: int = 1,
+        packet_bytes: int = 0,
         watch: Callable[[LoggedTransaction], None] = lambda _: None,
         start: Position | None = None,
     ) -> None:
@@ -77,6 +81,7 @@ class Coordinator:
         self._clock = ClockScheduler()
         self._order = CommitOrderManager(workers) if preserve_commit_order else None
         self._most = transactions_per_commit if preserve_commit_order else 1
+        self._packet_bytes = packet_bytes if workers == 1 and self._most == 1 else 0
         self._progress = target.progress
         self._ledger = Ledger(self._progress.low if start is None else start)
         self._sessions: list[TargetSession] = []
@@ -98,8 +103,10 @@ class Coordinator:
         try:
             try:
                 self._sessions.extend(self._target.session(number) for number in range(len(self._threads)))
-                for group in commit_groups(self._missing(transactions), self._most):
-                    if not self._give(group):
+                missing = self._missing(transactions)
+                size = self._packet_bytes
+                for group in packets(missing, size) if size else commit_groups(missing, self._most):
+                    if not self._give(group, in_packet=bool(size) and is_packet(group, size)):
                         break
             finally:
                 for thread in self._threads:
@@ -153,9 +160,9 @@ class Coordinator:
             yield replace(transaction, starts_file=True) if starts_file else transaction
             starts_file = False
 
-    def _give(self, group: CommitGroup) -> bool:
+    def _give(self, group: CommitGroup, *, in_packet: bool) -> bool:
         """Give transactions to a worker, once there is one and the clock allows; False after a failure."""
-        together = joined(group)
+        together = group[0] if in_packet else joined(group)
         if together.starts_file:
             with self._changed:
                 self._changed.wait_for(lambda: self._clock.is_idle or self._failures)
@@ -170,13 +177,15 @@ class Coordinator:
             if self._order is not None and not self._order.register(worker):
                 return False
             self._idle.remove(worker)
-            for transaction in group:
-                self._clock.begin(transaction.clock)
-            self._ledger.begin(together.start, together.end)
+            clocks = [] if in_packet else [transaction.clock for transaction in group]  # a packet is in order
+            for clock in clocks:
+                self._clock.begin(clock)
+            for transaction in group if in_packet else (together,):
+                self._ledger.begin(transaction.start, transaction.end)
             self._count += 1
         number = self._count
-        done = self._threads[worker].submit(self._work, worker, group, together)
-        done.add_done_callback(lambda future: self._take_back(worker, group, number, future))
+        done = self._threads[worker].submit(self._work, worker, group, None if in_packet else together)
+        done.add_done_callback(lambda future: self._take_back(worker, clocks, number, future))
         return True
 
     def _may_begin(self, transaction: LoggedTransaction) -> bool:
@@ -184,21 +193,24 @@ class Coordinator:
             return False
         return self._clock.may_begin(transaction.clock)
 
-    def _take_back(self, worker: int, group: CommitGroup, number: int, future: Future[None]) -> None:
+    def _take_back(self, worker: int, clocks: Sequence[Clock], number: int, future: Future[None]) -> None:
         failure = future.exception()
         with self._changed:
             if failure is not None:
                 self._failures.append((number, failure))
-            for transaction in group:
-                self._clock.end(transaction.clock)
+            for clock in clocks:
+                self._clock.end(clock)
             self._idle.append(worker)
             self.states[worker] = WAITING_FOR_AN_EVENT
             self._changed.notify_all()
 
-    def _work(self, worker: int, group: CommitGroup, together: LoggedTransaction) -> None:
+    def _work(self, worker: int, group: CommitGroup, together: LoggedTransaction | None) -> None:
+        """Apply transactions: in a packet, or `together` in one commit."""
         session, is_applied = self._sessions[worker], False
         try:
-            if len(group) == 1 or not self._apply_together(worker, session, group, together):
+            if together is None:
+                self._apply_packet(worker, cast("PacketSession", session), group)
+            elif len(group) == 1 or not self._apply_together(worker, session, group, together):
                 for transaction in group:
                     self._apply(worker, session, transaction, is_again=len(group) > 1)
             is_applied = True
@@ -214,6 +226,26 @@ class Coordinator:
                     self._order.gave_up(worker)
                     self._order.wait_for_older(worker)
                     self._order.signal_newer(worker, error=not is_applied)
+
+    def _apply_packet(self, worker: int, session: PacketSession, packet: CommitGroup) -> None:
+        """Apply transactions that have a commit each; one that meets a lock is applied again by itself."""
+        self.states[worker] = EXECUTING
+        done = 0
+        while done < len(packet):
+            count, error = session.apply_packet(packet[done:])
+            for transaction in packet[done : done + count]:
+                self._ended((transaction,), transaction)
+            done += count
+            if error is None:
+                continue
+            if isinstance(error, RowConflict):
+                error.hint = error.hint or _conflict_hint(packet[done])
+            if not isinstance(error, LockRefused):
+                raise error
+            session.rollback()
+            self._summary.count_retry()
+            self._apply(worker, session, packet[done], is_again=True)
+            done += 1
 
     def _apply_together(
         self, worker: int, session: TargetSession, group: CommitGroup, together: LoggedTransaction

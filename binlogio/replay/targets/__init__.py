@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 from binlogio.replay.apply.progress import UNKNOWN_SOURCE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from binlogio.errors import BinlogError
     from binlogio.options import Position
     from binlogio.replay.apply.progress import KeptLog, Ledger, Progress
     from binlogio.replay.apply.summary import RowCounts
@@ -34,6 +37,19 @@ class ReplayPlan:
     is_whole: bool = True
     in_order: bool = True
     source: str = UNKNOWN_SOURCE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawInput:
+    """Which raw groups (`binlogio.replay.raw_groups`) a target takes.
+
+    Those of logs of its own vendor, in statements of at most `statement_bytes` of events, unless a single event is
+    larger. Sessions take packets of transactions with up to `packet_bytes` of events.
+    """
+
+    is_mariadb: bool
+    statement_bytes: int
+    packet_bytes: int
 
 
 class TargetSession(Protocol):
@@ -63,6 +79,19 @@ class TargetSession(Protocol):
         """Close the session."""
 
 
+class PacketSession(TargetSession, Protocol):
+    """Session of a target that takes raw groups."""
+
+    def apply_packet(self, packet: Sequence[LoggedTransaction]) -> tuple[int, BinlogError | None]:
+        """Apply transactions of raw groups in order, each with a commit of its own, as the only worker.
+
+        Returns how many are committed, and the error of the next one, after which `rollback` has to be called.
+
+        Raises:
+            OSError: the connection was lost; the stored position says how many are committed.
+        """
+
+
 class Target(Protocol):
     """A database that transactions are applied to.
 
@@ -70,6 +99,10 @@ class Target(Protocol):
     """
 
     shares_commits: bool
+
+    @property
+    def raw(self) -> RawInput | None:
+        """The transactions that the target takes as bytes; None for none."""
 
     @property
     def progress(self) -> Progress:

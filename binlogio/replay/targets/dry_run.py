@@ -31,6 +31,7 @@ class DryRunTarget:
     """
 
     shares_commits = False
+    raw = None
 
     def __init__(self, show: Show = lambda *_: None) -> None:
         self.progress = Progress()
@@ -79,7 +80,7 @@ class DryRunSession:
             try:
                 if isinstance(step, RowsStep):
                     self._count(step, counts)
-                else:
+                elif isinstance(step, StatementStep | LoadStep):
                     self._statement(step, transaction, counts)
             except ReplayError as exc:
                 exc.locate(offset=step.offset)

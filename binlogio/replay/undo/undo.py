@@ -231,7 +231,7 @@ def undo_steps(transaction: LoggedTransaction) -> UndoSteps:
             rolled_back += len(rows) - kept
             del rows[kept:]
             savepoints = {name: count for name, count in savepoints.items() if count <= kept}
-        elif isinstance(step, LoadStep) or (step.is_wanted and not step.creates):
+        elif isinstance(step, LoadStep) or (isinstance(step, StatementStep) and step.is_wanted and not step.creates):
             others.append(step)
     taken_back = tuple(step for step in rows if not _is_of_sequence(step))
     return UndoSteps(taken_back, tuple(others), rolled_back, len(rows) - len(taken_back))

@@ -176,23 +176,40 @@ class Connection:
             self._run_packet(some)
 
     def _run_packet(self, statements: Sequence[tuple[bytes, int | None]]) -> None:
-        offset = statements[0][1]
         try:
             self._check_size(max(len(sql) for sql, _ in statements))
         except ReplayError as exc:
-            exc.locate(offset=offset)
+            exc.locate(offset=statements[0][1])
             raise
+        _, error = self.run_packet(statements)
+        if error is not None:
+            raise error
+
+    def run_packet(self, statements: Sequence[tuple[bytes, int | None]]) -> tuple[int, ReplayError | None]:
+        """Run statements as `run_all`, in one packet, which has to be small enough.
+
+        Returns how many succeeded, and the error of the next one, after which no other one is run.
+
+        Raises:
+            ReplayError: the server requests a file.
+            ConnectionError: the server is gone.
+        """
+        done = 0
         try:
             self._let_take(_MANY)
             self._connection._execute_command(COMMAND.COM_QUERY, b";".join(sql for sql, _ in statements))
             # There is an answer to each, up to one that fails; BINLOG's does not say that more come.
-            for _, offset in statements:  # noqa: B007
+            for _ in statements:
                 self._read_answer()
+                done += 1
         except pymysql.err.MySQLError as exc:
             error = _translated(exc)
-            if isinstance(error, ReplayError):
-                error.locate(offset=offset)
-            raise error from exc
+            if not isinstance(error, ReplayError):
+                raise error from exc
+            error.__cause__ = exc
+            error.locate(offset=statements[done][1])
+            return done, error
+        return done, None
 
     @property
     def most_statement_bytes(self) -> int:

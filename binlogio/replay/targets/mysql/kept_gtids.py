@@ -67,12 +67,19 @@ class MariadbBinlogState:
         return gtid.sequence_number <= self.last.get((gtid.domain_id, gtid.server_id), -1)
 
 
-def gtid_statements(gtid: Gtid | MariadbGtid) -> list[tuple[bytes, int | None]]:
-    """Return the statements that give the next transaction its GTID, for `Connection.run_all`."""
+def gtid_statements(
+    gtid: Gtid | MariadbGtid, before: Gtid | MariadbGtid | None = None
+) -> list[tuple[bytes, int | None]]:
+    """Return the statements that give the next transaction its GTID, for `Connection.run_all`.
+
+    `before` is the GTID of the transaction before it in the same session, if that is known.
+    """
     if isinstance(gtid, Gtid):
         return [(f"SET @@session.gtid_next = '{gtid}'".encode(), None)]
     source = f"SET @@session.gtid_domain_id = {gtid.domain_id}, @@session.server_id = {gtid.server_id}"
     number = f"SET @@session.gtid_seq_no = {gtid.sequence_number}"  # is compared with the domain's, so that comes first
+    if isinstance(before, MariadbGtid) and (before.domain_id, before.server_id) == (gtid.domain_id, gtid.server_id):
+        return [(number.encode(), None)]
     return [(source.encode(), None), (number.encode(), None)]
 
 

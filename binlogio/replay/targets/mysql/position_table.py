@@ -98,6 +98,11 @@ def reached(source: str, worker: int, low: Position, done: Sequence[int], log: K
     )
 
 
+def moved(source: str, worker: int, low: Position) -> str:
+    """Return the statement that keeps a later position, after `reached` of the same log without groups after `low`."""
+    return f"UPDATE {_TABLE} SET low = {low.offset} WHERE {_of(source, worker)}"  # noqa: S608
+
+
 def progress_of(
     rows: Sequence[Sequence[Any]], source: str = UNKNOWN_SOURCE
 ) -> tuple[Progress, frozenset[Position], frozenset[int]]:

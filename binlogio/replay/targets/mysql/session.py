@@ -8,6 +8,7 @@ rows by SQL      INSERT, UPDATE and DELETE, where source and target are not of o
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ from binlogio.replay import statements
 from binlogio.replay.apply.progress import UNKNOWN_SOURCE
 from binlogio.replay.apply.summary import RowCounts
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict, RowNotFound
+from binlogio.replay.raw_groups import RawGroup
 from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
+    from binlogio.errors import BinlogError
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.options import Position
     from binlogio.replay.apply.progress import Ledger
@@ -61,6 +64,18 @@ _DONE_ALREADY: Final = (
 )  # fmt: skip
 _DONE_ALREADY_BY_MARIADB: Final = (4031,)  # ER_REFERENCED_TRG_DOES_NOT_EXIST; MySQL's 4031 ends a connection
 _MOST_EVENT_BYTES: Final = 4 << 20  # in one BINLOG statement
+_MOST_WAITING_BYTES: Final = 16 << 20  # of statements that are sent together
+_PACKET_BYTES: Final = 1 << 20  # of events
+
+
+def most_event_bytes(connection: Connection) -> int:
+    """Return the most bytes of events in one BINLOG statement, unless a single event is larger."""
+    return min(_MOST_EVENT_BYTES, connection.most_statement_bytes // 2)  # base64 takes a third more
+
+
+def packet_bytes(connection: Connection) -> int:
+    """Return the most bytes of events in one packet: the statements take less than four times as much."""
+    return min(_PACKET_BYTES, connection.most_statement_bytes // 4)
 
 
 def done_already(*, is_mariadb: bool) -> tuple[int, ...]:
@@ -106,9 +121,7 @@ class MysqlSession:
         self._is_done = False
         self._is_other = False
         self._waiting: list[tuple[bytes, int | None]] = []
-        self._most_event_bytes = min(
-            _MOST_EVENT_BYTES, connection.most_statement_bytes // 2
-        )  # base64 takes a third more
+        self._most_event_bytes = most_event_bytes(connection)
 
     def execute(self, transaction: LoggedTransaction) -> None:
         """Run the steps, in a transaction that stays open."""
@@ -126,7 +139,7 @@ class MysqlSession:
             self._connection.run(
                 position_table.begun(self._source, self._number, transaction.start, transaction.end, transaction.log)
             )
-        has_rows = any(isinstance(step, RowsStep) for step in transaction.steps)
+        has_rows = any(isinstance(step, RowsStep | RawGroup) for step in transaction.steps)
         if has_rows and self._sends_events(transaction):
             self._describe(transaction.description)
         elif has_rows:
@@ -138,9 +151,9 @@ class MysqlSession:
             self._waiting.append((b"BEGIN", None))
         self._is_open = has_rows or not transaction.commits_itself
         self._is_done = False
-        for is_rows, steps in groupby(transaction.steps, lambda step: isinstance(step, RowsStep)):
+        for is_rows, steps in groupby(transaction.steps, lambda step: isinstance(step, RowsStep | RawGroup)):
             if is_rows:
-                self._rows([step for step in steps if isinstance(step, RowsStep)], transaction)
+                self._rows([step for step in steps if isinstance(step, RowsStep | RawGroup)], transaction)
             else:
                 self._run_waiting()
                 for step in steps:
@@ -149,8 +162,7 @@ class MysqlSession:
 
     def _refuse_to_share(self, transaction: LoggedTransaction) -> None:
         """Refuse tables without transactions, which cannot be rolled back to apply transactions one by one."""
-        maps = {step.table_map for step in transaction.steps if isinstance(step, RowsStep)}
-        for schema, table in sorted({(table_map.schema, table_map.table) for table_map in maps}):
+        for schema, table in sorted(_tables(_row_steps(transaction))):
             if not self._server_tables.is_transactional(schema, table, self._connection.ask):
                 raise ReplayError("a non-transactional table, or a missing table", found=f"{schema}.{table}")
 
@@ -160,12 +172,15 @@ class MysqlSession:
         try:
             self._connection.run_all(waiting)
         except ReplayError as exc:
-            if not exc.reason.startswith(_UNKNOWN_ERROR):
+            explained = self._explained(exc)
+            if explained is exc:
                 raise
-            raise self._explained(exc) from exc
+            raise explained from exc
 
     def _explained(self, refusal: ReplayError) -> ReplayError:
-        """Return the reason from the server's error log: the client gets none for a BINLOG statement."""
+        """Return the reason from the server's error log if the client got none, as for a BINLOG statement."""
+        if not refusal.reason.startswith(_UNKNOWN_ERROR):
+            return refusal
         try:
             found = [] if self._connection.is_mariadb else self._connection.ask(_LAST_LOGGED)
         except ReplayError:  # the account may lack the privilege
@@ -199,6 +214,70 @@ class MysqlSession:
         self._own, self._is_open = own, False
         self.counts.add(self._pending_counts)
 
+    def apply_packet(self, packet: Sequence[LoggedTransaction]) -> tuple[int, BinlogError | None]:
+        """Apply transactions of raw groups in one packet, each with its GTID or position and a commit.
+
+        Returns how many are committed, and the error of the next one, after which `rollback` has to be called.
+
+        Raises:
+            ConnectionError: the server is gone.
+        """
+        self._waiting, self._is_other, self._is_open = [], False, False
+        self._file, self._own = packet[-1].end.file, []
+        statements: list[tuple[bytes, int | None]] = []
+        ends: list[int] = []
+        refusal: BinlogError | None = None
+        try:
+            self._restore()
+            self._describe(packet[0].description)
+            before = None
+            for transaction in packet:
+                statements += self._packed(transaction, before)
+                ends.append(len(statements))
+                before = transaction
+        except ReplayError as exc:
+            if not ends:
+                return 0, exc
+            refusal = exc
+            self._gtid = packet[len(ends) - 1].gtid if self._keeps_gtids else None
+        if self._gtid is not None:
+            statements.append((automatic_statement(self._gtid), None))
+        count, error = self._connection.run_packet(statements)
+        committed = bisect_right(ends, count)
+        self.counts.events += sum(group.events for one in packet[:committed] for group in _raw_groups(one))
+        if error is None:
+            self._gtid = None
+            return committed, refusal
+        if committed == len(ends):
+            raise error
+        self._is_open = True
+        return committed, self._explained(error)
+
+    def _packed(
+        self, transaction: LoggedTransaction, before: LoggedTransaction | None
+    ) -> list[tuple[bytes, int | None]]:
+        """Return the statements of a transaction; `before` is the one before it in the packet.
+
+        Raises:
+            ReplayError: its GTID cannot be kept.
+        """
+        found: list[tuple[bytes, int | None]] = []
+        if self._keeps_gtids:
+            self._take_gtid(transaction)
+        if self._gtid is not None:
+            found += gtid_statements(self._gtid, None if before is None else before.gtid)
+        found.append((b"BEGIN", None))
+        for group in _raw_groups(transaction):
+            found += ((one.sql, one.offset) for one in group.statements)
+        if self._gtid is None:
+            low, log = transaction.end, transaction.log
+            if before is not None and before.log is log and before.end.file == low.file:
+                found.append((position_table.moved(self._source, self._number, low).encode(), None))
+            else:
+                found.append((position_table.reached(self._source, self._number, low, (), log).encode(), None))
+        found.append((b"COMMIT", None))
+        return found
+
     def _take_gtid(self, transaction: LoggedTransaction) -> None:
         """Set the GTID of the transaction; one that changes nothing leaves no trace in the log of MariaDB.
 
@@ -226,7 +305,9 @@ class MysqlSession:
         Raises:
             ReplayError: it could.
         """
-        others = [step for step in transaction.steps if not isinstance(step, RowsStep) and not _is_savepoint(step)]
+        rows = _row_steps(transaction)
+        others = [step for step in transaction.steps if not isinstance(step, RowsStep | RawGroup)]
+        others = [step for step in others if not _is_savepoint(step)]
         wanted = [step for step in others if not isinstance(step, StatementStep) or step.is_wanted]
         for step in wanted:
             statement = step.statement if isinstance(step, StatementStep) else None
@@ -235,10 +316,9 @@ class MysqlSession:
                 raise _several_groups(step, "a statement that changes rows, as SQL text")
             if isinstance(step, StatementStep) and len(transaction.steps) > 1:
                 raise _several_groups(step, "a statement with its rows, such as CREATE TABLE ... SELECT")
-        rows = [step for step in transaction.steps if isinstance(step, RowsStep)]
-        tables = {(step.table_map.schema, step.table_map.table) for step in rows}
+        tables = _tables(rows)
         lasting = [name for name in tables if not self._server_tables.is_transactional(*name, self._connection.ask)]
-        is_one = self._sends_events(transaction) and sum(step.event.ends_statement for step in rows) == 1
+        is_one = self._sends_events(transaction) and sum(step.ended_statements for step in rows) == 1
         if lasting and (len(lasting) < len(tables) or not is_one or _size(rows) > self._most_event_bytes):
             raise _several_groups(rows[0], f"changes of {'.'.join(lasting[0])}, which is not transactional or missing")
 
@@ -352,13 +432,16 @@ class MysqlSession:
 
     # ------------------------------------------------------------------------------------------------------- rows
 
-    def _rows(self, steps: list[RowsStep], transaction: LoggedTransaction) -> None:
+    def _rows(self, steps: list[RowsStep | RawGroup], transaction: LoggedTransaction) -> None:
         if self._is_done:  # with the table that is there already, its rows came to be
             return
         if not transaction.commits_itself:  # a table that comes to be with its rows takes nothing else in
             self._restore()
         some: list[RowsStep] = []
         for step in steps:
+            if isinstance(step, RawGroup):
+                self._raw(step)
+                continue
             try:
                 if step.cascades:
                     self._check_cascades(step)
@@ -454,6 +537,17 @@ class MysqlSession:
             self._tables[name] = table
         return table
 
+    def _raw(self, group: RawGroup) -> None:
+        """Collect the statements of a raw group; send them where they are many."""
+        size = 0
+        for statement in group.statements:
+            self._waiting.append((statement.sql, statement.offset))
+            self._pending_counts.events += statement.events
+            size += len(statement.data)
+            if size > _MOST_WAITING_BYTES:
+                self._run_waiting()
+                size = 0
+
     def _describe_for_triggers(self, transaction: LoggedTransaction) -> None:
         """Send the format description if SQL would execute triggers of a changed table."""
         plans = {id(step.plan): step.plan for step in transaction.steps if isinstance(step, RowsStep) and step.plan}
@@ -511,8 +605,20 @@ def _several_groups(step: Step, what: str) -> ReplayError:
     return refusal
 
 
-def _size(rows: Sequence[RowsStep]) -> int:
-    return sum(len(step.event.images) for step in rows)
+def _row_steps(transaction: LoggedTransaction) -> list[RowsStep | RawGroup]:
+    return [step for step in transaction.steps if isinstance(step, RowsStep | RawGroup)]
+
+
+def _raw_groups(transaction: LoggedTransaction) -> list[RawGroup]:
+    return [step for step in transaction.steps if isinstance(step, RawGroup)]
+
+
+def _tables(rows: Sequence[RowsStep | RawGroup]) -> frozenset[tuple[str, str]]:
+    return frozenset[tuple[str, str]]().union(*(step.tables for step in rows))
+
+
+def _size(rows: Sequence[RowsStep | RawGroup]) -> int:
+    return sum(step.size for step in rows)
 
 
 _UNKNOWN_ERROR: Final = f"ERROR {ER.UNKNOWN_ERROR}:"

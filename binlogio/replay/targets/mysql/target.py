@@ -16,12 +16,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.replay.apply.progress import UNKNOWN_SOURCE
+from binlogio.replay.targets import RawInput
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
 from binlogio.replay.targets.mysql.kept_gtids import executed_gtids, keeps_gtids
 from binlogio.replay.targets.mysql.server_tables import ServerTables, counted_rows, counted_since
-from binlogio.replay.targets.mysql.session import MysqlSession
+from binlogio.replay.targets.mysql.session import MysqlSession, most_event_bytes, packet_bytes
 
 if TYPE_CHECKING:
     from binlogio.options import Position
@@ -45,6 +46,16 @@ class MysqlTarget:
     ) -> None:
         self.shares_commits = True
         self.cascades: tuple[Cascade, ...] = ()  # the server has them
+        takes_raw = applies_events is not False and not (idempotent and connection.is_mariadb)
+        self.raw = (
+            RawInput(
+                is_mariadb=connection.is_mariadb,
+                statement_bytes=most_event_bytes(connection),
+                packet_bytes=packet_bytes(connection),
+            )
+            if takes_raw
+            else None
+        )
         self._idempotent = idempotent
         self._applies_events = applies_events
         self._address = address

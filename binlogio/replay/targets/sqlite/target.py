@@ -64,6 +64,7 @@ class SqliteTarget:
     """Tables in a SQLite database. Use `SqliteTarget.open`."""
 
     shares_commits = False
+    raw = None
 
     def __init__(
         self,

@@ -1,0 +1,893 @@
+"""Raw event groups: transactions of row changes as BINLOG statements, cut from a log by event headers alone.
+
+For targets of the log's own vendor. Row images go from the log to the server unchanged; only GTID, BEGIN and COMMIT
+events are read, and each table map is parsed once. All other event groups (DDL, statements, XA, LOAD DATA, compressed
+transactions), malformed events, and logs with other headers come as typed events.
+
+    raw_group := gtid "BEGIN" (rows_query | table_map | rows)* (xid | "COMMIT")         -- MySQL
+               | mariadb_gtid (annotate_rows | table_map | rows)* (xid | "COMMIT")      -- not standalone
+    statement := the table maps of its rows events, rows events up to STMT_END          -- one BINLOG statement
+
+A server uses the table maps that precede the first rows event of a BINLOG statement, so each statement of the source is
+a BINLOG statement of its own. A large one becomes several, each with the table maps.
+
+Source: sql/sql_binlog.cc, mysql_client_binlog_statement; sql/log_event.cc, Rows_log_event::do_apply_event.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from binascii import b2a_base64
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from binlogio.columnar.windows import Window
+from binlogio.constants import (
+    BIG_EVENT_SIZE,
+    CHECKSUM_SIZE,
+    HEADER_SIZE,
+    EventType,
+    HeaderFlag,
+    RowsFlag,
+)
+from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.events import codec_for
+from binlogio.events.base import NEW_HEADER
+from binlogio.events.format_description import BINLOG_VERSION
+from binlogio.events.mariadb import MariadbGtidFlag
+from binlogio.events.query import POST_HEADER, QueryEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.format.decoder import Decoder
+from binlogio.format.event_starts import check_start, no_event_at
+from binlogio.format.framing import EventFrame, EventFramer, Framing
+from binlogio.format.groups import GroupPlace, GroupTracker
+from binlogio.gtid import GNO_END, NO_TAG, Gtid, MariadbGtid, Uuid
+from binlogio.options import Position
+from binlogio.reader import mariadb_decryptor_for, may_skip
+from binlogio.storage.compression import decompress_zstd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+
+    from binlogio.events import BinlogEvent, RowsEvent
+    from binlogio.events.base import ParseContext
+    from binlogio.format.framing import TornTail
+    from binlogio.reader import BinlogReader
+    from binlogio.rows.plan import TablePlan
+    from binlogio.schema.ddl.foreign_keys import Cascade
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
+
+MOST_HELD_BYTES: Final = 16 << 20
+"""The largest group that is held in memory, if the log can be read twice."""
+
+_ROWS_V1: Final = (
+    EventType.WRITE_ROWS_EVENT_V1, EventType.UPDATE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1,
+)  # fmt: skip
+_ROWS_V2: Final = (
+    EventType.WRITE_ROWS_EVENT, EventType.UPDATE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT,
+    EventType.PARTIAL_UPDATE_ROWS_EVENT,
+)  # fmt: skip
+_TEXTS: Final = (EventType.ROWS_QUERY_LOG_EVENT, EventType.ANNOTATE_ROWS_EVENT)  # not applied: rows say the same
+_POST_HEADERS: Final = {
+    EventType.QUERY_EVENT: POST_HEADER,
+    EventType.TABLE_MAP_EVENT: 8,
+    **dict.fromkeys(_ROWS_V1, 8),
+    **dict.fromkeys(_ROWS_V2, 10),
+}
+_TABLE_MAP: Final = int(EventType.TABLE_MAP_EVENT)
+_XID: Final = int(EventType.XID_EVENT)
+_ROWS_WITH_EXTRA: Final = frozenset(map(int, _ROWS_V2))
+_UPDATES: Final = frozenset(
+    map(
+        int,
+        (EventType.UPDATE_ROWS_EVENT_V1, EventType.UPDATE_ROWS_EVENT, EventType.PARTIAL_UPDATE_ROWS_EVENT),
+    )
+)
+_XID_SIZE: Final = HEADER_SIZE + 8
+_ROWS: Final = frozenset(map(int, (*_ROWS_V1, *_ROWS_V2)))
+_TABLE_ID: Final = slice(HEADER_SIZE, HEADER_SIZE + 6)
+_FLAGS_AT: Final = HEADER_SIZE + 6  # of a rows event, low byte first
+_STMT_END: Final = int(RowsFlag.STMT_END)
+_QUERY_FLAGS_AT: Final = HEADER_SIZE - 2
+_QUERY_SESSION_SIZE: Final = 4 + 4  # thread_id and exec_time, which differ in each transaction
+_MOST_QUERIES: Final = 1_000
+_MOST_NAMES: Final = 10_000  # of table maps
+_FIRST_OFFSET: Final = 4  # of the format description
+_LEAST_KNOWN: Final = 1 << 20  # bytes of an event from which on it is checked whether the file has them
+
+# flags, uuid, gno, typecode, last_committed, sequence_number: `binlogio.events.gtid`
+_GTID: Final = struct.Struct("<B16sqBqq")
+_LOGICAL_CLOCK: Final = 2
+# sequence_number, domain_id, flags: `binlogio.events.mariadb`
+_MARIADB_GTID: Final = struct.Struct("<QIB")
+_MARIADB_GTID_SIZE: Final = 19
+_COMMIT_ID: Final = struct.Struct("<Q")
+_NOT_RAW: Final = (
+    MariadbGtidFlag.STANDALONE | MariadbGtidFlag.DDL | MariadbGtidFlag.PREPARED_XA | MariadbGtidFlag.COMPLETED_XA
+)
+
+
+def _codes(*codes: int) -> bytes:
+    return b"[" + b"".join(re.escape(bytes((code,))) for code in codes) + b"]"
+
+
+_MYSQL: Final = _codes(EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
+_MARIADB: Final = _codes(EventType.MARIADB_GTID_EVENT)
+_BEGIN: Final = _codes(EventType.QUERY_EVENT)
+_END: Final = _codes(EventType.XID_EVENT, EventType.QUERY_EVENT)
+
+
+class _Grammar:
+    """The grammar of raw groups over type codes.
+
+    `whole` matches a group, `part` the beginning of one, up to the end of the codes. `rows` are the types of rows
+    events that the format description knows; `first_change` is the number of events before them.
+    """
+
+    def __init__(self, rows: frozenset[int], *, is_mariadb: bool) -> None:
+        changes = _codes(*rows, *_TEXTS, _TABLE_MAP) + b"*"
+        self.rows: Final = rows
+        self.first_change: Final = 1 if is_mariadb else 2
+        if is_mariadb:
+            whole, part = _MARIADB + changes + _END, _MARIADB + changes + rb"\Z"
+        else:
+            whole, part = _MYSQL + _BEGIN + changes + _END, _MYSQL + b"(?:" + _BEGIN + changes + rb")?\Z"
+        self.whole: Final = re.compile(whole, re.DOTALL)
+        self.part: Final = re.compile(part, re.DOTALL)
+
+    @classmethod
+    def of(cls, context: ParseContext) -> _Grammar | None:
+        """Return the grammar of a log; None if its events do not have the headers of current servers."""
+        is_usual = (
+            context.binlog_version == BINLOG_VERSION
+            and context.header_size == HEADER_SIZE
+            and not context.permutation
+            and bool(context.post_header_sizes)
+        )
+        known = {code for code, size in _POST_HEADERS.items() if context.post_header_size(code, size) == size}
+        if not is_usual or not known.issuperset((EventType.QUERY_EVENT, EventType.TABLE_MAP_EVENT)):
+            return None
+        return cls(frozenset(_ROWS & known), is_mariadb=context.is_mariadb)
+
+
+class RawStatement(NamedTuple):
+    """Events of a BINLOG statement. `offset` is that of the first rows event in the log, `events` their number."""
+
+    data: bytes
+    offset: int
+    events: int
+
+    @property
+    def sql(self) -> bytes:
+        """The statement."""
+        return b"BINLOG '%b'" % b2a_base64(self.data, newline=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawGroup:
+    """An event group of row changes, from `offset` to `end` of the log.
+
+    `statements` can be iterated over more than once; those of a group larger than `MOST_HELD_BYTES` are read from the
+    log each time. `ended_statements` is the number of statements of the source, `events` that of rows events, `size`
+    that of all bytes.
+    The clock numbers are None if the log does not have them; `commit_id` is MariaDB's.
+    """
+
+    offset: int
+    end: int
+    timestamp: int
+    gtid: Gtid | MariadbGtid | None
+    last_committed: int | None
+    sequence_number: int | None
+    commit_id: int | None
+    tables: frozenset[tuple[str, str]]
+    statements: Iterable[RawStatement]
+    ended_statements: int
+    events: int
+
+    @property
+    def size(self) -> int:
+        """The number of bytes in the log."""
+        return self.end - self.offset
+
+
+class _NotRaw(Exception):
+    """The group has to be read as typed events."""
+
+
+TableName = tuple[str, str]
+"""Schema and table."""
+
+
+class _Statements:
+    """Cuts the table maps and rows events of a group into BINLOG statements; `tables` are those with rows."""
+
+    def __init__(self, most_bytes: int, table_of: Callable[[bytes], TableName]) -> None:
+        self.tables: Final[set[TableName]] = set()
+        self.ended = 0
+        self.events = 0
+        self._most = most_bytes
+        self._table_of = table_of
+        self._maps: dict[bytes, tuple[bytes, TableName]] = {}
+        self._used: dict[bytes, bytes] = {}
+        self._rows: list[bytes] = []
+        self._size = 0
+        self._offset = 0
+
+    @property
+    def is_open(self) -> bool:
+        """True in the middle of a statement."""
+        return bool(self._maps)
+
+    def add_map(self, frame: bytes) -> None:
+        """Take a table map.
+
+        Raises:
+            _NotRaw: it is malformed, or another one of its table id is used in the statement.
+        """
+        table_id = frame[_TABLE_ID]
+        if self._used.get(table_id, frame) != frame:
+            raise _NotRaw
+        self._maps[table_id] = (frame, self._table_of(frame))
+
+    def add_rows(self, frame: bytes, offset: int) -> RawStatement | None:
+        """Take a rows event; return the statement that it completes.
+
+        Raises:
+            _NotRaw: it is malformed, or its table map is not in the statement.
+        """
+        found = self._maps.get(frame[_TABLE_ID])
+        if found is None or not _is_whole_rows_event(frame):
+            raise _NotRaw
+        if not self._rows:
+            self._offset = offset
+        self._used[frame[_TABLE_ID]] = found[0]
+        self.tables.add(found[1])
+        self._rows.append(frame)
+        self.events += 1
+        self._size += len(frame)
+        if frame[_FLAGS_AT] & _STMT_END:
+            statement = self._statement()
+            self._maps.clear()
+            self.ended += 1
+            return statement
+        if self._size >= self._most:
+            self._rows[-1] = b"%b%c%b" % (frame[:_FLAGS_AT], frame[_FLAGS_AT] | _STMT_END, frame[_FLAGS_AT + 1 :])
+            return self._statement()
+        return None
+
+    def _statement(self) -> RawStatement:
+        statement = RawStatement(b"".join((*self._used.values(), *self._rows)), self._offset, len(self._rows))
+        self._used.clear()
+        self._rows.clear()
+        self._size = 0
+        return statement
+
+
+def _is_whole_rows_event(frame: bytes) -> bool:
+    """Return whether a rows event has all that precedes its row images."""
+    size, at, code = len(frame), HEADER_SIZE + 8, frame[4]
+    if code in _ROWS_WITH_EXTRA:
+        if size < at + 2 or (extra := int.from_bytes(frame[at : at + 2], "little")) < 2:
+            return False
+        at += extra
+    if size <= at:
+        return False
+    width = frame[at]
+    at += 1
+    if width >= 0xFB:
+        more = {0xFC: 2, 0xFD: 3}.get(width)
+        if more is None or size < at + more:
+            return False
+        width = int.from_bytes(frame[at : at + more], "little")
+        at += more
+    return size >= at + (width + 7) // 8 * (2 if code in _UPDATES else 1)
+
+
+def _is_whole_text(code: int, size: int) -> bool:
+    """Return whether the text of a statement that made row changes is whole; `size` is that of the event."""
+    return code != EventType.ROWS_QUERY_LOG_EVENT or size > HEADER_SIZE
+
+
+def _without_checksum(view: memoryview, at: int, size: int, checksum_size: int) -> bytes:
+    """Return an event of a buffer without its checksum."""
+    if not checksum_size:
+        return bytes(view[at : at + size])
+    size -= checksum_size
+    return b"".join((view[at : at + 9], size.to_bytes(4, "little"), view[at + 13 : at + size]))
+
+
+class _Index:
+    """Headers of the whole events in a window, from `offset` on; `stops` if no more can be indexed after them."""
+
+    def __init__(self, view: memoryview, offset: int, context: ParseContext, *, verify: bool) -> None:
+        from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - there may be none
+
+        self.stops = False
+        checksum = context.has_checksum
+        try:
+            found = scan_headers(view, offset, checksum=checksum, verify=verify)
+        except BinlogError as exc:
+            self.stops = True
+            good = view[: (exc.offset or offset) - offset]
+            found = scan_headers(good, offset, checksum=checksum, verify=False)
+        sizes = np.frombuffer(memoryview(found.event_size), np.uint32)
+        offsets = np.frombuffer(memoryview(found.offset), np.int64)
+        count = _count_of_sure(offsets, sizes, np.frombuffer(memoryview(found.log_pos), np.uint32), context)
+        self.stops = self.stops or count < len(sizes)
+        self.offsets: Final[list[int]] = offsets[:count].tolist()
+        self.sizes: Final[list[int]] = sizes[:count].tolist()
+        self.codes: Final = bytes(memoryview(found.type_code)[:count])
+        self.offset: Final = offset
+        self.end: Final = self.offsets[-1] + self.sizes[-1] if count else offset
+        rest = view[self.end - offset :]
+        self.stops |= len(rest) >= HEADER_SIZE and not _may_continue(rest, self.end, context)
+
+    def number_of(self, offset: int) -> int | None:
+        """Return the number of the event at `offset`, or None."""
+        number = bisect_left(self.offsets, offset)
+        return number if number < len(self.offsets) and self.offsets[number] == offset else None
+
+
+def _count_of_sure(offsets: Any, sizes: Any, log_pos: Any, context: ParseContext) -> int:
+    """Return the number of events before the first one that the framer may refuse for its size."""
+    for at in np.flatnonzero(sizes > min(BIG_EVENT_SIZE, context.limits.event_size)).tolist():
+        end = int(offsets[at]) + int(sizes[at])
+        if sizes[at] > context.limits.event_size or int(log_pos[at]) not in (0, end & 0xFFFFFFFF):
+            return int(at)
+    return len(sizes)
+
+
+def _may_continue(header: memoryview, offset: int, context: ParseContext) -> bool:
+    """Return whether an event that is not whole may be one of a raw group, by its header."""
+    size, log_pos = int.from_bytes(header[9:13], "little"), int.from_bytes(header[13:17], "little")
+    is_sure = size <= BIG_EVENT_SIZE or log_pos in (0, (offset + size) & 0xFFFFFFFF)
+    return header[4] != EventType.FORMAT_DESCRIPTION_EVENT and is_sure and size <= context.limits.event_size
+
+
+def _walk(window: Window, context: ParseContext, *, verify: bool) -> Iterator[tuple[int, int, bytes]]:
+    """Yield code, offset and bytes (without checksum) of the events of a window, which moves with them."""
+    checksum_size = CHECKSUM_SIZE * context.has_checksum
+    while window.fill(HEADER_SIZE):
+        index = _Index(window.view, window.offset, context, verify=verify)
+        if not index.codes:
+            if index.stops or window.held > MOST_HELD_BYTES or not window.fill(window.held + 1):
+                return
+            continue
+        view, base = window.view, window.offset
+        for code, offset, size in zip(index.codes, index.offsets, index.sizes, strict=True):
+            yield code, offset, _without_checksum(view, offset - base, size, checksum_size)
+        window.take(index.end - base)
+
+
+class _Reread:
+    """The statements of a group that is too large to be held, read from its log once more."""
+
+    def __init__(
+        self, log: LogFile, keyring: Keyring | None, start: int, end: int, context: ParseContext, most_bytes: int
+    ) -> None:
+        self._log = log
+        self._keyring = keyring
+        self._start = start
+        self._end = end
+        self._context = context
+        self._most_bytes = most_bytes
+
+    def __iter__(self) -> Iterator[RawStatement]:
+        statements = _Statements(self._most_bytes, lambda _: ("", ""))
+        opened = self._log.open(self._keyring)
+        window = Window(opened.read, readinto=opened.readinto)
+        try:
+            window.go_to(self._start, opened)
+            end = self._start
+            for code, offset, event in _walk(window, self._context, verify=False):
+                end = offset + len(event) + CHECKSUM_SIZE * self._context.has_checksum
+                if code == _TABLE_MAP:
+                    statements.add_map(event)
+                elif code in _ROWS and (statement := statements.add_rows(event, offset)) is not None:
+                    yield statement
+                if end >= self._end:
+                    break
+        except _NotRaw:
+            end = -1
+        finally:
+            window.close()
+            opened.close()
+        if end != self._end:
+            raise BinlogFormatError("the log has changed since it was read", file=self._log.name, offset=self._start)
+
+
+class _Head(NamedTuple):
+    """Fields of the GTID event that begins a raw group."""
+
+    gtid: Gtid | MariadbGtid | None
+    last_committed: int | None
+    sequence_number: int | None
+    commit_id: int | None
+
+
+class _Heads:
+    """Reads the events that begin and end raw groups. `None` and False for those that typed events have to judge."""
+
+    def __init__(self) -> None:
+        self._uuids: dict[bytes, Uuid] = {}
+        self._queries: dict[bytes, bytes | None] = {}
+
+    def is_end(self, event: bytes) -> bool:
+        """Return whether an event commits."""
+        return len(event) == _XID_SIZE if event[4] == _XID else self.is_query(event, b"COMMIT")
+
+    def is_query(self, event: bytes, text: bytes) -> bool:
+        """Return whether an event is the statement `text`; each body is parsed once."""
+        key = event[_QUERY_FLAGS_AT:HEADER_SIZE] + event[HEADER_SIZE + _QUERY_SESSION_SIZE :]
+        if key not in self._queries:
+            if len(self._queries) >= _MOST_QUERIES:
+                self._queries.clear()
+            self._queries[key] = _plain_query(event)
+        return self._queries[key] == text
+
+    def mysql(self, event: bytes) -> _Head | None:
+        """Return the fields of an event without checksum."""
+        if len(event) < HEADER_SIZE + _GTID.size:
+            return None
+        _, uuid, gno, typecode, last_committed, sequence_number = _GTID.unpack_from(event, HEADER_SIZE)
+        if typecode != _LOGICAL_CLOCK or not _is_whole_gtid(event[HEADER_SIZE + _GTID.size :]):
+            return None
+        if event[4] == EventType.ANONYMOUS_GTID_LOG_EVENT:
+            return None if gno else _Head(None, last_committed, sequence_number, None)
+        if not 0 < gno < GNO_END:
+            return None
+        known = self._uuids.get(uuid)
+        if known is None:
+            known = self._uuids[uuid] = Uuid(uuid)
+        return _Head(Gtid(known, NO_TAG, gno), last_committed, sequence_number, None)
+
+    def mariadb(self, event: bytes) -> _Head | None:
+        """Return the fields of an event without checksum."""
+        if len(event) < HEADER_SIZE + _MARIADB_GTID_SIZE:
+            return None
+        number, domain_id, flags = _MARIADB_GTID.unpack_from(event, HEADER_SIZE)
+        if flags & _NOT_RAW:
+            return None
+        rest = event[HEADER_SIZE + _MARIADB_GTID.size :]
+        commit_id = None
+        if flags & MariadbGtidFlag.GROUP_COMMIT_ID:
+            if len(rest) < _COMMIT_ID.size:
+                return None
+            (commit_id,) = _COMMIT_ID.unpack_from(rest)
+            rest = rest[_COMMIT_ID.size :]
+        if rest[:1] not in (b"", b"\0", b"\x10") or (rest[:1] == b"\x10" and len(rest) < 1 + 4):  # thread_id
+            return None
+        return _Head(MariadbGtid(domain_id, int.from_bytes(event[5:9], "little"), number), None, None, commit_id)
+
+
+def _is_whole_gtid(rest: bytes) -> bool:
+    """Return whether the fields of a GTID event after its clock are whole; each may be missing, with all after it."""
+    if not rest:
+        return True
+    size = len(rest)
+    at = 14 if size >= 7 and rest[6] & 0x80 else 7
+    if size <= at:
+        return size == at
+    at += {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(rest[at], 1) if rest[at] not in (0xFB, 0xFF) else size
+    if size <= at:
+        return size == at
+    at += 8 if size >= at + 4 and rest[at + 3] & 0x80 else 4
+    return size == at or size >= at + 8
+
+
+def _plain_query(event: bytes) -> bytes | None:
+    """Return the text of a statement; None for a malformed one, or one that is bound to its session."""
+    if event[4] != EventType.QUERY_EVENT or event[_QUERY_FLAGS_AT] & HeaderFlag.THREAD_SPECIFIC:
+        return None
+    try:
+        parsed: QueryEvent = codec_for(EventType.QUERY_EVENT).parse(NEW_HEADER, event[HEADER_SIZE:])
+    except BinlogError:
+        return None
+    return parsed.sql
+
+
+class RawGroupReader:
+    """Iterates over logs as `BinlogReader` does, with raw groups in place of the events of most transactions.
+
+    Args:
+        reader: the logs, and where to begin; it must not have been read.
+        is_mariadb: the vendor of the target; a log of the other one has typed events only.
+        most_bytes: of the events of one BINLOG statement, unless a single event is larger.
+        begun: True if the table definitions know the part of the first log before its start already.
+        tells_cascades: whether groups with tables whose foreign keys may have changed other tables are typed events.
+        held_bytes: the size up to which a group is held in memory, if its log can be read twice.
+    """
+
+    def __init__(
+        self,
+        reader: BinlogReader,
+        *,
+        is_mariadb: bool,
+        most_bytes: int,
+        begun: bool = False,
+        tells_cascades: bool = True,
+        held_bytes: int = MOST_HELD_BYTES,
+    ) -> None:
+        self.log: LogFile | None = None
+        self.torn_tail: TornTail | None = None
+        self._reader = reader
+        self._is_mariadb = is_mariadb
+        self._most_bytes = most_bytes
+        self._begun = begun
+        self._tells_cascades = tells_cascades
+        self._held_bytes = held_bytes
+        self._options = reader.options
+        self._definitions = reader.definitions
+        self._decoder = Decoder(decompress=decompress_zstd if reader.options.open_payloads else None)
+        self._plans: dict[tuple[Any, ...], TablePlan] = {}
+        self._names: dict[bytes, TableName] = {}
+        self._cascading: dict[TableName, bool] = {}
+        self._heads = _Heads()
+        self._groups = GroupTracker()
+        self._position = Position("", 0)
+        self._framer = EventFramer()
+        self._is_behind = False  # the framer, after raw groups
+        self._position_shift = 0
+        self._judged: ParseContext | None = None
+        self._grammar: _Grammar | None = None
+        self._is_typed = False
+        self._index: _Index | None = None
+        self._iterator = self._iterate()
+
+    @property
+    def position(self) -> Position:
+        """The position after the last event or group that was returned."""
+        return self._position
+
+    @property
+    def in_use(self) -> bool:
+        """True if the IN_USE flag of the current file is set."""
+        return self._framer.in_use
+
+    @property
+    def keyring(self) -> Keyring | None:
+        """The keys of encrypted logs."""
+        return self._reader.keyring
+
+    def part(self, log: LogFile, start: int, stop: int) -> BinlogReader:
+        """Return a reader of typed events of one log from `start` to `stop`."""
+        return self._reader.part(log, start, stop)
+
+    def table_map(self, event: RowsEvent) -> TableMapEvent:
+        """Return the table map of a rows event, which must be the last event that the reader returned."""
+        return self._decoder.table_map(event.table_id, offset=event.header.offset, event_type=event.header.type_code)
+
+    def plan(self, event: RowsEvent) -> TablePlan:
+        """Return the plan of the columns of a rows event, as `BinlogReader.plan`."""
+        table = self.table_map(event)
+        key = (table.schema, table.table, table.column_types, table.metadata, table.nullable, table.optional_metadata)
+        plan = self._plans.get(key)
+        if plan is None:
+            try:
+                plan = self._plans[key] = self._definitions.plan(table, self._framer.context)
+            except BinlogError as exc:
+                exc.locate(file=self._position.file)
+                raise
+        return plan
+
+    def cascades(self, event: RowsEvent) -> tuple[Cascade, ...]:
+        """Return the foreign keys by which a change of the event's table changes other tables."""
+        table = self.table_map(event)
+        return self._definitions.cascades(table.schema, table.table, self._framer.context)
+
+    def __iter__(self) -> Iterator[BinlogEvent | RawGroup]:
+        return self._iterator
+
+    def close(self) -> None:
+        """Close the open file. The reader returns nothing more."""
+        self._iterator.close()
+
+    def _iterate(self) -> Generator[BinlogEvent | RawGroup, None, None]:
+        logs = self._reader.logs
+        for number, log in enumerate(logs):
+            self._opened = log.open(self.keyring)
+            self._window = Window(self._opened.read, readinto=self._opened.readinto)
+            try:
+                yield from self._read(log, is_first=number == 0, is_last=number == len(logs) - 1)
+            except BinlogError as exc:
+                exc.locate(file=log.name)
+                raise
+            finally:
+                self._window.close()
+                self._opened.close()
+
+    def _read(self, log: LogFile, *, is_first: bool, is_last: bool) -> Iterator[BinlogEvent | RawGroup]:
+        options = self._options
+        self.log, self.torn_tail = log, None
+        self._framer = EventFramer(
+            verify_checksum=options.verify_checksum,
+            decryptor_for=mariadb_decryptor_for(self.keyring),
+            limits=options.limits,
+        )
+        self._is_behind, self._is_typed, self._index, self._groups = False, False, None, GroupTracker()
+        if not (is_first and self._begun):
+            self._definitions.begin_log(log.name)
+        self._forget_tables()
+        self._position, good = Position(log.name, 0), 0
+        for item in self._items(options.start_offset if is_first else None):
+            offset = item.offset if isinstance(item, RawGroup) else item.header.offset
+            if is_last and options.stop_offset is not None and offset >= options.stop_offset:
+                return
+            if isinstance(item, RawGroup):
+                self._position, good = Position(log.name, item.end), item.end
+                yield item
+                continue
+            yield from self._events(item)
+            if self._groups.place is GroupPlace.OUTSIDE:
+                good = item.end
+        self.torn_tail = self._reader.torn_tail = self._framer.torn_tail
+        if self.torn_tail is not None:
+            self._reader.torn_tails.append((Position(log.name, good), self.torn_tail))
+
+    def _events(self, frame: EventFrame) -> Iterator[BinlogEvent]:
+        for event in self._decoder.decode(frame):
+            if event.header.inner is None:
+                self._groups.feed(event)
+                self._position = Position(self._position.file, frame.end)
+            if isinstance(event, QueryEvent) and event.sql != b"BEGIN":
+                self._cascading.clear()
+                if self._definitions.follow(event, frame.context):
+                    self._plans.clear()
+            yield event
+
+    def _forget_tables(self) -> None:
+        self._plans.clear()
+        self._names.clear()
+        self._cascading.clear()
+
+    def _items(self, start: int | None) -> Iterator[EventFrame | RawGroup]:
+        """Yield frames and raw groups; from `start` on, with the format description before it.
+
+        Raises:
+            PositionError: no event starts at `start`.
+        """
+        last = 0
+        while True:
+            group = self._group() if start is None or self._window.offset >= start else None
+            if group is not None:
+                last = group.offset
+                yield group
+                continue
+            frame = self._frame()
+            if frame is None:
+                if start is not None and self._framer.offset < start:
+                    raise no_event_at(start, self._framer.offset, is_end=True)
+                return
+            offset = frame.header.offset
+            if start is not None and last < start < offset:
+                raise no_event_at(start, offset)
+            last = offset
+            if start is None or offset >= start or offset == _FIRST_OFFSET:
+                yield frame
+            framer = self._framer
+            if start is not None and framer.offset < start and self._opened.seekable and may_skip(framer, frame):
+                check_start(self._opened, start, framer, file=self._position.file)
+                self._window.go_to(start, self._opened)
+                self._catch_up(framer.position_shift)
+
+    # ----------------------------------------------------------------------------------------------- typed events
+
+    def _frame(self) -> EventFrame | None:
+        """Return the next event as a frame; None at the end. The framer gets no more bytes than it needs."""
+        window = self._window
+        if self._is_behind:
+            self._catch_up(self._position_shift)
+        framer = self._framer
+        while not isinstance(frame := framer.next_frame(), EventFrame):
+            if frame is Framing.END:
+                return None
+            needed = framer.needed
+            self._is_typed |= needed == 1  # zero bytes at the end of a log in use: all of them have to be seen
+            if not window.held:
+                if needed > _LEAST_KNOWN and self._opened.seekable and (left := self._left()) < needed:
+                    framer.finish(skipped=left)
+                    continue
+                window.fill()
+            count = window.held if self._is_typed else min(needed, window.held)
+            if count:
+                framer.feed(window.view[:count])
+                window.take(count)
+            else:
+                framer.finish()
+        return frame
+
+    def _left(self) -> int:
+        """Return the number of bytes from the end of an empty window to the end of a file that can seek."""
+        end = self._opened.end()
+        self._opened.seek(self._window.offset)
+        return end - self._window.offset
+
+    def _catch_up(self, position_shift: int) -> None:
+        """Continue with a framer at the window's offset, with the format of the current one."""
+        before = self._framer
+        framer = EventFramer(
+            verify_checksum=self._options.verify_checksum, context=before.context, offset=self._window.offset
+        )
+        framer.in_use, framer.is_relay_log = before.in_use, before.is_relay_log
+        framer.position_shift = position_shift
+        self._framer, self._is_behind = framer, False
+
+    # ------------------------------------------------------------------------------------------------ raw groups
+
+    def _may_be_raw(self) -> bool:
+        framer, context = self._framer, self._framer.context
+        if context is not self._judged:
+            self._judged = context
+            self._grammar = _Grammar.of(context) if context.is_mariadb == self._is_mariadb else None
+            self._forget_tables()
+        if self._is_typed or self._grammar is None or framer.decrypts or framer.is_relay_log:
+            return False
+        return self._groups.place is GroupPlace.OUTSIDE
+
+    def _group(self) -> RawGroup | None:
+        """Return the group at the window's offset if it is a raw one."""
+        if not self._may_be_raw() or self._grammar is None:
+            return None
+        window, index, grammar = self._window, self._index, self._grammar
+        while True:
+            if index is None or index.end <= window.offset:
+                if not window.fill(HEADER_SIZE):
+                    return None
+                index = self._new_index()
+            number = index.number_of(window.offset)
+            if number is not None:
+                match = grammar.whole.match(index.codes, number)
+                if match is not None:
+                    return self._held_group(grammar, index, number, match.end())
+                if not grammar.part.match(index.codes, number):
+                    return None
+            if index.stops:
+                return None
+            if window.held > self._held_bytes and self._can_reread:
+                return None if number is None else self._large_group(grammar, index, number)
+            if not window.fill(window.held + 1):
+                return None
+            index = self._new_index()
+
+    @property
+    def _can_reread(self) -> bool:
+        """True if a second reader of the log does not disturb this one, and begins anywhere."""
+        return self._opened.seekable and self.log is not None and self.log.stream is None
+
+    def _new_index(self) -> _Index:
+        window = self._window
+        self._index = _Index(window.view, window.offset, self._framer.context, verify=self._options.verify_checksum)
+        return self._index
+
+    def _event(self, index: _Index, number: int) -> bytes:
+        """Return an event of the window without its checksum."""
+        at = index.offsets[number] - self._window.offset
+        checksum_size = CHECKSUM_SIZE * self._framer.context.has_checksum
+        return _without_checksum(self._window.view, at, index.sizes[number], checksum_size)
+
+    def _head(self, index: _Index, number: int) -> _Head | None:
+        """Return the fields of the first events of a raw group; None if typed events have to judge them."""
+        event = self._event(index, number)
+        if self._is_mariadb:
+            return self._heads.mariadb(event)
+        return self._heads.mysql(event) if self._heads.is_query(self._event(index, number + 1), b"BEGIN") else None
+
+    def _held_group(self, grammar: _Grammar, index: _Index, first: int, behind: int) -> RawGroup | None:
+        """Return the group of the events from `first` up to `behind`, which are in the window."""
+        head = self._head(index, first)
+        if head is None or not self._heads.is_end(self._event(index, behind - 1)):
+            return None
+        view, base = self._window.view, self._window.offset
+        checksum_size = CHECKSUM_SIZE * self._framer.context.has_checksum
+        statements = _Statements(self._most_bytes, self._table_of)
+        found: list[RawStatement] = []
+        codes, offsets, sizes = index.codes, index.offsets, index.sizes
+        try:
+            for at in range(first + grammar.first_change, behind - 1):
+                code, offset = codes[at], offsets[at]
+                if code == _TABLE_MAP:
+                    statements.add_map(_without_checksum(view, offset - base, sizes[at], checksum_size))
+                elif code in _ROWS:
+                    frame = _without_checksum(view, offset - base, sizes[at], checksum_size)
+                    if (statement := statements.add_rows(frame, offset)) is not None:
+                        found.append(statement)
+                elif not _is_whole_text(code, sizes[at] - checksum_size):
+                    return None
+        except _NotRaw:
+            return None
+        if statements.is_open:
+            return None
+        timestamp = int.from_bytes(view[:4], "little")
+        end = offsets[behind - 1] + sizes[behind - 1]
+        log_pos = int.from_bytes(view[end - base - sizes[behind - 1] :][13:17], "little")
+        self._window.take(end - base)
+        return self._raw_group(head, base, end, log_pos, timestamp, statements, tuple(found))
+
+    def _large_group(self, grammar: _Grammar, index: _Index, first: int) -> RawGroup | None:
+        """Return the group that begins with the event `first` in the window and is not held."""
+        changes_at = first + grammar.first_change
+        head = self._head(index, first) if changes_at < len(index.codes) else None
+        if head is None:
+            return None
+        window, context, start = self._window, self._framer.context, self._window.offset
+        timestamp = int.from_bytes(window.view[:4], "little")
+        statements = _Statements(self._most_bytes, self._table_of)
+        window.take(index.offsets[changes_at] - start)
+        end, log_pos = None, 0
+        try:
+            for code, offset, event in _walk(window, context, verify=self._options.verify_checksum):
+                if code == _TABLE_MAP:
+                    statements.add_map(event)
+                elif code in grammar.rows:
+                    statements.add_rows(event, offset)
+                elif code not in _TEXTS or not _is_whole_text(code, len(event)):
+                    if self._heads.is_end(event) and not statements.is_open:
+                        end = offset + len(event) + CHECKSUM_SIZE * context.has_checksum
+                        log_pos = int.from_bytes(event[13:17], "little")
+                    break
+        except _NotRaw:
+            end = None
+        self._index = None
+        window.go_to(start if end is None else end, self._opened)
+        if end is None or self.log is None:
+            return None
+        again = _Reread(self.log, self.keyring, start, end, context, self._most_bytes)
+        return self._raw_group(head, start, end, log_pos, timestamp, statements, again)
+
+    def _raw_group(
+        self,
+        head: _Head,
+        start: int,
+        end: int,
+        log_pos: int,
+        timestamp: int,
+        statements: _Statements,
+        found: Iterable[RawStatement],
+    ) -> RawGroup:
+        self._is_behind = True
+        if log_pos:
+            self._position_shift = (log_pos - end) & 0xFFFFFFFF
+        return RawGroup(
+            offset=start,
+            end=end,
+            timestamp=timestamp,
+            gtid=head.gtid,
+            last_committed=head.last_committed,
+            sequence_number=head.sequence_number,
+            commit_id=head.commit_id,
+            tables=frozenset(statements.tables),
+            statements=found,
+            ended_statements=statements.ended,
+            events=statements.events,
+        )
+
+    def _table_of(self, frame: bytes) -> TableName:
+        """Return the table of a table map.
+
+        Raises:
+            _NotRaw: it is malformed, or a foreign key may have changed rows of other tables with its rows.
+        """
+        body = frame[HEADER_SIZE:]
+        name = self._names.get(body[6:])
+        if name is None:
+            try:
+                event = codec_for(EventType.TABLE_MAP_EVENT).parse(NEW_HEADER, body, self._framer.context)
+            except BinlogError as exc:
+                raise _NotRaw from exc
+            if len(self._names) >= _MOST_NAMES:
+                self._names.clear()
+            name = self._names[body[6:]] = (event.schema, event.table)
+        if self._tells_cascades:
+            has_cascades = self._cascading.get(name)
+            if has_cascades is None:
+                has_cascades = bool(self._definitions.cascades(*name, self._framer.context))
+                self._cascading[name] = has_cascades
+            if has_cascades:
+                raise _NotRaw
+        return name
