@@ -54,7 +54,8 @@ sanitize: .venv/.ready-dev  ## the kernel under AddressSanitizer and UBSan, fed 
 	@.ci/sanitize $(ARGS)
 
 bench: .venv/.ready-dev  ## run the benchmarks; BINLOGIO_BENCH_FILES=folder adds real logs, BINLOGIO_BENCH_BYTES=n says how large made ones are
-	@BINLOGIO_BENCH_PLOT=$${BINLOGIO_BENCH_PLOT-docs/throughput.svg} $(PY) -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
+	@BINLOGIO_BENCH_PAGE=$${BINLOGIO_BENCH_PAGE-docs/benchmarks.md} BINLOGIO_BENCH_PLOT=$${BINLOGIO_BENCH_PLOT-docs/throughput.svg} \
+	  $(PY) -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
 
 fixtures: .venv/.ready-dev  ## make fixtures/ again from real servers (root and debootstrap)
 	@$(PY) fixtures/regenerate.py

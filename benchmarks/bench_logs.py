@@ -1,17 +1,20 @@
 """The logs that benchmarks read: made by our own writer, and real ones where BINLOGIO_BENCH_FILES names a folder.
 
-Two kinds, by the first part of a file's name: `bulk` are transactions of a thousand rows of three tables, of every
-usual column type and with JSON; `oltp` are transactions of one to three events of one row each. `mariadb` repeats what
-a real MariaDB wrote. BINLOGIO_BENCH_BYTES says how large they become.
+Their kind is the first part of a file's name: `bulk` are transactions of a thousand rows of three tables, of every
+usual column type and with JSON; `bulk_minimal` the same with binlog_row_image=MINIMAL; `oltp` transactions of one to
+three events of one row each. These begin with the DDL of their tables and can be applied to an empty server. `mariadb`
+repeats what a real MariaDB wrote. BINLOGIO_BENCH_BYTES is the size of each.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import cache
@@ -34,8 +37,10 @@ _ASKED: Final = os.environ.get("BINLOGIO_BENCH_BYTES")
 LOG_BYTES: Final = int(_ASKED or 64 << 20)
 TRANSACTION_BYTES: Final = int(_ASKED or 1 << 30)  # of the one that is read in bounded memory
 VARIABLES: Final = ServerVariables(sync_binlog=0, binlog_row_metadata="MINIMAL")
+SMALL_TRANSACTIONS: Final = 10_000  # of one row, in the logs that compare compressed with plain ones
 MARIADB_FIXTURE: Final = Path(__file__).parents[1] / "fixtures" / "mariadb1011" / "basic_row" / "binlog.000001"
 _GTID_FLAGS_AT: Final = HEADER_SIZE + 8 + 4  # after sequence number and domain
+_STARTS: Final = frozenset((EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT, EventType.MARIADB_GTID_EVENT))
 _BETWEEN_GROUPS: Final = frozenset(
     (EventType.ROTATE_EVENT, EventType.STOP_EVENT, EventType.BINLOG_CHECKPOINT_EVENT, EventType.MARIADB_GTID_LIST_EVENT)
 )
@@ -153,10 +158,7 @@ def _batch(table: TableDefinition, rows: list[dict[str, Any]]) -> pa.RecordBatch
 
 @cache
 def bulk_transactions() -> tuple[tuple[BatchChange, ...], ...]:
-    """Four transactions: 1,000 rows into `b1`; 1,000 into `b2` and 300 into `b3`; half of them updated.
-
-    A third of them deleted.
-    """
+    """Four transactions: 1,000 rows into `b1`; 1,000 into `b2` and 300 into `b3`; half of them updated; all deleted."""
     b1 = [first_row(number) for number in range(1000)]
     b2 = [_second_row(number) for number in range(1000)]
     b3 = [_third_row(number) for number in range(300)]
@@ -165,6 +167,7 @@ def bulk_transactions() -> tuple[tuple[BatchChange, ...], ...]:
         [{**row, "ratio": None} for row in b2[:500]],
         [{**row, "score": row["score"] * 2, "upd": None} for row in b3[:150]],
     )
+    left = tuple([*new, *old[len(new) :]] for old, new in zip((b1, b2, b3), changed, strict=True))
     tables = (B1, B2, B3)
     return (
         (BatchChange(B1, after=_batch(B1, b1)),),
@@ -173,26 +176,42 @@ def bulk_transactions() -> tuple[tuple[BatchChange, ...], ...]:
             BatchChange(table, _batch(table, old[: len(new)]), _batch(table, new))
             for table, old, new in zip(tables, (b1, b2, b3), changed, strict=True)
         ),
-        tuple(
-            BatchChange(table, before=_batch(table, rows))
-            for table, rows in ((B1, b1[600:900]), (B2, b2[600:900]), (B3, b3[200:]))
-        ),
+        tuple(BatchChange(table, before=_batch(table, rows)) for table, rows in zip(tables, left, strict=True)),
     )
+
+
+def _create(log: BinlogWriter, tables: Iterable[TableDefinition]) -> None:
+    """Write the DDL of a schema and its tables."""
+    for number, table in enumerate(tables):
+        with log.session(table.schema) as session:
+            if not number:
+                session.execute(Statement.from_sql(f"CREATE DATABASE {table.schema}", table.schema, ()))
+            columns = "".join(
+                f"{column.name} {column.type} {'NULL' if column.nullable else 'NOT NULL'}, " for column in table.columns
+            )
+            sql = f"CREATE TABLE {table.name} ({columns}PRIMARY KEY ({', '.join(table.primary_key)}))"
+            session.execute(Statement.from_sql(sql, table.schema, ()))
 
 
 def _first(path: Path) -> Path:
     return path.with_name(path.name + ".000001")
 
 
-def write_bulk(path: Path, size: int = LOG_BYTES) -> Path:
+def write_bulk(path: Path, size: int = LOG_BYTES, variables: ServerVariables = VARIABLES) -> Path:
     """Return a `bulk` log of about `size` bytes."""
     log_file = _first(path)
-    with BinlogWriter(path, variables=VARIABLES) as log:
+    with BinlogWriter(path, variables=variables) as log:
+        _create(log, BULK_TABLES.values())
         session = BatchSession(log, B1.schema)
         while log_file.stat().st_size < size:
             for changes in bulk_transactions():
                 session.write(changes)
     return log_file
+
+
+def write_bulk_minimal(path: Path, size: int = LOG_BYTES) -> Path:
+    """Return the same with minimal row images."""
+    return write_bulk(path, size, replace(VARIABLES, binlog_row_image="MINIMAL"))
 
 
 def _sbtest_row(number: int) -> dict[str, Any]:
@@ -205,24 +224,30 @@ def _sbtest_row(number: int) -> dict[str, Any]:
     }
 
 
-def oltp_statements(count: int) -> list[tuple[Statement, ...]]:
-    """Return `count` transactions of one to three statements with one row each.
+def oltp_transactions() -> Iterator[tuple[Statement, ...]]:
+    """Yield 500 rows for each table, then transactions without end, of one or two statements with one row each.
 
     They are updates of a key or a text, and some pairs of a delete and an insert.
     """
     dice = random.Random(1)
-    rows = [_sbtest_row(number) for number in range(1, 501)]
-    transactions = []
-    for number in range(count):
-        table, row, other = OLTP_TABLES[number % 3], dice.choice(rows), dice.choice(rows)
-        statements = [Statement("UPDATE", (Update(table, [(row, {**row, "k": row["k"] + 1})]),))]
-        if number % 2:
-            statements.append(Statement("UPDATE", (Update(table, [(row, {**row, "c": other["c"]})]),)))
+    texts = [_sbtest_row(number)["c"] for number in range(1, 501)]
+    tables = {table: [_sbtest_row(number) for number in range(1, 501)] for table in OLTP_TABLES}
+    yield tuple(Statement("INSERT", (Insert(table, rows),)) for table, rows in tables.items())
+    for number in itertools.count():
+        table = OLTP_TABLES[number % 3]
+        at = dice.randrange(500)
+        row = tables[table][at]
         if number % 4 == 3:
-            statements[0] = Statement("DELETE", (Delete(table, [row]),))
-            statements.append(Statement("INSERT", (Insert(table, [row]),)))
-        transactions.append(tuple(statements))
-    return transactions
+            yield Statement("DELETE", (Delete(table, [row]),)), Statement("INSERT", (Insert(table, [row]),))
+            continue
+        new = {**row, "k": row["k"] + 1}
+        statements = [Statement("UPDATE", (Update(table, [(row, new)]),))]
+        if number % 2:
+            newer = {**new, "c": dice.choice(texts)}
+            statements.append(Statement("UPDATE", (Update(table, [(new, newer)]),)))
+            new = newer
+        tables[table][at] = new
+        yield tuple(statements)
 
 
 def commit_all(session: Session, transactions: Iterable[Iterable[Statement]]) -> None:
@@ -236,12 +261,34 @@ def commit_all(session: Session, transactions: Iterable[Iterable[Statement]]) ->
 
 def write_oltp(path: Path, size: int = LOG_BYTES) -> Path:
     """Return an `oltp` log of about `size` bytes."""
-    transactions = oltp_statements(2000)
+    transactions = oltp_transactions()
     log_file = _first(path)
-    with BinlogWriter(path, variables=VARIABLES) as log, log.session("oltp") as session:
-        while log_file.stat().st_size < size:
-            commit_all(session, transactions)
+    with BinlogWriter(path, variables=VARIABLES) as log:
+        _create(log, OLTP_TABLES)
+        with log.session("oltp") as session:
+            while log_file.stat().st_size < size:
+                commit_all(session, itertools.islice(transactions, 1000))
     return log_file
+
+
+def write_small_transactions(path: Path, *, compressed: bool) -> Path:
+    """Return a log with `SMALL_TRANSACTIONS` of one row."""
+    variables = replace(VARIABLES, binlog_transaction_compression=compressed)
+    inserts = [Statement("INSERT", (Insert(B1, (first_row(number),)),)) for number in range(1000)]
+    with BinlogWriter(path, variables=variables) as log, log.session("bulk") as session:
+        commit_all(session, ((inserts[number % 1000],) for number in range(SMALL_TRANSACTIONS)))
+    return _first(path)
+
+
+def write_many_tables(path: Path, tables: int, rows: int) -> Path:
+    """Return a log with `rows` transactions of one row, of so many tables in turn, with the names of their columns."""
+    variables = replace(VARIABLES, binlog_row_metadata="FULL")
+    inserts = [
+        Statement("INSERT", (Insert(replace(B1, name=f"t{number}"), (first_row(number),)),)) for number in range(tables)
+    ]
+    with BinlogWriter(path, variables=variables) as log, log.session("bulk") as session:
+        commit_all(session, ((inserts[number % tables],) for number in range(rows)))
+    return _first(path)
 
 
 def write_one_transaction(path: Path, size: int = TRANSACTION_BYTES, *, one_event: bool = False) -> Path:
@@ -250,9 +297,11 @@ def write_one_transaction(path: Path, size: int = TRANSACTION_BYTES, *, one_even
     batch = bulk_transactions()[0][0].after
     assert batch is not None
     insert = pa.Table.from_batches([batch] * 64).combine_chunks()
-    count = max(1, size * 6 // (insert.nbytes * 5))  # Arrow needs more for these rows than the log
+    count = max(1, size * 28 // (insert.nbytes * 25))  # Arrow needs more for these rows than the log
+    ids = (pa.array(range(at, at + len(insert)), pa.uint64()) for at in itertools.count(0, len(insert)))
+    inserts = (insert.set_column(0, "id", some) for some in itertools.islice(ids, count))
     with BinlogWriter(path, variables=variables) as log:
-        changes = [pa.concat_tables([insert] * count)] if one_event else [insert] * count
+        changes = [pa.concat_tables(inserts)] if one_event else inserts
         BatchSession(log, B1.schema).write(BatchChange(B1, after=change) for change in changes)
     return _first(path)
 
@@ -310,11 +359,24 @@ def first_groups(log: Path, size: int, path: Path) -> Path:
         data = source.read(size)
     at = end = len(BINLOG_MAGIC)
     while at + HEADER_SIZE <= len(data):
-        if data[at + 4] in (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT):
+        if data[at + 4] in _STARTS:
             end = at
         at += int.from_bytes(data[at + 9 : at + 13], "little")
     path.write_bytes(data if at == len(data) else data[:end])
     return path
+
+
+def large_enough(log: Path, cost_s: Callable[[Path], float], folder: Path, *, enough_s: float = 1.2) -> Path:
+    """Return as much of the log's beginning as costs `enough_s`, for work whose speed is not known; at most all."""
+    whole = log.stat().st_size
+    size = 1 << 20
+    while size < whole:
+        part = first_groups(log, size, folder / log.name)
+        found_s = cost_s(part)
+        if found_s > enough_s / 2:
+            return part
+        size = min(16 * size, max(2 * size, int(size * enough_s / found_s)))
+    return log
 
 
 def real_files() -> Iterator[Path]:
@@ -325,3 +387,17 @@ def real_files() -> Iterator[Path]:
             with path.open("rb") as log:
                 if log.read(4) == BINLOG_MAGIC:
                     yield path
+
+
+def kind_of(log: Path) -> str:
+    """`bulk` of `bulk.000001` and of `bulk.binlog`."""
+    return log.name.split(".")[0]
+
+
+WRITERS: Final = {"bulk": write_bulk, "bulk_minimal": write_bulk_minimal, "oltp": write_oltp, "mariadb": write_mariadb}
+
+
+def log_names(*kinds: str) -> list[str]:
+    """Return the parameters of the fixture `log` for made logs and real ones of these kinds, or of every kind."""
+    real = [str(path) for path in real_files() if not kinds or kind_of(path) in kinds]
+    return [*(kinds or WRITERS), *real]

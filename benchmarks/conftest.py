@@ -1,4 +1,4 @@
-"""The logs to measure with, and the table and plot after the benchmarks: pairs measured in turn, in one run."""
+"""The logs to measure with, and the tables and the plot after the benchmarks: pairs measured in turn, in one run."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 import binlogio
-from bench_logs import real_files, write_bulk, write_mariadb, write_oltp
+from bench_logs import WRITERS, log_names
 from report import Report
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
 REPORT: Final = Report()
-WRITERS: Final = {"bulk": write_bulk, "oltp": write_oltp, "mariadb": write_mariadb}
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _compiled() -> None:
-    """Provide a figure of the fallback would say nothing."""
+    """Refuse to measure the fallback: its figures would say nothing."""
     assert binlogio.KERNEL == "compiled"
 
 
@@ -31,15 +30,18 @@ def report() -> Report:
     return REPORT
 
 
-@pytest.fixture(scope="session", params=[*WRITERS, *(str(path) for path in real_files())])
+@pytest.fixture(scope="session", params=log_names())
 def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Provide a log to read."""
+    """Provide a log to read; tests name those that they read by `log_names`, indirectly."""
     write = WRITERS.get(request.param)
     return Path(request.param) if write is None else write(tmp_path_factory.mktemp("logs") / request.param)
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
-    """Print the table, and draw the plot if BINLOGIO_BENCH_PLOT names its file and all benchmarks ran."""
+    """Print the table, and write the page and the plot if all benchmarks ran.
+
+    BINLOGIO_BENCH_PAGE and BINLOGIO_BENCH_PLOT name their files.
+    """
     if not REPORT.lines:
         return
     terminalreporter.section(
@@ -47,8 +49,13 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.C
     )
     for line in REPORT.table():
         terminalreporter.write_line(line)
-    plot = os.environ.get("BINLOGIO_BENCH_PLOT")
-    if plot and REPORT.speeds and not config.option.keyword:
+    page, plot = os.environ.get("BINLOGIO_BENCH_PAGE"), os.environ.get("BINLOGIO_BENCH_PLOT")
+    if config.option.keyword:
+        return
+    if page:
+        Path(page).write_text(REPORT.markdown("make bench"))
+        terminalreporter.write_line(f"page: {page}")
+    if plot and REPORT.speeds:
         try:
             REPORT.plot(Path(plot))
         except ImportError as exc:

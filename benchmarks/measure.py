@@ -5,7 +5,7 @@ CPU seconds say what a core does whatever else the machine is at; only threads a
 
 from __future__ import annotations
 
-import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -20,16 +20,15 @@ ROUNDS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Medians in seconds of our work and of another, measured in turn; `result` is what ours gave."""
+    """Medians in seconds of our work and of another, measured in turn, and of how many times the other's ours is.
+
+    `result` is what ours gave.
+    """
 
     ours_s: float
     other_s: float
+    ratio: float
     result: Any
-
-    @property
-    def ratio(self) -> float:
-        """How many times the other's time ours is."""
-        return self.ours_s / self.other_s
 
 
 def cpu_s(work: Callable[[], Any]) -> float:
@@ -39,11 +38,26 @@ def cpu_s(work: Callable[[], Any]) -> float:
     return time.process_time() - begin
 
 
+def children_cpu_s() -> float:
+    """CPU seconds of the programs that this process has started and that have ended, and of those that they started."""
+    found = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return found.ru_utime + found.ru_stime
+
+
 def wall_s(work: Callable[[], Any]) -> float:
     """Seconds by the wall."""
     begin = time.perf_counter()
     work()
     return time.perf_counter() - begin
+
+
+def run_quietly(command: Sequence[str]) -> None:
+    """Run a program and discard its output.
+
+    Raises:
+        CalledProcessError: it failed.
+    """
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
 
 
 def child_cpu_s(command: Sequence[str]) -> float:
@@ -52,10 +66,14 @@ def child_cpu_s(command: Sequence[str]) -> float:
     Raises:
         CalledProcessError: it failed.
     """
-    before = os.times()
-    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
-    after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    before = children_cpu_s()
+    run_quietly(command)
+    return children_cpu_s() - before
+
+
+def binlogio_command(*arguments: str) -> list[str]:
+    """Return the command line of binlogio."""
+    return [sys.executable, "-m", "binlogio", *arguments]
 
 
 def in_turn(
@@ -68,7 +86,7 @@ def in_turn(
 ) -> Pair:
     """Measure both, one after the other, several times.
 
-    Ours, which runs once before, is what the benchmark's own table shows.
+    Ours, which runs once before, is what the benchmark's own table shows. `clock` is `children_cpu_s` for commands.
     """
     mine: list[float] = []
     others: list[float] = []
@@ -84,11 +102,12 @@ def in_turn(
 
     ours()
     result = benchmark.pedantic(run, setup=before, rounds=rounds)
-    return Pair(statistics.median(mine), statistics.median(others), result)
+    ratio = statistics.median(one / other for one, other in zip(mine, others, strict=True))
+    return Pair(statistics.median(mine), statistics.median(others), ratio, result)
 
 
-_WITH_PEAK: Final = """
-import resource, sys, pyarrow, binlogio.columnar.rows_reader, binlogio.columnar.batches.table_batches
+_PEAK: Final = """
+import resource, sys
 
 def peak():
     try:
@@ -96,10 +115,31 @@ def peak():
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << (0 if sys.platform == "darwin" else 10)
+"""
+_READ: Final = """
+import pyarrow, binlogio.columnar.rows_reader, binlogio.columnar.batches.table_batches
 
 before = peak()
 rows = sum(batch.num_rows for _, batch in binlogio.columnar.rows_reader.read_tables(sys.argv[1], zero_dates="null"))
 print(rows, before, peak())
+"""
+_ROWS: Final = """
+import binlogio
+
+with binlogio.open(sys.argv[1]) as reader:
+    for event in reader:
+        if isinstance(event, binlogio.RowsEvent):
+            for _ in reader.rows(event):
+                pass
+print(peak(), file=sys.stderr)
+"""
+_COMMAND: Final = """
+from binlogio_cli.main import main
+
+try:
+    main()
+finally:
+    print(peak(), file=sys.stderr)
 """
 
 
@@ -108,6 +148,21 @@ def peak_memory(log: Path) -> tuple[int, int, int]:
 
     Returns the number of rows, the peak memory in bytes before the read, and the peak memory after it.
     """
-    done = subprocess.run([sys.executable, "-c", _WITH_PEAK, str(log)], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", _PEAK + _READ, str(log)], capture_output=True, text=True, check=True)
     rows, before, most = map(int, done.stdout.split())
     return rows, before, most
+
+
+def peak_memory_of_rows(log: Path) -> int:
+    """Read the rows of a log as Python values in a process of its own; return its peak memory in bytes."""
+    return _peak_in_errors([sys.executable, "-c", _PEAK + _ROWS, str(log)])
+
+
+def peak_memory_of_command(*arguments: str) -> int:
+    """Run a command of binlogio, whose output is discarded; return its peak memory in bytes."""
+    return _peak_in_errors([sys.executable, "-c", _PEAK + _COMMAND, *arguments])
+
+
+def _peak_in_errors(command: Sequence[str]) -> int:
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
+    return int(done.stderr.splitlines()[-1])

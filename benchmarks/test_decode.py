@@ -1,4 +1,4 @@
-"""Reading: header scan, to Arrow, rows to Python values, two columns of one table, two threads.
+"""Reading: header scan, to Arrow, rows to Python values, two columns of one table, two threads, many tables.
 
 One CRC32 pass over the same bytes is the limit that no reader which verifies checksums can beat by much.
 """
@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import binlogio
+from bench_logs import log_names, write_many_tables, write_small_transactions
 from binlogio import RowsEvent
 from binlogio._kernel.event_scanner import scan_headers
 from binlogio.format.row_changes import row_changes
 from binlogio.rows.image import decode_rows
 from measure import cpu_s, in_turn, peak_memory, wall_s
-from report import Report, kind_of
+from report import CRC_PASS, TO_ARROW, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
 
 PYTHON_ROWS = 20_000
-THREAD_ROUNDS = 21  # the other core is not always there
+THREAD_ROUNDS = 11  # the other core is not always there
+MANY_TABLES = 500
 
 
 def read_all(log: Path, threads: int = 1) -> int:
@@ -54,12 +56,13 @@ def test_decode_to_arrow(benchmark: Any, log: Path, report: Report) -> None:
         f" peak memory {most / 1e6:.0f} MB, {base / 1e6:.0f} of them before the log",
         log,
     )
-    report.speed(log, "zlib CRC32 pass", len(data) / pair.other_s)
-    report.speed(log, "to Arrow", len(data) / pair.ours_s)
+    report.speed(log, CRC_PASS, len(data) / pair.other_s)
+    report.speed(log, TO_ARROW, len(data) / pair.ours_s)
 
     assert peak_rows == pair.result > 0
 
 
+@pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 def test_scan_headers(benchmark: Any, log: Path, report: Report) -> None:
     """Every header indexed, every checksum verified."""
     data = log.read_bytes()
@@ -75,6 +78,7 @@ def test_scan_headers(benchmark: Any, log: Path, report: Report) -> None:
     assert pair.result > 0
 
 
+@pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 def test_rows_to_python(benchmark: Any, log: Path, report: Report) -> None:
     """The row changes of the first rows events as Python values, by the kernel and by construct."""
     events: list[tuple[RowsEvent, TablePlan]] = []
@@ -92,7 +96,7 @@ def test_rows_to_python(benchmark: Any, log: Path, report: Report) -> None:
 
     pair = in_turn(benchmark, lambda: read(row_changes), lambda: cpu_s(lambda: read(decode_rows)))
     report.add(
-        "rows to Python values",
+        "rows events to Python values",
         f"{pair.ours_s / pair.result * 1e6:.2f} us a row; {1 / pair.ratio:.0f} x faster than construct",
         log,
     )
@@ -100,6 +104,7 @@ def test_rows_to_python(benchmark: Any, log: Path, report: Report) -> None:
     assert pair.result == count > 0
 
 
+@pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 def test_two_columns_of_one_table(benchmark: Any, log: Path, report: Report) -> None:
     """The first two columns of the log's first table, against all columns of all tables."""
     first = next(iter(binlogio.read_tables(log, zero_dates="null")))[1]
@@ -121,13 +126,12 @@ def test_two_columns_of_one_table(benchmark: Any, log: Path, report: Report) -> 
     assert pair.result > 0
 
 
+@pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
 def test_two_threads(benchmark: Any, log: Path, report: Report) -> None:
     """By the wall: two threads over splits of the log, against one.
 
     Beside it what two processes gain, each with a log of its own.
     """
-    if kind_of(log) == "mariadb":
-        pytest.skip("logs of MariaDB are one split")
     one_s: list[float] = []
     two_s: list[float] = []
     processes_s: list[float] = []
@@ -151,3 +155,28 @@ def test_two_threads(benchmark: Any, log: Path, report: Report) -> None:
     report.add("two threads over two splits", f"{gain:.2f} x one, by the wall; two processes {most:.2f} x", log)
 
     assert rows > 0
+
+
+def test_set_up_of_a_table(benchmark: Any, report: Report, tmp_path: Path) -> None:
+    """Rows of 500 tables to Arrow, less as many rows of one table."""
+    many = write_many_tables(tmp_path / "many", MANY_TABLES, MANY_TABLES)
+    one = write_many_tables(tmp_path / "one", 1, MANY_TABLES)
+    pair = in_turn(benchmark, lambda: read_all(many), lambda: cpu_s(lambda: read_all(one)))
+    each_s = (pair.ours_s - pair.other_s) / (MANY_TABLES - 1)
+    report.add("set-up of a table", f"{each_s * 1e3:.3f} ms, with names of columns in the table map")
+
+    assert pair.result == MANY_TABLES
+
+
+def test_compressed_transactions(benchmark: Any, report: Report, tmp_path: Path) -> None:
+    """Transactions of one row, each compressed, against the same without compression."""
+    compressed = write_small_transactions(tmp_path / "compressed", compressed=True)
+    plain = write_small_transactions(tmp_path / "plain", compressed=False)
+    pair = in_turn(benchmark, lambda: read_all(compressed), lambda: cpu_s(lambda: read_all(plain)))
+    report.add(
+        "compressed transactions of one row, to Arrow",
+        f"{pair.ratio:.2f} x plain; {pair.ours_s / pair.result * 1e6:.2f} us and "
+        f"{pair.other_s / pair.result * 1e6:.2f} us a transaction",
+    )
+
+    assert pair.result == read_all(plain) > 0

@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 import pytest
 
 import binlogio
-from bench_logs import B1, BULK_TABLES, LOG_BYTES, VARIABLES, commit_all, first_row
+from bench_logs import B1, BULK_TABLES, LOG_BYTES, VARIABLES, commit_all, first_row, log_names
 from binlogio import BinlogWriter, Insert, Statement
 from binlogio.writer.batches import BatchChange, BatchSession
 from measure import cpu_s, in_turn
-from report import Report, kind_of
+from report import Report
 
 TRANSACTIONS: Final = 5000
+SIZES: Final = {"transactions of 1,000 rows": 1000, "batches as read": None}  # rows of a transaction
 
 
 def _changes(log: Path) -> Iterator[BatchChange]:
@@ -44,11 +45,21 @@ def _changes(log: Path) -> Iterator[BatchChange]:
             return
 
 
-def test_write_record_batches(benchmark: Any, log: Path, tmp_path: Path, report: Report) -> None:
+def _in_pieces(changes: Iterator[BatchChange], rows: int) -> Iterator[BatchChange]:
+    for change in changes:
+        for start in range(0, (change.after or change.before).num_rows, rows):  # type: ignore[union-attr]
+            yield BatchChange(
+                change.table,
+                *(None if side is None else side.slice(start, rows) for side in (change.before, change.after)),
+            )
+
+
+@pytest.mark.parametrize("log", log_names("bulk"), indirect=True)
+@pytest.mark.parametrize("work", SIZES)
+def test_write_record_batches(benchmark: Any, log: Path, tmp_path: Path, report: Report, work: str) -> None:
     """What was read is written again, a transaction a batch; the log is whole and closed."""
-    if kind_of(log) != "bulk":
-        pytest.skip("batches are for bulk")
-    changes = list(_changes(log))
+    size = SIZES[work]
+    changes = list(_changes(log) if size is None else _in_pieces(_changes(log), size))
     folder = tmp_path / "logs"
 
     def write() -> int:
@@ -67,30 +78,30 @@ def test_write_record_batches(benchmark: Any, log: Path, tmp_path: Path, report:
     write()
     pair = in_turn(benchmark, write, crc_and_clear)
     report.add(
-        "from Arrow to a finished log",
+        f"from Arrow, {work}",
         f"{pair.result / pair.ours_s / 1e6:,.0f} MB/s, {rows / pair.ours_s / 1e6:.2f} M rows/s; {pair.ratio:.2f} x CRC",
         log,
     )
-    report.speed(log, "from Arrow", pair.result / pair.ours_s)
+    if size is None:
+        report.speed(log, "from Arrow", pair.result / pair.ours_s)
 
     assert rows > 0
 
 
-def test_small_transactions_a_second(benchmark: Any, tmp_path: Path, report: Report) -> None:
-    """The session API: BEGIN, a row, COMMIT, with sync_binlog=0."""
+def test_small_transactions(benchmark: Any, tmp_path: Path, report: Report) -> None:
+    """The session API: a Statement object is built, BEGIN, a row, COMMIT, with sync_binlog=0."""
     rows = [first_row(number) for number in range(1000)]
-    transactions = [(Statement("INSERT", (Insert(B1, (rows[number % 1000],)),)),) for number in range(TRANSACTIONS)]
 
-    def build_statements() -> float:
-        return cpu_s(lambda: [(Statement("INSERT", (Insert(B1, (row,)),)),) for row in rows * (TRANSACTIONS // 1000)])
+    def statements() -> Iterator[tuple[Statement]]:
+        for number in range(TRANSACTIONS):
+            yield (Statement("INSERT", (Insert(B1, (rows[number % 1000],)),)),)
 
     with BinlogWriter(tmp_path / "log", variables=VARIABLES) as log, log.session("bulk") as session:
-        pair = in_turn(benchmark, lambda: commit_all(session, transactions), build_statements)
-    speed = TRANSACTIONS / pair.ours_s
-    with_statements = TRANSACTIONS / (pair.ours_s + pair.other_s)
+        pair = in_turn(benchmark, lambda: commit_all(session, statements()), lambda: cpu_s(lambda: list(statements())))
     report.add(
-        "session API, single-row transactions",
-        f"{speed:,.0f}/s; {with_statements:,.0f}/s with the building of the Statement objects; sync_binlog=0",
+        "session API, transactions of one row",
+        f"{TRANSACTIONS / pair.ours_s:,.0f} a CPU s, {pair.other_s / pair.ours_s:.0%} of it the building of Statement "
+        "objects; sync_binlog=0",
     )
 
-    assert speed > 0
+    assert pair.ours_s > 0

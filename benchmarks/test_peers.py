@@ -12,21 +12,22 @@ from typing import Any, Final
 import pytest
 
 import binlogio
-from bench_logs import first_groups
+from bench_logs import first_groups, log_names
 from binlogio.constants import ColumnType
 from binlogio.events import ROWS_EVENTS
 from binlogio.reader import BinlogReader
 from binlogio.storage.sources import find_logs
 from measure import child_cpu_s, cpu_s, in_turn
-from peers import TOOLS, replication_images, replication_rows, tool_command
-from report import Report, kind_of
+from peers import LIBRARIES, TOOLS, library_cost, replication_images, replication_rows, tool_command
+from report import Report
 from test_decode import read_all
 
-SAMPLE_BYTES: Final = 64 << 20
+SAMPLE_BYTES: Final = 2 << 20  # of the one that reads some MB a second
 COMPARED_BYTES: Final = 1 << 20
 ROUNDS: Final = 3
 
 
+@pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_against_the_servers_own_tool(benchmark: Any, log: Path, report: Report, tool: str) -> None:
     """The tool's pseudo-SQL of the same rows, thrown away."""
@@ -35,11 +36,11 @@ def test_against_the_servers_own_tool(benchmark: Any, log: Path, report: Report,
         with tool_command(tool, log) as command:
             pair = in_turn(benchmark, lambda: read_all(log), lambda: child_cpu_s(command), rounds=ROUNDS)
     except FileNotFoundError as exc:
-        report.add(work, str(exc), log)
+        report.lack(tool, str(exc))
         pytest.skip(f"{tool}: {exc}")
     except subprocess.CalledProcessError as exc:
-        why = exc.stderr.decode(errors="replace").strip().splitlines()[-1][:80]
-        report.add(work, f"{tool} refuses the log: {why}", log)
+        why = exc.stderr.decode(errors="replace").strip().splitlines()[-1][:120]
+        report.lack(f"{tool}, {log.name}", f"it refuses the log: {why}")
         pytest.skip(f"{tool} refuses {log.name}: {why}")
     size = log.stat().st_size
     report.add(work, f"{1 / pair.ratio:.1f} x faster; it reads {size / pair.other_s / 1e6:.0f} MB/s", log)
@@ -48,13 +49,42 @@ def test_against_the_servers_own_tool(benchmark: Any, log: Path, report: Report,
     assert pair.result > 0
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_against_libraries(benchmark: Any, log: Path, report: Report, library: str) -> None:
+    """Every row to values, and as many rows as ours."""
+    found: list[int] = []
+
+    def other_s() -> float:
+        seconds, rows = library_cost(library, log)
+        found.append(rows)
+        return seconds
+
+    try:
+        pair = in_turn(benchmark, lambda: read_all(log), other_s, rounds=ROUNDS)
+    except FileNotFoundError as exc:
+        report.lack(library, str(exc))
+        pytest.skip(f"{library}: {exc}")
+    except subprocess.CalledProcessError as exc:
+        why = exc.stderr.strip().splitlines()[0][:160]
+        report.lack(f"{library}, {log.name}", f"it fails: {why}")
+        pytest.skip(f"{library} fails on {log.name}: {why}")
+    size = log.stat().st_size
+    report.add(
+        f"to Arrow, {library}",
+        f"{1 / pair.ratio:.1f} x faster; it needs {pair.other_s:.2f} s, {size / pair.other_s / 1e6:,.0f} MB/s",
+        log,
+    )
+    report.speed(log, library, size / pair.other_s)
+
+    assert set(found) == {pair.result}
+
+
+@pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
 def test_against_python_mysql_replication(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
     """Its decoder over the transactions at the log's beginning, from memory; ours from a file of the same bytes."""
-    if kind_of(log) == "mariadb":
-        pytest.skip("it asks the server whether it is a MariaDB, and there is none")
     work = "to Arrow, python-mysql-replication"
     if find_spec("pymysqlreplication") is None:
-        report.add(work, "not installed: pip install 'binlogio[bench]'", log)
+        report.lack("python-mysql-replication", "not installed: pip install 'binlogio[bench]'")
         pytest.skip("python-mysql-replication is not installed")
     sample = first_groups(log, SAMPLE_BYTES, tmp_path / "sample")
     data = sample.read_bytes()

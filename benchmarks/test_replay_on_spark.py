@@ -1,4 +1,4 @@
-"""Replay on Spark: 2 million changes over 500,000 keys, with full images; one in thirty changes the key.
+"""Replay on Spark: a million changes over 250,000 keys, with full images; one in thirty changes the key.
 
 The changes are Parquet files in the shape of the view `rows`, so that what is measured is the replay. CPU seconds are
 those of Java and of Python's workers together.
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from report import Report
 
-CHANGES: Final = 2_000_000
-KEYS: Final = 500_000
+CHANGES: Final = 1_000_000
+KEYS: Final = 250_000
 _FILES: Final = 4
-_WARM_UP: Final = 5  # Java compiles what it does often, in CPU seconds of its own
+_WARM_UP: Final = 3  # Java compiles what it does often, in CPU seconds of its own
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 COLUMNS: Final = ("id", "customer", "total", "state", "note", "changed")
 
@@ -137,7 +137,7 @@ def test_replay_with_full_images(benchmark: Any, spark: SparkSession, tmp_path: 
         replay(spark, changes, "shop.orders", key=["id"]).write.format("noop").mode("overwrite").save()
         spent.append(cpu_s() - begin)
 
-    benchmark.pedantic(run, rounds=5, warmup_rounds=_WARM_UP)
+    benchmark.pedantic(run, rounds=3, warmup_rounds=_WARM_UP)
     seconds = statistics.median(spent[_WARM_UP:])
     report.add(
         "replay on Spark, full images",

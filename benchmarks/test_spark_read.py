@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from bench_logs import real_files, write_bulk
+from bench_logs import first_groups, kind_of, large_enough, log_names, real_files, write_bulk
 from binlogio.constants import BINLOG_MAGIC
-from report import kind_of
 from spark_cpu import cost_of, register_ready
 
 if TYPE_CHECKING:
@@ -27,11 +26,13 @@ if TYPE_CHECKING:
 
     from report import Report
 
-ROUNDS: Final = 5
+ROUNDS: Final = 3
 LOGS: Final = 1000
 GIB: Final = 1 << 30
-READ_BYTES: Final = 512 << 20
+READ_BYTES: Final = 256 << 20
 ONE_CORE, ONE_TASK, TWO_TASKS = (1, 1), (1, 2), (2, 2)  # tasks, and the cores that they have together
+VIEWS: Final = ("events", "transactions", "rows")
+HEAD_BYTES: Final = 4096
 SHAPES: Final = {"rows as JSON": {}, "rows of a table, typed": {"table": "bulk.b2"}}
 
 
@@ -107,6 +108,31 @@ def test_rows(
         report.add(f"{work}, {what}", found, bulk)
 
     assert rows > 0
+
+
+@pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
+@pytest.mark.parametrize("view", VIEWS)
+def test_views(benchmark: Any, report: Report, spark: SparkSession, log: Path, tmp_path: Path, view: str) -> None:
+    """Read a view in one task on one core and discard it; less the same query over the log's first 4 kB."""
+    (tmp_path / "head").mkdir()
+    head = first_groups(log, HEAD_BYTES, tmp_path / "head" / log.name)
+
+    def spent_s(path: Path) -> float:
+        return cost_of(frame(spark, [str(path)], 1, view=view), 1).cpu_s
+
+    spent_s(head)
+    part = large_enough(log, spent_s, tmp_path, enough_s=2.0)
+    found = [(spent_s(part), spent_s(head)) for _ in range(ROUNDS)]
+    benchmark.pedantic(spent_s, args=(part,), rounds=1)
+    seconds = max(statistics.median(whole - start for whole, start in found), 1e-3)
+    start_s = statistics.median(start for _, start in found)
+    report.add(
+        f"Spark, view {view}",
+        f"{part.stat().st_size / seconds / 1e6:,.1f} MB/s a core, after {start_s:.2f} s of the query itself",
+        log,
+    )
+
+    assert seconds > 0
 
 
 def test_planning(benchmark: Any, report: Report, tmp_path: Path) -> None:

@@ -1,34 +1,46 @@
-"""What it takes to begin: a Python process that imports binlogio, and the command line's answer to --version."""
+"""The start of a process: `import binlogio`, the version on the command line, and `dump` of a small log."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from measure import ROUNDS, in_turn, wall_s
+from bench_logs import first_groups, log_names
+from measure import ROUNDS, binlogio_command, child_cpu_s, children_cpu_s, in_turn, run_quietly
 from report import Report
 
+BARE: Final = [sys.executable, "-c", ""]
+SMALL_BYTES: Final = 4096
 COMMANDS: Final = {
-    "import binlogio": ["-c", "import binlogio"],
-    "binlogio --version": ["-c", "from binlogio_cli.main import main; main()", "--version"],
+    "import binlogio": [sys.executable, "-c", "import binlogio"],
+    "binlogio --version": binlogio_command("--version"),
 }
+
+
+def _measure(benchmark: Any, report: Report, work: str, command: list[str]) -> None:
+    pair = in_turn(
+        benchmark,
+        lambda: run_quietly(command),
+        lambda: child_cpu_s(BARE),
+        rounds=2 * ROUNDS,
+        clock=children_cpu_s,
+    )
+    report.add(work, f"{pair.ours_s:.3f} s, {pair.other_s:.3f} of them Python's own start")
+
+    assert pair.ours_s > 0
 
 
 @pytest.mark.parametrize("work", COMMANDS)
 def test_start(benchmark: Any, report: Report, work: str) -> None:
-    """By the wall, the interpreter's own start included."""
-    command, bare = [sys.executable, *COMMANDS[work]], [sys.executable, "-c", ""]
+    """CPU seconds, the interpreter's own start included."""
+    _measure(benchmark, report, work, COMMANDS[work])
 
-    def run(what: list[str]) -> None:
-        subprocess.run(what, check=True, stdout=subprocess.DEVNULL)
 
-    pair = in_turn(
-        benchmark, lambda: run(command), lambda: wall_s(lambda: run(bare)), rounds=2 * ROUNDS, clock=time.perf_counter
-    )
-    report.add(work, f"{pair.ours_s * 1e3:.0f} ms, {pair.other_s * 1e3:.0f} of them Python's own start")
-
-    assert pair.ours_s > 0
+@pytest.mark.parametrize("log", log_names("oltp")[:1], indirect=True)
+def test_start_of_dump(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
+    """The transactions in the first 4 kB of a log, as text."""
+    small = first_groups(log, SMALL_BYTES, tmp_path / log.name)
+    _measure(benchmark, report, "start of dump, a log of 4 kB", binlogio_command("dump", str(small)))

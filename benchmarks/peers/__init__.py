@@ -1,0 +1,199 @@
+"""What others decode the same logs with: the servers' own tools, and libraries in Go, Rust, Java and Python.
+
+Programs of our own that use the libraries are in `go`, `rust` and `java`. Each is built when it is first needed, from
+the library's package, in a folder of the user's cache or in the one that BINLOGIO_PEERS names. Where a tool, a
+toolchain or a package is missing, FileNotFoundError has the reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from bench_logs import kind_of
+from measure import children_cpu_s
+
+TOOLS: Final = {"mysqlbinlog": "mysql", "mariadb-binlog": "mariadb"}  # and the servers of tests/servers that have them
+_CHROOTS: Final = Path(os.environ.get("BINLOGIO_SERVERS", "/var/cache/binlogio-servers"))
+ROWS_AS_SQL: Final = ("-vv", "--base64-output=decode-rows")
+_SOURCES: Final = Path(__file__).parent
+_BUILD_TIMEOUT_S: Final = 600
+_JAVA_PASSES: Final = 4  # the last one is measured: the virtual machine has compiled the code by then
+_ROWS_EVENTS: Final = ("WriteRowsEvent", "UpdateRowsEvent", "DeleteRowsEvent")
+
+
+@contextmanager
+def tool_command(tool: str, log: Path, options: Sequence[str] = ROWS_AS_SQL) -> Iterator[list[str]]:
+    """Provide the command that makes a tool print a log, its rows as comments with SQL unless `options` say otherwise.
+
+    The tool is what BINLOGIO_MYSQLBINLOG or BINLOGIO_MARIADB_BINLOG names, else that on PATH, else that of the servers
+    that the tests have built.
+
+    Raises:
+        FileNotFoundError: none of these.
+    """
+    variable = f"BINLOGIO_{tool.replace('-', '_').upper()}"
+    program = os.environ.get(variable) or shutil.which(tool)
+    if program:
+        yield [*program.split(), "--no-defaults", *options, str(log)]
+        return
+    root = _CHROOTS / TOOLS[tool]
+    if not is_built(TOOLS[tool]) or os.geteuid() != 0:
+        raise FileNotFoundError(
+            f"not installed; {variable} can name it, `tests/support/servers build {TOOLS[tool]}` brings it"
+        )
+    inside = root / "tmp" / f"binlogio-bench-{os.getpid()}"
+    shutil.copyfile(log, inside)
+    try:
+        yield ["chroot", str(root), tool, "--no-defaults", *options, f"/tmp/{inside.name}"]  # noqa: S108 - a name within the chroot
+    finally:
+        inside.unlink()
+
+
+def is_built(kind: str) -> bool:
+    """Return whether the tests have built the servers of a vendor."""
+    return (_CHROOTS / kind / ".ready").exists()
+
+
+def tool_of(log: Path) -> str:
+    """Return the tool of the server that wrote a log."""
+    return "mariadb-binlog" if kind_of(log) == "mariadb" else "mysqlbinlog"
+
+
+def _built(language: str, needs: Sequence[str], steps: Sequence[Sequence[str]]) -> Path:
+    """Return the folder in which a program was built: now, or by an earlier run from the same sources.
+
+    Raises:
+        FileNotFoundError: a program of the toolchain is missing, or a step failed.
+    """
+    for program in needs:
+        if shutil.which(program) is None:
+            raise FileNotFoundError(f"not built: no `{program}` on PATH")
+    sources = sorted(path for path in (_SOURCES / language).rglob("*") if path.is_file())
+    name = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+    cache_folder = os.environ.get("BINLOGIO_PEERS") or Path.home() / ".cache" / "binlogio-peers"
+    folder = Path(cache_folder) / f"{language}-{name}"
+    if (folder / ".built").exists():
+        return folder
+    shutil.copytree(_SOURCES / language, folder, dirs_exist_ok=True)
+    for step in steps:
+        try:
+            subprocess.run(step, cwd=folder, check=True, capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S)
+        except subprocess.CalledProcessError as exc:
+            why = (exc.stderr or exc.stdout).strip().splitlines()
+            raise FileNotFoundError(f"not built: {step[0]}: {why[-1] if why else exc}") from exc
+        except subprocess.TimeoutExpired as exc:
+            raise FileNotFoundError(f"not built: {step[0]} took more than {_BUILD_TIMEOUT_S} s") from exc
+    (folder / ".built").touch()
+    return folder
+
+
+@cache
+def _go() -> list[str]:
+    folder = _built("go", ["go"], [["go", "build", "-o", "decode", "."]])
+    return ["env", "GOMAXPROCS=1", str(folder / "decode")]
+
+
+@cache
+def _rust() -> list[str]:
+    folder = _built("rust", ["cargo"], [["cargo", "build", "--quiet", "--release", "--target-dir", "target"]])
+    return [str(folder / "target" / "release" / "decode")]
+
+
+@cache
+def _java() -> list[str]:
+    download = ["mvn", "--quiet", "--batch-mode", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
+    folder = _built("java", ["mvn", "javac", "java"], [download, ["javac", "-cp", "lib/*", "Decode.java"]])
+    return ["java", "-XX:+UseSerialGC", "-cp", f"{folder}:{folder}/lib/*", "Decode"]
+
+
+LIBRARIES: Final[dict[str, Callable[[], list[str]]]] = {
+    "go-mysql": _go,
+    "mysql_common": _rust,
+    "mysql-binlog-connector-java": _java,
+}
+
+
+def library_cost(library: str, log: Path) -> tuple[float, int]:
+    """Return the CPU seconds that a library needs to decode every row of a log, and the number of rows.
+
+    Those of Java are without the start of the virtual machine.
+
+    Raises:
+        FileNotFoundError: the program cannot be built here.
+        CalledProcessError: the library fails.
+    """
+    command = [*LIBRARIES[library](), str(log)]
+    if library == "mysql-binlog-connector-java":
+        command.append(str(_JAVA_PASSES))
+    before = children_cpu_s()
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    seconds = children_cpu_s() - before
+    rows, _, *own_s = done.stdout.split()
+    return float(own_s[0]) if own_s else seconds, int(rows)
+
+
+class _Connection:
+    """As much of a connection to a server as python-mysql-replication's events ask for."""
+
+    charset = "utf8mb4"
+
+    def _get_dbms(self) -> str:
+        return "mysql"
+
+
+def replication_events(data: bytes) -> Iterator[Any]:
+    """Yield the rows events of a log of MySQL, decoded by python-mysql-replication.
+
+    It gets each event as the packet that a server would send. With its defaults checksums are not verified, and
+    optional metadata is not read.
+    """
+    from pymysql.connections import MysqlPacket  # noqa: PLC0415 - of the extra `bench`
+    from pymysqlreplication import row_event  # noqa: PLC0415
+    from pymysqlreplication.packet import BinLogPacketWrapper  # noqa: PLC0415
+
+    settings = {
+        **dict.fromkeys(("only_tables", "ignored_tables", "only_schemas", "ignored_schemas")),
+        **dict.fromkeys(
+            ("freeze_schema", "ignore_decode_errors", "verify_checksum", "optional_meta_data", "enable_logging"), False
+        ),
+        "ctl_connection": _Connection(),
+        "mysql_version": (8, 0, 0),
+        "use_checksum": True,
+        "allowed_events": frozenset((row_event.TableMapEvent, *(getattr(row_event, name) for name in _ROWS_EVENTS))),
+    }
+    tables: dict[int, Any] = {}
+    at = 4
+    while at < len(data):
+        size = int.from_bytes(data[at + 9 : at + 13], "little")
+        event = BinLogPacketWrapper(MysqlPacket(b"\0" + data[at : at + size], "utf8"), tables, **settings).event
+        at += size
+        if isinstance(event, row_event.TableMapEvent):
+            tables[event.table_id] = event.get_table()
+        elif event is not None:
+            yield event
+
+
+def replication_rows(data: bytes) -> int:
+    """How many rows it decodes."""
+    return sum(len(event.rows) for event in replication_events(data))
+
+
+def replication_images(data: bytes) -> Iterator[tuple[list[Any] | None, list[Any] | None]]:
+    """Before and after image of each row, as lists of values."""
+    for event in replication_events(data):
+        kind = type(event).__name__
+        for row in event.rows:
+            if kind == "UpdateRowsEvent":
+                yield list(row["before_values"].values()), list(row["after_values"].values())
+            elif kind == "WriteRowsEvent":
+                yield None, list(row["values"].values())
+            else:
+                yield list(row["values"].values()), None

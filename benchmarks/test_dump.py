@@ -1,0 +1,96 @@
+"""The command `dump`: text, JSON and SQL against the server's own tool, and filters that select nothing.
+
+Output is discarded. CPU seconds include the start of both programs, except where filters are measured.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import zlib
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from bench_logs import first_groups, large_enough, log_names
+from measure import binlogio_command, child_cpu_s, children_cpu_s, cpu_s, in_turn, run_quietly
+from peers import ROWS_AS_SQL, tool_command, tool_of
+from report import Report
+
+ROUNDS: Final = 3
+HEAD_BYTES: Final = 4096
+FORMATS: Final = {
+    "-vv": (["-vv"], ROWS_AS_SQL),
+    "as text": ([], ROWS_AS_SQL),
+    "--format json": (["--format", "json"], ROWS_AS_SQL),
+    "--format sql": (["--format", "sql"], ()),  # BINLOG statements, as the tool's
+}
+FILTERS: Final = {
+    "time": ["--start-datetime", "2037-01-01 00:00:00"],
+    "GTID": ["--include-gtids", "00000000-0000-0000-0000-000000000001:1"],
+    "table": ["--table", "no_such_schema.no_such_table"],
+}
+
+
+@pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
+@pytest.mark.parametrize("what", FORMATS)
+def test_dump(benchmark: Any, log: Path, report: Report, tmp_path: Path, what: str) -> None:
+    """As much of the log as takes more than a second."""
+    options, tool_options = FORMATS[what]
+    part = large_enough(log, lambda one: child_cpu_s(binlogio_command("dump", *options, str(one))), tmp_path)
+    command = binlogio_command("dump", *options, str(part))
+    work, size, tool = f"dump {what}", part.stat().st_size, tool_of(log)
+    try:
+        with tool_command(tool, part, tool_options) as other:
+            pair = in_turn(
+                benchmark, lambda: run_quietly(command), lambda: child_cpu_s(other), rounds=ROUNDS, clock=children_cpu_s
+            )
+    except (FileNotFoundError, subprocess.CalledProcessError) as exc:
+        why = str(exc) if isinstance(exc, FileNotFoundError) else f"{tool} refuses the log"
+        data = part.read_bytes()
+        pair = in_turn(
+            benchmark,
+            lambda: run_quietly(command),
+            lambda: cpu_s(lambda: zlib.crc32(data)),
+            rounds=ROUNDS,
+            clock=children_cpu_s,
+        )
+        report.add(work, f"{size / pair.ours_s / 1e6:,.1f} MB/s, {pair.ratio:.1f} x CRC; no {tool}: {why}", log)
+        return
+    faster = f"{1 / pair.ratio:.1f} x faster than" if pair.ratio < 1 else f"{pair.ratio:.1f} x slower than"
+    report.add(
+        work,
+        f"{faster} {' '.join((tool, *tool_options[:1]))}; {size / pair.ours_s / 1e6:,.1f} and "
+        f"{size / pair.other_s / 1e6:,.1f} MB/s",
+        log,
+    )
+
+    assert pair.ours_s > 0
+
+
+@pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
+@pytest.mark.parametrize("what", FILTERS)
+def test_dump_with_a_filter_that_selects_nothing(
+    benchmark: Any, log: Path, report: Report, tmp_path: Path, what: str
+) -> None:
+    """Less the same command over the log's first 4 kB, which is its start."""
+    options = ["dump", "--format", "json", *FILTERS[what]]
+    part = large_enough(log, lambda one: child_cpu_s(binlogio_command(*options, str(one))), tmp_path)
+    head = first_groups(log, HEAD_BYTES, tmp_path / "head")
+    pair = in_turn(
+        benchmark,
+        lambda: run_quietly(binlogio_command(*options, str(part))),
+        lambda: child_cpu_s(binlogio_command(*options, str(head))),
+        rounds=ROUNDS,
+        clock=children_cpu_s,
+    )
+    data = part.read_bytes()
+    crc_s = cpu_s(lambda: zlib.crc32(data))
+    seconds = max(pair.ours_s - pair.other_s, 1e-3)
+    report.add(
+        f"dump, a {what} that selects nothing",
+        f"{len(data) / seconds / 1e6:,.0f} MB/s, {seconds / crc_s:.1f} x CRC, after a start of {pair.other_s:.2f} s",
+        log,
+    )
+
+    assert pair.ours_s > 0
