@@ -107,11 +107,16 @@ def parse_tokens(rest: Iterator[Token], sql_mode: int = 0) -> Ddl:
         return _OTHER
     verb = tokens[0].upper
     if variable:
-        return Unreadable(verb, Unparsed(reason=f"it is read as {variable} says, which it sets itself"))
+        return _unreadable(tokens, Unparsed(reason=f"it is read as {variable} says, which it sets itself"))
     try:
         return _PARSERS[verb, what](_Head(Words(tokens, sql_mode), problem))
     except UnsupportedFeature as exc:
-        return Unreadable(verb, Unparsed.of(exc) if problem is None else problem)
+        return _unreadable(tokens, Unparsed.of(exc) if problem is None else problem)
+
+
+def _unreadable(tokens: list[Token], problem: Unparsed) -> Unreadable:
+    is_replace = [token.upper for token in tokens[:2]] == ["CREATE", "OR"]
+    return Unreadable("REPLACE" if is_replace else tokens[0].upper, problem)
 
 
 def _set_variable(rest: Iterator[Token]) -> str:

@@ -252,7 +252,10 @@ class DropDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A statement that changes definitions, of which the names cannot be read. `verb` is its first word."""
+    """A statement that changes definitions, of which the names cannot be read.
+
+    `verb` is its first word; REPLACE for CREATE OR REPLACE, which may drop a table.
+    """
 
     verb: str
     problem: Unparsed
