@@ -148,6 +148,14 @@ def test_dropped_table_is_refused() -> None:
         history(CREATE, "DROP TABLE t").life(("db", "t"))
 
 
+@pytest.mark.parametrize("rest", ["SELECT 1 AS id", "(id INT) AS SELECT 1", "(id INT) NO_SUCH_OPTION SELECT 1"])
+def test_table_with_the_rows_of_a_select_is_a_problem(rest: str) -> None:
+    """Logs of rows have the columns and then the rows; this one has the text alone."""
+    ((_, problem),) = history(f"CREATE TABLE t {rest}").life(("db", "t")).problems
+
+    assert problem.reason == f"a statement that changes rows is in the log as text: 'CREATE TABLE t {rest}'"
+
+
 @pytest.mark.parametrize("sql", ["UPDATE t SET a = 1", "/* a program */ UPDATE t SET a = 1"])
 def test_statement_that_changes_rows_is_a_problem_whatever_comes_before_it(sql: str) -> None:
     """It is in the log as text, so the rows that it changed are not known."""

@@ -194,6 +194,8 @@ def _create_table(head: _Head) -> Ddl:
     if head.modifiers not in _CREATE_MODIFIERS and head.problem is None:
         head.problem = Unparsed(reason="the statement cannot be parsed", found=repr(" ".join(head.modifiers)))
     body = head.part(_body)
+    if isinstance(body, Unparsed) and any(token.upper == "SELECT" for token in words.tokens):
+        body = FromSelect()
     return CreateTable(
         table=table,
         body=body,

@@ -32,6 +32,7 @@ from binlogio.schema.ddl.tree import (
     DropDatabase,
     DropIndex,
     DropTables,
+    FromSelect,
     Like,
     RenameTables,
     TruncateTable,
@@ -177,8 +178,7 @@ class TableHistory:
         words = _words_of(change.sql)
         for name, life in self._lives.items():
             if name[1].casefold() in words:
-                problem = ReplayError(f"a statement that changes rows is in the log as text: {change.sql[:80]!r}")
-                life.problems.append((place, problem))
+                life.problems.append((place, _text_problem(change.sql)))
 
     # ------------------------------------------------------------------------------------------------- statements
 
@@ -234,6 +234,10 @@ def _problem(reason: BinlogError) -> ReplayError:
     )
     problem.__cause__ = reason
     return problem
+
+
+def _text_problem(sql: str) -> ReplayError:
+    return ReplayError(f"a statement that changes rows is in the log as text: {sql[:80]!r}")
 
 
 def _order(mark: Mark) -> tuple[Place, bool]:
@@ -340,7 +344,10 @@ class TableStatement:
             defaults if stretch.definition is None else effective_defaults(defaults, stretch.definition.columns)
         )
         is_whole = not statement.if_not_exists or statement.replaces or exists
-        history.begin(name, Life([stretch], is_whole=is_whole))
+        life = Life([stretch], is_whole=is_whole)
+        if isinstance(statement.body, FromSelect):
+            life.problems.append((self._place, _text_problem(text_of(self._logged.event))))
+        history.begin(name, life)
 
     def _alter(self, statement: AlterTable, name: TableName) -> None:
         """Apply ALTER TABLE: columns, name or key change."""
