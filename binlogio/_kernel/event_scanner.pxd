@@ -77,8 +77,8 @@ cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t*
 cdef void mark_partial(Plan* plan, Layout* layout, const uint8_t** pointers, int64_t stride,
                        const uint8_t* partial_bits) noexcept nogil
 
-cdef inline const uint8_t* pass_image(Layout* layout, const uint8_t* at, const uint8_t* end, const uint8_t** pointers,
-                                      int64_t stride) noexcept nogil:
+cdef inline const uint8_t* pass_values(Layout* layout, const uint8_t* at, const uint8_t* end, const uint8_t** pointers,
+                                       int64_t stride) noexcept nogil:
     """Pass one image; the pointer of slot s goes to pointers[s * stride], where they are not NULL.
 
     NULL where the bytes end too early.
@@ -94,9 +94,6 @@ cdef inline const uint8_t* pass_image(Layout* layout, const uint8_t* at, const u
     if end - at < layout.null_bytes:
         return NULL
     at += layout.null_bytes
-    if pointers != NULL:
-        for i in range(layout.absent_count):
-            pointers[layout.absent_slot[i] * stride] = <const uint8_t*>1
     for i in range(layout.count):
         width = layout.width[i]
         kept = <uint64_t>(nulls[i >> 3] >> (i & 7) & 1) - 1
@@ -121,6 +118,15 @@ cdef inline const uint8_t* pass_image(Layout* layout, const uint8_t* at, const u
             return NULL
         at += size
     return at
+
+cdef inline const uint8_t* pass_image(Layout* layout, const uint8_t* at, const uint8_t* end, const uint8_t** pointers,
+                                      int64_t stride) noexcept nogil:
+    """As `pass_values`, and mark the columns that the image lacks."""
+    cdef int i
+    if pointers != NULL:
+        for i in range(layout.absent_count):
+            pointers[layout.absent_slot[i] * stride] = <const uint8_t*>1
+    return pass_values(layout, at, end, pointers, stride)
 
 cdef inline const uint8_t* locate_image(Plan* plan, Layout* layout, const uint8_t* at, const uint8_t* end,
                                         const uint8_t** pointers, int64_t stride,

@@ -84,6 +84,7 @@ cdef class Side(Presence):
     cdef const uint8_t** pointers
     cdef int slots
     cdef int no_image(self, int64_t row, int64_t end) noexcept nogil
+    cdef int mark_absent(self, Layout* layout, int64_t row, int64_t end) noexcept nogil
     cdef int make(self, list sizes) except -1
     cdef list memories(self)
 

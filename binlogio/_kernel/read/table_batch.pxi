@@ -4,12 +4,12 @@ Rows are located a block at a time and then decoded column by column, while the 
 cache.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
 from binlogio._kernel.event_scanner cimport (
     DELETE, INSERT, MAX_BLOCK, PARTIAL_UPDATE, UPDATE, ImagePlan, Layout, Operation, Plan, EventScanner, RowsEvent,
-    is_bare_row, locate_image, partial_header, pass_image, prepare,
+    is_bare_row, mark_partial, partial_header, pass_values, prepare,
 )
 from binlogio._kernel.primitives cimport Memory
 
@@ -63,6 +63,17 @@ cdef class Side(Presence):
         for slot in range(self.slots):
             for i in range(row, end):
                 self.pointers[slot * STRIDE + i] = <const uint8_t*>1
+        return 0
+
+    cdef int mark_absent(self, Layout* layout, int64_t row, int64_t end) noexcept nogil:
+        """Mark the columns that the images of the rows from `row` to `end` of the block lack."""
+        cdef const uint8_t** pointers
+        cdef int slot
+        cdef int64_t i
+        for slot in range(layout.absent_count):
+            pointers = self.pointers + layout.absent_slot[slot] * STRIDE
+            for i in range(row, end):
+                pointers[i] = <const uint8_t*>1
         return 0
 
 
@@ -235,20 +246,27 @@ cdef class Batch(MetadataColumns):
         cdef bint has_after = event.operation != DELETE
         cdef Layout* after = &plan.after if has_before else &plan.before
         cdef bint bare = is_bare_row(&plan.before, event)
+        cdef int64_t first = row
         while (at < end or bare) and row < most:
             if has_before:
-                at = pass_image(&plan.before, at, end, self.before.pointers + row, STRIDE)
+                at = pass_values(&plan.before, at, end, self.before.pointers + row, STRIDE)
             if at != NULL and event.operation == PARTIAL_UPDATE:
                 at = partial_header(plan, at, end, &bits)
             if at != NULL and has_after:
-                at = locate_image(plan, after, at, end, self.after.pointers + row, STRIDE, bits)
+                at = pass_values(after, at, end, self.after.pointers + row, STRIDE)
+                if at != NULL and bits != NULL:
+                    mark_partial(plan, after, self.after.pointers + row, STRIDE, bits)
             if at == NULL or (at == self.at and not bare):
                 self.failed_event = self.event
                 self.failed_in_images = True
-                return row
+                break
             self.at = at
             row += 1
             bare = False
+        if has_before:
+            self.before.mark_absent(&plan.before, first, row)
+        if has_after:
+            self.after.mark_absent(after, first, row)
         return row
 
     cdef int _images(self, EventScanner scanner, Side side, Operation without, int64_t count) except -1 nogil:
@@ -277,6 +295,7 @@ cdef class Batch(MetadataColumns):
 
     cdef int _materialise(self, Side side, int64_t row, int64_t end) except -1 nogil:
         """Append the rows of the block from `row` to `end`."""
+        cdef const uint8_t** pointers
         cdef int64_t event
         cdef int slot, number
         cdef int bad
@@ -287,7 +306,11 @@ cdef class Batch(MetadataColumns):
         for slot in range(side.slots):
             if side.pending:
                 (<Column>side.refs[slot]).append_absent(side.pending)
-            bad = (<Column>side.refs[slot]).append(side.pointers + slot * STRIDE + row, end - row)
+            pointers = side.pointers + slot * STRIDE + row
+            if _are_absent(pointers, end - row):
+                (<Column>side.refs[slot]).append_absent(end - row)
+                continue
+            bad = (<Column>side.refs[slot]).append(pointers, end - row)
             if bad >= 0:
                 number = self._run_of(row + bad)
                 event = self.runs[number].event
@@ -314,6 +337,15 @@ cdef class Batch(MetadataColumns):
             self.add(scanner, scanner.events + run.event, run.event_row, run.end - run.row, &self.plan.core,
                      self.before, self.after)
         return 0
+
+
+cdef inline bint _are_absent(const uint8_t** pointers, int64_t count) noexcept nogil:
+    """Return whether none of the images has the column."""
+    cdef int64_t i
+    for i in range(count):
+        if <uintptr_t>pointers[i] != 1:
+            return False
+    return True
 
 
 cdef int _trim(list memories, list sizes) except -1:
