@@ -8,13 +8,18 @@ from io import BytesIO
 import pytest
 
 import binlogio
+from binlogio.constants import EventType
 from binlogio.errors import ReplayError
+from binlogio.events import BinlogEvent
 from binlogio.events.base import EventHeader, ParseContext
+from binlogio.events.control import IncidentEvent
 from binlogio.events.query import QueryEvent
 from binlogio.schema.ddl.tree import Default
-from logs import log, query
+from logs import header, log, query
 from pyspark_binlogio.history.log_marks import Cut, Definition, Mark, Place, Prepared, TextChange, Void, XaEnd, marks_of
 from pyspark_binlogio.history.table_history import TableHistory
+from row_events import rows_of
+from sqlite_replays import T
 
 CREATE = "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a VARCHAR(10) DEFAULT 'x') ENGINE=InnoDB"
 CONTEXT = ParseContext(server_version="9.7.4")
@@ -146,6 +151,37 @@ def test_nothing_after_the_cut_is_followed() -> None:
 def test_dropped_table_is_refused() -> None:
     with pytest.raises(ReplayError, match=r"there is no table db\.t.*dropped or renamed at offset 200"):
         history(CREATE, "DROP TABLE t").life(("db", "t"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_problem"),
+    [("SELECT `db`.`f`(1)", True), ("CALL p()", True), ("DELETE FROM other", False), ("UPDATE db.T SET a = 1", True)],
+)
+def test_function_that_changes_rows_may_change_any_table(sql: str, is_problem: bool) -> None:
+    """A log has its call as text; other statements name the tables that they change."""
+    marks = [Mark(Place(0, 100), statement(CREATE)), Mark(Place(0, 200), TextChange(sql, "db"))]
+
+    assert bool(TableHistory(marks).life(("db", "t")).problems) == is_problem
+
+
+@pytest.mark.parametrize(
+    ("before", "is_problem"),
+    [
+        (query("UPDATE t SET name = 'x'"), True),
+        (query("SELECT f()"), True),
+        (query("UPDATE other SET name = 'x'"), False),
+        (IncidentEvent(1, "LOST_EVENTS", header(EventType.INCIDENT_EVENT)), True),
+    ],
+    ids=["update", "function", "other", "incident"],
+)
+def test_problem_before_the_first_row_of_a_table_is_one_of_it(before: BinlogEvent, is_problem: bool) -> None:
+    """The table was there before the log, and its rows may be others by then."""
+    events = [query("BEGIN"), before, query("COMMIT")]
+    rows = [query("BEGIN"), *rows_of((None, (1, "one", None)), table=T), query("COMMIT")]
+    with binlogio.open(BytesIO(log(*events, *rows))) as reader:
+        marks = list(marks_of(reader, 0, lambda end, timestamp: False, lambda gtid: True))
+
+    assert bool(TableHistory(marks).life(("d", "t")).problems) == is_problem
 
 
 @pytest.mark.parametrize("rest", ["SELECT 1 AS id", "(id INT) AS SELECT 1", "(id INT) NO_SUCH_OPTION SELECT 1"])

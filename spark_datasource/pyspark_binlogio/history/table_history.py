@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import OptionalMetadataType
 from binlogio.errors import BinlogError, ReplayError, UnsupportedFeature
@@ -58,6 +58,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+_ALL_TABLES: Final = ("",)
+_NAMING_VERBS: Final = frozenset({"insert", "update", "delete", "replace", "load"})
+
+
 class TableHistory:
     """The lives of all tables of a log.
 
@@ -74,6 +78,7 @@ class TableHistory:
         self._gone: dict[TableName, Place] = {}
         self._catalogue = Catalogue()
         self._prepared: dict[str, tuple[Place, Place]] = {}
+        self._first_problems: dict[str, tuple[Place, ReplayError]] = {}  # by names of tables in lower case
         for definition in given:
             name = definition.schema, definition.name
             self._catalogue.put(name, KnownTable(_parsed(definition)))
@@ -134,8 +139,7 @@ class TableHistory:
             elif isinstance(what, TextChange):
                 self._text_change(what, mark.place)
             elif isinstance(what, Lost):
-                for life in self._lives.values():
-                    life.problems.append((mark.place, ReplayError(f"the source lost changes here: {what.message}")))
+                self._note(mark.place, ReplayError(f"the source lost changes here: {what.message}"))
         self.detours += [Detour(start, end, None) for start, end in self._prepared.values()]
         self.detours.sort(key=lambda one: (one.start, one.end))
 
@@ -144,16 +148,14 @@ class TableHistory:
         if prepared is not None:
             self.detours.append(Detour(*prepared, place if what.commits else None))
         elif what.commits:
-            for life in self._lives.values():
-                problem = ReplayError(f"XA COMMIT of a transaction that was prepared before the log: {what.xid}")
-                life.problems.append((place, problem))
+            self._note(place, ReplayError(f"XA COMMIT of a transaction that was prepared before the log: {what.xid}"))
 
     def _map(self, mapped: Mapped, place: Place) -> None:
         event = mapped.event
         name = event.schema, event.table
         life = self._lives.get(name)
         if life is None:
-            life = self._lives[name] = Life([Stretch(name, BEGIN)], is_whole=False)
+            life = self._lives[name] = Life([Stretch(name, BEGIN)], is_whole=False, problems=self.problems_of(name))
         now = life.now
         if now.mapped is None:
             now.mapped, now.flavor_of = mapped, mapped.context
@@ -176,9 +178,8 @@ class TableHistory:
         if any(one.start <= place < one.end for one in self.detours):
             return
         words = _words_of(change.sql)
-        for name, life in self._lives.items():
-            if name[1].casefold() in words:
-                life.problems.append((place, _text_problem(change.sql)))
+        is_call = words.isdisjoint(_NAMING_VERBS)  # of a function, which may change any table
+        self._note(place, _text_problem(change.sql), None if is_call else words)
 
     # ------------------------------------------------------------------------------------------------- statements
 
@@ -188,13 +189,21 @@ class TableHistory:
         try:
             statement.carry_out()
         except UnsupportedFeature as exc:
-            self._not_followed(_words_of(text_of(event)), place, exc)
+            self._note(place, _problem(exc), _words_of(text_of(event)))
             statement.follow()
 
-    def _not_followed(self, words: frozenset[str], place: Place, reason: BinlogError) -> None:
+    def _note(self, place: Place, problem: ReplayError, words: frozenset[str] | None = None) -> None:
+        """Note a problem of all tables, or of those whose names are among the words, which the log may show later."""
         for name, life in self._lives.items():
-            if name[1].casefold() in words:
-                life.problems.append((place, _problem(reason)))
+            if words is None or name[1].casefold() in words:
+                life.problems.append((place, problem))
+        for word in _ALL_TABLES if words is None else words:
+            self._first_problems.setdefault(word, (place, problem))
+
+    def problems_of(self, name: TableName) -> list[tuple[Place, ReplayError]]:
+        """Return the first problems of a table that was there before the log."""
+        found = (self._first_problems.get(word) for word in (*_ALL_TABLES, name[1].casefold()))
+        return sorted((one for one in found if one is not None), key=lambda one: one[0])
 
     def known(self, name: TableName) -> TableName:
         """Return the name under which a table is known: servers that fold case log a statement as it was typed."""
@@ -344,7 +353,7 @@ class TableStatement:
             defaults if stretch.definition is None else effective_defaults(defaults, stretch.definition.columns)
         )
         is_whole = not statement.if_not_exists or statement.replaces or exists
-        life = Life([stretch], is_whole=is_whole)
+        life = Life([stretch], is_whole=is_whole, problems=[] if is_whole else history.problems_of(name))
         if isinstance(statement.body, FromSelect):
             life.problems.append((self._place, _text_problem(text_of(self._logged.event))))
         history.begin(name, life)
