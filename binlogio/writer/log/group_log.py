@@ -18,7 +18,7 @@ from binlogio.errors import BinlogError, CommitOutcomeUnknown, UnsupportedFeatur
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, MariadbGtid, Tag, Uuid
 from binlogio.writer.log.commit_stages import Enrolled
 from binlogio.writer.log.dependency_tracker import WRITESET, DependencyTracker
-from binlogio.writer.log.group import Anonymous, Automatic, FilledGroup, Group, GroupEnd, InDomain
+from binlogio.writer.log.group import AUTOMATIC, Anonymous, Automatic, FilledGroup, Group, GroupEnd, InDomain
 from binlogio.writer.log.gtids import DomainState, GtidState
 from binlogio.writer.log.log_builder import LogBuilder, LoggedGtid, LoggedGtids, WriterKernel
 from binlogio.writer.server_format import server_format_of
@@ -221,6 +221,8 @@ class GroupLog:
 
     def _next_gtid(self, group: Group | FilledGroup) -> LoggedGtid:
         chosen = group.assigned_gtid
+        if chosen is AUTOMATIC:
+            return self._gtids.take_next() if self._numbers_groups else None
         if isinstance(chosen, InDomain):
             return None if isinstance(group, Group) and group.is_incident else self._domains.take(chosen)
         if isinstance(chosen, Automatic):

@@ -42,20 +42,19 @@ class OwnGtids:
             self._first = self._next
         return self._used
 
-    def peek(self) -> Gtid:
-        """Return the next GTID, which stays free.
+    def take(self) -> Gtid:
+        """Return the next GTID, which is then used.
 
         Raises:
             BinlogFormatError: no number is left.
         """
-        return Gtid(self._tsid.uuid, self._tsid.tag, self._next)
-
-    def take(self) -> None:
-        """Use the next GTID."""
-        self._next += 1
+        number = self._next
+        gtid = Gtid(self._tsid.uuid, self._tsid.tag, number)
+        self._next = number + 1
         if self._next == self._end:
             self._used = self.used
             self._first, self._next, self._end = self._gap()
+        return gtid
 
     def _gap(self) -> tuple[int, int, int]:
         """Return the first free number, twice, and the end of the free range that begins with it."""
@@ -94,9 +93,7 @@ class GtidState:
         own = self._by_tag.get(tag)
         if own is None:
             own = self._by_tag[tag] = OwnGtids(Tsid(self._uuid, tag), self._foreign)
-        gtid = own.peek()
-        own.take()
-        return gtid
+        return own.take()
 
     def take(self, gtid: Gtid) -> None:
         """Use an assigned GTID.

@@ -6,8 +6,8 @@
     payload := zstd(event*)                                       -- events without checksums, whose log_pos is 0
 
 A frame is an event that is complete except for position and checksum. BEGIN, COMMIT, XID and table maps differ from one
-statement to the next in their timestamp and server id alone, so their frames are built once. The compiled kernel builds
-rows events and groups; `binlogio.format.encoder` builds all other events, and all of them without the kernel.
+statement to the next in their timestamp and server id alone, so their frames are built once. So are the parts of rows
+events before their rows. The compiled kernel builds groups; `binlogio.format.encoder` builds all other events.
 transaction_length includes the GTID event's own bytes, so construct finds its size by trial.
 
 GTID events of MySQL exist since 5.6.5 (ANONYMOUS_GTID since 5.7.6); they have commit times and transaction_length since
@@ -29,7 +29,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from binlogio.constants import (
     BINLOG_MAGIC,
@@ -37,6 +37,7 @@ from binlogio.constants import (
     EVENT_SIZE_BYTES,
     HEADER_SIZE,
     LOG_POS_BYTES,
+    MAX_EVENT_SIZE,
     SERVER_ID_BYTES,
     TYPE_CODE_AT,
     ChecksumAlgorithm,
@@ -68,7 +69,7 @@ from binlogio.writer.server_format import server_format_of
 
 if TYPE_CHECKING:
     from binlogio._kernel.row_encoder import EventBuffer
-    from binlogio.events import BinlogEvent
+    from binlogio.events import BinlogEvent, RowsEvent
     from binlogio.events.table_map import TableMapEvent
     from binlogio.options import ServerVariables
     from binlogio.rows.plan import TablePlan
@@ -90,6 +91,7 @@ LoggedGtids = GtidSet | tuple[MariadbGtid, ...]
 _ANONYMOUS_SINCE: Final = (5, 7, 6)
 _LENGTH_SINCE: Final = (8, 0, 2)
 _VERSION_SINCE: Final = (8, 0, 14)
+_HEADER: Final = struct.Struct("<IBIIIH")
 _START: Final = struct.Struct("<IBI")  # of a header: timestamp, type code, server id
 _NUMBER: Final = slice(HEADER_SIZE, HEADER_SIZE + 8)  # of MariaDB's GTID event
 _STANDALONE: Final = int(MariadbGtidFlag.STANDALONE)  # operations of flags are slow
@@ -104,7 +106,6 @@ _COMPLETED_XA: Final = int(MariadbGtidFlag.COMPLETED_XA)
 class WriterKernel:
     """Functions of `binlogio._kernel.row_encoder`, `row_packer` of `binlogio.rows.packing`, and a buffer factory."""
 
-    rows_frame: Callable[..., bytes]
     gtid_parts: Callable[..., tuple[bytes, bytes]]
     transaction: Callable[..., bytes]
     stamped: Callable[..., bytes]
@@ -124,7 +125,6 @@ def writer_kernel() -> WriterKernel | None:
     from binlogio.rows.packing import row_packer  # noqa: PLC0415
 
     return WriterKernel(
-        row_encoder.rows_frame,
         row_encoder.gtid_parts,
         row_encoder.transaction,
         row_encoder.stamped,
@@ -162,6 +162,11 @@ class LogBuilder:
         self._kernel = kernel
         self._has_thread_ids = has_thread_ids
         self._templates: dict[object, tuple[int, bytes]] = {}
+        self._begun: tuple[QueryContext | None, bytes] = None, b""
+        self._rows_heads: dict[RowsHead, bytes] = {}
+        self._footer = bytes(CHECKSUM_SIZE if self.has_checksum else 0)
+        xid = self._encoder.encode(XidEvent(xid=0))
+        self._xid = xid[TYPE_CODE_AT], xid[SERVER_ID_BYTES.stop : HEADER_SIZE]
         self._buffer: EventBuffer | None = None
         self._gtid_frame_size = 0  # of the last one: the best guess for the next
         version = (0, 0, 0) if self.context.is_mariadb else server_version_numbers(description.server_version)
@@ -251,8 +256,12 @@ class LogBuilder:
 
     def begin(self, context: QueryContext) -> bytes:
         """Return BEGIN."""
-        key = "BEGIN", *context.key
-        return self.frame(key, context.timestamp, context.server_id, lambda: begin_event(context))
+        last, frame = self._begun
+        if last is not context:
+            key = "BEGIN", *context.key
+            frame = self.frame(key, context.timestamp, context.server_id, lambda: begin_event(context))
+            self._begun = context, frame
+        return frame
 
     def commit(self, context: QueryContext) -> bytes:
         """Return the COMMIT of the statement cache, and of a transaction cache that no engine takes part in."""
@@ -261,7 +270,8 @@ class LogBuilder:
 
     def xid(self, xid: int, timestamp: int, server_id: int) -> bytes:
         """Return the XID with which the transaction cache ends."""
-        return with_xid(self.frame("XID", timestamp, server_id, lambda: XidEvent(xid=0)), xid)
+        type_code, rest = self._xid
+        return _START.pack(timestamp, type_code, server_id) + rest + xid.to_bytes(8, "little") + self._footer
 
     def annotation(self, sql: bytes, timestamp: int, server_id: int) -> bytes:
         """Return the text of a statement, as MariaDB puts it before the rows.
@@ -286,42 +296,24 @@ class LogBuilder:
         """Return the table map of an open table, cached by its table id."""
         return self.frame(event.table_id, timestamp, server_id, lambda: event)
 
-    def rows(
-        self,
-        images: bytes,
-        *,
-        type_code: int,
-        timestamp: int,
-        server_id: int,
-        table_id: int,
-        flags: int,
-        column_count: int,
-        present: bytes,
-        present_after: bytes = b"",
-    ) -> bytes:
-        """Return a rows event whose images are of one shape.
+    def rows(self, images: bytes, head: RowsHead, timestamp: int, server_id: int) -> bytes:
+        """Return a rows event.
 
         Raises:
             BinlogFormatError: it does not fit 4 GiB.
         """
-        if self._kernel is not None and type_code not in COMPRESSED_TYPES.values():
-            return self._kernel.rows_frame(
-                images,
-                type_code=type_code,
-                timestamp=timestamp,
-                server_id=server_id,
-                table_id=table_id,
-                flags=flags,
-                column_count=column_count,
-                present=present,
-                present_after=present_after,
-                checksum=self.has_checksum,
-            )
-        event: Any = EVENT_CODECS[type_code].event_class
-        bitmaps = {"present": present, **({"present_after": present_after} if present_after else {})}
-        common = {"table_id": table_id, "flags": flags, "extra": b"", "column_count": column_count}
-        header = EventHeader(timestamp=timestamp, type_code=int(type_code), server_id=server_id)
-        return self.encode(event(**common, **bitmaps, images=images, header=header))
+        start = self._rows_heads.get(head)
+        if start is None:
+            if head.type_code in _COMPRESSED:
+                return self.encode(_rows_event(images, head, timestamp, server_id))
+            if len(self._rows_heads) >= MAX_TEMPLATES:
+                self._rows_heads.clear()
+            frame = self.encode(_rows_event(b"", head, 0, 0))
+            start = self._rows_heads[head] = frame[HEADER_SIZE : len(frame) - len(self._footer)]
+        size = HEADER_SIZE + len(start) + len(images) + len(self._footer)
+        if size > MAX_EVENT_SIZE:
+            return self.encode(_rows_event(images, head, timestamp, server_id))
+        return _HEADER.pack(timestamp, head.type_code, server_id, size, 0, 0) + start + images + self._footer
 
     # -------------------------------------------------------------------------------------------------------- groups
 
@@ -525,6 +517,28 @@ COMPRESSED_TYPES: Final = {
     EventType.DELETE_ROWS_EVENT_V1: EventType.DELETE_ROWS_COMPRESSED_EVENT_V1,
 }
 """The rows events of log_bin_compress."""
+
+
+_COMPRESSED: Final = frozenset(COMPRESSED_TYPES.values())
+
+
+class RowsHead(NamedTuple):
+    """What rows events that differ in their rows alone have in common; `flags` are those of the rows event."""
+
+    type_code: int
+    table_id: int
+    flags: int
+    column_count: int
+    present: bytes
+    present_after: bytes = b""
+
+
+def _rows_event(images: bytes, head: RowsHead, timestamp: int, server_id: int) -> RowsEvent:
+    bitmaps = {"present": head.present, **({"present_after": head.present_after} if head.present_after else {})}
+    common = {"table_id": head.table_id, "flags": head.flags, "extra": b"", "column_count": head.column_count}
+    header = EventHeader(timestamp=timestamp, type_code=int(head.type_code), server_id=server_id)
+    event: RowsEvent = EVENT_CODECS[head.type_code].event_class(**common, **bitmaps, images=images, header=header)
+    return event
 
 
 def frames_of(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ from binlogio.values.absent import ABSENT
 from binlogio.values.json import JsonDiffs, JsonDocument
 from binlogio.writer.rows.value_checks import check_time, check_value
 from binlogio.writer.rules.row_image import MYSQL_IMAGES, ImageRules, RowOperation, image_columns
-from binlogio.writer.rules.statement import Change, Delete, Insert, Row, Update
+from binlogio.writer.rules.statement import Change, Insert, Row, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,18 +42,18 @@ class ImageShape:
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """The image of a row that was inserted or deleted, or both images of one that was updated."""
+    """The image of a row that was inserted or deleted, or both images of one that was updated.
+
+    `present` are their bitmaps, `head_size` the bytes of the column count and the bitmaps.
+    """
 
     images: tuple[ImageShape, ...]
+    present: tuple[bytes, ...]
+    head_size: int
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedRow:
-    """A row as it is encoded in its event, and the values of its images."""
-
-    shape: RowShape
-    data: bytes
-    values: tuple[list[Any], ...]
+EncodedRow = tuple[RowShape, bytes, tuple[list[Any], ...]]
+"""A row as it is encoded in its event: its shape, its images, and their values."""
 
 
 class RowEncoder:
@@ -87,21 +87,25 @@ class RowEncoder:
                 NULL where NULL cannot be.
             BinlogFormatError: a value does not fit its column.
         """
-        if isinstance(change, Insert):
-            given = self._given(change, table)
-            for row in change.rows:
-                shape = self._shape(table, "insert", given, row)
-                (image,) = shape.images
-                values = new_row(row, table, image.columns)
-                yield EncodedRow(shape, self._packed(values, table, image), (values,))
-        elif isinstance(change, Delete):
-            shape = self._shape(table, "delete", (), ())
-            (image,) = shape.images
-            for row in change.rows:
-                values = whole_row(row, table, image.columns)
-                yield EncodedRow(shape, self._packed(values, table, image), (values,))
-        else:
+        if isinstance(change, Update):
             yield from self._updates(change, table, keeps_equal=is_replace and not table.is_transactional)
+            return
+        is_insert, names = isinstance(change, Insert), table.names
+        given = self._given(change, table) if isinstance(change, Insert) else ()
+        shape: RowShape | None = None
+        for row in change.rows:
+            if shape is None or given is None:
+                shape = self._shape(table, "insert" if is_insert else "delete", given, row)
+            image = shape.images[0]
+            if type(row) is tuple and len(row) == len(names):
+                values = [*row]
+            elif type(row) is dict and row.keys() == table.name_set:
+                values = [row[name] for name in names]
+            elif is_insert:
+                values = new_row(row, table, image.columns)
+            else:
+                values = whole_row(row, table, image.columns)
+            yield shape, self._packed(values, table, image), (values,)
 
     def _updates(self, change: Update, table: OpenTable, *, keeps_equal: bool) -> Iterator[EncodedRow]:
         operation = "upsert" if change.replaces_insert else "update"
@@ -122,7 +126,7 @@ class RowEncoder:
                 images = _partial_images(before, after, documents, table, shape)
             else:
                 images = old_image + new_image
-            yield EncodedRow(shape, images, (before, documents))
+            yield shape, images, (before, documents)
 
     def _refuse_other_columns(
         self, before: list[Any], after: list[Any], table: OpenTable, new_shape: ImageShape
@@ -181,9 +185,10 @@ class RowEncoder:
             columns = image_columns(
                 table.definition, self._row_image, RowOperation(operation), given, self._image_rules
             )
-            shape = RowShape(
-                tuple(self._image_shape(table, one) for one in (columns.before, columns.after) if one is not None)
-            )
+            chosen = [one for one in (columns.before, columns.after) if one is not None]
+            images = tuple(self._image_shape(table, one) for one in chosen)
+            present = tuple(image.present for image in images)
+            shape = RowShape(images, present, len(lenenc(table.column_count)) + sum(map(len, present)))
             self._shapes[key] = shape
         return shape
 
@@ -215,10 +220,11 @@ class RowEncoder:
                 continue
             if value is not None and value is not ABSENT and position in shape.columns:
                 check_value(check, value, _column(table, position))
-        chosen = values if shape.is_whole else [values[position] for position in shape.columns]
-        packed: bytes | None = shape.packer.pack(chosen) if shape.packer is not None else None
-        if packed is not None:
-            return packed
+        if shape.packer is not None:
+            chosen = values if shape.is_whole else [values[position] for position in shape.columns]
+            packed: bytes | None = shape.packer.pack(chosen)
+            if packed is not None:
+                return packed
         try:
             return encode_rows([RowChange(None, RowImage(table.plan, tuple(values)))], table.plan, shape.present)
         except BinlogError as exc:
@@ -268,6 +274,8 @@ def whole_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
 
     Others may be ABSENT.
     """
+    if type(row) is dict and row.keys() == table.name_set:
+        return [row[name] for name in table.names]
     definition = table.definition
     if not isinstance(row, Mapping):
         if len(row) != len(definition.columns):
@@ -278,11 +286,6 @@ def whole_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
                 found=len(row),
             )
         return list(row)
-    if len(row) == len(table.names):
-        try:
-            return [row[name] for name in table.names]
-        except KeyError:
-            pass  # another case, or another name
     given = values_by_position(row, table)
     missing = [definition.columns[index].name for index in needed if index not in given]
     if missing:
@@ -294,7 +297,7 @@ def whole_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
 
 def new_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
     """Return the values of a new row; nullable columns that a mapping lacks are NULL."""
-    if not isinstance(row, Mapping) or len(row) == len(table.names):
+    if type(row) is tuple or len(row) == len(table.names) or not isinstance(row, Mapping):
         return whole_row(row, table, needed)
     missing = {column.name.casefold(): column.name for column in table.definition.columns if column.nullable}
     for name in row:

@@ -14,17 +14,16 @@ header and checksum do not count.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.constants import EventType, HeaderFlag, RowsFlag
 from binlogio.events.control import RowsQueryEvent
-from binlogio.primitives import bitmap_size, lenenc
-from binlogio.writer.log.log_builder import COMPRESSED_TYPES
-from binlogio.writer.rules.statement import Change, Insert, Statement, Update
+from binlogio.writer.log.log_builder import COMPRESSED_TYPES, RowsHead
+from binlogio.writer.rules.statement import Change, Insert, Statement, Update, is_cascade
 from binlogio.writer.server_format import MYSQL_ROWS, RowsEvents
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from binlogio.schema import TableDefinition
     from binlogio.writer.log.log_builder import LogBuilder
@@ -34,17 +33,19 @@ if TYPE_CHECKING:
     from binlogio.writer.session.open_tables import OpenTable, OpenTables
 
 _STMT_END: Final = int(RowsFlag.STMT_END)  # operations of flags are slow
+_NO_FOREIGN_KEYS: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS)
 _NO_WRITESETS: Final[dict[bool, WriteSetBuilder]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class StatementFrames:
-    """Frames of a statement for the transaction cache and the statement cache, and the number of rows in each."""
+class StatementFrames(NamedTuple):
+    """Frames of a statement for the transaction cache and the statement cache; `kept_rows` are those in the latter."""
 
-    transactional: tuple[bytes, ...] = ()
-    non_transactional: tuple[bytes, ...] = ()
-    changed_rows: int = 0
+    transactional: Sequence[bytes] = ()
+    non_transactional: Sequence[bytes] = ()
     kept_rows: int = 0
+
+
+_NOTHING: Final = StatementFrames()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +97,9 @@ def build_statement(
             where NULL cannot be.
         BinlogFormatError: a value does not fit its column.
     """
-    pending: dict[bool, _PendingRows] = {}
-    opened = [tables.get(table) for table in locked if (table.schema, table.name) not in unlogged]
+    waiting: _PendingRows | None = None
+    others: _PendingRows | None = None
+    opened = [tables.get(table) for table in locked if (table.schema, table.name) not in unlogged] if locked else []
     for change in statement.changes:
         if unlogged and (change.table.schema, change.table.name) in unlogged:
             continue
@@ -105,124 +107,98 @@ def build_statement(
         if table not in opened:
             opened.append(table)
         waits = table.is_transactional or all_wait
-        events = pending.get(waits)
+        events = waiting if waits else others
         if events is None:
-            events = pending[waits] = _PendingRows(rules, builder, context)
-        more_flags = int(RowsFlag.NO_FOREIGN_KEY_CHECKS) if getattr(change, "is_cascade", False) else 0
-        writeset = writesets.get(waits)
+            events = _PendingRows(rules, builder, context)
+            if waits:
+                waiting = events
+            else:
+                others = events
         is_replace = not table.is_transactional and isinstance(change, Update) and statement.is_replace
-        for row in encoder.rows(change, table, is_replace=is_replace):
-            events.add(table, type(change), row, more_flags)
-            if writeset is not None:
-                writeset.add(table.hasher, *row.values)
-    if not any(events.row_count for events in pending.values()):
-        return StatementFrames()
-    cached: dict[bool, tuple[bytes, ...]] = {}
-    for kind in (True, False):
-        maps = tuple(
-            builder.table_map(table.table_map, context.timestamp, context.server_id)
-            for table in opened
-            if (table.is_transactional or all_wait) is kind
-        )
-        cached[kind] = (*maps, *pending[kind].finish()) if kind in pending else maps
+        rows = encoder.rows(change, table, is_replace=is_replace)
+        events.add_rows(rows, table, change, writesets.get(waits))
+    kept_rows = others.row_count if others is not None else 0
+    if not kept_rows and (waiting is None or not waiting.row_count):
+        return _NOTHING
+    transactional: list[bytes] = []
+    non_transactional: list[bytes] = []
+    for table in opened:
+        frames = transactional if table.is_transactional or all_wait else non_transactional
+        frames.append(builder.table_map(table.table_map, context.timestamp, context.server_id))
+    if waiting is not None:
+        waiting.finish(transactional)
+    if others is not None:
+        others.finish(non_transactional)
     if rules.rows_query and statement.sql_bytes:
-        kind = bool(cached[True])
         query = RowsQueryEvent(sql=statement.sql_bytes, header=context.header(HeaderFlag.IGNORABLE))
-        cached[kind] = (builder.encode(query), *cached[kind])
+        (transactional or non_transactional).insert(0, builder.encode(query))
     if rules.annotates_rows and statement.sql_bytes:
-        kind = not cached[False]
         annotation = builder.annotation(statement.sql_bytes, context.timestamp, context.server_id)
-        cached[kind] = (annotation, *cached[kind])
-    counts = {kind: events.row_count for kind, events in pending.items()}
-    return StatementFrames(cached[True], cached[False], counts.get(True, 0), counts.get(False, 0))
-
-
-def build_change(
-    change: Change,
-    table: OpenTable,
-    rules: RowsRules,
-    encoder: RowEncoder,
-    builder: LogBuilder,
-    context: QueryContext,
-    writeset: WriteSetBuilder | None,
-) -> list[bytes]:
-    """Return the frames of a statement with a single change of one table, all in one cache; none without any row.
-
-    Raises:
-        UnsupportedFeature: as `build_statement`.
-        BinlogFormatError: as `build_statement`.
-    """
-    pending = _PendingRows(rules, builder, context)
-    kind = type(change)
-    for row in encoder.rows(change, table):
-        pending.add(table, kind, row, 0)
-        if writeset is not None:
-            writeset.add(table.hasher, *row.values)
-    if not pending.row_count:
-        return []
-    return [builder.table_map(table.table_map, context.timestamp, context.server_id), *pending.finish()]
+        (non_transactional or transactional).insert(0, annotation)
+    return StatementFrames(transactional, non_transactional, kept_rows)
 
 
 class _PendingRows:
     """Collects the rows events of one cache; the last one is pending until another begins."""
+
+    __slots__ = ("_builder", "_context", "_frames", "_images", "_open", "_rules", "_size", "row_count")
 
     def __init__(self, rules: RowsRules, builder: LogBuilder, context: QueryContext) -> None:
         self._rules = rules
         self._builder = builder
         self._context = context
         self._frames: list[bytes] = []
-        self._table: OpenTable | None = None
-        self._shape: RowShape | None = None
-        self._kind: type[Change] = Insert
-        self._flags = 0
+        self._open: tuple[OpenTable, type[Change], RowShape, int] | None = None  # the event that takes rows
         self._images: list[bytes] = []
         self._size = 0
-        self._is_compressed = False
         self.row_count = 0
 
-    def add(self, table: OpenTable, kind: type[Change], row: EncodedRow, more_flags: int) -> None:
-        """Add a row as it is encoded in its event."""
-        same = (
-            self._table is table
-            and self._kind is kind
-            and (self._shape is row.shape or self._shape == row.shape)
-            and self._flags == more_flags
-        )
-        if not same or self._size + len(row.data) > self._rules.row_event_max_size:
-            if self._table is not None:
-                self._flush(0)
-            self._table, self._kind, self._shape, self._flags = table, kind, row.shape, more_flags
-            columns = len(table.plan.columns)
-            bitmaps = bitmap_size(columns) * (2 if kind is Update else 1)
-            self._size = self._rules.events.post_header_size + len(lenenc(columns)) + bitmaps
-            least = self._rules.compressed_size
-            self._is_compressed = least is not None and len(row.data) >= least
-        self._images.append(row.data)
-        self._size += len(row.data)
-        self.row_count += 1
+    def add_rows(
+        self, rows: Iterable[EncodedRow], table: OpenTable, change: Change, writeset: WriteSetBuilder | None
+    ) -> None:
+        """Add the rows of a change, as they are encoded in their events."""
+        kind, max_size = type(change), self._rules.row_event_max_size
+        more_flags = _NO_FOREIGN_KEYS if is_cascade(change) else 0
+        for shape, data, values in rows:
+            opened, size = self._open, len(data)
+            if (
+                opened is None
+                or opened[0] is not table
+                or opened[1] is not kind
+                or opened[3] != more_flags
+                or (opened[2] is not shape and opened[2] != shape)
+                or self._size + size > max_size
+            ):
+                if opened is not None:
+                    self._flush(opened, 0)
+                self._open = table, kind, shape, more_flags
+                self._size = self._rules.events.post_header_size + shape.head_size
+            self._images.append(data)
+            self._size += size
+            self.row_count += 1
+            if writeset is not None:
+                writeset.add(table.hasher, *values)
 
-    def finish(self) -> list[bytes]:
-        """Return the frames; the last one ends the statement."""
-        self._flush(_STMT_END)
-        return self._frames
+    def finish(self, frames: list[bytes]) -> None:
+        """Add the events to `frames`; the last one ends the statement."""
+        if self._open is not None:
+            self._flush(self._open, _STMT_END)
+        frames += self._frames
 
-    def _flush(self, last: int) -> None:
-        if self._table is None or self._shape is None:
-            return
-        type_code = self._rules.type_code(self._kind)
-        images = self._shape.images
+    def _flush(self, opened: tuple[OpenTable, type[Change], RowShape, int], last: int) -> None:
+        table, kind, shape, more_flags = opened
+        images, rules, context = self._images, self._rules, self._context
+        type_code = rules.type_code(kind)
+        if rules.compressed_size is not None and len(images[0]) >= rules.compressed_size:
+            type_code = COMPRESSED_TYPES[type_code]
         self._frames.append(
             self._builder.rows(
-                b"".join(self._images),
-                type_code=COMPRESSED_TYPES[type_code] if self._is_compressed else type_code,
-                timestamp=self._context.timestamp,
-                server_id=self._context.server_id,
-                table_id=self._table.table_id,
-                flags=self._rules.flags | self._flags | last,
-                column_count=len(self._table.plan.columns),
-                present=images[0].present,
-                present_after=images[1].present if len(images) > 1 else b"",
+                images[0] if len(images) == 1 else b"".join(images),
+                RowsHead(
+                    type_code, table.table_id, rules.flags | more_flags | last, table.column_count, *shape.present
+                ),
+                context.timestamp,
+                context.server_id,
             )
         )
-        self._table = None
-        self._images = []
+        self._open, self._images = None, []

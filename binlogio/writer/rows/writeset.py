@@ -142,7 +142,7 @@ class WriteSetBuilder:
         """Return what was collected, None where it is unusable, and begin the next transaction."""
         found = None
         if self._is_usable:
-            found = WriteSet.of(self._hashes, has_missing_keys=self._has_missing_keys)
+            found = WriteSet(tuple(dict.fromkeys(self._hashes)), self._has_missing_keys)
         self.clear()
         return found
 

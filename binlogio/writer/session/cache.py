@@ -314,10 +314,6 @@ class BinlogCache:
         """True if the cache has no event."""
         return self.size == 0
 
-    def has_room(self, size: int) -> bool:
-        """Return whether events of that size, checksums included, fit memory, so that no limit can refuse them."""
-        return size <= self._buffer.room
-
     @property
     def position(self) -> CachePosition:
         """The position after the last event, for `truncate`."""
@@ -562,7 +558,7 @@ class SessionCaches:
             CacheLimitExceeded: they do not fit.
             OSError: the temporary file cannot be written.
         """
-        if cache.is_empty and (self.has_statement_cache or cache is self.transaction):
+        if not cache.size and (self.has_statement_cache or cache is self.transaction):
             if self.xa_start and cache is self.transaction:
                 cache.extend((self._builder.encode(boundary_event(context, self.xa_start)),))
             else:
@@ -646,7 +642,7 @@ class SessionCaches:
         marks: GroupMarks = NO_MARKS,
     ) -> None:
         """Write a cache as a group; the cache is empty afterwards in any case."""
-        first = self.statement if cache is self.transaction and not self.statement.is_empty else None
+        first = self.statement if cache is self.transaction and self.statement.size else None
         try:
             if last is not None:
                 cache.close(last)
@@ -677,22 +673,25 @@ class SessionCaches:
         is_barrier: bool = False,
         marks: GroupMarks = NO_MARKS,
     ) -> None:
+        gtid_next = self.gtid_next
         group = Group(
-            frames=frames,
-            timestamp=timestamp,
-            may_have_sbr=may_have_sbr,
-            end=end,
-            commit_parent=self.commit_parent,
-            assigned_gtid=self.gtid_next,
-            compression_level=compression_level,
-            writeset=writeset,
-            is_barrier=is_barrier,
-            thread_id=self._thread_id,
-            marks=marks,
+            frames,
+            timestamp,
+            may_have_sbr,
+            end,
+            writeset,
+            self.commit_parent,
+            gtid_next,
+            compression_level,
+            is_barrier,
+            self._thread_id,
+            marks,
         )
         self.last_gtid = self._group_commit.commit(group)
         self.commit_parent = None  # another group of the same statement depends on this one
-        if isinstance(self.gtid_next, Gtid):
+        if gtid_next is AUTOMATIC:
+            return
+        if isinstance(gtid_next, Gtid):
             self.gtid_is_used = True
-        elif isinstance(self.gtid_next, InDomain):
-            self.gtid_next = replace(self.gtid_next, sequence_number=None)
+        elif isinstance(gtid_next, InDomain):
+            self.gtid_next = replace(gtid_next, sequence_number=None)

@@ -17,7 +17,7 @@ from binlogio.constants import RowsFlag
 from binlogio.errors import LoggingError, WriterStateError
 from binlogio.events.query import Invoker
 from binlogio.gtid import Gtid
-from binlogio.writer.log.group import GroupEnd, GroupMarks, InDomain
+from binlogio.writer.log.group import NO_MARKS, GroupEnd, GroupMarks, InDomain
 from binlogio.writer.log.log_builder import LogBuilder
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from binlogio.writer.log.log_file import Clock
     from binlogio.writer.session.cache import CacheStatus, SpillFile
     from binlogio.writer.session.open_tables import OpenTables
+    from binlogio.writer.session.statement_log import LoggingPlan
     from binlogio.writer.session.xa import XaTransaction, XaXid
 
 OPTION_NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
@@ -136,6 +137,7 @@ class ConnectionState:
         self.locked_tables: tuple[TableDefinition, ...] = ()
         self.warnings: list[LoggingWarning] = []
         self._clock = clock
+        self._has_marks = self.server_format.has_domains
         self._row_packer = kernel.row_packer if kernel is not None else None
         query = self.server_format.query
         self.set_variables(variables, ClientVariables(sql_mode=query.sql_mode, collation=query.collation))
@@ -168,8 +170,9 @@ class ConnectionState:
         )
         self.auto_increment = client.auto_increment_increment, client.auto_increment_offset
         self.flags2 = client.flags2
-        self.logs_rows_only = variables.binlog_format == "ROW" and variables.sql_log_bin
-        self._contexts: dict[int, QueryContext] = {}
+        self.plans: dict[tuple[object, ...], LoggingPlan] = {}
+        self._moment = 0, ""  # time and schema of the contexts
+        self._contexts: dict[tuple[object, ...], QueryContext] = {}
 
     def _set_next_in_domain(self) -> None:
         """Take gtid_seq_no for the next group, after which it is 0 again."""
@@ -228,17 +231,35 @@ class ConnectionState:
                 symbol="ER_GTID_NEXT_TYPE_UNDEFINED_GTID",
             )
 
-    def plain_context(self, updated_tables: int, *, any_schema: bool = False) -> QueryContext:
-        """Return the context of a statement without special needs; the same object within a second.
-
-        `any_schema`: a replica applies it alone.
-        """
-        key = 2 * updated_tables + any_schema
-        known = self._contexts.get(key)
+    def recent_context(
+        self,
+        *,
+        updated_tables: int = 0,
+        updated_schemas: tuple[str, ...] | None = (),
+        is_thread_specific: bool = False,
+        uses: Uses = Uses.NOTHING,
+    ) -> QueryContext:
+        """As `context`; the same object within a second."""
+        if uses is not Uses.NOTHING:
+            return self.context(
+                updated_tables=updated_tables,
+                updated_schemas=updated_schemas,
+                is_thread_specific=is_thread_specific,
+                uses=uses,
+            )
         timestamp = self._clock() // MICROSECONDS_PER_SECOND
-        if known is None or known.timestamp != timestamp or known.schema != self.schema:
+        moment = timestamp, self.schema
+        if moment != self._moment:
+            self._moment = moment
+            self._contexts.clear()
+        key = updated_tables, updated_schemas, is_thread_specific
+        known = self._contexts.get(key)
+        if known is None:
             known = self._contexts[key] = self.context(
-                updated_tables=updated_tables, updated_schemas=None if any_schema else (), timestamp=timestamp
+                updated_tables=updated_tables,
+                updated_schemas=updated_schemas,
+                is_thread_specific=is_thread_specific,
+                timestamp=timestamp,
             )
         return known
 
@@ -295,10 +316,11 @@ class ConnectionState:
         Raises:
             OSError: the log cannot be written; the statement is not in it.
         """
-        self.caches.end_statement()
-        if failed or not self._joins_caches():
-            self.caches.flush_statement(context)
-        if self.is_autocommitted:
+        caches = self.caches
+        caches.commit_parent = self.group_commit.max_committed  # by now
+        if caches.statement.size and (failed or not self._joins_caches()):
+            caches.flush_statement(context)
+        if not self.has_begun and self.client.autocommit and self.xa is None:
             if failed:
                 self.end_by_rollback(context)
             else:
@@ -342,11 +364,11 @@ class ConnectionState:
                 variables = self.variables
                 self.caches.flush_transaction(
                     end,
-                    self.plain_context(0) if context is None else context,
+                    self.recent_context() if context is None else context,
                     compression_level=variables.binlog_transaction_compression_level_zstd
                     if variables.binlog_transaction_compression
                     else None,
-                    marks=self.marks(ends_statement=context is not None, end=end),
+                    marks=self.marks(ends_statement=context is not None, end=end) if self._has_marks else NO_MARKS,
                     creates_table=self.transaction.is_ddl and self.server_format.has_domains,
                 )
         finally:
@@ -378,14 +400,15 @@ class ConnectionState:
 
     def commit(self) -> None:
         """End the transaction, if there is one, by COMMIT."""
-        is_open = self.in_transaction
+        caches = self.caches
+        is_open = self.has_begun or not self.client.autocommit
         if is_open:
             self.engine_mix = NO_ENGINES
-        if not self.has_begun and self.caches.transaction.is_empty and not self.transaction.is_registered:
+        if not self.has_begun and not caches.transaction.size and not self.transaction.is_registered:
             if is_open:
                 self.transaction.clear()
             return
-        if self.has_begun and isinstance(self.caches.gtid_next, Gtid) and self.caches.transaction.is_empty:
+        if self.has_begun and not caches.transaction.size and isinstance(caches.gtid_next, Gtid):
             if not self.caches.gtid_is_used and not self.gtid_is_skipped:
                 self.caches.write_empty(self.context())
             self.caches.gtid_is_used = True

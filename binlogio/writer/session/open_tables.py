@@ -16,10 +16,7 @@ from binlogio.schema.definition import DEFAULT_COLLATION
 from binlogio.writer.log.log_builder import describe_format
 from binlogio.writer.rows.value_checks import Check, checks_of
 from binlogio.writer.rows.writeset import KeyHasher
-from binlogio.writer.rules.engines import INNODB
-from binlogio.writer.rules.known_objects import table_access
 from binlogio.writer.server_format import server_format_of
-from binlogio.writer.session.transaction import EngineMix
 
 if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
@@ -41,8 +38,7 @@ class OpenTable:
 
     `packer` makes row images by the compiled kernel, and is None without the kernel. The rest is precomputed for speed:
     what rows events call the table, its kind, the names of its columns, the positions of those that cannot be NULL,
-    whether there is JSON among them, what hashes their rows, and what checks values that readers might refuse; what a
-    transaction that writes it alone has written, and whether nothing but its rows decides how it is logged.
+    whether there is JSON among them, what hashes their rows, and what checks values that readers might refuse.
     """
 
     definition: TableDefinition
@@ -50,26 +46,25 @@ class OpenTable:
     plan: TablePlan
     packer: Any = None
     table_id: int = field(init=False)
+    column_count: int = field(init=False)
     is_transactional: bool = field(init=False)
     names: tuple[str, ...] = field(init=False)
+    name_set: frozenset[str] = field(init=False)
     not_null: tuple[int, ...] = field(init=False)
     has_json: bool = field(init=False)
     hasher: KeyHasher = field(init=False)
     checks: tuple[tuple[int, Check], ...] = field(init=False)
-    mix: EngineMix = field(init=False)
-    is_plain: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Work out what is asked for with every row."""
         columns = self.definition.columns
         object.__setattr__(self, "table_id", self.table_map.table_id)
+        object.__setattr__(self, "column_count", len(columns))
         object.__setattr__(self, "is_transactional", self.definition.is_transactional)
         object.__setattr__(self, "names", tuple(column.name for column in columns))
+        object.__setattr__(self, "name_set", frozenset(self.names))
         object.__setattr__(self, "hasher", KeyHasher(self.definition))
         object.__setattr__(self, "checks", checks_of(self.plan))
-        access = table_access(self.definition, write=True)
-        object.__setattr__(self, "mix", EngineMix(access))
-        object.__setattr__(self, "is_plain", access.engine == INNODB and not access.is_local)
         object.__setattr__(self, "has_json", bool(self.plan.json_positions))
         object.__setattr__(self, "not_null", tuple(i for i, column in enumerate(columns) if not column.nullable))
 

@@ -133,8 +133,10 @@ class Session:
             connection.check_gtid()
             if connection.gtid_is_skipped:
                 return
-        kind = StatementKind.DML if statement.facts is None else statement.facts.kind
-        _LOGGERS[kind](connection, statement)
+        if statement.facts is None:
+            log_statement(connection, statement)
+        else:
+            _LOGGERS[statement.facts.kind](connection, statement)
 
     def commit(self) -> None:
         """End the transaction, if there is one, and write its group, if it has changed anything."""

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from binlogio.errors import BinlogError, CacheLimitExceeded, LoggingError, UnsupportedFeature
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent
-from binlogio.writer.query_events import QueryContext, load_event, statement_event, updated_schemas
-from binlogio.writer.rows.rows_builder import build_change, build_statement
+from binlogio.gtid import Gtid
+from binlogio.writer.log.group import AUTOMATIC
+from binlogio.writer.query_events import QueryContext, load_event, statement_event
+from binlogio.writer.query_events import updated_schemas as schemas_of
+from binlogio.writer.rows.rows_builder import build_statement
 from binlogio.writer.rules.known_objects import Uses
 from binlogio.writer.rules.logging_format import decide_logging_format, row_cache
-from binlogio.writer.rules.statement import Change, Delete, LoadedFile, Row, Statement, Update, facts_of, is_cascade
+from binlogio.writer.rules.statement import Change, LoadedFile, Row, Statement, Update, facts_of, is_cascade
 from binlogio.writer.rules.statement_facts import (
     CacheKind,
     LoggingDecision,
@@ -30,12 +33,13 @@ from binlogio.writer.rules.statement_facts import (
     StatementKind,
 )
 from binlogio.writer.session.cache import BinlogCache, CachePosition
-from binlogio.writer.session.transaction import NO_ENGINES
+from binlogio.writer.session.transaction import NO_ENGINES, EngineMix
 
 if TYPE_CHECKING:
     from binlogio.schema import TableDefinition
     from binlogio.writer.session.connection import ConnectionState
 
+MAX_PLANS: Final = 1024
 TRANSACTION_CACHE_FULL: Final = 1197
 _DUPLICATES: Final = {"": 0, "IGNORE": 1, "REPLACE": 2}
 ROW_LOGGING_FAILED: Final = LoggingWarning(
@@ -57,27 +61,27 @@ def log_statement(connection: ConnectionState, statement: Statement) -> None:
         BinlogFormatError: a value does not fit its column.
         OSError: the log or a temporary file cannot be written.
     """
-    if connection.logs_rows_only and _log_plainly(connection, statement):
-        return
-    facts = facts_of(statement, connection.temporary_tables)
-    if not connection.client.foreign_key_checks:
-        facts = facts.without_cascades()
-    decision = decide(connection, facts)
-    if decision.format is LoggingFormat.NOT_LOGGED:
-        _refuse_unlogged(connection, statement, facts)
-        _note_changes(connection, statement, facts)
+    plan = _planned(connection, statement)
+    if plan.decision.format is LoggingFormat.NOT_LOGGED:
+        _refuse_unlogged(connection, statement, plan.facts)
+        _note_changes(connection, statement, plan)
         connection.end_statement(connection.context(), failed=statement.error != 0)
         return
-    context = context_of(connection, statement, facts, decision)
+    context = connection.recent_context(
+        updated_tables=plan.updated_tables,
+        updated_schemas=plan.updated_schemas,
+        is_thread_specific=plan.is_thread_specific,
+        uses=statement.uses,
+    )
     start = connection.caches.transaction.position
     try:
-        if decision.format is LoggingFormat.STATEMENT:
-            _log_text(connection, statement, facts, decision, context)
+        if plan.decision.format is LoggingFormat.STATEMENT:
+            _log_text(connection, statement, plan, context)
         else:
-            _log_rows(connection, statement, facts, context)
+            _log_rows(connection, statement, plan, context)
         connection.end_statement(context, failed=statement.error != 0)
     except CacheLimitExceeded as error:
-        _cache_is_full(connection, statement, facts, context, start, error)
+        _cache_is_full(connection, statement, context, start, error)
         connection.end_statement(context, failed=True)
         raise
     except (BinlogError, OSError):
@@ -86,67 +90,108 @@ def log_statement(connection: ConnectionState, statement: Statement) -> None:
         raise
 
 
-def _log_plainly(connection: ConnectionState, statement: Statement) -> bool:
-    """Log a statement about which nothing needs to be decided: one change of one InnoDB table, as rows, in memory.
+class LoggingPlan(NamedTuple):
+    """The decision about a statement, and all that follows from the same facts: a server decides once a statement too.
 
-    False where it is not one.
+    Args:
+        facts: of the statement.
+        decision: how it is logged.
+        engine_mix: the engines of the transaction after it.
+        warnings: of its decision and its engines.
+        updated_tables: of its events, as `updated_schemas` and `is_thread_specific`.
+        temporary: its temporary tables.
+        all_wait: rows of non-transactional tables wait in the transaction cache.
+        is_transactional: no change is one of a non-transactional table.
+        is_registered: it locks a table of a transactional engine.
+        has_xid: the tables whose engine commits in two phases.
+        kept: the objects that the key of the plan names by their identity.
     """
-    if (
-        statement.facts is not None
-        or len(statement.changes) != 1
-        or statement.error
-        or statement.uses is not Uses.NOTHING
-        or statement.locked
-        or statement.updated_tables is not None
-        or statement.modifies_engine is not None
-        or connection.locked_tables
-        or connection.xa is not None
-        or connection.temporary_tables
-        or connection.rules.rows_query
-    ):
-        return False
-    change = statement.changes[0]
-    table = connection.tables.get(change.table)
-    mix = connection.engine_mix
-    if not table.is_plain or (mix is not NO_ENGINES and mix is not table.mix):
-        return False
+
+    facts: StatementFacts
+    decision: LoggingDecision
+    engine_mix: EngineMix
+    warnings: tuple[LoggingWarning, ...]
+    updated_tables: int
+    updated_schemas: tuple[str, ...] | None
+    is_thread_specific: bool
+    temporary: frozenset[tuple[str, str]]
+    all_wait: bool
+    is_transactional: bool
+    is_registered: bool
+    has_xid: frozenset[tuple[str, str]]
+    kept: tuple[object, ...]
+
+
+def _planned(connection: ConnectionState, statement: Statement) -> LoggingPlan:
+    """Return the plan of a statement, whose warnings are then the session's; the one made before for the same facts.
+
+    Raises:
+        LoggingError: the statement is refused.
+    """
+    key = None if connection.temporary_tables else _key(connection, statement)
+    plan = connection.plans.get(key) if key is not None else None
+    if plan is None:
+        plan = _plan(connection, statement)
+        if key is not None:
+            if len(connection.plans) >= MAX_PLANS:
+                connection.plans.clear()
+            connection.plans[key] = plan
+        return plan
+    connection.engine_mix = plan.engine_mix
+    if plan.warnings:
+        connection.warnings += plan.warnings
+    return plan
+
+
+def _key(connection: ConnectionState, statement: Statement) -> tuple[object, ...]:
+    """Return what a plan depends on, besides the variables of the session."""
+    changes = statement.changes
+    if len(changes) == 1:
+        (change,) = changes
+        changed: object = (id(change.table), type(change), not change.rows, is_cascade(change))
+    else:
+        changed = tuple((id(one.table), type(one), not one.rows, is_cascade(one)) for one in changes)
     caches = connection.caches
-    cache, writeset = caches.transaction, caches.writesets.get(True)
-    if is_cascade(change):
-        return False
-    names_table = connection.server_format.query.names_single_table and isinstance(change, Update)
-    checks = table.definition.has_foreign_keys and not isinstance(change, Delete)
-    is_alone = table.definition.is_foreign_key_parent or (checks and connection.client.foreign_key_checks)
-    context = connection.plain_context(int(names_table), any_schema=is_alone)
-    rows = cache.writeset.position
-    try:
-        frames = build_change(
-            change,
-            table,
-            connection.rules,
-            connection.encoder,
-            connection.builder,
-            context,
-            writeset,
-        )
-    except BinlogError:
-        cache.writeset.truncate(rows)
-        raise
-    if frames:
-        if connection.rules.annotates_rows and statement.sql_bytes:
-            frames.insert(0, connection.builder.annotation(statement.sql_bytes, context.timestamp, context.server_id))
-        if cache.is_empty:
-            frames[:0] = connection.builder.opening(context)
-        if not cache.has_room(sum(map(len, frames))):
-            cache.writeset.truncate(rows)
-            return False
-        cache.extend(frames)
-        cache.has_rows = True
-        connection.transaction.is_logged = connection.transaction.modifies_engine = True
-    connection.transaction.is_registered = True
-    connection.engine_mix = table.mix
-    connection.end_statement(context)
-    return True
+    return (
+        changed,
+        id(statement.facts),
+        id(connection.engine_mix),
+        connection.has_begun,
+        connection.xa is None,
+        caches.transaction.size == 0,
+        caches.gtid_next is not AUTOMATIC and isinstance(caches.gtid_next, Gtid),
+        0 if statement.uses is Uses.NOTHING else statement.uses.value,
+        statement.updated_tables,
+        statement.updated_schemas,
+    )
+
+
+def _plan(connection: ConnectionState, statement: Statement) -> LoggingPlan:
+    """Decide how a statement is logged, and note its warnings."""
+    mix_before, warned = connection.engine_mix, len(connection.warnings)
+    facts = facts_of(statement, connection.temporary_tables)
+    if not connection.client.foreign_key_checks:
+        facts = facts.without_cascades()
+    decision = decide(connection, facts)
+    tables = facts.all_tables
+    updated_tables, updated_schemas, is_thread_specific = _context_of(connection, statement, facts, decision)
+    return LoggingPlan(
+        facts=facts,
+        decision=decision,
+        engine_mix=connection.engine_mix,
+        warnings=tuple(connection.warnings[warned:]),
+        updated_tables=updated_tables,
+        updated_schemas=updated_schemas,
+        is_thread_specific=is_thread_specific,
+        temporary=temporary_of(facts),
+        all_wait=_all_rows_wait(connection, facts),
+        is_transactional=all(change.table.is_transactional for change in statement.changes),
+        is_registered=any(table.engine.transactional for table in tables),
+        has_xid=frozenset(
+            (table.schema, table.name) for table in tables if table.engine.has_xid and not table.temporary
+        ),
+        kept=(statement.facts, mix_before, *(change.table for change in statement.changes)),
+    )
 
 
 def decide(connection: ConnectionState, facts: StatementFacts) -> LoggingDecision:
@@ -209,23 +254,31 @@ def context_of(
     connection: ConnectionState, statement: Statement, facts: StatementFacts, decision: LoggingDecision
 ) -> QueryContext:
     """Return what the events of a statement have in common."""
+    updated_tables, updated_schemas, is_thread_specific = _context_of(connection, statement, facts, decision)
+    return connection.context(
+        updated_tables=updated_tables,
+        updated_schemas=updated_schemas,
+        is_thread_specific=is_thread_specific,
+        uses=statement.uses,
+    )
+
+
+def _context_of(
+    connection: ConnectionState, statement: Statement, facts: StatementFacts, decision: LoggingDecision
+) -> tuple[int, tuple[str, ...] | None, bool]:
+    """Return `updated_tables`, `updated_schemas` and `is_thread_specific` of the events of a statement."""
     schemas: tuple[str, ...] | None = ()
     if Uses.ANY_SCHEMA in statement.uses or any(map(is_cascade, statement.changes)):
         schemas = None
     elif decision.format is LoggingFormat.STATEMENT:
         schemas = statement.updated_schemas
         if schemas is None:
-            schemas = updated_schemas(table.schema for table in facts.all_tables)
+            schemas = schemas_of(table.schema for table in facts.all_tables)
     if refers_to_rows(connection, facts):
         schemas = None
-    return connection.context(
-        updated_tables=_updated_tables(statement)
-        if len(facts.tables) > 1 or connection.server_format.query.names_single_table
-        else 0,
-        updated_schemas=schemas,
-        is_thread_specific=Uses.THREAD_ID in statement.uses or any(table.temporary for table in facts.all_tables),
-        uses=statement.uses,
-    )
+    names_tables = len(facts.tables) > 1 or connection.server_format.query.names_single_table
+    is_thread_specific = Uses.THREAD_ID in statement.uses or any(table.temporary for table in facts.all_tables)
+    return _updated_tables(statement) if names_tables else 0, schemas, is_thread_specific
 
 
 def refers_to_rows(connection: ConnectionState, facts: StatementFacts) -> bool:
@@ -241,16 +294,11 @@ def temporary_of(facts: StatementFacts) -> frozenset[tuple[str, str]]:
     return frozenset((table.schema, table.name) for table in facts.all_tables if table.temporary)
 
 
-def _log_text(
-    connection: ConnectionState,
-    statement: Statement,
-    facts: StatementFacts,
-    decision: LoggingDecision,
-    context: QueryContext,
-) -> None:
+def _log_text(connection: ConnectionState, statement: Statement, plan: LoggingPlan, context: QueryContext) -> None:
+    facts, decision = plan.facts, plan.decision
     keeps = keeps_changes(statement)
     if statement.error and not keeps:
-        _note_changes(connection, statement, facts)
+        _note_changes(connection, statement, plan)
         return
     if facts.kind is StatementKind.LOAD_DATA and statement.loaded_file is None:
         raise UnsupportedFeature(
@@ -271,7 +319,7 @@ def _log_text(
     cache.has_statements = True
     is_kept = keeps or facts.kind is StatementKind.CREATE_TEMPORARY_SELECT
     cache.cannot_roll_back |= decision.cannot_be_rolled_back and is_kept
-    _note_changes(connection, statement, facts)
+    _note_changes(connection, statement, plan)
 
 
 def _log_file(
@@ -300,10 +348,9 @@ def _log_file(
     connection.caches.add(cache, (connection.builder.encode(load),), context)
 
 
-def _log_rows(connection: ConnectionState, statement: Statement, facts: StatementFacts, context: QueryContext) -> None:
-    caches = connection.caches
-    start = caches.transaction.position
-    all_wait = _all_rows_wait(connection, facts)
+def _log_rows(connection: ConnectionState, statement: Statement, plan: LoggingPlan, context: QueryContext) -> None:
+    caches, all_wait = connection.caches, plan.all_wait
+    start = caches.transaction.position if statement.error else None
     built = build_statement(
         _kept_of(statement) if all_wait and statement.error else statement,
         connection.tables,
@@ -312,7 +359,7 @@ def _log_rows(connection: ConnectionState, statement: Statement, facts: Statemen
         connection.builder,
         context,
         locked=_locked_tables(connection, statement),
-        unlogged=temporary_of(facts),
+        unlogged=plan.temporary,
         writesets=caches.writesets,
         all_wait=all_wait,
     )
@@ -325,15 +372,17 @@ def _log_rows(connection: ConnectionState, statement: Statement, facts: Statemen
         if built.transactional:
             caches.add(caches.transaction, built.transactional, context)
             caches.transaction.has_rows = True
-            caches.transaction.cannot_roll_back |= all_wait and keeps_changes(statement)
+            if all_wait and keeps_changes(statement):
+                caches.transaction.cannot_roll_back = True
     except CacheLimitExceeded as error:
         if not error.at_statement_end:
             connection.warnings.append(ROW_LOGGING_FAILED)
         raise
-    connection.transaction.is_logged |= bool(built.transactional or built.non_transactional)
-    if statement.error and not connection.is_autocommitted and not all_wait:
+    if built.transactional or built.non_transactional:
+        connection.transaction.is_logged = True
+    if start is not None and not connection.is_autocommitted and not all_wait:
         caches.transaction.truncate(start)
-    _note_changes(connection, statement, facts)
+    _note_changes(connection, statement, plan)
 
 
 def _locked_tables(connection: ConnectionState, statement: Statement) -> Sequence[TableDefinition]:
@@ -365,7 +414,6 @@ def _kept_of(statement: Statement) -> Statement:
 def _cache_is_full(
     connection: ConnectionState,
     statement: Statement,
-    facts: StatementFacts,
     context: QueryContext,
     start: CachePosition,
     error: CacheLimitExceeded,
@@ -404,31 +452,29 @@ def _after(old: Row, new: Row) -> Row:
     return {**old, **new} if isinstance(old, Mapping) and isinstance(new, Mapping) else new
 
 
-def _note_changes(connection: ConnectionState, statement: Statement, facts: StatementFacts) -> None:
+def _note_changes(connection: ConnectionState, statement: Statement, plan: LoggingPlan) -> None:
     """Note what the end of the transaction depends on."""
-    transaction = connection.transaction
-    transaction.changed_non_transactional |= keeps_changes(statement)
-    is_logged = not connection.caches.transaction.is_empty or not connection.caches.statement.is_empty
-    tables = facts.all_tables
-    transaction.used_temporary = any(table.temporary for table in tables)
-    transaction.is_logged |= is_logged
-    transaction.is_registered |= is_logged or any(table.engine.transactional for table in tables)
-    if not statement.error:
-        transaction.modifies_engine |= _modifies_engine(statement, facts)
+    transaction, caches = connection.transaction, connection.caches
+    if not plan.is_transactional and keeps_changes(statement):
+        transaction.changed_non_transactional = True
+    transaction.used_temporary = bool(plan.temporary)
+    if caches.transaction.size or caches.statement.size:
+        transaction.is_logged = transaction.is_registered = True
+    elif plan.is_registered:
+        transaction.is_registered = True
+    if not statement.error and not transaction.modifies_engine:
+        transaction.modifies_engine = _modifies_engine(statement, plan)
 
 
-def _modifies_engine(statement: Statement, facts: StatementFacts) -> bool:
+def _modifies_engine(statement: Statement, plan: LoggingPlan) -> bool:
     if statement.modifies_engine is not None:
         return statement.modifies_engine
-    changed = {
-        (change.table.schema, change.table.name)
-        for change in statement.changes
-        if _changes_anything(change) or (isinstance(change, Update) and change.replaces_insert and change.rows)
-    }
-    return any(
-        table.engine.has_xid and not table.temporary and (table.schema, table.name) in changed
-        for table in facts.all_tables
-    )
+    for change in statement.changes:
+        if (change.table.schema, change.table.name) in plan.has_xid and (
+            _changes_anything(change) or (isinstance(change, Update) and change.replaces_insert and change.rows)
+        ):
+            return True
+    return False
 
 
 def _updated_tables(statement: Statement) -> int:

@@ -190,7 +190,7 @@ def mix_engines(
         if first is not None and not _go_together(first.engine.name, table.engine.name):
             return EngineMix(first, has_warned=True), _warning(table, first)
         first = first or table
-    return EngineMix(first, has_warned=mix.has_warned), None
+    return mix if first is mix.table else EngineMix(first, has_warned=mix.has_warned), None
 
 
 def _go_together(one: str, other: str) -> bool:
