@@ -249,6 +249,31 @@ def test_temporary_table_hides_the_real_one_of_its_name(tmp_path: Path, target: 
     assert contents(target) == [*ROWS]
 
 
+MOVING: Final = (
+    "ALTER TABLE p EXCHANGE PARTITION p0 WITH TABLE t WITHOUT VALIDATION",
+    "ALTER TABLE p CONVERT TABLE t TO PARTITION p1 VALUES LESS THAN (20)",
+    "ALTER TABLE t IMPORT TABLESPACE",
+    "ALTER TABLE p IMPORT PARTITION p0 TABLESPACE",
+)
+PARTITIONED: Final = f"{T.replace('TABLE t', 'TABLE p')} PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (9))"
+
+
+@pytest.mark.parametrize("sql", MOVING)
+def test_statement_that_moves_rows_between_tables_is_refused(tmp_path: Path, target: SqliteTarget, sql: str) -> None:
+    """Also where the table that it names first has no rows."""
+    with pytest.raises(ReplayError, match="ALTER TABLE of a table with rows cannot be applied"):
+        replayed(tmp_path, target, query(T), query(PARTITIONED), *inserts(T, *ROWS), query(sql))
+
+    assert (contents(target), contents(target, "d.p")) == ([*ROWS], [])
+
+
+def test_partition_is_exchanged_for_a_table_where_neither_has_rows(tmp_path: Path, target: SqliteTarget) -> None:
+    """Nothing moves."""
+    replayed(tmp_path, target, query(T), query(PARTITIONED), query(MOVING[0]), *inserts(T, *ROWS))
+
+    assert (contents(target), contents(target, "d.p")) == ([*ROWS], [])
+
+
 @pytest.mark.parametrize(
     "ddl", ["ALTER TABLE t DROP a, ADD z INT", "DROP TABLE t", "TRUNCATE t", T.replace("CREATE", "CREATE OR REPLACE")]
 )

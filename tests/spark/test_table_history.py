@@ -184,6 +184,20 @@ def test_problem_before_the_first_row_of_a_table_is_one_of_it(before: BinlogEven
     assert bool(TableHistory(marks).life(("d", "t")).problems) == is_problem
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE p EXCHANGE PARTITION p0 WITH TABLE t",
+        "ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE p",
+        "ALTER TABLE p CONVERT TABLE t TO PARTITION p1 VALUES LESS THAN (20)",
+        "ALTER TABLE t IMPORT TABLESPACE",
+    ],
+)
+def test_statement_that_moves_rows_is_a_problem_of_each_of_its_tables(sql: str) -> None:
+    """Of the one that it names second as well."""
+    assert history(CREATE, sql).life(("db", "t")).problems
+
+
 @pytest.mark.parametrize("rest", ["SELECT 1 AS id", "(id INT) AS SELECT 1", "(id INT) NO_SUCH_OPTION SELECT 1"])
 def test_table_with_the_rows_of_a_select_is_a_problem(rest: str) -> None:
     """Logs of rows have the columns and then the rows; this one has the text alone."""

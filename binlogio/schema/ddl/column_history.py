@@ -34,7 +34,7 @@ class ColumnChanges:
         renamed: new name to old name, where they differ.
         added: names of the new columns.
         defaults: what the columns that are added or redefined have as default.
-        drops_rows: whether it empties or exchanges partitions.
+        drops_rows: whether it empties or exchanges partitions, or imports rows.
         name: the table's new name, where it gets one.
     """
 
@@ -71,7 +71,7 @@ def column_changes(clauses: AlterClauses, table: ParsedTable) -> ColumnChanges:
         renamed=renamed,
         added=frozenset(change.name.casefold() for change in clauses.columns if change.old is None),
         defaults={**defaults, **clauses.defaults},
-        drops_rows=clauses.partitions is not None and clauses.partitions.drops_rows,
+        drops_rows=clauses.options.moves_rows or (clauses.partitions is not None and clauses.partitions.drops_rows),
         name=clauses.name,
     )
 

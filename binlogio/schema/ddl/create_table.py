@@ -32,7 +32,7 @@ from binlogio.schema.ddl.column_text import (
     skip_references,
 )
 from binlogio.schema.ddl.parsed_table import MOST_COLUMNS, MOST_KEYS, PRIMARY, Key, ParsedTable
-from binlogio.schema.ddl.partitions import Partitions, read_partitions
+from binlogio.schema.ddl.partitions import MOVING, Partitions, read_partitions
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tokens import Words
 from binlogio.schema.ddl.tree import Default, FromSelect, Like, TableBody, Unparsed
@@ -80,6 +80,7 @@ class TableOptions:
     engine: str | None = None
     is_versioned: bool = False
     selects: bool = False
+    moves_rows: bool = False  # DISCARD or IMPORT TABLESPACE
     partitions: Partitions | None = None
 
     def chosen_collation(self, server: ServerDefaults, usual: str) -> str | None:
@@ -407,6 +408,7 @@ def read_option(words: Words, options: TableOptions) -> TableOptions:
         keyword = words.take().upper
         for word in _PLAIN_OPTIONS[keyword]:
             words.expect(word)
+        return replace(options, moves_rows=True) if keyword in MOVING else options
     else:
         read_assignment(words, _VALUE_OPTIONS, "an option of a table")
     return options

@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from binlogio.schema.ddl.tokens import Words
+    from binlogio.schema.ddl.tree import Name
 
 _REMOVING: Final = ("DROP", "TRUNCATE")
+MOVING: Final = ("EXCHANGE", "DISCARD", "IMPORT")
+"""The verbs after which the rows of a partition are in another table or file, and those of that in the partition."""
+
 _FUNCTIONS: Final = ("YEAR", "TO_DAYS")
 _DATE_SIZE: Final = len("2000-01-01")
 _DAY_OF_ORDINAL_ZERO: Final = 365  # TO_DAYS('0001-01-01') is 366, date.toordinal() of it 1
@@ -114,7 +118,7 @@ class PartitionClause:
     """A clause of ALTER TABLE about partitions.
 
     `verb` is its first word: PARTITION (BY), REMOVE (PARTITIONING), or that before PARTITION. `names` of DROP and
-    TRUNCATE are in small letters, empty for ALL; `added` is empty where it is not known.
+    TRUNCATE are in small letters, empty for ALL; `added` is empty where it is not known. `table` is that of EXCHANGE.
     """
 
     verb: str
@@ -122,12 +126,13 @@ class PartitionClause:
     partitions: Partitions | None = None
     is_range: bool = False
     added: tuple[Partition, ...] = ()
+    table: Name | None = None
     problem: Unparsed | None = None
 
     @property
     def drops_rows(self) -> bool:
         """True if rows may go, or others come."""
-        return self.verb in (*_REMOVING, "EXCHANGE")
+        return self.verb in (*_REMOVING, *MOVING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +175,9 @@ def read_partition_clause(words: Words) -> PartitionClause:
         if verb in _REMOVING:
             return PartitionClause(verb, names=_names(words))
         if verb == "EXCHANGE":
-            words.at -= 2
-            words.refuse("a change of partitions that keeps all rows")
+            words.name()
+            words.expect("WITH", "TABLE")
+            return PartitionClause(verb, table=words.table_name())
     except UnsupportedFeature as exc:
         return PartitionClause(verb, problem=Unparsed.of(exc))
     return PartitionClause(verb)

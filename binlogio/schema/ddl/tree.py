@@ -151,6 +151,11 @@ class AlterClauses:
     partitions: PartitionClause | None
     only_renames: bool
 
+    @property
+    def exchanged(self) -> Name | None:
+        """The table with which a partition is exchanged."""
+        return None if self.partitions is None else self.partitions.table
+
     def fitting(self, table: ParsedTable) -> AlterClauses:
         """Return the clauses without those whose IF EXISTS or IF NOT EXISTS does not hold for a table."""
         there = {column.name.casefold() for column in table.columns}

@@ -139,7 +139,7 @@ class TableHistory:
             elif isinstance(what, TextChange):
                 self._text_change(what, mark.place)
             elif isinstance(what, Lost):
-                self._note(mark.place, ReplayError(f"the source lost changes here: {what.message}"))
+                self.note(mark.place, ReplayError(f"the source lost changes here: {what.message}"))
         self.detours += [Detour(start, end, None) for start, end in self._prepared.values()]
         self.detours.sort(key=lambda one: (one.start, one.end))
 
@@ -148,7 +148,7 @@ class TableHistory:
         if prepared is not None:
             self.detours.append(Detour(*prepared, place if what.commits else None))
         elif what.commits:
-            self._note(place, ReplayError(f"XA COMMIT of a transaction that was prepared before the log: {what.xid}"))
+            self.note(place, ReplayError(f"XA COMMIT of a transaction that was prepared before the log: {what.xid}"))
 
     def _map(self, mapped: Mapped, place: Place) -> None:
         event = mapped.event
@@ -179,7 +179,7 @@ class TableHistory:
             return
         words = _words_of(change.sql)
         is_call = words.isdisjoint(_NAMING_VERBS)  # of a function, which may change any table
-        self._note(place, _text_problem(change.sql), None if is_call else words)
+        self.note(place, _text_problem(change.sql), None if is_call else words)
 
     # ------------------------------------------------------------------------------------------------- statements
 
@@ -189,10 +189,10 @@ class TableHistory:
         try:
             statement.carry_out()
         except UnsupportedFeature as exc:
-            self._note(place, _problem(exc), _words_of(text_of(event)))
+            self.note(place, _problem(exc), _words_of(text_of(event)))
             statement.follow()
 
-    def _note(self, place: Place, problem: ReplayError, words: frozenset[str] | None = None) -> None:
+    def note(self, place: Place, problem: ReplayError, words: frozenset[str] | None = None) -> None:
         """Note a problem of all tables, or of those whose names are among the words, which the log may show later."""
         for name, life in self._lives.items():
             if words is None or name[1].casefold() in words:
@@ -365,7 +365,13 @@ class TableStatement:
         known = history.catalogue.find(*name)
         table = known.table if known is not None else ParsedTable(schema="", name="", columns=(), collation="binary")
         self.follow()
-        if life is None or self._is_temporary(name):
+        if self._is_temporary(name):
+            return
+        if isinstance(clauses, Unparsed) or clauses.exchanged is not None:
+            others = statement.new_names if isinstance(clauses, Unparsed) else (clauses.exchanged,)
+            problem = ReplayError("a statement may move rows between two tables, which row changes do not tell")
+            history.note(self._place, problem, frozenset(one[1].casefold() for one in others if one is not None))
+        if life is None:
             return
         changes = NOTHING
         if isinstance(clauses, Unparsed):
@@ -373,7 +379,7 @@ class TableStatement:
         else:
             changes = column_changes(clauses, table)
             if changes.drops_rows:
-                problem = ReplayError("a statement empties partitions, which row changes do not tell")
+                problem = ReplayError("a statement empties or fills a partition, which row changes do not tell")
                 life.problems.append((self._place, problem))
         new_name = self._logged.full_name(changes.name) if changes.name is not None else name
         self._begin_stretch(life, new_name, changes)

@@ -41,7 +41,7 @@ from binlogio.replay.transactions import text_refused
 from binlogio.schema.ddl.column_history import ColumnChanges, column_changes
 from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
 from binlogio.schema.ddl.parsed_table import PRIMARY, Key
-from binlogio.schema.ddl.partitions import PartitionChange, partition_change
+from binlogio.schema.ddl.partitions import MOVING, PartitionChange, partition_change
 from binlogio.schema.ddl.tree import (
     AlterClauses,
     AlterTable,
@@ -183,6 +183,7 @@ class _DdlStatement:
         if self._is_temporary(name):
             return False
         name = kept.catalogue.known_name(name)
+        self._refuse_moved_rows(statement)
         if isinstance(statement.clauses, AlterClauses) and statement.clauses.name is not None:
             self._see_all_chosen()
         exists = self._exists(name) and self._wanted.wants_table(*name)
@@ -309,6 +310,24 @@ class _DdlStatement:
             if not is_empty:
                 raise self._refused((before.schema, before.name), str(exc)) from exc
             return ColumnChanges(), PartitionChange(drops_rows=False, names=(), left=None)
+
+    def _refuse_moved_rows(self, statement: AlterTable) -> None:
+        """Refuse a statement that takes rows from another table or a file, or gives them, unless there are none."""
+        clauses, name = statement.clauses, self._logged.full_name(statement.table)
+        others = statement.new_names
+        if isinstance(clauses, AlterClauses):
+            verb = "" if clauses.partitions is None else clauses.partitions.verb
+            if self._wanted.wants_table(*name) and (
+                clauses.options.moves_rows or (verb in MOVING and clauses.exchanged is None)
+            ):
+                raise self._refused(name, "the log does not have the rows of its tablespace or partition")
+            others = () if clauses.exchanged is None else (clauses.exchanged,)
+        names = {name, *map(self._logged.full_name, others)}
+        wanted = [one for one in names if self._wanted.wants_table(*one)]
+        if not others or not wanted:
+            return
+        if len(wanted) < len(names) or any(self._exists(one) and not self._is_empty(one) for one in wanted):
+            raise self._refused(name, "it may move rows between this table and another one")
 
     def _alter_unknown(self, name: TableName, *, is_empty: bool, exists: bool) -> bool:
         if not is_empty:
