@@ -30,7 +30,6 @@ from binlogio.columnar.splits.split_bounds import GROUP_STARTS, WHOLE, split_bou
 from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, HEADER_SIZE, EventType, HeaderFlag
 from binlogio.errors import BinlogError
-from binlogio.format.groups import GroupTracker
 from binlogio.implementation import is_compiled
 from binlogio.storage.index_file import log_number
 from pyspark_binlogio.option_values import BinlogOptionError
@@ -271,19 +270,14 @@ def _read(piece: Piece, request: Request) -> Iterator[_GroupCommits]:
     """Yield the groups by the reader of events."""
     starts: list[int] = []
     times: list[int] = []
-    tracker = GroupTracker()
     with opened(piece, request) as reader:
         if reader is None:
             return
         try:
-            for event in reader:
-                if event.header.inner is not None:
-                    continue
-                tracker.feed(event)
-                if tracker.starts_group:
-                    committed = getattr(event, "immediate_commit_timestamp", None)
-                    starts.append(event.header.offset)
-                    times.append(event.header.timestamp * _US_PER_S if committed is None else committed)
+            for group in reader.groups():
+                committed = group.commit_timestamp
+                starts.append(group.begin)
+                times.append(group.timestamp * _US_PER_S if committed is None else committed)
                 if len(starts) == _CHUNK_SIZE:
                     yield _groups(starts, times)
                     starts, times = [], []
