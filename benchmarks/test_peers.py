@@ -14,7 +14,7 @@ import pytest
 import binlogio
 from bench_logs import first_groups, log_names
 from binlogio.constants import ColumnType
-from binlogio.events import ROWS_EVENTS
+from binlogio.events import RowsEvent
 from binlogio.reader import BinlogReader
 from binlogio.storage.sources import find_logs
 from measure import child_cpu_s, cpu_s, in_turn
@@ -128,7 +128,7 @@ def _nameless(log: Path) -> dict[str, list[int]]:
     found = {}
     with BinlogReader(find_logs(log)) as reader:  # which does not follow DDL
         for event in reader:
-            if isinstance(event, ROWS_EVENTS):
+            if isinstance(event, RowsEvent):
                 plan = reader.plan(event)
                 found[plan.full_name] = [
                     column.position

@@ -12,6 +12,7 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 
 from dataclasses import replace
+from dataclasses import fields
 from types import MemberDescriptorType
 
 from binlogio._kernel.base.cursor cimport lenenc, little, u16, u24, u32, u64
@@ -59,7 +60,7 @@ cdef class Maker:
 
     def __cinit__(self, type kind, tuple names):
         cdef int i
-        if len(names) > MOST_FIELDS or set(names) != set(kind.__dataclass_fields__):
+        if len(names) > MOST_FIELDS or set(names) != {field.name for field in fields(kind)}:
             raise ValueError(f"{kind.__name__} has other fields")
         self.kind = kind
         self.count = len(names)

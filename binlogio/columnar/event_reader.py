@@ -27,7 +27,7 @@ from binlogio.columnar.splits.split_bounds import WHOLE, SplitBounds, split_boun
 from binlogio.constants import EventType, QueryStatus
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EVERY_EVENT, EventFilter
-from binlogio.events import EVENT_CODECS, ROWS_EVENTS
+from binlogio.events import EVENT_CODECS, RowsEvent
 from binlogio.events.base import EventHeader, ParseContext, event_name
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.query import POST_HEADER, QueryEvent
@@ -197,7 +197,7 @@ class WalkDecoder(Decoder):
         self._walk.begin_event()
         if isinstance(event, TableMapEvent):
             self._walk.map_table(event.table_id, _table(event, b""))
-        elif isinstance(event, ROWS_EVENTS) and event.ends_statement:
+        elif isinstance(event, RowsEvent) and event.ends_statement:
             self._walk.end_statement()
 
     def table_map(self, table_id: int, *, offset: int, event_type: int) -> TableMapEvent:

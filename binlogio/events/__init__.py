@@ -2,8 +2,8 @@
 
 `BinlogEvent` is the union of all event classes, and what readers yield; `isinstance` tells which one an event is, and
 `event.header` has its type, time and place. `EVENT_CODECS`, `codec_for` and `default_type` map event types to the
-codecs that parse and build them; `RowsEvent` (classes: `ROWS_EVENTS`) and `GtidLogEvent` are the unions of the events
-that hold rows, and of those that begin an event group.
+codecs that parse and build them; `RowsEvent` is the base of the events that hold
+rows, whose `operation` says what they do; `GtidLogEvent` is the union of the events that begin an event group.
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ BinlogEvent: TypeAlias = (
     | control.SlaveEvent
     # table_map, rows
     | table_map.TableMapEvent
-    | RowsEvent
+    | rows.WriteRowsEvent
+    | rows.UpdateRowsEvent
+    | rows.DeleteRowsEvent
+    | rows.PartialUpdateRowsEvent
     # gtid, group_replication, transaction_payload
     | GtidLogEvent
     | gtid.PreviousGtidsEvent

@@ -18,8 +18,9 @@ Source: libs/mysql/binlog/event/rows_event.h, Rows_event; sql/log_event.cc, Rows
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from dataclasses import Field, dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from construct import (
     Adapter,
@@ -103,28 +104,60 @@ COMPRESSED_ROWS: Final = _layout(images=MariadbCompressed(GreedyBytes))
 COMPRESSED_UPDATE_ROWS: Final = _layout(_PRESENT_AFTER, images=MariadbCompressed(GreedyBytes))
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRowsEvent:
-    """Rows that were inserted. `images` holds one after image a row; `present` says which columns an image has."""
+class RowsOperation(IntEnum):
+    """What a rows event does to rows. The numbers are those of the kernel."""
 
-    table_id: int
-    flags: int
-    extra: bytes
-    column_count: int
-    present: bytes
-    images: bytes
-    header: EventHeader = NEW_HEADER
+    INSERT = 0
+    UPDATE = 1
+    DELETE = 2
+    PARTIAL_UPDATE = 3  # an update whose after images may hold JSON diffs
+
+
+_STMT_END: Final = int(RowsFlag.STMT_END)
+
+
+class RowsEvent:
+    """A rows event of any kind, whose `operation` says which; the class of each has its fields."""
+
+    __slots__ = ()
+    operation: ClassVar[RowsOperation]
+    if TYPE_CHECKING:
+        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+        table_id: int
+        flags: int
+        extra: bytes
+        column_count: int
+        present: bytes
+        images: bytes
+        header: EventHeader
 
     @property
     def ends_statement(self) -> bool:
         """True on the last rows event of a statement; the table maps before it are then no longer valid."""
-        return bool(self.flags & RowsFlag.STMT_END)
+        return bool(self.flags & _STMT_END)
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteRowsEvent:
+class WriteRowsEvent(RowsEvent):
+    """Rows that were inserted. `images` holds one after image a row; `present` says which columns an image has."""
+
+    operation: ClassVar = RowsOperation.INSERT
+
+    table_id: int
+    flags: int
+    extra: bytes
+    column_count: int
+    present: bytes
+    images: bytes
+    header: EventHeader = NEW_HEADER
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRowsEvent(RowsEvent):
     """Rows that were deleted. `images` holds one before image a row."""
 
+    operation: ClassVar = RowsOperation.DELETE
+
     table_id: int
     flags: int
     extra: bytes
@@ -133,16 +166,13 @@ class DeleteRowsEvent:
     images: bytes
     header: EventHeader = NEW_HEADER
 
-    @property
-    def ends_statement(self) -> bool:
-        """True on the last rows event of a statement."""
-        return bool(self.flags & RowsFlag.STMT_END)
-
 
 @dataclass(frozen=True, slots=True)
-class UpdateRowsEvent:
+class UpdateRowsEvent(RowsEvent):
     """Rows that were changed. `images` holds a before image (`present`) and an after image (`present_after`) a row."""
 
+    operation: ClassVar = RowsOperation.UPDATE
+
     table_id: int
     flags: int
     extra: bytes
@@ -151,16 +181,13 @@ class UpdateRowsEvent:
     present_after: bytes
     images: bytes
     header: EventHeader = NEW_HEADER
-
-    @property
-    def ends_statement(self) -> bool:
-        """True on the last rows event of a statement."""
-        return bool(self.flags & RowsFlag.STMT_END)
 
 
 @dataclass(frozen=True, slots=True)
-class PartialUpdateRowsEvent:
+class PartialUpdateRowsEvent(RowsEvent):
     """As UpdateRowsEvent, but JSON columns of the after image may be diffs (binlog_row_value_options=PARTIAL_JSON)."""
+
+    operation: ClassVar = RowsOperation.PARTIAL_UPDATE
 
     table_id: int
     flags: int
@@ -171,16 +198,9 @@ class PartialUpdateRowsEvent:
     images: bytes
     header: EventHeader = NEW_HEADER
 
-    @property
-    def ends_statement(self) -> bool:
-        """True on the last rows event of a statement."""
-        return bool(self.flags & RowsFlag.STMT_END)
 
-
-RowsEvent: TypeAlias = WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent | PartialUpdateRowsEvent
-"""A rows event of any kind."""
 ROWS_EVENTS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
-"""The classes of RowsEvent, for `isinstance`."""
+"""The classes of rows events."""
 
 _V2: Final = (POST_HEADER_V2,)
 _V1: Final = (POST_HEADER_V1, POST_HEADER_V0)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from binlogio.events import ROWS_EVENTS, BinlogEvent
+from binlogio.events import ROWS_EVENTS, BinlogEvent, RowsEvent
 from binlogio.events.control import IncidentEvent, RotateEvent, StopEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
@@ -246,7 +246,7 @@ def _step(event: BinlogEvent, before: GroupPlace) -> _Step:
     if isinstance(event, MariadbGtidEvent):
         after = _OPEN if event.standalone else _TRANSACTION
         return after, _BEGINS, _STEPS_FROM[after]
-    if isinstance(event, ROWS_EVENTS):
+    if isinstance(event, RowsEvent):
         if not event.ends_statement:
             return _to(before, _OPEN)
         if before is not _OUTSIDE:

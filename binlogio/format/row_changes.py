@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from binlogio.events.rows import (
-    DeleteRowsEvent,
-    PartialUpdateRowsEvent,
-    RowsEvent,
-    UpdateRowsEvent,
-    WriteRowsEvent,
-)
+from binlogio.events.rows import PartialUpdateRowsEvent, RowsEvent, UpdateRowsEvent
 from binlogio.implementation import is_compiled
 from binlogio.rows.image import PRE_GA_EVENTS, RowChange, decode_rows
 
@@ -22,14 +16,6 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.python_rows import RowDecoder
     from binlogio.rows.plan import TablePlan
-
-OPERATIONS: Final[dict[type, int]] = {
-    WriteRowsEvent: 0,
-    UpdateRowsEvent: 1,
-    DeleteRowsEvent: 2,
-    PartialUpdateRowsEvent: 3,
-}
-"""The kernel's numbers of what a rows event does."""
 
 _MOST_DECODERS: Final = 512
 _decoders: Final[dict[int, tuple[TablePlan, RowDecoder]]] = {}
@@ -44,7 +30,7 @@ def row_changes(event: RowsEvent, plan: TablePlan) -> Iterator[RowChange]:
     """
     if event.column_count == len(plan.columns) and event.header.type_code not in PRE_GA_EVENTS and is_compiled():
         after = event.present_after if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)) else event.present
-        changes = _decoder(plan).changes(OPERATIONS[type(event)], event.present, after, event.images)
+        changes = _decoder(plan).changes(event.operation, event.present, after, event.images)
         if changes is not None:
             return iter(changes)
     return decode_rows(event, plan)

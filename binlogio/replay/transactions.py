@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.columnar.splits.log_identity import LogIdentity, log_identity
 from binlogio.constants import HeaderFlag, RowsFlag
 from binlogio.errors import BinlogError, ReplayError
-from binlogio.events import ROWS_EVENTS
+from binlogio.events import RowsEvent
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
@@ -54,7 +54,6 @@ from binlogio.schema.ddl.logged_ddl import LoggedDdl, may_be_ddl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from binlogio.events import RowsEvent
     from binlogio.events.base import ParseContext
     from binlogio.events.table_map import TableMapEvent
     from binlogio.gtid import Gtid, MariadbGtid
@@ -461,7 +460,7 @@ class TransactionReader:
         return earlier.prepared.get(xid)
 
     def _take(self, group: _OpenGroup, event: Any) -> None:
-        if isinstance(event, ROWS_EVENTS):
+        if isinstance(event, RowsEvent):
             step = self._rows(event)
             if step is not None:
                 group.steps.append(step)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
-from binlogio.format.row_changes import OPERATIONS
 from binlogio.implementation import is_compiled
 from binlogio.rows.image import PRE_GA_EVENTS, decode_rows
 
@@ -38,7 +37,7 @@ class RowCounter:
             after = (
                 event.present_after if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)) else event.present
             )
-            rows = self._of(plan).row_count(OPERATIONS[type(event)], event.present, after, event.images)
+            rows = self._of(plan).row_count(event.operation, event.present, after, event.images)
         return sum(1 for _ in decode_rows(event, plan, ())) if rows < 0 else rows
 
     def _of(self, plan: TablePlan) -> ImagePlan:

@@ -27,7 +27,7 @@ from binlogio.events.base import UnknownEvent, event_name
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.mariadb import MariadbGtidEvent
-from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1
+from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1, RowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import ParseContext
     from binlogio.events.mariadb import StartEncryptionEvent
-    from binlogio.events.rows import RowsEvent
     from binlogio.events.transaction_payload import TransactionPayloadEvent
     from binlogio.format.framing import Decryptor
     from binlogio.rows.plan import TablePlan
@@ -132,7 +131,7 @@ class RowsWalk:
                 self._source = _source_of(event)
             elif isinstance(event, UnknownEvent) and event.header.type_code in _STATEMENTS:
                 self._definitions.follow_body(event.header.type_code, event.body, context)
-            elif isinstance(event, ROWS_EVENTS):
+            elif isinstance(event, RowsEvent):
                 yield from self._rows(event)
 
     def _skips(self, frame: EventFrame) -> bool:

@@ -135,11 +135,9 @@ def present_bitmaps(event: RowsEvent) -> tuple[bytes | None, bytes | None]:
     Bits past the last column are clear.
     """
     first = _without_spare_bits(event.present, event.column_count)
-    if isinstance(event, WriteRowsEvent):
-        return None, first
-    if isinstance(event, DeleteRowsEvent):
-        return first, None
-    return first, _without_spare_bits(event.present_after, event.column_count)
+    if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)):
+        return first, _without_spare_bits(event.present_after, event.column_count)
+    return (None, first) if isinstance(event, WriteRowsEvent) else (first, None)
 
 
 def _without_spare_bits(present: bytes, column_count: int) -> bytes:

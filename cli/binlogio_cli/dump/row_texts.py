@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
-from binlogio.format.row_changes import OPERATIONS
 from binlogio.implementation import is_compiled
 from binlogio.rows.image import PRE_GA_EVENTS
 
@@ -38,7 +37,7 @@ class RowTexts:
         if table is None or event.column_count != len(plan.columns) or event.header.type_code in PRE_GA_EVENTS:
             return
         after = event.present_after if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)) else event.present
-        operation, images, at = OPERATIONS[type(event)], event.images, 0
+        operation, images, at = event.operation, event.images, 0
         most = _PART_TEXT if len(images) > _PART_BYTES else 1 << 62
         while at < len(images):
             found = table.rows(operation, event.present, after, images, at, most)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from binlogio.columnar.reference.group_context import GroupContext
 from binlogio.columnar.reference.row_records import present_bitmaps
-from binlogio.events import ROWS_EVENTS
 from binlogio.events.base import NEW_HEADER, ParseContext
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
@@ -237,7 +236,7 @@ class _MarkScan:
         place = Place(self._file, event.header.offset)
         if isinstance(event, TableMapEvent):
             self._mapped(group, event, place)
-        elif isinstance(event, ROWS_EVENTS):
+        elif isinstance(event, RowsEvent):
             self._rows(group, event, place)
         elif isinstance(event, QueryEvent):
             group.statement(event, place, self._reader.context)
