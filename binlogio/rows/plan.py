@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from binlogio.constants import ColumnType, EventType, OptionalMetadataType
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
@@ -261,9 +261,12 @@ class _TypeText:
     def of(cls, definition: DefinedColumn | None) -> _TypeText:
         match = _TYPE_TEXT.match(definition.sql_type) if definition is not None else None
         if match is None:
-            return cls()
+            return _NO_TYPE_TEXT
         name, length, scale = match.groups(default="0")
         return cls(name.lower(), int(length), int(scale))
+
+
+_NO_TYPE_TEXT: Final = _TypeText()
 
 
 def _old_decimal_length(sql: _TypeText, *, unsigned: bool) -> int:
@@ -294,8 +297,7 @@ def _members(
 # ------------------------------------------------------------------------------------------- optional metadata
 
 
-@dataclass(frozen=True, slots=True)
-class _ColumnFacts:
+class _ColumnFacts(NamedTuple):
     """The optional metadata of one column; None for what it does not contain.
 
     `members` are in the column's character set.
@@ -334,13 +336,13 @@ def _column_facts(optional: dict[int, Any], types: Sequence[ColumnType], *, mari
     visible = reader.bits(OptionalMetadataType.COLUMN_VISIBILITY, _EVERY_TYPE)
     return tuple(
         _ColumnFacts(
-            name=names.get(position),
-            unsigned=unsigned.get(position),
-            collation_id=collations.get(position),
-            members=members.get(position),
-            geometry_type=geometry_types.get(position),
-            dimension=dimensions.get(position),
-            visible=visible.get(position, True),
+            names.get(position),
+            unsigned.get(position),
+            collations.get(position),
+            members.get(position),
+            geometry_types.get(position),
+            dimensions.get(position),
+            visible.get(position, True),
         )
         for position in range(len(types))
     )

@@ -203,16 +203,15 @@ _NO_TEXT: Final = -1, Memory(), Memory()
 
 def _form(spec: ColumnSpec) -> int:
     """Return the kernel's number for the memory layout of a column."""
-    if spec.type == _NULL:
-        return kinds.FORM_NULL
-    if spec.kind in _NESTED:
-        return _NESTED[spec.kind]
-    return kinds.FORM_TEXT if spec.type in _TEXTS else kinds.FORM_FIXED
+    return _NESTED.get(spec.kind, _FORMS.get(spec.type.id, kinds.FORM_FIXED))
 
 
-_NULL: Final = pa.null()
 _NESTED: Final = {kinds.GEOMETRY: kinds.FORM_GEOMETRY, kinds.VECTOR: kinds.FORM_VECTOR}
-_TEXTS: Final = frozenset({pa.string(), pa.binary()})
+_FORMS: Final = {
+    pa.null().id: kinds.FORM_NULL,
+    pa.string().id: kinds.FORM_TEXT,
+    pa.binary().id: kinds.FORM_TEXT,
+}
 
 _DIFFS: Final = diffs_layout(GreedyBytes)
 
