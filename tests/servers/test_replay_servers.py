@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +24,7 @@ from binlogio.replay import ReplayFilter, ReplaySummary, replay
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
-from binlogio.replay.targets.mysql.target import MysqlTarget
+from binlogio.replay.targets.mysql.target import MysqlTarget, lock_name
 from binlogio.schema.identifiers import backticked
 from corpus import Case
 from hostile_values import HOSTILE, HOSTILE_BYTES
@@ -276,9 +277,10 @@ def _rows(server: Instance) -> list[tuple[int, int]]:
         return list(cursor.fetchall())
 
 
+@pytest.mark.parametrize("workers", [1, 8])
 @pytest.mark.parametrize("fails", [1, 2, 8, 9, 25, 40])
-def test_an_error_in_a_shared_commit_leaves_exactly_the_transactions_before_it(
-    server: Instance, tmp_path: Path, fails: int
+def test_an_error_in_a_packet_or_shared_commit_leaves_exactly_the_transactions_before_it(
+    server: Instance, tmp_path: Path, fails: int, workers: int
 ) -> None:
     """A row is there already: nothing after it is applied, and the next replay continues there."""
     logs = _log_of_inserts(server, tmp_path, 40)
@@ -289,7 +291,7 @@ def test_an_error_in_a_shared_commit_leaves_exactly_the_transactions_before_it(
         connection.query(f"INSERT INTO d.t VALUES ({fails}, 0)")
     with closing(MysqlTarget.open(url(server))) as target, binlogio.open(logs) as reader:
         with pytest.raises(ReplayError, match="1062") as caught:
-            replay(reader, target, workers=8)
+            replay(reader, target, workers=workers)
         low = target.progress.low
 
     assert _rows(server) == [(number, number) for number in range(1, fails)] + [(fails, 0)]
@@ -298,7 +300,7 @@ def test_an_error_in_a_shared_commit_leaves_exactly_the_transactions_before_it(
     with closing(connect(server)) as connection:
         connection.query(f"DELETE FROM d.t WHERE id = {fails}")
     with closing(MysqlTarget.open(url(server))) as target, binlogio.open(logs) as reader:
-        summary = replay(reader, target, workers=8)
+        summary = replay(reader, target, workers=workers)
 
     assert summary.skipped_groups == fails - 1
     assert _rows(server) == [(number, number) for number in range(1, 41)]
@@ -406,6 +408,58 @@ def test_nothing_is_committed_for_what_is_skipped(server: Instance, tmp_path: Pa
 
     assert _rows(server) == [(n, n) for n in (*range(201, 211), *range(221, 241))]
     assert commits == 30 + 3  # rows of the table of positions, the position after the filtered ones, the end of the log
+
+
+def test_a_replay_waits_for_the_connection_of_a_killed_one(server: Instance, tmp_path: Path) -> None:
+    """The server still commits what it had received: the position is read after that."""
+    logs = _log_of_inserts(server, tmp_path, 20)
+    emptied(server)
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
+    with binlogio.open(logs) as reader:
+        ends = [reader.position.offset for event in reader if isinstance(event, XidEvent)]
+
+    def resume(stop: int | None = None) -> None:
+        wanted = ReplayFilter(stop=None if stop is None else Position(logs[0].name, stop))
+        with closing(MysqlTarget.open(url(server))) as target, binlogio.open(logs) as reader:
+            replay(reader, target, gtids="new", wanted=wanted)
+
+    resume(ends[9])
+    waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'"
+    with ThreadPoolExecutor(1) as pool, closing(connect(server)) as earlier, earlier.cursor() as cursor:
+        cursor.execute(f"SELECT GET_LOCK('{lock_name('1')}', 0)")
+        done = pool.submit(resume)
+        while (cursor.execute(waiting), cursor.fetchone())[1] != (1,):
+            assert not done.done()
+        cursor.execute("BEGIN")
+        cursor.execute("INSERT INTO d.t VALUES (11, 11)")
+        cursor.execute(f"UPDATE binlogio_replay.position SET low = {ends[10]} WHERE worker = 0")
+        cursor.execute("COMMIT")
+        cursor.execute(f"SELECT RELEASE_LOCK('{lock_name('1')}')")  # as its end would
+        done.result()
+
+    assert _rows(server) == [(number, number) for number in range(1, 21)]
+
+
+def test_two_replays_of_one_source_at_a_time_are_refused(
+    server: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a while; another source is not concerned."""
+    logs = _log_of_inserts(server, tmp_path, 2)
+    emptied(server)
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
+    monkeypatch.setattr("binlogio.replay.targets.mysql.target.LONGEST_WAIT_S", 0)
+    with closing(connect(server)) as other, other.cursor() as cursor:
+        cursor.execute(f"SELECT GET_LOCK('{lock_name('1')}', 0)")
+        with (
+            closing(MysqlTarget.open(url(server))) as target,
+            binlogio.open(logs) as reader,
+            pytest.raises(ReplayError, match="another replay of this source"),
+        ):
+            replay(reader, target, gtids="new")
+        with closing(MysqlTarget.open(url(server))) as target, binlogio.open(logs) as reader:
+            assert replay(reader, target, gtids="new", source="other").groups == 2
+
+    assert _rows(server) == [(1, 1), (2, 2)]
 
 
 def test_statements_of_a_renamed_schema_leave_the_live_one_alone(server: Instance, tmp_path: Path) -> None:

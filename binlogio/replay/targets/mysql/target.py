@@ -8,13 +8,19 @@ for an answer.
 
 With the GTIDs of the source (`kept_gtids`), the GTIDs of the target say what is there, DDL included, and no position is
 stored.
+
+A server finishes the statement that it executes, or all that it has received, after its client was killed. So the first
+worker holds a lock with the name of the source (GET_LOCK), which ends with its connection, and a replay reads the
+position only after it was free.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from binlogio.errors import ReplayError
 from binlogio.replay.apply.progress import UNKNOWN_SOURCE
 from binlogio.replay.targets import RawInput
 from binlogio.replay.targets.mysql import position_table
@@ -32,6 +38,13 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.foreign_keys import Cascade
 
 _WORKERS_AT_FIRST: Final = 16
+LONGEST_WAIT_S: Final = 60
+"""How long a replay waits for the connection of an earlier one."""
+
+
+def lock_name(source: str) -> str:
+    """Return the name of the lock of a source, which may have 64 characters."""
+    return f"binlogio_replay.{hashlib.sha256(source.encode()).hexdigest()[:32]}"
 
 
 class MysqlTarget:
@@ -90,12 +103,15 @@ class MysqlTarget:
         return self._keeps_gtids
 
     def prepare(self, plan: ReplayPlan) -> None:
-        """Decide about GTIDs, and see which are executed.
+        """Decide about GTIDs, and see which are executed, after the connection of an earlier replay has ended.
 
         Raises:
-            ReplayError: the GTIDs of the source shall be kept, and the server cannot do that.
+            ReplayError: the GTIDs of the source shall be kept, and the server cannot do that; or another replay of the
+                source is running.
         """
         self._source = plan.source
+        self._lock(self._connection, LONGEST_WAIT_S)
+        self._connection.ask(f"SELECT RELEASE_LOCK('{lock_name(self._source)}')")
         self._read()
         connection, has_position = self._connection, self._progress.low is not None
         self._keeps_gtids = keeps_gtids(
@@ -103,6 +119,19 @@ class MysqlTarget:
         )
         self.shares_commits = not self._keeps_gtids
         self._read()
+
+    def _lock(self, connection: Connection, longest_s: int) -> None:
+        """Get the lock of the source, which a connection has until it ends.
+
+        Raises:
+            ReplayError: another connection has it all the time.
+        """
+        if connection.ask(f"SELECT GET_LOCK('{lock_name(self._source)}', {longest_s})") != [(1,)]:
+            raise ReplayError(
+                "another replay of this source is running at the target",
+                found=f"a connection that has the lock {lock_name(self._source)}",
+                hint="wait for its end, or KILL its connection if its client is no more",
+            )
 
     def _make_position_table(self) -> None:
         """Create the table of positions, or give it the columns of this version."""
@@ -140,6 +169,8 @@ class MysqlTarget:
             self._make_position_table()
             self._is_prepared = True
         connection = Connection(self._address)
+        if number == 0:
+            self._lock(connection, 0)
         if self._idempotent and not connection.is_mariadb:
             connection.run("SET @@session.rbr_exec_mode = 'IDEMPOTENT'")
         if number not in self._workers and not self._keeps_gtids:
