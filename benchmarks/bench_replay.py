@@ -1,12 +1,13 @@
-"""Speed of a replay into real servers with durable settings.
+"""Speed of a replay into real servers, with durable settings or without fsync.
 
-    python benchmarks/bench_replay.py [--kind mysql|mariadb] [--transactions N] NAME=LOG...
+    python benchmarks/bench_replay.py [--kind mysql|mariadb] [--no-fsync] [--transactions N] NAME=LOG...
 
-For each log, in one run and in turn: binlogio with one worker and with eight, in order and in any order; the vendor's
-own tool piped into its client; and SQLite. Before each of them the tables are created again with the rows that the log
-expects (those that it changes before it inserts them); this time is not counted. Wall time is measured, since most of
-it is the server's and its disk's, and CPU seconds of the server and of its clients are shown too. The machine should be
-idle; if it is not, compare the CPU seconds, and the pairs of one round.
+For each log, in one run and in turn: binlogio with one worker, with new GTIDs and those of the log (MySQL), and with
+eight, in order and in any order; the vendor's own tool piped into its client; and SQLite. Before each of them the
+tables are created again with the rows that the log expects (those that it changes before it inserts them); this time
+is not counted. Wall time is measured, since most of it is the server's and its disk's, and CPU seconds of the server
+and of its clients are shown too. The machine should be idle; if it is not, compare the CPU seconds, and the pairs of
+one round.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,9 +48,17 @@ DURABLE = (
     "--character-set-server=utf8mb4",
     "--log-bin=binlog",
 )
+NO_FSYNC = (
+    "--innodb-flush-log-at-trx-commit=0",
+    "--sync-binlog=0",
+    "--character-set-server=utf8mb4",
+    "--log-bin=binlog",
+)
+GTIDS = ("--gtid-mode=ON", "--enforce-gtid-consistency=ON")
 SYSTEM = ("mysql", "sys", "information_schema", "performance_schema")
-ONE, EIGHT, ALONE, ANY, TOOL = (
+ONE, KEPT, EIGHT, ALONE, ANY, TOOL = (
     "1 worker",
+    "1 worker, GTIDs of the log",
     "8 workers",
     "8 workers, 1 transaction a commit",
     "8 workers, any order",
@@ -132,11 +141,17 @@ def prepared(server: Instance, log: Log) -> None:
                 connection.run(sql)
 
 
-def by_replay(server: Instance, log: Log, workers: int, **options: Any) -> ReplaySummary:
+def forget_gtids(server: Instance) -> None:
+    """Forget what the server has executed, and its logs."""
+    with closing(pymysql.connect(unix_socket=str(server.socket), user="root")) as connection:
+        connection.query("RESET MASTER" if server.vendor.is_mariadb else "RESET BINARY LOGS AND GTIDS")
+
+
+def by_replay(server: Instance, log: Log, workers: int, *, gtids: str = "new", **options: Any) -> ReplaySummary:
     """Our own way."""
     stop = Position(log.path.name, log.stop) if log.stop is not None else None
     with closing(MysqlTarget.open(url(server))) as target, binlogio.open(log.path, start_offset=log.begin) as reader:
-        return replay(reader, target, workers=workers, gtids="new", wanted=ReplayFilter(stop=stop), **options)
+        return replay(reader, target, workers=workers, gtids=gtids, wanted=ReplayFilter(stop=stop), **options)
 
 
 def by_the_servers_tool(server: Instance, log: Log, copy: Path) -> None:
@@ -203,23 +218,27 @@ def bench_sqlite(name: str, log: Path, rounds: int) -> None:
     )
 
 
-def bench_server(server: Instance, name: str, log: Log, rounds: int) -> None:
-    """All ways in turn; medians, and the ratios of the pairs of each round."""
+def bench_server(server: Instance, name: str, log: Log, rounds: int, chosen: Sequence[str] = ()) -> None:
+    """All ways in turn, or some; medians, and the ratios of the pairs of each round."""
     with server.vendor.folder("bench") as folder:
         copy = folder / log.path.name
         copy.write_bytes(log.path.read_bytes())
         ways: dict[str, Callable[[], Any]] = {
             ONE: lambda: by_replay(server, log, 1),
+            KEPT: lambda: by_replay(server, log, 1, gtids="keep"),
             EIGHT: lambda: by_replay(server, log, 8),
             ALONE: lambda: by_replay(server, log, 8, transactions_per_commit=1),
             ANY: lambda: by_replay(server, log, 8, preserve_commit_order=False),
             TOOL: lambda: by_the_servers_tool(server, log, copy),
         }
-        found: dict[str, list[Timed]] = {way: [] for way in ways}
+        if server.vendor.is_mariadb:  # keeps GTIDs with other settings only
+            del ways[KEPT]
+        found: dict[str, list[Timed]] = {way: [] for way in chosen or ways if way in ways}
         for _ in range(rounds):
-            for way, work in ways.items():
+            for way, times in found.items():
                 prepared(server, log)
-                found[way].append(timed(work, server))
+                forget_gtids(server)
+                times.append(timed(ways[way], server))
     for way, times in found.items():
         print(
             f"{name}: {way}: {median(one.wall for one in times):.2f} s (of "
@@ -227,10 +246,15 @@ def bench_server(server: Instance, name: str, log: Log, rounds: int) -> None:
             f" CPU {median(one.cpu for one in times):.2f} s, the server's "
             f"{median(one.server_cpu for one in times):.2f} s"
         )
-    for slow, fast in ((ONE, EIGHT), (TOOL, ONE), (TOOL, EIGHT)):
-        ratios = [a.wall / b.wall for a, b in zip(found[slow], found[fast], strict=True)]
+    for slow, fast in ((ONE, EIGHT), (TOOL, ONE), (TOOL, KEPT), (TOOL, EIGHT)):
+        if slow not in found or fast not in found:
+            continue
+        pairs = list(zip(found[slow], found[fast], strict=True))
+        walls, cpus = [a.wall / b.wall for a, b in pairs], [b.cpu / a.cpu for a, b in pairs]
         print(
-            f"{name}: {fast} against {slow}: {median(ratios):.2f} x (of {', '.join(f'{one:.2f}' for one in ratios)})",
+            f"{name}: {fast} against {slow}: {median(walls):.2f} x as fast "
+            f"(of {', '.join(f'{one:.2f}' for one in walls)}), client CPU {median(cpus):.2f} x "
+            f"(of {', '.join(f'{one:.2f}' for one in cpus)})",
             flush=True,
         )
 
@@ -242,6 +266,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--transactions", type=int, help="of each log, for servers; all if not given")
     parser.add_argument("--only", choices=["sqlite", "server"])
+    parser.add_argument("--no-fsync", action="store_true", help="servers do not wait for the disk")
+    parser.add_argument("--way", action="append", default=[], help="measure only these; may be repeated")
     parser.add_argument("logs", nargs="+", metavar="NAME=LOG")
     arguments = parser.parse_args()
     logs = {name: Path(path) for name, _, path in (one.partition("=") for one in arguments.logs)}
@@ -249,9 +275,10 @@ def main() -> None:
         for name, path in logs.items():
             bench_sqlite(name, path, arguments.rounds)
     if arguments.only != "sqlite":
-        with vendor(arguments.kind).server("bench", *DURABLE, "--server-id=77") as server:
+        settings = (*(NO_FSYNC if arguments.no_fsync else DURABLE), *(GTIDS if arguments.kind == "mysql" else ()))
+        with vendor(arguments.kind).server("bench", *settings, "--server-id=77") as server:
             for name, path in logs.items():
-                bench_server(server, name, Log.read(path, arguments.transactions), arguments.rounds)
+                bench_server(server, name, Log.read(path, arguments.transactions), arguments.rounds, arguments.way)
 
 
 if __name__ == "__main__":

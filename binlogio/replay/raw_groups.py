@@ -766,10 +766,10 @@ class RawGroupReader:
         return self._index
 
     def _event(self, index: _Index, number: int) -> bytes:
-        """Return an event of the window without its checksum."""
+        """Return an event of the window without its checksum; the size in its header is that of the log."""
         at = index.offsets[number] - self._window.offset
-        checksum_size = CHECKSUM_SIZE * self._framer.context.has_checksum
-        return _without_checksum(self._window.view, at, index.sizes[number], checksum_size)
+        size = index.sizes[number] - CHECKSUM_SIZE * self._framer.context.has_checksum
+        return bytes(self._window.view[at : at + size])
 
     def _head(self, index: _Index, number: int) -> _Head | None:
         """Return the fields of the first events of a raw group; None if typed events have to judge them."""

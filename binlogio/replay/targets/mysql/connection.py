@@ -34,6 +34,8 @@ _LOST: Final = (
 )  # fmt: skip
 _MANY, _ONE = b"\0\0", b"\1\0"  # MYSQL_OPTION_MULTI_STATEMENTS_ON and _OFF of include/mysql.h, u16
 MOST_PACKET_BYTES: Final = 8 << 20  # of several statements together
+_PACKET_HEAD: Final = 3 + 1  # size and number of a packet of the protocol
+_OK: Final = 0  # first byte of the answer to a statement that gives no rows
 _FILE_PIECE_BYTES: Final = 1 << 14
 _TLS_REQUIRED: Final = "the server has no TLS, which ssl-mode requires"
 
@@ -158,6 +160,24 @@ class Connection:
         if self._connection._read_packet().is_load_local_packet():
             raise self._file_refused()
 
+    def _take_answers(self, most: int) -> int:
+        """Take the answers that have arrived, up to one that is not OK, and return their number."""
+        client = self._connection
+        try:
+            arrived = client._rfile.peek(1)
+        except OSError:
+            return 0  # the next read says the same
+        count, at, number, size = 0, 0, client._next_seq_id, len(arrived)
+        while count < most and size > at + _PACKET_HEAD and arrived[at + 3] == number and arrived[at + 4] == _OK:
+            end = at + _PACKET_HEAD + int.from_bytes(arrived[at : at + 3], "little")
+            if end > size:
+                break
+            count, at, number = count + 1, end, (number + 1) & 0xFF
+        if count:
+            client._rfile.read(at)
+            client._next_seq_id = number
+        return count
+
     def run_all(self, statements: Sequence[tuple[bytes, int | None]]) -> None:
         """Run statements of our own one after the other, with as few round trips as they need; none of them gives rows.
 
@@ -199,9 +219,11 @@ class Connection:
             self._let_take(_MANY)
             self._connection._execute_command(COMMAND.COM_QUERY, b";".join(sql for sql, _ in statements))
             # There is an answer to each, up to one that fails; BINLOG's does not say that more come.
-            for _ in statements:
-                self._read_answer()
-                done += 1
+            while done < len(statements):
+                count = self._take_answers(len(statements) - done)
+                if not count:
+                    self._read_answer()
+                done += count or 1
         except pymysql.err.MySQLError as exc:
             error = _translated(exc)
             if not isinstance(error, ReplayError):

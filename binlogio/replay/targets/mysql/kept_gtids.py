@@ -16,10 +16,11 @@ Source: MariaDB sql/rpl_gtid.cc, rpl_binlog_state::update_with_next_gtid; sql/lo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import Hint, ReplayError
-from binlogio.gtid import Gtid, GtidSet, MariadbGtid
+from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tag, Tsid, Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,12 +76,17 @@ def gtid_statements(
     `before` is the GTID of the transaction before it in the same session, if that is known.
     """
     if isinstance(gtid, Gtid):
-        return [(f"SET @@session.gtid_next = '{gtid}'".encode(), None)]
+        return [(f"SET @@session.gtid_next = '{_source_text(gtid.uuid, gtid.tag)}:{gtid.gno}'".encode(), None)]
     source = f"SET @@session.gtid_domain_id = {gtid.domain_id}, @@session.server_id = {gtid.server_id}"
     number = f"SET @@session.gtid_seq_no = {gtid.sequence_number}"  # is compared with the domain's, so that comes first
     if isinstance(before, MariadbGtid) and (before.domain_id, before.server_id) == (gtid.domain_id, gtid.server_id):
         return [(number.encode(), None)]
     return [(source.encode(), None), (number.encode(), None)]
+
+
+@lru_cache(64)
+def _source_text(uuid: Uuid, tag: Tag) -> str:
+    return str(Tsid(uuid, tag))
 
 
 def automatic_statement(gtid: Gtid | MariadbGtid) -> bytes:
