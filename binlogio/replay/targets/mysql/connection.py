@@ -6,6 +6,7 @@ Source: include/mysql.h of both servers; sql/sql_parse.cc, dispatch_command (COM
 from __future__ import annotations
 
 import ssl
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import pymysql
@@ -36,6 +37,8 @@ _MANY, _ONE = b"\0\0", b"\1\0"  # MYSQL_OPTION_MULTI_STATEMENTS_ON and _OFF of i
 MOST_PACKET_BYTES: Final = 8 << 20  # of several statements together
 _PACKET_HEAD: Final = 3 + 1  # size and number of a packet of the protocol
 _OK: Final = 0  # first byte of the answer to a statement that gives no rows
+_MANY_ANSWERS: Final = 100
+_ANSWERS_S: Final = 0.001  # a server sends each answer by itself: so many are read at a time
 _FILE_PIECE_BYTES: Final = 1 << 14
 _TLS_REQUIRED: Final = "the server has no TLS, which ssl-mode requires"
 
@@ -220,6 +223,8 @@ class Connection:
             self._connection._execute_command(COMMAND.COM_QUERY, b";".join(sql for sql, _ in statements))
             # There is an answer to each, up to one that fails; BINLOG's does not say that more come.
             while done < len(statements):
+                if len(statements) - done > _MANY_ANSWERS:
+                    time.sleep(_ANSWERS_S)
                 count = self._take_answers(len(statements) - done)
                 if not count:
                     self._read_answer()
