@@ -74,10 +74,7 @@ BinlogEvent: TypeAlias = (
     | control.SlaveEvent
     # table_map, rows
     | table_map.TableMapEvent
-    | rows.WriteRowsEvent
-    | rows.UpdateRowsEvent
-    | rows.DeleteRowsEvent
-    | rows.PartialUpdateRowsEvent
+    | RowsEvent
     # gtid, group_replication, transaction_payload
     | GtidLogEvent
     | gtid.PreviousGtidsEvent
