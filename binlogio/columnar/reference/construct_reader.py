@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.columnar.record_types import RecordType, RowSelection
 from binlogio.columnar.reference.construct_records import (
     ImagePair,
-    MixedRecords,
     PendingRecords,
     RowsSource,
     image_pairs,
@@ -235,58 +234,43 @@ class ConstructReader:
         self._framer = EventFramer(
             verify_checksum=selection.verify_checksum, decryptor_for=decryptor_for, limits=selection.limits
         )
-        self._pending: dict[tuple[str, str], PendingRecords] = {}
+        self._most = min(selection.batch_rows, _MIXED_ROWS) if selection.mixed else selection.batch_rows
+        self._pending: dict[tuple[str, str], tuple[str, PendingRecords]] = {}
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        return self._mixed() if self._selection.mixed else self._typed()
-
-    def _mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield records of all tables in the order of the log."""
-        walk, pending = RowsWalk(self._selection, self._definitions), MixedRecords()
-        most = min(self._selection.batch_rows, _MIXED_ROWS)
-        try:
-            for frame in self._frames():
-                for kind, event, source, pairs in walk.take(frame):
-                    pending.add(self._log.name, kind.plan, event, source, pairs)
-                    while len(pending.rows) >= most:
-                        yield "", pending.take(most)
-        except BinlogError as exc:
-            exc.locate(file=self._log.name)
-            if pending.rows:
-                yield "", pending.take(most)
-            raise
-        if pending.rows:
-            yield "", pending.take(most)
-
-    def _typed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         walk = RowsWalk(self._selection, self._definitions)
         try:
             for frame in self._frames():
                 for kind, event, source, pairs in walk.take(frame):
-                    name = kind.plan.schema, kind.plan.table
-                    before = self._pending.get(name)
-                    if before is not None and before.kind is not kind and before.rows:
-                        yield self._batch(before)
-                    if before is None or before.kind is not kind:
-                        self._pending[name] = PendingRecords(kind)
-                    pending = self._pending[name]
-                    pending.add(event, source, pairs)
-                    while len(pending.rows) >= self._selection.batch_rows:
-                        yield self._batch(pending)
-                    if pending.size >= _MOST_BYTES:
-                        yield self._batch(pending)
-            for pending in self._pending.values():
-                if pending.rows:
-                    yield self._batch(pending)
+                    yield from self._add(kind, event, source, pairs)
         except BinlogError as exc:
             exc.locate(file=self._log.name)
-            for pending in self._pending.values():
-                if pending.rows:
-                    yield self._batch(pending)
+            yield from self._rest()
             raise
+        yield from self._rest()
 
-    def _batch(self, pending: PendingRecords) -> tuple[str, pa.RecordBatch]:
-        return pending.kind.plan.full_name, pending.take(self._selection.batch_rows, self._log.name)
+    def _add(
+        self, kind: RecordType, event: RowsEvent, source: RowsSource, pairs: list[ImagePair]
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Add the rows of an event, and yield the batches that are full, or end because their table has changed."""
+        is_mixed = self._selection.mixed
+        name, wanted = ("", None) if is_mixed else (kind.plan.full_name, kind)
+        key = ("", "") if is_mixed else (kind.plan.schema, kind.plan.table)
+        _, pending = self._pending.get(key, (name, None))
+        if pending is not None and pending.kind is not wanted and pending.rows:
+            yield name, pending.take(self._most)
+        if pending is None or pending.kind is not wanted:
+            _, pending = self._pending[key] = name, PendingRecords(wanted)
+        pending.add(self._log.name, kind.plan, event, source, pairs)
+        while len(pending.rows) >= self._most:
+            yield name, pending.take(self._most)
+        if pending.size >= _MOST_BYTES:
+            yield name, pending.take(self._most)
+
+    def _rest(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        for name, pending in self._pending.values():
+            if pending.rows:
+                yield name, pending.take(self._most)
 
     def _frames(self) -> Iterator[EventFrame]:
         framer, opened = self._framer, self._opened

@@ -184,65 +184,50 @@ def _refused(column: ColumnPlan, reason: str, found: object, hint: str | Hint = 
 
 @dataclass(slots=True)
 class PendingRecords:
-    """Records of one table map that were not returned yet. `size` is the size of their images in the log, in bytes."""
+    """Records that were not returned yet: of one table map, or of any tables with JSON images if `kind` is None.
 
-    kind: RecordType
+    `size` is the size of their images in the log, in bytes.
+    """
+
+    kind: RecordType | None
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     size: int = 0
 
-    def add(self, event: RowsEvent, source: RowsSource, pairs: list[ImagePair]) -> None:
-        """Add the rows of an event."""
-        header, head = event.header, _head(event, source)
-        present = present_bitmaps(event)
-        for row, (before, after) in enumerate(pairs, start=source.first_row):
-            self.rows.append((header.offset, row, *head, before, after, *present))
-        self.size += len(event.images)
-
-    def take(self, count: int, file: str) -> pa.RecordBatch:
-        """Return the first `count` records as a batch."""
-        columns = list(zip(*self.rows[:count], strict=True))
-        del self.rows[:count]
-        self.size = 0 if not self.rows else self.size
-        schema, plan, rows = self.kind.schema, self.kind.plan, len(columns[0])
-        *head, before, after, before_present, after_present = columns
-        named = [_repeated(file, rows), *head, _repeated(plan.schema, rows), _repeated(plan.table, rows)]
-        arrays = [pa.array(values, one.type) for values, one in zip(named, schema, strict=False)]
-        arrays += [self._images(before), self._images(after)]
-        arrays += [pa.array(before_present, pa.binary()), pa.array(after_present, pa.binary())]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    def _images(self, images: tuple[ImageValues, ...]) -> pa.Array:
-        fields, mask = list(self.kind.image_type), pa.array([image is None for image in images], pa.bool_())
-        if not fields:
-            return pa.array([None if image is None else {} for image in images], self.kind.image_type)
-        children = [
-            pa.array([None if image is None else image[slot] for image in images], one.type)
-            for slot, one in enumerate(fields)
-        ]
-        return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
-
-
-@dataclass(slots=True)
-class MixedRecords:
-    """Records of any tables, with JSON images, that were not returned yet."""
-
-    rows: list[tuple[Any, ...]] = field(default_factory=list)
-
     def add(self, file: str, plan: TablePlan, event: RowsEvent, source: RowsSource, pairs: list[ImagePair]) -> None:
         """Add the rows of an event."""
-        head, present = _head(event, source), present_bitmaps(event)
-        name, table = _escaped(plan.schema), _escaped(plan.table)
-        file = file.encode("utf-8", "replace").decode()
-        for row, pair in enumerate(pairs, start=source.first_row):
-            before, after = (None if image is None else _escaped(image[0]) for image in pair)
-            self.rows.append((file, event.header.offset, row, *head, name, table, before, after, *present))
+        errors = "backslashreplace" if self.kind is None else "replace"  # bytes as \udcff, as the kernel writes them
+        schema, table = (_encodable(name, errors) for name in (plan.schema, plan.table))
+        file, head, present = _encodable(file, "replace"), _head(event, source), present_bitmaps(event)
+        for row, (before, after) in enumerate(pairs, start=source.first_row):
+            images = (before, after) if self.kind is not None else (_json(before), _json(after))
+            self.rows.append((file, event.header.offset, row, *head, schema, table, *images, *present))
+        self.size += len(event.images)
 
     def take(self, count: int) -> pa.RecordBatch:
         """Return the first `count` records as a batch."""
+        schema = MIXED_SCHEMA if self.kind is None else self.kind.schema
         columns = list(zip(*self.rows[:count], strict=True))
         del self.rows[:count]
-        arrays = [pa.array(column, one.type) for column, one in zip(columns, MIXED_SCHEMA, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=MIXED_SCHEMA)
+        self.size = 0 if not self.rows else self.size
+        arrays = [_array(values, one.type) for values, one in zip(columns, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
+    if not isinstance(kind, pa.StructType):
+        return pa.array(values, kind)
+    fields, mask = list(kind), pa.array([image is None for image in values], pa.bool_())
+    if not fields:
+        return pa.array([None if image is None else {} for image in values], kind)
+    children = [
+        pa.array([None if image is None else image[slot] for image in values], one.type)
+        for slot, one in enumerate(fields)
+    ]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _json(image: ImageValues) -> str | None:
+    return None if image is None else _encodable(image[0], "backslashreplace")
 
 
 def _head(event: RowsEvent, source: RowsSource) -> tuple[Any, ...]:
@@ -259,10 +244,6 @@ def _head(event: RowsEvent, source: RowsSource) -> tuple[Any, ...]:
     )
 
 
-def _escaped(text: str) -> str:
-    r"""Return text in which bytes that are not UTF-8 are written as \udcff, as the kernel writes them."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _repeated(text: str, count: int) -> list[str]:
-    return [text.encode("utf-8", "replace").decode()] * count
+def _encodable(text: str, errors: str) -> str:
+    """Return text with bytes that are not UTF-8 written as `errors` says."""
+    return text.encode("utf-8", errors).decode()
