@@ -168,6 +168,7 @@ class MappedTable:
     text: bytes
     event: TableMapEvent
     images: ImagePlan | None
+    pos: int
     def __init__(self, key: bytes, schema: bytes, table: bytes, text: bytes, event: TableMapEvent) -> None: ...
 
 class KnownStatus:
@@ -235,3 +236,35 @@ class EventRecords(EventWalk):
     ) -> None: ...
     def append(self, values: Sequence[str | int | None]) -> None: ...
     def take(self) -> list[Node]: ...
+
+class GroupRecords(EventWalk):
+    is_open: bool
+    def __init__(
+        self,
+        *,
+        opened_size: int,
+        max_records: int,
+        max_bytes: int,
+        resolve: Callable[[MappedTable], ImagePlan | None],
+        pos: tuple[int, int],
+        timestamp: tuple[int, int],
+        server_ids: Collection[int] | None,
+        wants_group: Callable[[str | None], bool] | None,
+        wants_table: Callable[[str | None, str | None], bool] | None,
+    ) -> None: ...
+    def take(self) -> list[Node]: ...
+    def begin(
+        self, pos: int, timestamp: int, server_id: int, commit_us: int | None, original_us: int | None
+    ) -> None: ...
+    def add(
+        self,
+        end_pos: int,
+        *,
+        outcome: str | None = None,
+        xid: int | None = None,
+        is_compressed: bool = False,
+        statement: str | None = None,
+    ) -> None: ...
+    def add_rows(self, table: MappedTable, operation: int, rows: int, size: int) -> None: ...
+    def pass_to(self, end_pos: int) -> None: ...
+    def finish(self) -> None: ...

@@ -6,7 +6,8 @@
     read/mixed_batch.pxi        records of all tables, with images as JSON text (read/image_text.pxi)
     read/metadata_columns.pxi   the columns that every record has; read/json_columns.pxi: JSON diffs
     read/arrow_arrays.pxi       the Arrow C data interface (read/arrow_nodes.pxi)
-    read/event_walk.pxi         the events of a log one by one; read/event_records.pxi: a record for each
+    read/event_walk.pxi         the events of a log one by one; read/event_records.pxi and
+                                read/group_records.pxi: records of events, of event groups
     read/record_columns.pxi     columns that grow value by value
 """
 
@@ -24,3 +25,4 @@ include "read/arrow_nodes.pxi"
 include "read/record_columns.pxi"
 include "read/event_walk.pxi"
 include "read/event_records.pxi"
+include "read/group_records.pxi"

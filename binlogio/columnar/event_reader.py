@@ -7,23 +7,29 @@ and each becomes the same record by `reference.event_records`. Without the kerne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 import pyarrow as pa
 
-from binlogio.columnar.batches.records import Repeated, imported
+from binlogio.columnar.batches.row_counts import RowCounter
 from binlogio.columnar.reference.event_records import (
     EVENT_SCHEMA,
-    EventRecord,
     WantsTable,
     body_text,
     event_record,
+    event_records,
     json_text,
 )
 from binlogio.columnar.reference.group_context import GroupContext
-from binlogio.columnar.splits.split_bounds import WHOLE, SplitBounds, split_bounds
+from binlogio.columnar.reference.transaction_records import (
+    TRANSACTION_SCHEMA,
+    commit_times,
+    group_change,
+    transaction_records,
+)
+from binlogio.columnar.splits.split_bounds import WHOLE, split_bounds
 from binlogio.constants import EventType, QueryStatus
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EVERY_EVENT, EventFilter
@@ -42,8 +48,9 @@ from binlogio.storage.compression import decompress_zstd
 from binlogio.values.charsets import UTF8, charset_of
 
 if TYPE_CHECKING:
+    from binlogio._kernel.event_scanner import ImagePlan
     from binlogio._kernel.python_events import EventCutter
-    from binlogio._kernel.row_decoder import EventRecords, EventWalk, KnownStatus, MappedTable
+    from binlogio._kernel.row_decoder import EventWalk, KnownStatus, MappedTable
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame, EventFramer
     from binlogio.format.splits import Split
@@ -87,82 +94,197 @@ def read_events(
         BinlogError: the bytes are not a binary log. Batches with the events before the damage come first.
         OSError: the file cannot be read.
     """
+    return _read(log, split, selection, keyring, EVENT_SCHEMA, _EventFiller, event_records)
+
+
+def read_transactions(
+    log: LogFile, split: Split | None, selection: EventSelection, keyring: Keyring | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the event groups that begin in a byte range of a log; all groups if it is None.
+
+    `tables` of the selection selects groups that change one of them. Errors as those of `read_events`.
+    """
+    return _read(log, split, selection, keyring, TRANSACTION_SCHEMA, _GroupFiller, transaction_records)
+
+
+def _read(
+    log: LogFile,
+    split: Split | None,
+    selection: EventSelection,
+    keyring: Keyring | None,
+    schema: pa.Schema,
+    filler_of: type[_EventFiller | _GroupFiller],
+    by_construct: Callable[[BinlogReader, WantsTable | None, EventFilter], Iterator[tuple[Any, ...]]],
+) -> Iterator[pa.RecordBatch]:
     bounds = WHOLE if split is None else split_bounds(log, split, keyring)
     if bounds is None:
         return
-    batches = _EventBatches(log, bounds, selection, keyring)
-    with batches.reader:
-        try:
-            for event in batches.reader:
-                if batches.is_full:  # the kernel has stopped, so that this event came here
-                    yield batches.take()
-                batches.add(event)
-        except BinlogError as exc:
-            exc.locate(file=log.name)
-            if batches.count:
-                yield batches.take()
-            raise
-        if batches.count:
-            yield batches.take()
-
-
-class _EventBatches:
-    """The records of events that were not yet given out, and the reader of the events that the kernel does not add."""
-
-    def __init__(self, log: LogFile, bounds: SplitBounds, selection: EventSelection, keyring: Keyring | None) -> None:
-        self._group = GroupContext()
-        self._selection = selection
-        self._skips_description = bounds.start is not None  # that belongs to another range
-        self._kernel = _event_records(selection) if is_compiled() else None
-        self._records: list[EventRecord] = []
-        self._repeated = Repeated()
-        self._file = log.name
-        self.reader = open_reader(log, bounds, selection, keyring, self._kernel)
-
-    @property
-    def count(self) -> int:
-        """The number of records."""
-        return len(self._records) if self._kernel is None else self._kernel.count
-
-    @property
-    def is_full(self) -> bool:
-        """True if there are enough records for a batch."""
-        return len(self._records) >= MAX_RECORDS if self._kernel is None else self._kernel.is_full
-
-    def add(self, event: BinlogEvent) -> None:
-        """Add an event of the reader."""
-        if self._skips_description:
-            self._skips_description = False
-            return
-        if self._kernel is not None:
-            follow_group(self._kernel, self._group, event)
-        else:
-            self._group.feed(event)
-        record = event_record(self.reader, event, self._group, self._selection.tables, self._selection.where)
-        if record is None:
-            return
-        if self._kernel is not None:
-            self._kernel.append(record[1:])
-        else:
-            self._records.append(record)
-
-    def take(self) -> pa.RecordBatch:
-        """Return the records as a batch, and begin another one."""
-        if self._kernel is not None:
-            count = self._kernel.count
-            return imported(count, [self._repeated.text(self._file, count), *self._kernel.take()], EVENT_SCHEMA)
-        records, self._records = self._records, []
-        return batch_of(records, EVENT_SCHEMA)
-
-
-def open_reader(
-    log: LogFile, bounds: SplitBounds, selection: EventSelection, keyring: Keyring | None, walk: EventWalk | None
-) -> BinlogReader:
-    """Return a reader of the events between two bounds; `walk` takes those that the kernel knows, if it is given."""
     options = ReadOptions(verify_checksum=selection.verify_checksum, start_offset=bounds.start, stop_offset=bounds.stop)
     source = DefinitionSource(selection.definitions, follows_ddl=False)  # a range may not have the DDL before it
-    decoder = None if walk is None else WalkDecoder(walk)
-    return BinlogReader([log], options, keyring=keyring, definitions=source, decoder=decoder)
+    if not is_compiled():
+        with BinlogReader([log], options, keyring=keyring, definitions=source) as reader:
+            yield from _construct_batches(by_construct(reader, selection.tables, selection.where), log.name, schema)
+        return
+    from binlogio.columnar.batches.records import Repeated, imported  # noqa: PLC0415 - needs the kernel
+
+    filler = filler_of(selection)
+    decoder = WalkDecoder(filler.walk)
+    repeated = Repeated()
+
+    def batch() -> pa.RecordBatch:
+        count = filler.walk.count
+        return imported(count, [repeated.text(log.name, count), *filler.walk.take()], schema)
+
+    skips_description = bounds.start is not None  # that belongs to another range
+    with BinlogReader([log], options, keyring=keyring, definitions=source, decoder=decoder) as reader:
+        filler.begin(reader)
+        try:
+            for event in reader:
+                if filler.walk.is_full:  # it has stopped, so that this event came here
+                    yield batch()
+                if skips_description:
+                    skips_description = False
+                else:
+                    filler.add(reader, event)
+            if filler.walk.is_full:
+                yield batch()
+            filler.end()
+        except BinlogError as exc:
+            exc.locate(file=log.name)
+            if filler.walk.count:
+                yield batch()
+            raise
+        if filler.walk.count:
+            yield batch()
+
+
+def _construct_batches(records: Iterator[tuple[Any, ...]], file: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield records in batches; those before an error first."""
+    pending: list[tuple[Any, ...]] = []
+    try:
+        for record in records:
+            pending.append(record)
+            if len(pending) == MAX_RECORDS or sum(map(_text_size, record)) >= MAX_BYTES:
+                yield batch_of(pending, schema)
+                pending = []
+    except BinlogError as exc:
+        exc.locate(file=file)
+        if pending:
+            yield batch_of(pending, schema)
+        raise
+    if pending:
+        yield batch_of(pending, schema)
+
+
+def _text_size(value: object) -> int:
+    return len(value) if isinstance(value, str) else 0
+
+
+class _EventFiller:
+    """Makes records of events in the kernel, and of those that it leaves by construct."""
+
+    def __init__(self, selection: EventSelection) -> None:
+        from binlogio._kernel.row_decoder import EventRecords  # noqa: PLC0415 - there may be no kernel
+
+        where, tables = selection.where, selection.tables
+        asks_for_names = tables is not None or where.schemas is not None or where.tables is not None
+        self._group = GroupContext()
+        self._selection = selection
+        self.walk: Final = EventRecords(
+            **_limits_and_filter(where),
+            type_names=[event_name(code).encode() for code in range(256)],
+            wants_table=_wants_names(tables, where) if asks_for_names else None,
+        )
+
+    def begin(self, reader: BinlogReader) -> None:
+        """Begin to read."""
+
+    def add(self, reader: BinlogReader, event: BinlogEvent) -> None:
+        """Add an event of the reader."""
+        follow_group(self.walk, self._group, event)
+        record = event_record(reader, event, self._group, self._selection.tables, self._selection.where)
+        if record is not None:
+            self.walk.append(record[1:])
+
+    def end(self) -> None:
+        """End the log."""
+
+
+class _GroupFiller:
+    """Makes records of event groups in the kernel, and adds the events that it leaves."""
+
+    def __init__(self, selection: EventSelection) -> None:
+        from binlogio._kernel.row_decoder import GroupRecords  # noqa: PLC0415 - there may be no kernel
+
+        self._group = GroupContext()
+        self._counts = RowCounter()
+        self._reader: BinlogReader | None = None
+        self.walk: Final = GroupRecords(
+            **_limits_and_filter(selection.where), resolve=self._resolve, wants_table=selection.tables
+        )
+
+    def begin(self, reader: BinlogReader) -> None:
+        """Begin to read."""
+        self._reader = reader
+
+    def add(self, reader: BinlogReader, event: BinlogEvent) -> None:
+        """Add an event of the reader."""
+        walk, header = self.walk, event.header
+        follow_group(walk, self._group, event)
+        if header.inner is None:
+            walk.begin(header.offset, header.timestamp, header.server_id, *commit_times(event))
+        if walk.is_open:
+            change = group_change(reader, event, self._counts)
+            if isinstance(event, RowsEvent) and change.op is not None:
+                table = walk.mapped_table(event.table_id)
+                if table is not None:  # else there is an error, since the event has rows
+                    walk.add_rows(table, event.operation, change.rows, change.row_bytes)
+            walk.add(
+                reader.position.offset,
+                outcome=change.outcome,
+                xid=change.xid,
+                is_compressed=change.is_compressed,
+                statement=change.statement,
+            )
+        else:
+            walk.pass_to(reader.position.offset)
+
+    def end(self) -> None:
+        """End the last group."""
+        self.walk.finish()
+
+    def _resolve(self, table: MappedTable) -> ImagePlan | None:
+        from binlogio.columnar.batches.records import TableRecords  # noqa: PLC0415 - needs the kernel
+
+        reader = self._reader
+        if reader is None:
+            return None
+        try:
+            return TableRecords.skipped(reader.definitions.plan(table.event, reader.context))
+        except BinlogError:
+            return None
+
+
+class _LimitsAndFilter(TypedDict):
+    opened_size: int
+    max_records: int
+    max_bytes: int
+    pos: tuple[int, int]
+    timestamp: tuple[int, int]
+    server_ids: frozenset[int] | None
+    wants_group: Callable[[str | None], bool] | None
+
+
+def _limits_and_filter(where: EventFilter) -> _LimitsAndFilter:
+    return {
+        "opened_size": DEFAULT_LIMITS.opened_size,
+        "max_records": MAX_RECORDS,
+        "max_bytes": MAX_BYTES,
+        "pos": (where.pos.start, where.pos.end),
+        "timestamp": (where.timestamp.start, where.timestamp.end),
+        "server_ids": where.server_ids,
+        "wants_group": where.wants_group if where.asks_for_gtids else None,
+    }
 
 
 class WalkDecoder(Decoder):
@@ -196,7 +318,9 @@ class WalkDecoder(Decoder):
         """Let an event change the table maps of the walk."""
         self._walk.begin_event()
         if isinstance(event, TableMapEvent):
-            self._walk.map_table(event.table_id, _table(event, b""))
+            table = _table(event, b"")
+            table.pos = event.header.offset
+            self._walk.map_table(event.table_id, table)
         elif isinstance(event, RowsEvent) and event.ends_statement:
             self._walk.end_statement()
 
@@ -205,8 +329,7 @@ class WalkDecoder(Decoder):
         found = self._walk.mapped_table(table_id)
         if found is None:
             return super().table_map(table_id, offset=offset, event_type=event_type)
-        event: TableMapEvent = found.event
-        return event
+        return replace(found.event, header=replace(found.event.header, offset=found.pos))
 
 
 def follow_group(walk: EventWalk, context: GroupContext, event: BinlogEvent) -> None:
@@ -226,23 +349,6 @@ def follow_group(walk: EventWalk, context: GroupContext, event: BinlogEvent) -> 
         context.last_committed,
         context.sequence_number,
         starts_group=context.starts_group,
-    )
-
-
-def _event_records(selection: EventSelection) -> EventRecords:
-    from binlogio._kernel.row_decoder import EventRecords  # noqa: PLC0415 - there may be no kernel
-
-    where, tables = selection.where, selection.tables
-    return EventRecords(
-        opened_size=DEFAULT_LIMITS.opened_size,
-        max_records=MAX_RECORDS,
-        max_bytes=MAX_BYTES,
-        type_names=[event_name(code).encode() for code in range(256)],
-        pos=(where.pos.start, where.pos.end),
-        timestamp=(where.timestamp.start, where.timestamp.end),
-        server_ids=where.server_ids,
-        wants_group=where.wants_group if where.asks_for_gtids else None,
-        wants_table=_wants_names(tables, where) if tables is not None or where.schemas or where.tables else None,
     )
 
 
@@ -322,7 +428,7 @@ def _utf8(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def batch_of(records: list[EventRecord], schema: pa.Schema) -> pa.RecordBatch:
+def batch_of(records: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     """Return records as a batch."""
     columns = zip(*records, strict=True)
     arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]

@@ -1,4 +1,4 @@
-"""Records of events by the kernel against those that are made of construct's events: values, errors, positions."""
+"""Records of events and of event groups by the kernel, against those of construct: values, errors, positions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 
-from binlogio.columnar.event_reader import EventSelection, read_events
+from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
 from binlogio.columnar.reference.event_records import EVENT_SCHEMA
+from binlogio.columnar.reference.transaction_records import TRANSACTION_SCHEMA
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter, Range
 from binlogio.format.splits import Split
@@ -31,6 +32,8 @@ COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "300"))
 FIRST: Final = int(os.environ.get("BINLOGIO_MUTATIONS_FROM", "0"))
 CHUNK: Final = 100
 EVERYTHING: Final = EventSelection()
+READERS: Final = {"events": read_events, "transactions": read_transactions}
+SCHEMAS: Final = {"events": EVENT_SCHEMA, "transactions": TRANSACTION_SCHEMA}
 SPLIT: Final = [
     MYSQL / "gtid_on" / "binlog.000001",
     MYSQL / "compressed" / "binlog.000001",
@@ -39,25 +42,37 @@ SPLIT: Final = [
 
 
 def found(
-    log: LogFile, split: Split | None = None, selection: EventSelection = EVERYTHING, keyring: Keyring | None = None
+    kind: str,
+    log: LogFile,
+    split: Split | None = None,
+    selection: EventSelection = EVERYTHING,
+    keyring: Keyring | None = None,
 ) -> tuple[list[dict[str, Any]], Said | None]:
     """Return the records of a log, and the error after them."""
     batches: list[pa.RecordBatch] = []
     error = None
     try:
-        batches.extend(read_events(log, split, selection, keyring))
+        for batch in READERS[kind](log, split, selection, keyring):
+            batch.validate(full=True)
+            batches.append(batch)
     except BinlogError as exc:
         error = Said.of(exc)
     assert all(batch.num_rows for batch in batches)
-    for batch in batches:
-        batch.validate(full=True)
-    return pa.Table.from_batches(batches, EVENT_SCHEMA).to_pylist(), error
+    return _comparable(batches, SCHEMAS[kind]), error
 
 
-def by_construct(log: LogFile, **options: Any) -> tuple[list[dict[str, Any]], Said | None]:
+def _comparable(batches: list[pa.RecordBatch], schema: pa.Schema) -> list[dict[str, Any]]:
+    """Return records in types of Python; times as numbers, since years after 9999 have no datetime."""
+    numbers = pa.schema(
+        [pa.field(one.name, pa.int64() if pa.types.is_timestamp(one.type) else one.type) for one in schema]
+    )
+    return pa.Table.from_batches(batches, schema).cast(numbers).to_pylist()
+
+
+def by_construct(kind: str, log: LogFile, **options: Any) -> tuple[list[dict[str, Any]], Said | None]:
     """Return the same without the kernel."""
     with kernel_set_to("construct"):
-        return found(log, **options)
+        return found(kind, log, **options)
 
 
 def log_of(path: Path) -> LogFile:
@@ -65,16 +80,18 @@ def log_of(path: Path) -> LogFile:
     return LogFile(str(path), path.stat().st_size)
 
 
+@pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("file", files(), ids=lambda file: file.id)
-def test_records_of_every_log_are_those_of_construct(file: CorpusFile) -> None:
+def test_records_of_every_log_are_those_of_construct(kind: str, file: CorpusFile) -> None:
     """Whole logs of all servers, damaged, encrypted and in use."""
     keyring = load_keyring(file.keys) if file.keys is not None else None
 
-    assert found(log_of(file.path), keyring=keyring) == by_construct(log_of(file.path), keyring=keyring)
+    assert found(kind, log_of(file.path), keyring=keyring) == by_construct(kind, log_of(file.path), keyring=keyring)
 
 
+@pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, CHUNK))
-def test_records_of_mutated_logs_are_those_of_construct(tmp_path: Path, first: int) -> None:
+def test_records_of_mutated_logs_are_those_of_construct(kind: str, tmp_path: Path, first: int) -> None:
     """Damage inside of events, with and without valid checksums: the same records, then the same error."""
     path = tmp_path / "binlog.000001"
     for number in range(first, min(first + CHUNK, FIRST + COUNT)):
@@ -82,29 +99,33 @@ def test_records_of_mutated_logs_are_those_of_construct(tmp_path: Path, first: i
         path.write_bytes(data)
         selection = replace(EVERYTHING, verify_checksum=number % 3 != 0)
 
-        assert found(log_of(path), selection=selection) == by_construct(log_of(path), selection=selection), name
+        assert found(kind, log_of(path), selection=selection) == by_construct(
+            kind, log_of(path), selection=selection
+        ), name
 
 
+@pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("path", SPLIT, ids=lambda path: path.parent.name)
-def test_log_cut_at_every_few_bytes_gives_the_records_before_the_cut(path: Path, tmp_path: Path) -> None:
+def test_log_cut_at_every_few_bytes_gives_the_records_before_the_cut(kind: str, path: Path, tmp_path: Path) -> None:
     """A log that ends within any event: the records before it, and the error about the end."""
     data = path.read_bytes()
     cut = tmp_path / path.name
     for size in range(4, len(data), max(1, len(data) // 97)):
         cut.write_bytes(data[:size])
 
-        assert found(log_of(cut)) == by_construct(log_of(cut)), size
+        assert found(kind, log_of(cut)) == by_construct(kind, log_of(cut)), size
 
 
+@pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("path", SPLIT, ids=lambda path: path.parent.name)
-def test_splits_give_every_event_once_and_in_order(path: Path) -> None:
+def test_splits_give_every_event_once_and_in_order(kind: str, path: Path) -> None:
     """Wherever a log is cut into ranges, their records are those of the whole log."""
     log = log_of(path)
-    whole, _ = found(log)
+    whole, _ = found(kind, log)
     size = log.size or 0
     for step in (size, size // 2, size // 7, 331):
         points = [*range(0, size, step), size]
-        parts = [found(log, Split(start, end)) for start, end in pairwise(points)]
+        parts = [found(kind, log, Split(start, end)) for start, end in pairwise(points)]
 
         assert [record for records, _ in parts for record in records] == whole, step
         assert [error for _, error in parts if error is not None] == []
@@ -126,21 +147,22 @@ def selections() -> Iterator[EventSelection]:
         yield EventSelection(where=where)
 
 
+@pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("path", SPLIT, ids=lambda path: path.parent.name)
 @pytest.mark.parametrize("selection", list(selections()))
-def test_filters_select_the_events_that_construct_selects(path: Path, selection: EventSelection) -> None:
+def test_filters_select_the_events_that_construct_selects(kind: str, path: Path, selection: EventSelection) -> None:
     """Positions, times, servers, groups, schemas and tables."""
-    assert found(log_of(path), selection=selection) == by_construct(log_of(path), selection=selection)
+    assert found(kind, log_of(path), selection=selection) == by_construct(kind, log_of(path), selection=selection)
 
 
 def test_events_before_damage_are_given_before_its_error(tmp_path: Path) -> None:
     """A batch that is not full is not lost."""
     path = tmp_path / "binlog.000001"
     data = bytearray(SPLIT[0].read_bytes())
-    whole, _ = found(log_of(SPLIT[0]))
+    whole, _ = found("events", log_of(SPLIT[0]))
     data[whole[20]["pos"] + 5] ^= 1
     path.write_bytes(data)
-    records, error = found(log_of(path))
+    records, error = found("events", log_of(path))
 
     assert len(records) == 20
     assert error is not None

@@ -78,6 +78,7 @@ cdef class MappedTable:
     cdef readonly bytes key, schema, table, text
     cdef readonly object event
     cdef public ImagePlan images  # None before a rows event needs it
+    cdef public int64_t pos  # where its last event is
     cdef bytes full_name
     cdef uint64_t table_id
     cdef int is_wanted  # -1 before the filter was asked
@@ -290,6 +291,7 @@ cdef class EventWalk:
             self.statement_ended = False
         if code == TABLE_MAP_EVENT:
             self.mapped[event.table_id] = self.table
+            self.table.pos = event.pos
         elif event.is_rows:
             self.statement_ended = event.flags & 1
         if event.inner < 0:
@@ -352,7 +354,7 @@ cdef class EventWalk:
                     memcmp(<const char*>table.key, rest, size) == 0):
                 self.table = table
         if self.table is None:
-            self.table = table = self._new_table(rest, size, event.body)
+            self.table = table = self._new_table(size, event.body)
             if table is None:
                 return False
             table.table_id = event.table_id
@@ -361,11 +363,11 @@ cdef class EventWalk:
         event.table, event.table_size = <const uint8_t*><const char*>table.table, len(table.table)
         return True
 
-    cdef MappedTable _new_table(self, const uint8_t* rest, int64_t size, const uint8_t* body):
-        cdef bytes key = <bytes>(<const char*>rest)[:size]
+    cdef MappedTable _new_table(self, int64_t size, const uint8_t* body):
+        cdef bytes key = <bytes>(<const char*>body)[:size + TABLE_ID_SIZE]
         found = self.known_tables.get(key)
         if found is None:
-            found = self.parse_table(<bytes>(<const char*>body)[:size + TABLE_ID_SIZE])
+            found = self.parse_table(key)
             if found is not None:
                 if len(self.known_tables) >= MOST_KNOWN_TABLES:
                     self.known_tables.clear()

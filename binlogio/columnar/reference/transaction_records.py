@@ -1,6 +1,6 @@
-"""The view `transactions`: one record for each event group, with counts of its changes.
+"""A record for each event group, with counts of its changes.
 
-Defines the columns of the view, and adds up the events of a group. `binlogio.format.groups` determines where groups
+Defines the columns of the record, and adds up the events of a group. `binlogio.format.groups` determines where groups
 begin and end. A group that is incomplete in the log is a record with the outcome `unfinished`.
 """
 
@@ -10,51 +10,76 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from binlogio.columnar.batches.row_counts import RowCounter
-from binlogio.columnar.reference.event_records import statement_text, transaction_number
+from binlogio.columnar.reference.event_records import WantsTable, statement_text, transaction_number
 from binlogio.columnar.reference.group_context import GroupContext
 from binlogio.columnar.reference.row_records import OPERATIONS
+from binlogio.event_filter import EVERY_EVENT, EventFilter
+from binlogio.events import RowsEvent
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
+from binlogio.format.groups import GroupPlace, ends_transaction, starts_transaction
 
 if TYPE_CHECKING:
-    from binlogio.event_filter import EventFilter
+    from binlogio.events import BinlogEvent
     from binlogio.reader import BinlogReader
-    from pyspark_binlogio.options import TableFilter
 
-TRANSACTION_COLUMNS: Final = {
-    "file": "string",
-    "pos": "bigint",  # where the group begins
-    "end_pos": "bigint",  # where it ends
-    "gtid": "string",
-    "timestamp": "timestamp",  # of its first event
-    "commit_timestamp": "timestamp",  # when the server that wrote the log committed it; null if it does not log that
-    "original_commit_timestamp": "timestamp",  # when the first server did
-    "server_id": "bigint",
-    "last_committed": "bigint",
-    "sequence_number": "bigint",
-    "xid": "bigint",
-    "outcome": "string",  # commit, rollback, prepare (XA), statement (DDL and the like), incident, unfinished
-    "is_compressed": "boolean",
-    "events": "int",
-    "tables": "array<string>",
-    "inserts": "bigint",
-    "updates": "bigint",
-    "deletes": "bigint",
-    "insert_bytes": "bigint",  # of the row images
-    "update_bytes": "bigint",
-    "delete_bytes": "bigint",
-    "statements": "array<string>",  # the texts in the group, except those that begin and end it
-}
+_TEXTS: Final = pa.list_(pa.field("element", pa.string()))
+TRANSACTION_SCHEMA: Final = pa.schema(
+    [
+        pa.field("file", pa.string()),
+        pa.field("pos", pa.int64()),  # where the group begins
+        pa.field("end_pos", pa.int64()),  # where it ends
+        pa.field("gtid", pa.string()),
+        pa.field("timestamp", pa.timestamp("us", "UTC")),  # of its first event
+        pa.field("commit_timestamp", pa.timestamp("us", "UTC")),  # when the server that wrote the log committed it
+        pa.field("original_commit_timestamp", pa.timestamp("us", "UTC")),  # when the first server did
+        pa.field("server_id", pa.int64()),
+        pa.field("last_committed", pa.int64()),
+        pa.field("sequence_number", pa.int64()),
+        pa.field("xid", pa.int64()),
+        pa.field("outcome", pa.string()),  # commit, rollback, prepare (XA), statement (DDL), incident, unfinished
+        pa.field("is_compressed", pa.bool_()),
+        pa.field("events", pa.int32()),
+        pa.field("tables", _TEXTS),
+        pa.field("inserts", pa.int64()),
+        pa.field("updates", pa.int64()),
+        pa.field("deletes", pa.int64()),
+        pa.field("insert_bytes", pa.int64()),  # of the row images
+        pa.field("update_bytes", pa.int64()),
+        pa.field("delete_bytes", pa.int64()),
+        pa.field("statements", _TEXTS),  # the texts in the group, except those that begin and end it
+    ]
+)
+"""The commit timestamps are null if the server does not log them, or logs one that Arrow cannot hold."""
 
 _US_PER_S: Final = 1_000_000
+_LARGEST_TIME: Final = (1 << 63) - 1
 _GTIDS: Final = (GtidEvent, AnonymousGtidEvent, GtidTaggedEvent)
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupChange:
+    """What an event adds to its group. `rows` and `row_bytes` belong to `table` and `op`, if that is not None."""
+
+    xid: int | None = None
+    outcome: str | None = None
+    is_compressed: bool = False
+    statement: str | None = None
+    op: str | None = None
+    table: str = ""
+    rows: int = 0
+    row_bytes: int = 0
+
+
+_NO_CHANGE: Final = GroupChange()
 
 
 @dataclass(slots=True)
@@ -77,6 +102,19 @@ class _TransactionRecord:
     rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("insert", "update", "delete"), 0))
     row_bytes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("insert", "update", "delete"), 0))
     statements: list[str] = field(default_factory=list)
+
+    def add(self, change: GroupChange) -> None:
+        """Add an event."""
+        self.events += 1
+        if change.op is not None:
+            self.tables[change.table] = None
+            self.rows[change.op] += change.rows
+            self.row_bytes[change.op] += change.row_bytes
+        self.xid = self.xid if change.xid is None else change.xid
+        self.outcome = change.outcome or self.outcome
+        self.is_compressed |= change.is_compressed
+        if change.statement is not None:
+            self.statements.append(change.statement)
 
     def record(self, file: str, end: int) -> tuple[object, ...]:
         """Return the group as a record."""
@@ -102,27 +140,28 @@ class _TransactionRecord:
         )
 
 
-def transaction_records(reader: BinlogReader, tables: TableFilter, where: EventFilter) -> Iterator[tuple[object, ...]]:
-    """Yield the groups of the log that touch a selected table, as tuples in the order of `TRANSACTION_COLUMNS`.
+def transaction_records(
+    reader: BinlogReader, tables: WantsTable | None = None, where: EventFilter = EVERY_EVENT
+) -> Iterator[tuple[object, ...]]:
+    """Yield the groups of the log that touch a selected table, as tuples in the order of `TRANSACTION_SCHEMA`.
 
     Raises:
         BinlogError: the bytes are not a binary log.
     """
-    context, tracker, counts = GroupContext(), GroupTracker(), RowCounter()
+    context, counts = GroupContext(), RowCounter()
     group: _TransactionRecord | None = None
     ended = 0
     for event in reader:
         context.feed(event)
         if event.header.inner is None:
-            tracker.feed(event)
-            if group is not None and (tracker.starts_group or group.outcome != "unfinished"):
+            if group is not None and (context.starts_group or group.outcome != "unfinished"):
                 yield from _finished(group, reader.position.file, ended, tables, where)
                 group = None
-            if tracker.starts_group:
+            if context.starts_group:
                 group = _begin(event, context)
         if group is not None:
-            _add(group, event, reader, counts)
-            if tracker.place is GroupPlace.OUTSIDE and group.outcome == "unfinished" and not group.is_compressed:
+            group.add(group_change(reader, event, counts))
+            if context.place is GroupPlace.OUTSIDE and group.outcome == "unfinished" and not group.is_compressed:
                 group.outcome = "statement"
         ended = reader.position.offset
     if group is not None:
@@ -134,16 +173,22 @@ def _begin(event: Any, context: GroupContext) -> _TransactionRecord:
     group = _TransactionRecord(
         header.offset, context.gtid, header.timestamp, header.server_id, context.last_committed, context.sequence_number
     )
-    if isinstance(event, _GTIDS):
-        group.commit_timestamp = event.immediate_commit_timestamp
-        group.original_commit_timestamp = event.original_commit_timestamp or event.immediate_commit_timestamp
+    group.commit_timestamp, group.original_commit_timestamp = commit_times(event)
     return group
 
 
+def commit_times(event: BinlogEvent) -> tuple[int | None, int | None]:
+    """Return when the server that wrote a group committed it, and when the first one did; None if that is not known."""
+    if not isinstance(event, _GTIDS):
+        return None, None
+    found = event.immediate_commit_timestamp, event.original_commit_timestamp or event.immediate_commit_timestamp
+    return tuple(None if time is None or time > _LARGEST_TIME else time for time in found)  # type: ignore[return-value]
+
+
 def _finished(
-    group: _TransactionRecord, file: str, end: int, tables: TableFilter, where: EventFilter
+    group: _TransactionRecord, file: str, end: int, tables: WantsTable | None, where: EventFilter
 ) -> Iterator[tuple[object, ...]]:
-    if tables and not any(tables(*name.split(".", 1)) for name in group.tables):
+    if tables is not None and not any(tables(*name.split(".", 1)) for name in group.tables):
         return
     if where and not (
         group.pos in where.pos
@@ -155,33 +200,32 @@ def _finished(
     yield group.record(file, end)
 
 
-def _add(group: _TransactionRecord, event: Any, reader: BinlogReader, counts: RowCounter) -> None:
-    group.events += 1
-    op = OPERATIONS.get(type(event))
-    if op is not None:
-        if event.images:
-            plan = reader.plan(event)
-            group.tables[f"{plan.schema}.{plan.table}"] = None
-            group.rows[op] += counts.of(event, plan)
-            group.row_bytes[op] += len(event.images)
-    elif isinstance(event, XidEvent):
-        group.xid, group.outcome = transaction_number(event), "commit"
-    elif isinstance(event, XaPrepareEvent):
-        group.outcome = "commit" if event.one_phase else "prepare"
-    elif isinstance(event, IncidentEvent):
-        group.outcome = "incident"
-    elif isinstance(event, TransactionPayloadEvent):
-        group.is_compressed = True
-    elif isinstance(event, _STATEMENTS):
-        _add_statement(group, event)
+def group_change(reader: BinlogReader, event: BinlogEvent, counts: RowCounter) -> GroupChange:
+    """Return what the last event of a reader adds to its group.
 
-
-def _add_statement(group: _TransactionRecord, event: Any) -> None:
-    if isinstance(event, QueryEvent):
-        if starts_transaction(event.sql):
-            return
-        if ends_transaction(event.sql):
-            group.outcome = "commit" if event.sql == b"COMMIT" else "rollback"
-            return
-        group.xid = transaction_number(event) or group.xid
-    group.statements.append(statement_text(event) or "")
+    Raises:
+        BinlogError: the rows of the event do not fit its table.
+    """
+    if isinstance(event, RowsEvent):
+        if not event.images:
+            return _NO_CHANGE
+        plan = reader.plan(event)
+        return GroupChange(
+            op=OPERATIONS[type(event)],
+            table=f"{plan.schema}.{plan.table}",
+            rows=counts.of(event, plan),
+            row_bytes=len(event.images),
+        )
+    if isinstance(event, XidEvent):
+        return GroupChange(xid=transaction_number(event), outcome="commit")
+    if isinstance(event, XaPrepareEvent):
+        return GroupChange(outcome="commit" if event.one_phase else "prepare")
+    if isinstance(event, IncidentEvent):
+        return GroupChange(outcome="incident")
+    if isinstance(event, TransactionPayloadEvent):
+        return GroupChange(is_compressed=True)
+    if not isinstance(event, _STATEMENTS) or (isinstance(event, QueryEvent) and starts_transaction(event.sql)):
+        return _NO_CHANGE
+    if isinstance(event, QueryEvent) and ends_transaction(event.sql):
+        return GroupChange(outcome="commit" if event.sql == b"COMMIT" else "rollback")
+    return GroupChange(xid=transaction_number(event) or None, statement=statement_text(event) or "")

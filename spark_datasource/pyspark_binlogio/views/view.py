@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from binlogio.columnar.event_reader import EventSelection, read_events
+from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
 from binlogio.columnar.reference.event_records import EVENT_SCHEMA
 from binlogio.columnar.reference.row_records import ROW_COLUMNS, row_records
-from binlogio.columnar.reference.transaction_records import TRANSACTION_COLUMNS, transaction_records
+from binlogio.columnar.reference.transaction_records import TRANSACTION_SCHEMA
 from binlogio.implementation import is_compiled
 from pyspark_binlogio.spark_types import VARIANT
 from pyspark_binlogio.views.batches import ARROW_TYPES, record_batches
@@ -60,14 +60,8 @@ class View:
         return frozenset(self.filters) - self.nullable
 
 
-def _fixed(columns: Mapping[str, str]) -> Callable[[Request, list[LogFile]], Columns]:
-    return lambda request, logs: {name: ARROW_TYPES[kind] for name, kind in columns.items()}
-
-
-def _records(
-    columns: Mapping[str, str], records: Callable[..., Any]
-) -> Callable[[Piece, Request], Iterator[pa.RecordBatch]]:
-    return lambda piece, request: record_batches(piece, request, columns, records)
+def _fixed(schema: pa.Schema) -> Callable[[Request, list[LogFile]], Columns]:
+    return lambda request, logs: dict(zip(schema.names, schema.types, strict=True))
 
 
 def _row_columns(request: Request, logs: list[LogFile]) -> Columns:
@@ -87,6 +81,10 @@ def _events(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
     return read_events(piece.log, piece.split, _selection(request), request.keyring)
 
 
+def _transactions(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
+    return read_transactions(piece.log, piece.split, _selection(request), request.keyring)
+
+
 def _selection(request: Request) -> EventSelection:
     options = request.options
     return EventSelection(
@@ -104,14 +102,14 @@ VIEWS: Final = {
         _row_columns, _rows, {**_PLACE, "schema": "schemas", "table": "tables", "op": "ops"}, frozenset({"gtid"})
     ),
     "events": View(
-        lambda request, logs: dict(zip(EVENT_SCHEMA.names, EVENT_SCHEMA.types, strict=True)),
+        _fixed(EVENT_SCHEMA),
         _events,
         {**_PLACE, "schema": "schemas", "table": "tables"},
         frozenset({"gtid", "schema", "table"}),
     ),
     "transactions": View(
-        _fixed(TRANSACTION_COLUMNS),
-        _records(TRANSACTION_COLUMNS, transaction_records),
+        _fixed(TRANSACTION_SCHEMA),
+        _transactions,
         _PLACE,
         frozenset({"gtid"}),
     ),
