@@ -66,7 +66,8 @@ def _comparable(batches: list[pa.RecordBatch], schema: pa.Schema) -> list[dict[s
     numbers = pa.schema(
         [pa.field(one.name, pa.int64() if pa.types.is_timestamp(one.type) else one.type) for one in schema]
     )
-    return pa.Table.from_batches(batches, schema).cast(numbers).to_pylist()
+    records: list[dict[str, Any]] = pa.Table.from_batches(batches, schema).cast(numbers).to_pylist()
+    return records
 
 
 def by_construct(kind: str, log: LogFile, **options: Any) -> tuple[list[dict[str, Any]], Said | None]:
