@@ -38,13 +38,14 @@ from binlogio.events.base import EventHeader, ParseContext, event_name
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.query import POST_HEADER, QueryEvent
 from binlogio.events.table_map import TableMapEvent
+from binlogio.events.transaction_payload import CompressionType, parse_plain_payload
 from binlogio.format.decoder import Decoder
 from binlogio.format.groups import GroupPlace
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_LIMITS, ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.schema.source import DefinitionSource
-from binlogio.storage.compression import decompress_zstd
+from binlogio.storage.compression import ZstdFrames, decompress_zstd
 from binlogio.values.charsets import UTF8, charset_of
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ _MOST_EVENTS: Final = 1 << 40
 _PLACES: Final = (GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION)  # by the kernel's numbers
 _ASCII: Final = bytes(range(128))
 _TABLE_ID_SIZE: Final = 6
+_OPEN_AT_ONCE: Final = 1 << 20  # bytes; payloads up to this plain size are decompressed as a whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +295,7 @@ class WalkDecoder(Decoder):
     def __init__(self, walk: EventWalk) -> None:
         super().__init__(decompress=decompress_zstd)
         self._walk = walk
+        self._zstd_frames = ZstdFrames()
         self._seen: tuple[object, ...] | None = None  # the format that the walk has
 
     def cut(self, framer: EventFramer, stop: int | None = None, *, by_group: bool = False) -> list[BinlogEvent]:
@@ -302,12 +305,25 @@ class WalkDecoder(Decoder):
         if found != self._seen:
             self._seen = found
             self._walk.describe(
-                _by_construct(context), lambda body: _mapped_table(body, context), _known_status(context)
+                _by_construct(context),
+                lambda body: _mapped_table(body, context),
+                _known_status(context),
+                self._open_payload,
             )
         framer.cut_events(
             cast("EventCutter", self._walk), stop, _MOST_EVENTS, by_group=by_group
         )  # it has the same method `cut`
         return []
+
+    def _open_payload(self, body: bytes) -> bytes | None:
+        """Return the events of a payload; None if it is large, damaged, or not compressed by zstd."""
+        plain = parse_plain_payload(body)
+        if plain is None:
+            return None
+        compression, size, start = plain
+        if compression != CompressionType.ZSTD or size > _OPEN_AT_ONCE:
+            return None
+        return self._zstd_frames.decompress(body[start:], size)
 
     def decode(self, frame: EventFrame) -> Iterator[BinlogEvent]:
         """Yield the event of a frame, and of a payload those that the kernel leaves. Raises as `Decoder.decode`."""

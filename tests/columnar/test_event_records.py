@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 
+from binlogio._kernel.event_scanner import stamp_events
 from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
 from binlogio.columnar.reference.event_records import EVENT_SCHEMA
 from binlogio.columnar.reference.transaction_records import TRANSACTION_SCHEMA
+from binlogio.columnar.splits.split_bounds import GROUP_STARTS
+from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, TYPE_CODE_AT
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter, Range
 from binlogio.format.splits import Split
@@ -130,6 +133,27 @@ def test_splits_give_every_event_once_and_in_order(kind: str, path: Path) -> Non
 
         assert [record for records, _ in parts for record in records] == whole, step
         assert [error for _, error in parts if error is not None] == []
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("path", SPLIT, ids=lambda path: path.parent.name)
+def test_groups_without_gtids_are_those_of_construct(kind: str, path: Path, tmp_path: Path) -> None:
+    """Logs without GTID events: BEGIN, a statement or a payload begins a group."""
+    data = path.read_bytes()
+    kept, at = bytearray(), len(BINLOG_MAGIC)
+    while at < len(data):
+        size = int.from_bytes(data[at:][EVENT_SIZE_BYTES], "little")
+        if data[at + TYPE_CODE_AT] not in GROUP_STARTS:
+            kept += data[at : at + size]
+        at += size
+    stamp_events(kept, len(BINLOG_MAGIC), checksum=True)
+    log = tmp_path / path.name
+    log.write_bytes(BINLOG_MAGIC + kept)
+    records, error = found(kind, log_of(log))
+
+    assert error is None
+    assert records
+    assert (records, error) == by_construct(kind, log_of(log))
 
 
 def selections() -> Iterator[EventSelection]:

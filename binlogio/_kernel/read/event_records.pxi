@@ -6,7 +6,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy, strlen
 
-from binlogio._kernel.base.cursor cimport u16, u32, u64
+from binlogio._kernel.base.cursor cimport lenenc, u16, u32, u64
 from binlogio._kernel.base.digits cimport put_integer, put_unsigned
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.base.hex_digits cimport put_hex, put_uuid
@@ -192,6 +192,8 @@ cdef class EventRecords(EventWalk):
         elif code == RAND_EVENT:
             to = put_unsigned(_put(put_unsigned(_put(to, b'{"seed1":'), u64(body)), b',"seed2":'), u64(body + 8))
             to = _put(to, b"}")
+        elif code == TRANSACTION_PAYLOAD_EVENT:
+            to = _put_payload(to, event)
         else:
             to = _put(to, b"{}")
         out.size = to - out.data
@@ -265,4 +267,20 @@ cdef uint8_t* _put_rows(uint8_t* to, WalkEvent* event) noexcept nogil:
     if event.rows.present_after != event.rows.present or event.rows.operation == 1 or event.rows.operation == 3:
         to = _put_bytes(_put(to, b',"present_after":'), event.rows.present_after, bitmap_size)
     to = _put_bytes(_put(to, b',"images":'), event.rows.images, event.rows.size)
+    return _put(to, b"}")
+
+
+cdef uint8_t* _put_payload(uint8_t* to, WalkEvent* event) noexcept nogil:
+    cdef const uint8_t* at = event.body
+    cdef uint64_t value = 0
+    cdef uint8_t field
+    to = _put(to, b'{"fields":[')
+    while at[0]:
+        if at != event.body:
+            to = _put(to, b",")
+        field = at[0]
+        at += 2
+        lenenc(&at, event.end, &value)
+        to = _put(put_unsigned(_put(put_unsigned(_put(to, b"["), field), b","), value), b"]")
+    to = _put_bytes(_put(to, b'],"payload":'), event.body + event.payload_at, event.end - event.body - event.payload_at)
     return _put(to, b"}")

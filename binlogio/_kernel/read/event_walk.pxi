@@ -63,6 +63,7 @@ cdef struct WalkEvent:
     uint16_t flags  # of a rows event
     RowsEvent rows
     GtidFields gtid
+    int64_t payload_at  # where the payload begins in the body
 
 
 cdef class MappedTable:
@@ -123,7 +124,7 @@ cdef class EventWalk:
     cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
     cdef public int64_t payload_end  # of the last payload event
     cdef readonly bint statement_ended
-    cdef object parse_table, parse_status
+    cdef object parse_table, parse_status, open_payload
     cdef int64_t opened_size, max_records, max_bytes
     cdef uint8_t[256] by_construct
     # Of the event group
@@ -145,9 +146,9 @@ cdef class EventWalk:
         self.opened_size, self.max_records, self.max_bytes = opened_size, max_records, max_bytes
         self.wants_group = -1
         self.mapped = {}
-        self.describe(range(256), None, None)
+        self.describe(range(256), None, None, None)
 
-    def describe(self, by_construct, parse_table, parse_status) -> None:
+    def describe(self, by_construct, parse_table, parse_status, open_payload) -> None:
         """Begin another format.
 
         Args:
@@ -155,9 +156,11 @@ cdef class EventWalk:
             parse_table: from the body of a TABLE_MAP_EVENT to a MappedTable; None where construct refuses it.
             parse_status: from type and body of a QUERY_EVENT to the KnownStatus of its status variables; None if
                 refused.
+            open_payload: from the body of a TRANSACTION_PAYLOAD_EVENT to its plain events; None where construct has to
+                open it.
         """
         cdef int code
-        self.parse_table, self.parse_status = parse_table, parse_status
+        self.parse_table, self.parse_status, self.open_payload = parse_table, parse_status, open_payload
         for code in range(256):
             self.by_construct[code] = code in by_construct
         self.known_tables = {}
@@ -222,17 +225,11 @@ cdef class EventWalk:
         cdef WalkEvent event
         while (at + HEADER_SIZE + tail <= data.shape[0] and (inner >= 0 or offset < stop) and count < most
                 and not self._is_full()):
-            event.p = &data[at]
-            event.size = u32(event.p + 9)
-            event.code = event.p[4]
-            if (event.size < HEADER_SIZE + tail or event.size > data.shape[0] - at or event.size > BIG_EVENT_SIZE
-                    or self.by_construct[event.code]):
+            if not _read_header(&event, &data[at], data.shape[0] - at, tail) or self.by_construct[event.code]:
                 break
-            event.body = event.p + HEADER_SIZE
-            event.end = event.p + event.size - tail
             if checksum and verify and crc32(0, event.p, event.size - tail) != u32(event.end):
                 break
-            event.inner = inner
+            event.inner = <int32_t>inner
             event.pos = offset
             event.end_pos = self.payload_end if inner >= 0 else offset + event.size
             if not self._take(&event):
@@ -254,8 +251,69 @@ cdef class EventWalk:
 
     cdef bint _take(self, WalkEvent* event) except -1:
         """Parse an event, and let it change the state of the walk; False where construct has to parse it."""
-        cdef uint8_t code = event.code
         cdef Group group
+        cdef bytes plain = None
+        cdef dict mapped
+        cdef bint statement_ended
+        if not self._parse(event, &group):
+            return False
+        if event.code == TRANSACTION_PAYLOAD_EVENT:
+            plain = self.open_payload(<bytes>(<const char*>event.body)[:event.end - event.body])
+            if plain is None:
+                return False
+            mapped, statement_ended = self.mapped, self.statement_ended
+            self.mapped = mapped.copy()
+            if not self._inside(plain, event, False):
+                self.mapped, self.statement_ended = mapped, statement_ended
+                return False
+            self.mapped, self.statement_ended = mapped, statement_ended
+            self._parse(event, &group)  # again, since the table at hand is another one
+        self._map(event)
+        if event.inner < 0:
+            self._follow(event, &group)
+        self._add(event)
+        if plain is not None:
+            self._inside(plain, event, True)
+        return True
+
+    cdef bint _inside(self, bytes plain, WalkEvent* payload, bint adds) except -1:
+        """Take the events of a payload, or only see whether all of them can be taken."""
+        cdef const uint8_t* data = <const uint8_t*><const char*>plain
+        cdef int64_t size = len(plain)
+        cdef int64_t at = 0
+        cdef WalkEvent event
+        cdef Group group
+        event.inner = 0
+        event.pos = payload.pos
+        event.end_pos = payload.end_pos
+        self._map(payload)
+        while at < size:
+            if not _read_header(&event, data + at, size - at, 0) or self.by_construct[event.code]:
+                return False
+            if not self._parse(&event, &group):
+                return False
+            self._map(&event)
+            if adds:
+                self._add(&event)
+            at += event.size
+            event.inner += 1
+        return True
+
+    cdef int _map(self, WalkEvent* event) except -1:
+        """Let an event change the table maps."""
+        if self.statement_ended:
+            self.mapped.clear()
+            self.statement_ended = False
+        if event.code == TABLE_MAP_EVENT:
+            self.mapped[event.table_id] = self.table
+            self.table.pos = event.pos
+        elif event.is_rows:
+            self.statement_ended = event.flags & 1
+        return 0
+
+    cdef bint _parse(self, WalkEvent* event, Group* group) except -1:
+        """Parse an event; False where construct has to do that."""
+        cdef uint8_t code = event.code
         cdef bint is_known
         event.schema = event.table = event.sql = NULL
         event.has_xid = event.is_rows = False
@@ -274,7 +332,7 @@ cdef class EventWalk:
                 event.has_xid = True
                 event.xid = u64(event.body)
         elif is_group_start(code):
-            is_known = event.inner < 0 and read_group(&group, code, event.p, event.body, event.end) and _gtid_fields(
+            is_known = event.inner < 0 and read_group(group, code, event.p, event.body, event.end) and _gtid_fields(
                 &event.gtid, code, event.body, event.end)
         elif code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT:
             is_known = self._statement_text(event)
@@ -282,22 +340,11 @@ cdef class EventWalk:
             is_known = event.end - event.body == 9
         elif code == RAND_EVENT:
             is_known = event.end - event.body == 16
+        elif code == TRANSACTION_PAYLOAD_EVENT:
+            is_known = event.inner < 0 and _payload(event)
         else:
             return False
-        if not is_known or not self._accepts(event):
-            return False
-        if self.statement_ended:
-            self.mapped.clear()
-            self.statement_ended = False
-        if code == TABLE_MAP_EVENT:
-            self.mapped[event.table_id] = self.table
-            self.table.pos = event.pos
-        elif event.is_rows:
-            self.statement_ended = event.flags & 1
-        if event.inner < 0:
-            self._follow(event, &group)
-        self._add(event)
-        return True
+        return is_known and self._accepts(event)
 
     cdef bint _accepts(self, WalkEvent* event) except -1:
         """Return False for an event that construct has to add."""
@@ -321,7 +368,7 @@ cdef class EventWalk:
             self.wants_group = -1
             self.starts_group = True
             return 0
-        if code == XID_EVENT:
+        if code == XID_EVENT or code == TRANSACTION_PAYLOAD_EVENT:
             self.place = G_OUTSIDE
         elif code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT:
             if _starts_transaction(event.sql, event.sql_size):
@@ -335,7 +382,7 @@ cdef class EventWalk:
                 self.place = G_OUTSIDE if event.flags & 1 else G_OPEN
         self.starts_group = before == G_OUTSIDE and (
             self.place != G_OUTSIDE or code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT or code == XID_EVENT
-           )
+            or code == TRANSACTION_PAYLOAD_EVENT)
         return 0
 
     # ------------------------------------------------------------------------------------------------- types of events
@@ -460,6 +507,45 @@ cdef class EventWalk:
             event.sql += 1
         event.sql_size = event.end - event.sql
         return is_utf8(event.sql, event.sql_size)
+
+
+cdef inline bint _read_header(WalkEvent* event, const uint8_t* p, int64_t size, int64_t tail) noexcept nogil:
+    """Find the parts of the event at `p`; False if the bytes up to the end are not a whole event, or a big one."""
+    if size < HEADER_SIZE + tail:
+        return False
+    event.p = p
+    event.size = u32(p + 9)
+    event.code = p[4]
+    if event.size < HEADER_SIZE + tail or event.size > size or event.size > BIG_EVENT_SIZE:
+        return False
+    event.body = p + HEADER_SIZE
+    event.end = p + event.size - tail
+    return True
+
+
+cdef bint _payload(WalkEvent* event) noexcept nogil:
+    """Whether the fields before a payload are those of servers, each once."""
+    cdef const uint8_t* at = event.body
+    cdef const uint8_t* value_end
+    cdef uint64_t value = 0
+    cdef uint64_t payload_size = 0
+    cdef int seen = 0
+    cdef uint8_t field
+    while at < event.end and at[0]:
+        field = at[0]
+        if field > 3 or seen >> field & 1 or event.end - at < 3 or at[1] > 9 or event.end - at - 2 < at[1]:
+            return False
+        seen |= 1 << field
+        value_end = at + 2 + at[1]
+        at += 2
+        if not lenenc(&at, value_end, &value) or at != value_end:
+            return False
+        if field == 1:
+            payload_size = value
+    if at == event.end or seen != 0xE:
+        return False
+    event.payload_at = at + 1 - event.body
+    return payload_size == <uint64_t>(event.end - at - 1)
 
 
 cdef bint _starts_transaction(const uint8_t* sql, int64_t size) noexcept nogil:

@@ -164,6 +164,8 @@ cdef class GroupRecords(EventWalk):
                 self.has_xid, self.xid_number, self.outcome = True, <int64_t>event.xid, b"commit"
             elif code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT:
                 self._query_of(event)
+            elif code == TRANSACTION_PAYLOAD_EVENT:
+                self.is_compressed = True
             elif event.sql != NULL:
                 self.texts.append((<const char*>event.sql)[:event.sql_size])
             self._end_statement()
