@@ -17,9 +17,9 @@ from binlogio.columnar.parallel.log_cuts import LogCuts
 from binlogio.columnar.parallel.log_parts import LogPartReader, NumberedReader
 from binlogio.columnar.parallel.part_definitions import PartFacts
 from binlogio.columnar.parallel.threads import OrderedResults
-from binlogio.columnar.splits.split_bounds import KnownGroups
+from binlogio.columnar.splits.split_bounds import KnownGroups, group_around
 from binlogio.columnar.walk.table_plans import KnownPlans
-from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _ZERO_DATES: Final = ("error", "null", "text")
 _JSON_DIFFS: Final = ("operations", "error")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
+_SMALL_RANGE: Final = 1 << 24  # bytes of a log whose batches may be in memory together
 
 
 class SelectionOptions(TypedDict):
@@ -345,6 +346,10 @@ class TableBatches:
         return self._batches(RowSelection(wants=self._wants, mixed=True, **self._options))
 
     def _batches(self, selection: RowSelection) -> Iterator[tuple[str, pa.RecordBatch]]:
+        found = self._at_positions(selection)
+        if found is not None:
+            yield from found
+            return
         if self._threads > 1:
             yield from self._side_by_side(selection)
             return
@@ -352,6 +357,28 @@ class TableBatches:
         with closing(LogPartReader(selection, self._keyring, definitions=definitions)) as reader:
             for log in self._logs:
                 yield from reader.read((log, None))
+
+    def _at_positions(self, selection: RowSelection) -> Iterator[tuple[str, pa.RecordBatch]] | None:
+        """Return the batches of a small range of positions in one log, of which not much more than that is read.
+
+        None where the range is not small, where event groups cannot be found by position, and where columns get their
+        names from statements before it.
+        """
+        pos = selection.where.pos
+        if len(self._logs) != 1 or pos.end - pos.start > _SMALL_RANGE or self._logs[0].stream is not None:
+            return None
+        (log,) = self._logs
+        begin = group_around(log, pos.start, self._keyring)
+        if begin is None:
+            return None
+        batches: list[tuple[str, pa.RecordBatch]] = []
+        facts, error = PartFacts(1, DefinitionSource()), None
+        with closing(NumberedReader(selection, self._keyring, facts, KnownGroups(), KnownPlans())) as reader:
+            try:
+                batches.extend(reader.read((1, (log, Split(begin, pos.end)))))
+            except BinlogError as exc:
+                error = exc
+        return None if begin and facts.asked(1) else _then_raise(batches, error)
 
     def _side_by_side(self, selection: RowSelection) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield batches that several threads read.
@@ -379,6 +406,14 @@ class TableBatches:
         if not self._options["where"].wants_table(schema, table):
             return False
         return self._tables is None or any(fnmatchcase(f"{schema}.{table}", name) for name in self._tables)
+
+
+def _then_raise(
+    batches: list[tuple[str, pa.RecordBatch]], error: BinlogError | None
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    yield from batches
+    if error is not None:
+        raise error
 
 
 def read_split(

@@ -24,6 +24,7 @@ from binlogio.columnar.walk.log_walk import LogWalk
 from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType, HeaderFlag
 from binlogio.errors import ChecksumMismatch
+from binlogio.event_filter import EventFilter, Range
 from binlogio.events.base import ParseContext
 from binlogio.events.gtid import GtidEvent, GtidTaggedEvent
 from binlogio.events.rows import WriteRowsEvent
@@ -99,6 +100,40 @@ def test_values_that_look_like_events_are_not_taken_for_events(tmp_path: Path) -
         found = [record for split in cut(size, count) for record in _read(path, split)]
 
         assert found == _read(path, None)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
+@settings(max_examples=20)
+@given(first=st.floats(0, 1), size=st.integers(0, 3000))
+def test_a_small_range_of_positions_gives_its_rows(path: Path, first: float, size: int) -> None:
+    """Those that a read of the whole log gives, with the same names of columns."""
+    begin = int(path.stat().st_size * first)
+    whole = binlogio.read_rows(path).to_table().to_pylist()
+    found = binlogio.read_rows(path, where=EventFilter(pos=Range(begin, begin + size))).to_table().to_pylist()
+
+    assert found == [record for record in whole if begin <= record["pos"] < begin + size]
+
+
+def test_a_small_range_of_positions_is_all_that_is_read(tmp_path: Path) -> None:
+    """Of a log with names of columns: damage far before and after the range is not seen."""
+    blobs = TableDefinition("d", "t", (ColumnDefinition("b", "longblob"),))
+    variables = ServerVariables(binlog_row_metadata="FULL")
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as log, log.session() as session:
+        for number in range(200):
+            session.execute(Statement("INSERT", (Insert(blobs, [{"b": bytes([number]) * 50_000}]),)))
+    path = tmp_path / "binlog.000001"
+    places = [pos for batch in binlogio.read_rows(path, table="d.t") for pos in batch["pos"].to_pylist()]
+    data = bytearray(path.read_bytes())
+    for place in (places[50], places[150]):
+        data[place + 1000] ^= 1
+    path.write_bytes(data)
+
+    for number in (0, 100, 199):
+        where = EventFilter(pos=Range(places[number], places[number] + 1))
+        records = binlogio.read_rows(path, table="d.t", where=where).to_table().to_pylist()
+        assert [record["after"] for record in records] == [{"b": bytes([number]) * 50_000}]
+    with pytest.raises(ChecksumMismatch):
+        binlogio.read_rows(path, table="d.t").to_table()
 
 
 @pytest.mark.parametrize("threads", [2, 3])

@@ -140,6 +140,11 @@ class PartFacts:
                 fact.apply(self._current)
         source.adopt(self._current)
 
+    def asked(self, number: int) -> bool:
+        """Return whether part `number` needed the definitions of the parts before it."""
+        with self.lock:
+            return number in self._taken
+
     def holds(self, number: int) -> bool:
         """Return whether part `number` used all facts of the parts before it, which are done, or needed none."""
         with self.lock:

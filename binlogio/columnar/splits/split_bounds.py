@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _HEAD: Final = 1 << 12
 _STEP: Final = 1 << 16
 _HORIZON: Final = 1 << 16
+_FIRST_STEP_BACK: Final = 1 << 16
 _LOW_BITS: Final = 0xFFFFFFFF
 _LONGEST_END: Final = 1 << 12  # of an event that is the last one of a log: ROTATE, STOP, XID
 _OF_THE_FILE: Final = (
@@ -87,6 +88,30 @@ def is_one_piece(log: LogFile, keyring: Keyring | None = None) -> bool:
     opened = log.open(keyring)
     try:
         return not is_compiled() or _divisible(opened) is None
+    finally:
+        opened.close()
+
+
+def group_around(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
+    """Return the offset of an event group that begins at or before `offset`, near to it.
+
+    0 for the beginning of the log, None for a log that is one piece.
+
+    Raises:
+        OSError, UnsupportedFeature: as `split_bounds`.
+    """
+    opened = log.open(keyring)
+    try:
+        has_checksum = _divisible(opened) if is_compiled() else None
+        step = _FIRST_STEP_BACK
+        if has_checksum is None:
+            return None
+        while step < offset:
+            found = group_at(opened, offset - step, offset + 1, has_checksum=has_checksum)
+            if found is not None:
+                return found
+            step *= 8
+        return 0
     finally:
         opened.close()
 
