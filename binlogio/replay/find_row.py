@@ -78,11 +78,39 @@ class RowNotFound(RowConflict):
     """No row is the one that the before image tells."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowLookup:
+    """How to find rows whose before images have the same columns. Columns by position; else as `RowSearch`."""
+
+    algorithm: Algorithm
+    index: Index | None
+    key: tuple[int, ...]
+    same: tuple[int, ...]
+
+
 def find_row(before: Sequence[Any], source: TablePlan, target: TablePlan, indexes: Iterable[Index]) -> RowSearch:
-    """Return how to find the row of a before image in the target.
+    """Return how to find the row of a before image in the target; arguments and errors as `lookup_of`.
 
     Args:
         before: a value for each column of the source's table, `ABSENT` where the image does not have it.
+        source: the table in the log.
+        target: the table that is changed.
+        indexes: those of the target.
+    """
+    found = lookup_of(tuple(at for at, value in enumerate(before) if value is not ABSENT), source, target, indexes)
+    return RowSearch(
+        found.algorithm,
+        found.index,
+        tuple((position, before[position]) for position in found.key),
+        tuple((position, before[position]) for position in found.same),
+    )
+
+
+def lookup_of(present: Iterable[int], source: TablePlan, target: TablePlan, indexes: Iterable[Index]) -> RowLookup:
+    """Return how to find the rows of before images that have certain columns.
+
+    Args:
+        present: the columns of the images, in order.
         source: the table in the log.
         target: the table that is changed; columns correspond by position.
         indexes: those of the target, in its order.
@@ -91,19 +119,17 @@ def find_row(before: Sequence[Any], source: TablePlan, target: TablePlan, indexe
         RowNotFound: the image has nothing that concerns the target.
     """
     shared = min(len(source.columns), len(target.columns))
-    image = tuple((position, before[position]) for position in range(shared) if before[position] is not ABSENT)
+    image = tuple(position for position in present if position < shared)
     if not image:
         raise RowNotFound(
             f"ERROR {ER_KEY_NOT_FOUND}: the before image has no column that the target has",
             field=f"{target.schema}.{target.table}",
         )
-    index = search_key_for_bi({position for position, _ in image}, target, indexes)
+    index = search_key_for_bi(set(image), target, indexes)
     if index is None:
-        return RowSearch(Algorithm.TABLE_SCAN, None, (), image)
-    values = dict(image)
-    key = tuple((position, values[position]) for position, _ in index.parts)
-    tells_the_row = index.is_key(target)
-    return RowSearch(Algorithm.INDEX_SCAN, index, key, () if tells_the_row else image)
+        return RowLookup(Algorithm.TABLE_SCAN, None, (), image)
+    key = tuple(position for position, _ in index.parts)
+    return RowLookup(Algorithm.INDEX_SCAN, index, key, () if index.is_key(target) else image)
 
 
 def search_key_for_bi(present: set[int], target: TablePlan, indexes: Iterable[Index]) -> Index | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import EventType
 from binlogio.errors import Hint, ReplayError
-from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.format.row_changes import row_changes as changes_of
 from binlogio.implementation import is_compiled
 from binlogio.rows.image import PRE_GA_EVENTS
@@ -37,8 +37,9 @@ def row_changes(step: RowsStep) -> Iterator[Change]:
     """
     if step.plan is None:
         raise step.refusal if step.refusal is not None else AssertionError(step)
+    is_partial = type(step.event) is PartialUpdateRowsEvent
     for change in changes_of(step.event, step.plan):
-        after = change.applied()
+        after = change.applied() if is_partial else change.after
         yield change.before.values if change.before else None, after.values if after else None
 
 

@@ -16,6 +16,7 @@ Source: MariaDB, sql/log_event_client.cc, Rows_log_event::change_to_flashback_ev
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import EventType, RowsFlag
@@ -116,8 +117,14 @@ def inverse_changes(step: RowsStep) -> list[Change]:
         ReplayError: as `check_images`.
         BinlogFormatError: an image does not fit its table.
     """
-    check_images(step)
-    return [_inverse(before, after) for before, after in reversed(list(row_changes(step)))]
+    plan, event = check_images(step), step.event
+    changes = list(row_changes(step))
+    changes.reverse()
+    if isinstance(event, UpdateRowsEvent | PartialUpdateRowsEvent):
+        if len(_positions(event.present_after, plan)) == len(plan.columns):
+            return [(after, before) for before, after in changes]
+        return [(_now(before or (), after or ()), before) for before, after in changes]
+    return [(after, before) for before, after in changes]
 
 
 def inverse_event(step: RowsStep) -> tuple[RowsEvent, int]:
@@ -174,20 +181,19 @@ def _by_value(step: RowsStep, plan: TablePlan, common: dict[str, Any]) -> tuple[
     return UpdateRowsEvent(present=present, present_after=event.present, images=images, **common), len(changes)
 
 
-def _inverse(before: Image | None, after: Image | None) -> Change:
-    if before is None or after is None:
-        return after, before
-    return _now(before, after), before
-
-
 def _now(before: Sequence[Any], after: Sequence[Any]) -> Image:
     """Return the row as the change left it."""
     return tuple(old if new is ABSENT else new for old, new in zip(before, after, strict=True))
 
 
 def _positions(bitmap: bytes, plan: TablePlan) -> set[int]:
+    return set(_bits_of(bitmap, len(plan.columns)))
+
+
+@lru_cache(maxsize=256)
+def _bits_of(bitmap: bytes, count: int) -> frozenset[int]:
     bits = int.from_bytes(bitmap, "little")
-    return {column.position for column in plan.columns if bits >> column.position & 1}
+    return frozenset(position for position in range(count) if bits >> position & 1)
 
 
 def _all(plan: TablePlan) -> set[int]:

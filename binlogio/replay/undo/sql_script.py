@@ -13,7 +13,8 @@ triggers, whose changes are in the log as well.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from itertools import count
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
@@ -23,7 +24,6 @@ from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.undo.inverse import inverse_changes
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.values.absent import ABSENT
-from binlogio.values.enum_set import EnumValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,6 +47,7 @@ _SETTINGS: Final = (
 )
 _RESTORE: Final = "SET " + ", ".join(f"@@session.{name} = @binlogio_{name}" for name in _VARIABLES)
 _FILLED: Final = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2, ColumnType.DATETIME, ColumnType.DATETIME2)
+_TWOFOLD: Final = (ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.ENUM)  # two values may be equal
 _CHECK: Final = "SET @binlogio_row = IF(ROW_COUNT() = 1, 1, (SELECT 1 UNION SELECT 2))"
 _ABOUT_CHECK: Final = (
     "-- ERROR 1242, Subquery returns more than 1 row: the row to be changed is not there as the log left it\n"
@@ -63,7 +64,7 @@ class SqlScript:
 
     def __init__(self, *, checks_rows: bool = True) -> None:
         self._check = (_CHECK,) if checks_rows else ()
-        self._tables: dict[int, MysqlTable] = {}
+        self._tables: dict[int, _UndoneTable] = {}
 
     def inverse(self, transaction: LoggedTransaction, steps: Sequence[RowsStep], rows: ChangeCounts) -> Iterator[bytes]:
         """Yield the statements of one transaction.
@@ -78,8 +79,9 @@ class SqlScript:
         for step in reversed(steps):
             try:
                 changes = inverse_changes(step)
-                for statement in self._statements(step, changes, is_mariadb=is_mariadb):
-                    yield from _for_client(statement.encode("utf-8", "surrogateescape"))
+                statements = self._statements(step, changes, is_mariadb=is_mariadb)
+                if statements:
+                    yield from _for_client(statements)
             except BinlogError as exc:
                 exc.locate(offset=step.offset)
                 raise
@@ -95,78 +97,90 @@ class SqlScript:
             yield from group
         yield f"\n{_RESTORE};\n".encode()
 
-    def _statements(self, step: RowsStep, changes: Sequence[Change], *, is_mariadb: bool) -> Iterator[str]:
+    def _statements(self, step: RowsStep, changes: Sequence[Change], *, is_mariadb: bool) -> list[str]:
         if step.plan is None or not changes:
-            return
-        table = self._table(step.plan, is_mariadb=is_mariadb)
+            return []
+        statements: list[str] = []
+        undone = self._table(step.plan, is_mariadb=is_mariadb)
+        table = undone.table
         if changes[0][0] is None:
             rows = [after for _, after in changes if after is not None]
-            is_lenient = any(_has_invalid_member(row, step.plan) for row in rows)
+            is_lenient = any(undone.has_invalid_member(row) for row in rows) if undone.enums else False
             for sql, _ in table.insert(rows):
-                yield from _in_mode((sql,), is_lenient=is_lenient)
-            return
+                statements += _in_mode((sql,), is_lenient=is_lenient)
+            return statements
         for before, after in changes:
             if after is None:
-                yield table.delete(before or ())[0]
-                yield from self._check
+                statements.append(table.delete(before or ())[0])
+                statements += self._check
                 continue
-            changed = _changed(before or (), after, step.plan)
-            update = table.update(before or (), changed) if changed is not None else None
+            changed = undone.changed(before or (), after)
+            update = table.update(before or (), after, changed) if changed else None
             if update is not None:
-                yield from _in_mode((update[0], *self._check), is_lenient=_has_invalid_member(after, step.plan))
+                is_lenient = undone.has_invalid_member(after)
+                statements += _in_mode((update[0], *self._check), is_lenient=is_lenient)
+        return statements
 
-    def _table(self, plan: TablePlan, *, is_mariadb: bool) -> MysqlTable:
-        table = self._tables.get(id(plan))
-        if table is None or table.plan is not plan:
+    def _table(self, plan: TablePlan, *, is_mariadb: bool) -> _UndoneTable:
+        found = self._tables.get(id(plan))
+        if found is None or found.plan is not plan:
             if len(self._tables) >= _MOST_TABLES:
                 self._tables.clear()
             key = tuple((position, prefix) for position, prefix in plan.primary_key)
             indexes = (Index("PRIMARY", key, is_unique=True, is_primary=True),) if key else ()
             columns = [(column.label, column.nullable, column.generated) for column in plan.columns]
-            table = self._tables[id(plan)] = MysqlTable(plan, columns, indexes, is_mariadb=is_mariadb)
-        return table
+            table = MysqlTable(plan, columns, indexes, is_mariadb=is_mariadb)
+            found = self._tables[id(plan)] = _UndoneTable(plan, table)
+        return found
 
 
-def _changed(before: Image, after: Image, plan: TablePlan) -> Image | None:
-    """Return the values that an UPDATE sets: changed ones, and columns with ON UPDATE CURRENT_TIMESTAMP."""
-    is_changed = [new is not ABSENT and not _is_same(old, new) for old, new in zip(before, after, strict=True)]
-    if not any(is_changed):
-        return None
-    return tuple(
-        new if differs or column.type in _FILLED else ABSENT
-        for column, new, differs in zip(plan.columns, after, is_changed, strict=True)
-    )
+class _UndoneTable:
+    """A table whose changes are reversed: `table` writes the SQL, `enums` are its ENUM columns."""
 
+    def __init__(self, plan: TablePlan, table: MysqlTable) -> None:
+        columns = plan.columns
+        self.plan: Final = plan
+        self.table: Final = table
+        self.enums: Final = tuple(column.position for column in columns if column.type == ColumnType.ENUM)
+        self._filled = frozenset(column.position for column in columns if column.type in _FILLED)
+        self._twofold = tuple(column.position for column in columns if column.type in _TWOFOLD)
 
-def _is_same(old: Any, new: Any) -> bool:
-    """Return whether the values are one.
+    def changed(self, before: Image, after: Image) -> list[int]:
+        """Return the columns that an UPDATE sets: changed ones, and those with ON UPDATE CURRENT_TIMESTAMP.
 
-    0.0 and -0.0 are two, and so are members of an ENUM that have the same name.
-    """
-    return bool(old == new) and (not isinstance(new, float | EnumValue) or repr(old) == repr(new))
+        0.0 and -0.0 are two values, and so are members of an ENUM that have the same name.
+        """
+        differs = {
+            at for at, old, new in zip(count(), before, after) if old is not new and new is not ABSENT and old != new
+        }
+        differs.update(at for at in self._twofold if after[at] is not ABSENT and repr(before[at]) != repr(after[at]))
+        return sorted(differs | self._filled) if differs else []
 
-
-def _has_invalid_member(row: Image, plan: TablePlan) -> bool:
-    """Return whether a strict sql_mode refuses the row, since an ENUM in it has the index 0."""
-    return any(
-        column.type == ColumnType.ENUM
-        and value is not None
-        and value is not ABSENT
-        and getattr(value, "index", value) == 0
-        for column, value in zip(plan.columns, row, strict=True)
-    )
+    def has_invalid_member(self, row: Image) -> bool:
+        """Return whether a strict sql_mode refuses the row, since an ENUM in it has the index 0."""
+        for at in self.enums:
+            value = row[at]
+            if value is not None and value is not ABSENT and getattr(value, "index", value) == 0:
+                return True
+        return False
 
 
 def _in_mode(statements: tuple[str, ...], *, is_lenient: bool) -> tuple[str, ...]:
     return (_LENIENT, *statements, _STRICT) if is_lenient else statements
 
 
-def _for_client(sql: bytes) -> Iterator[bytes]:
-    """Yield a statement for the client, which removes a backslash or carriage return at the end of a line."""
-    if b"\\\n" in sql or b"\r\n" in sql:
-        yield from (f"{line};\n".encode() for line in prepared(sql))
-    else:
-        yield sql + b";\n"
+def _for_client(statements: Sequence[str]) -> Iterator[bytes]:
+    """Yield statements for the client, which removes a backslash or carriage return at the end of a line."""
+    whole = (";\n".join(statements) + ";\n").encode("utf-8", "surrogateescape")
+    if b"\\\n" not in whole and b"\r\n" not in whole:
+        yield whole
+        return
+    for statement in statements:
+        sql = statement.encode("utf-8", "surrogateescape")
+        if b"\\\n" in sql or b"\r\n" in sql:
+            yield from (f"{line};\n".encode() for line in prepared(sql))
+        else:
+            yield sql + b";\n"
 
 
 def _printable(name: str) -> str:

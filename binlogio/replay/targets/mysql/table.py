@@ -1,17 +1,17 @@
 """One table of a MySQL or MariaDB target: its columns and indexes, and the SQL of row changes.
 
-The row lookup is in `find_row`, literals are in `mysql.values`.
+The row lookup is in `find_row`, literals are in `mysql.values`. What is the same for all rows is made once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import Hint, ReplayError
-from binlogio.replay.find_row import Algorithm, Index, RowSearch, find_row
-from binlogio.replay.targets.mysql.values import same, text_literal, value
+from binlogio.replay.find_row import Algorithm, Index, lookup_of
+from binlogio.replay.targets.mysql.values import Literal, condition_of, literal_of, text_literal
 from binlogio.schema.identifiers import backticked, table_name
 from binlogio.values.absent import ABSENT
 from binlogio.values.json import JsonDiffs
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
 
 _MOST_BYTES: Final = 1 << 20  # of one statement
+_MOST_WHERES: Final = 64
 
 
 class MysqlTable:
@@ -38,10 +39,19 @@ class MysqlTable:
         self._is_mariadb = is_mariadb
         self._name = table_name(plan.schema, plan.table)
         self._names = [name for name, _, _ in columns]
-        self._is_generated = [is_generated for _, _, is_generated in columns]
+        self._quoted = [backticked(name) for name in self._names]
         shared = zip(plan.columns, columns, strict=False)
         self._target = replace(plan, columns=tuple(replace(c, nullable=nullable) for c, (_, nullable, _) in shared))
+        self._writable = dict.fromkeys(at for at in range(len(self._target.columns)) if not columns[at][2])
         self._indexes = indexes
+        self._literals = [self._literal(at) for at in range(len(self._target.columns))]
+        self._wheres: dict[tuple[bool, ...], _Where] = {}
+
+    def _literal(self, at: int) -> Literal:
+        literal = literal_of(self.plan.columns[at], is_mariadb=self._is_mariadb)
+        if self._target.columns[at].nullable:
+            return literal
+        return lambda found: "DEFAULT" if found is None else literal(found)  # as a replica does with NULL there
 
     @classmethod
     def of(cls, plan: TablePlan, ask: Ask, *, is_mariadb: bool) -> MysqlTable:
@@ -82,12 +92,13 @@ class MysqlTable:
     def insert(self, rows: Sequence[Sequence[Any]], *, replaces: bool = False) -> Iterator[tuple[str, int]]:
         """Statements with many rows each, and how many; all rows have values for the same columns."""
         positions = self._written(rows[0])
-        names = ", ".join(backticked(self._names[at]) for at in positions)
+        literals = [(at, self._literals[at]) for at in positions]
+        names = ", ".join(self._quoted[at] for at in positions)
         head = f"{'REPLACE' if replaces else 'INSERT'} INTO {self._name} ({names}) VALUES "
         some: list[str] = []
         size = 0
         for row in rows:
-            text = f"({', '.join(self._value(row, at) for at in positions)})"
+            text = f"({', '.join([literal(row[at]) for at, literal in literals])})"
             if some and size + len(text) > _MOST_BYTES:
                 yield head + ",".join(some), len(some)
                 some, size = [], 0
@@ -95,26 +106,29 @@ class MysqlTable:
             size += len(text)
         yield head + ",".join(some), len(some)
 
-    def update(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[str, Algorithm] | None:
+    def update(
+        self, before: Sequence[Any], after: Sequence[Any], only: Sequence[int] | None = None
+    ) -> tuple[str, Algorithm] | None:
         """Return the statement; None where nothing of the change concerns the target, so that no row is looked for.
+
+        It sets the columns of the after image, or those in `only` of them.
 
         Raises:
             ReplayError: the before image tells no row; or a change of a part of a document, which only a server's own
                 applier can make.
         """
-        changed = self._written(after)
+        changed = self._written(after, only)
         if not changed:
             return None
-        search = find_row(before, self.plan, self._target, self._indexes)
-        if any(isinstance(after[at], JsonDiffs) for at in changed):
+        where = self._where(before)
+        if self.plan.json_positions and any(isinstance(after[at], JsonDiffs) for at in changed):
             raise ReplayError(
                 "a partial update of a JSON document cannot be written as SQL: the log does not have its before image",
                 field=f"{self.plan.schema}.{self.plan.table}",
                 hint=Hint.APPLY_EVENTS,
             )
-        changes = ", ".join(f"{backticked(self._names[at])} = {self._value(after, at)}" for at in changed)
-        sql = f"UPDATE {self._name} SET {changes} WHERE {self._where(search)}{_limit(search)}"  # noqa: S608
-        return sql, search.algorithm
+        changes = ", ".join([f"{self._quoted[at]} = {self._literals[at](after[at])}" for at in changed])
+        return f"UPDATE {self._name} SET {changes} WHERE {where.of(before)}", where.algorithm  # noqa: S608
 
     def delete(self, before: Sequence[Any]) -> tuple[str, Algorithm]:
         """Return the statement.
@@ -122,34 +136,53 @@ class MysqlTable:
         Raises:
             ReplayError: the before image tells no row.
         """
-        search = find_row(before, self.plan, self._target, self._indexes)
-        return f"DELETE FROM {self._name} WHERE {self._where(search)}{_limit(search)}", search.algorithm  # noqa: S608
+        where = self._where(before)
+        return f"DELETE FROM {self._name} WHERE {where.of(before)}", where.algorithm  # noqa: S608
 
-    def _written(self, row: Sequence[Any]) -> list[int]:
+    def _written(self, row: Sequence[Any], only: Sequence[int] | None = None) -> list[int]:
         """Return the columns of an image that the target has and does not compute."""
-        count = len(self._target.columns)
-        return [at for at in range(count) if row[at] is not ABSENT and not self._is_generated[at]]
+        if only is None:
+            return [at for at in self._writable if row[at] is not ABSENT]
+        return [at for at in only if row[at] is not ABSENT and at in self._writable]
 
-    def _value(self, row: Sequence[Any], at: int) -> str:
-        if row[at] is None and not self._target.columns[at].nullable:
-            return "DEFAULT"  # as a replica does with NULL where it cannot be
-        return value(row[at], self.plan.columns[at], is_mariadb=self._is_mariadb)
+    def _where(self, row: Sequence[Any]) -> _Where:
+        absent = tuple([value is ABSENT for value in row])
+        where = self._wheres.get(absent)
+        if where is None:
+            if len(self._wheres) >= _MOST_WHERES:
+                self._wheres.clear()
+            where = self._wheres[absent] = self._where_of([at for at, is_absent in enumerate(absent) if not is_absent])
+        return where
 
-    def _where(self, search: RowSearch) -> str:
-        columns, parts = self.plan.columns, dict(search.index.parts) if search.index is not None else {}
-        conditions = []
-        for at, found in search.key:
-            name, literal = backticked(self._names[at]), value(found, columns[at], is_mariadb=self._is_mariadb)
+    def _where_of(self, present: Sequence[int]) -> _Where:
+        lookup = lookup_of(present, self.plan, self._target, self._indexes)
+        columns, parts = self.plan.columns, dict(lookup.index.parts) if lookup.index is not None else {}
+        conditions: list[tuple[int, str, Literal, str]] = []
+        for at in lookup.key:
+            name, literal = self._quoted[at], literal_of(columns[at], is_mariadb=self._is_mariadb)
             if not parts[at]:
-                conditions.append(f"{name} <=> {literal}")
-            elif not search.same:  # a key over a prefix tells the row by the prefix; else the whole image is compared
-                conditions.append(f"LEFT({name}, {parts[at]}) <=> LEFT({literal}, {parts[at]})")
+                conditions.append((at, f"{name} <=> ", literal, ""))
+            elif not lookup.same:  # a key over a prefix tells the row by the prefix; else the whole image is compared
+                conditions.append((at, f"LEFT({name}, {parts[at]}) <=> LEFT(", literal, f", {parts[at]})"))
         conditions += [
-            same(found, columns[at], self._names[at], is_mariadb=self._is_mariadb) for at, found in search.same
+            (at, "", condition_of(columns[at], self._names[at], is_mariadb=self._is_mariadb), "") for at in lookup.same
         ]
-        return " AND ".join(conditions)
+        # One of the rows that are the same; a key tells one anyway, and servers call LIMIT unsafe.
+        return _Where(tuple(conditions), " LIMIT 1" if lookup.same else "", lookup.algorithm)
 
 
-def _limit(search: RowSearch) -> str:
-    """One of the rows that are the same; a key tells one anyway, and servers call LIMIT unsafe."""
-    return " LIMIT 1" if search.same else ""
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """The condition of rows whose images have the same columns.
+
+    `conditions` are the position of a column, the text before its value, the function for the value, the text after it.
+    """
+
+    conditions: tuple[tuple[int, str, Literal, str], ...]
+    limit: str
+    algorithm: Algorithm
+
+    def of(self, row: Sequence[Any]) -> str:
+        """Return the condition of a row."""
+        parts = [f"{before}{write(row[at])}{after}" for at, before, write, after in self.conditions]
+        return " AND ".join(parts) + self.limit

@@ -3,8 +3,10 @@
 Text and bytes are hexadecimal, with their character set before them, so that SQL never contains a quote, backslash or
 NUL of the log. Text of only ASCII letters, digits and similar harmless characters is quoted, for readability.
 
-    value    what INSERT and SET take, and what a key compares with by its collation
-    same     a condition: the column has this very value, byte for byte, NULL included (record compare)
+    literal      what INSERT and SET take, and what a key compares with by its collation
+    condition    the column has this very value, byte for byte, NULL included (record compare)
+
+Both are functions that are made once a column.
 
 JSON documents: JSON text cannot express decimals, dates and times, binary strings, and integers whose sign differs from
 what the server infers from their size. Those are built by JSON_ARRAY, JSON_OBJECT and CAST; all else is text.
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import datetime, timezone
 from math import copysign
 from typing import TYPE_CHECKING, Any, Final
 
@@ -99,6 +102,7 @@ _TEMPORAL: Final = frozenset(
     }
 )  # fmt: skip
 _HARMLESS: Final = re.compile(r"[A-Za-z0-9_ .,:@+()=!?-]*")
+_SECONDS: Final = len("2000-01-01 00:00:00")
 _LARGEST_FLOAT: Final = float((2**24 - 1) << 104)
 
 
@@ -111,60 +115,96 @@ def _characters(text: str) -> str:
     return f"'{text}'" if _HARMLESS.fullmatch(text) else f"x'{text.encode('utf-8', 'surrogateescape').hex()}'"
 
 
-def value(found: Any, column: ColumnPlan, *, is_mariadb: bool) -> str:
-    """Return the SQL of a column's value.
+Literal = Callable[[Any], str]
+"""Returns the SQL of a value of one column."""
 
-    Raises:
+
+def literal_of(column: ColumnPlan, *, is_mariadb: bool) -> Literal:
+    """Return the function that writes the values of a column.
+
+    The function raises:
         BinlogFormatError: a JSON document is damaged.
         ReplayError: it has a value that SQL cannot write.
     """
-    if found is None:
-        return "NULL"
-    if isinstance(found, EnumValue):
-        return str(found.index)
-    if isinstance(found, SetValue):
-        return str(found.bits)
-    if isinstance(found, bytes):
-        return f"x'{found.hex()}'"
-    if isinstance(found, int):
-        return str(found)
-    if isinstance(found, float):
-        return _number(found, column)
-    if isinstance(found, Geometry):
-        return f"x'{(found.srid.to_bytes(SRID_SIZE, 'little') + found.wkb).hex()}'"
-    if isinstance(found, JsonDocument):
-        return text_literal(found.text) if is_mariadb else json_value(found, text_literal)
-    text = value_text(found, column)
-    if isinstance(found, tuple):
-        return f"{column.vector_function}('{text}')"
-    if isinstance(found, str) and column.type not in _TEMPORAL:
-        return text_literal(found)
-    return f"'{text}'" if column.type in _TEMPORAL else text
+    is_temporal = column.type in _TEMPORAL
+    by_type: dict[type, Literal] = {
+        type(None): lambda _: "NULL",
+        int: str,
+        bytes: _bytes_literal,
+        str: (lambda found: f"'{found}'") if is_temporal else text_literal,
+        float: lambda found: _number(found, column),
+        EnumValue: lambda found: str(found.index),
+        SetValue: lambda found: str(found.bits),
+        Geometry: _geometry_literal,
+        JsonDocument: _document_as_text if is_mariadb else _document,
+        tuple: lambda found: f"{column.vector_function}('{value_text(found, column)}')",
+    }
+    if is_temporal:
+        size = _SECONDS + 1 + column.fsp if column.fsp else _SECONDS
+        by_type[datetime] = lambda found: f"'{_in_utc(found).isoformat(' ', 'microseconds')[:size]}'"
+
+    def literal(found: Any) -> str:
+        write = by_type.get(type(found))
+        if write is not None:
+            return write(found)
+        text = value_text(found, column)
+        return f"'{text}'" if is_temporal else text
+
+    return literal
 
 
-def same(found: Any, column: ColumnPlan, name: str, *, is_mariadb: bool) -> str:
-    """Return the condition that a column has this value and no other."""
-    name = backticked(name)
-    if found is None:
-        return f"{name} IS NULL"
-    literal = value(found, column, is_mariadb=is_mariadb)
-    if isinstance(found, EnumValue | SetValue):
-        return f"{name}+0 = {literal}"
-    if isinstance(found, Geometry | tuple):
-        return f"HEX({name}) = HEX({literal})"
-    if isinstance(found, float):
-        if found:
-            return f"{name} = {_with_exponent(repr(found))}"  # a FLOAT is compared as the DOUBLE that it is
-        if is_mariadb:  # 10.11 stores 0 for -0 in SQL, so that any zero is the one that is meant; 11.8 stores -0
-            sign = "<" if copysign(1, found) < 0 else ">"
-            return f"{name} = 0 AND (ATAN2({name}, -1) {sign} 0 OR VERSION() < '11.8')"
-        return f"{name} = 0 AND LEFT({name}, 1) {'=' if copysign(1, found) < 0 else '<>'} '-'"
-    if isinstance(found, JsonDocument) and not is_mariadb:  # 1 and 1.0 are the same to =
+def _bytes_literal(found: bytes) -> str:
+    return f"x'{found.hex()}'"
+
+
+def _geometry_literal(found: Geometry) -> str:
+    return f"x'{(found.srid.to_bytes(SRID_SIZE, 'little') + found.wkb).hex()}'"
+
+
+def _document(found: JsonDocument) -> str:
+    return json_value(found, text_literal)
+
+
+def _document_as_text(found: JsonDocument) -> str:
+    return text_literal(found.text)
+
+
+def _in_utc(found: datetime) -> datetime:
+    return found if found.tzinfo is None or found.tzinfo is timezone.utc else found.astimezone(timezone.utc)
+
+
+def condition_of(column: ColumnPlan, name: str, *, is_mariadb: bool) -> Literal:
+    """Return the function that writes the condition that a column has a value and no other."""
+    name, literal = backticked(name), literal_of(column, is_mariadb=is_mariadb)
+    is_text = column.type not in _TEMPORAL and column.native is None
+    by_type: dict[type, Literal] = {
+        type(None): lambda _: f"{name} IS NULL",
+        EnumValue: lambda found: f"{name}+0 = {found.index}",
+        SetValue: lambda found: f"{name}+0 = {found.bits}",
+        Geometry: lambda found: f"HEX({name}) = HEX({literal(found)})",
+        tuple: lambda found: f"HEX({name}) = HEX({literal(found)})",
+        float: lambda found: _float_condition(found, name, is_mariadb=is_mariadb),
+    }
+    if is_text:
+        by_type[str] = lambda found: f"CAST(CONVERT({name} USING utf8mb4) AS BINARY) = {_characters(found)}"
+    if not is_mariadb:  # 1 and 1.0 are the same to =
         text = f"CAST(CAST({name} AS CHAR CHARACTER SET utf8mb4) AS BINARY)"
-        return f"{name} = {literal} AND {text} = {_characters(found.text)}"
-    if isinstance(found, str) and column.type not in _TEMPORAL and column.native is None:
-        return f"CAST(CONVERT({name} USING utf8mb4) AS BINARY) = {_characters(found)}"
-    return f"{name} = {literal}"
+        by_type[JsonDocument] = lambda found: f"{name} = {literal(found)} AND {text} = {_characters(found.text)}"
+
+    def condition(found: Any) -> str:
+        write = by_type.get(type(found))
+        return f"{name} = {literal(found)}" if write is None else write(found)
+
+    return condition
+
+
+def _float_condition(found: float, name: str, *, is_mariadb: bool) -> str:
+    if found:
+        return f"{name} = {_with_exponent(repr(found))}"  # a FLOAT is compared as the DOUBLE that it is
+    if is_mariadb:  # 10.11 stores 0 for -0 in SQL, so that any zero is the one that is meant; 11.8 stores -0
+        sign = "<" if copysign(1, found) < 0 else ">"
+        return f"{name} = 0 AND (ATAN2({name}, -1) {sign} 0 OR VERSION() < '11.8')"
+    return f"{name} = 0 AND LEFT({name}, 1) {'=' if copysign(1, found) < 0 else '<>'} '-'"
 
 
 def _number(found: float, column: ColumnPlan) -> str:
