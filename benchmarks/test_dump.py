@@ -81,7 +81,7 @@ def test_dump_with_a_filter_that_selects_nothing(
         benchmark,
         lambda: run_quietly(binlogio_command(*options, str(part))),
         lambda: child_cpu_s(binlogio_command(*options, str(head))),
-        rounds=ROUNDS,
+        rounds=2 * ROUNDS,
         clock=children_cpu_s,
     )
     data = part.read_bytes()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CHANGES: Final = 1_000_000
 KEYS: Final = 250_000
 _FILES: Final = 4
-_WARM_UP: Final = 3  # Java compiles what it does often, in CPU seconds of its own
+_WARM_UP: Final = 2  # Java compiles what it does often, in CPU seconds of its own
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 COLUMNS: Final = ("id", "customer", "total", "state", "note", "changed")
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ROUNDS: Final = 3
 LOGS: Final = 1000
 GIB: Final = 1 << 30
-READ_BYTES: Final = 256 << 20
+READ_BYTES: Final = 128 << 20
 ONE_CORE, ONE_TASK, TWO_TASKS = (1, 1), (1, 2), (2, 2)  # tasks, and the cores that they have together
 VIEWS: Final = ("events", "transactions", "rows")
 HEAD_BYTES: Final = 4096

@@ -25,7 +25,7 @@ _CHROOTS: Final = Path(os.environ.get("BINLOGIO_SERVERS", "/var/cache/binlogio-s
 ROWS_AS_SQL: Final = ("-vv", "--base64-output=decode-rows")
 _SOURCES: Final = Path(__file__).parent
 _BUILD_TIMEOUT_S: Final = 600
-_JAVA_PASSES: Final = 4  # the last one is measured: the virtual machine has compiled the code by then
+_JAVA_PASSES: Final = 3  # the last one is measured: the virtual machine has compiled the code by then
 _ROWS_EVENTS: Final = ("WriteRowsEvent", "UpdateRowsEvent", "DeleteRowsEvent")
 
 
