@@ -14,9 +14,11 @@ from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader
 from binlogio.events.control import XidEvent
 from binlogio.format.encoder import Encoder
+from binlogio.gtid import Gtid
 from binlogio.options import ServerVariables
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, StatementFacts, StatementKind, Update, Uses
+from binlogio.writer.log.group import Group
 from binlogio.writer.log.log_builder import LogBuilder, RowsHead, describe_format, frames_of, with_xid, writer_kernel
 from memory_storage import MemoryStorage
 
@@ -164,3 +166,23 @@ def test_frames_are_found_in_pieces_of_any_size(bodies: list[bytes], size: int) 
     data = b"".join(frames)
 
     assert list(frames_of(data[at : at + size] for at in range(0, len(data), size))) == frames
+
+
+@pytest.mark.parametrize(
+    "gtid", [None, "3e11fa47-71ca-11e1-9e33-c80aa9429562:5", "3e11fa47-71ca-11e1-9e33-c80aa9429562:tag:5"]
+)
+@pytest.mark.parametrize("size", [*range(90, 215), *range(65_330, 65_470)])
+def test_the_length_of_a_group_is_the_shortest_that_fits_with_and_without_the_kernel(
+    size: int, gtid: str | None
+) -> None:
+    """Two lengths fit where the shorter one is below a limit of their encoding, and the longer one above it."""
+    variables = ServerVariables()
+    found = []
+    for kernel in (writer_kernel(), None):
+        builder = LogBuilder.of(variables, kernel)
+        frame = builder.rows(bytes(size - 40), RowsHead(30, 1, 0, 1, b"\1"), 0, 0)
+        group, chosen = Group((frame,), 10**9), None if gtid is None else Gtid.parse(gtid)
+        found.append(builder.group(group, 4, chosen, (1, 2), 10**15, 1))
+        found += builder.pieces(group, 4, chosen, (1, 2), 10**15, 1)
+
+    assert len(set(found)) == 1

@@ -30,13 +30,12 @@ from binlogio.constants import (
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.base import NEW_HEADER, EventHeader
 from binlogio.events.query import QueryEvent
-from binlogio.events.rows import POST_HEADER_V2
-from binlogio.implementation import is_compiled
-from binlogio.replay.row_changes import TYPE_CODES, rows_frame_of
+from binlogio.events.rows import UpdateRowsEvent
+from binlogio.replay.row_changes import TYPE_CODES
 from binlogio.replay.undo.inverse import inverse_event
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.writer.log.group import Group
-from binlogio.writer.log.log_builder import LogBuilder, frames_of, with_xid, writer_kernel
+from binlogio.writer.log.log_builder import LogBuilder, RowsHead, frames_of, with_xid, writer_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 
 _MICROSECONDS: Final = 1_000_000
 _BEGIN: Final = EventHeader(flags=HeaderFlag.SUPPRESS_USE)
-_QUICK: Final = frozenset(TYPE_CODES.values())
 
 
 class BinlogFile:
@@ -61,7 +59,6 @@ class BinlogFile:
     def __init__(self) -> None:
         self._builder: LogBuilder | None = None
         self._header = NEW_HEADER
-        self._is_quick = False
 
     def inverse(self, transaction: LoggedTransaction, steps: Sequence[RowsStep], rows: ChangeCounts) -> Iterator[bytes]:
         """Yield the events of one transaction, without positions and what depends on its place.
@@ -81,7 +78,7 @@ class BinlogFile:
                 exc.locate(offset=step.offset)
                 raise
             yield _table_map(builder, step.table_map)
-            yield self._rows(builder, event)
+            yield _rows(builder, event)
             rows[table_and_kind(step)] += count
         yield builder.xid(0, time, server_id)
 
@@ -116,10 +113,6 @@ class BinlogFile:
         if self._builder is None:
             self._header = found.header
             self._builder = LogBuilder(_description(found), writer_kernel())
-            sizes = found.post_header_sizes
-            self._is_quick = is_compiled() and all(
-                len(sizes) >= code and sizes[code - 1] == POST_HEADER_V2 for code in _QUICK
-            )
         elif found.server_version != self._builder.description.server_version:
             raise ReplayError(
                 "one binary log cannot have changes of two server versions",
@@ -129,12 +122,6 @@ class BinlogFile:
                 hint="undo the logs of each version separately, the newer ones first; or write SQL",
             )
         return self._builder
-
-    def _rows(self, builder: LogBuilder, event: RowsEvent) -> bytes:
-        header = event.header
-        if not self._is_quick or header.type_code not in _QUICK or header.flags or event.extra:
-            return builder.encode(event)
-        return rows_frame_of(event, event.table_id, checksum=builder.has_checksum)
 
 
 class _Numbered:
@@ -160,3 +147,12 @@ def _table_map(builder: LogBuilder, event: TableMapEvent) -> bytes:
     header = event.header
     key = replace(event, header=NEW_HEADER), header.flags
     return builder.frame(key, header.timestamp, header.server_id, lambda: event)
+
+
+def _rows(builder: LogBuilder, event: RowsEvent) -> bytes:
+    header = event.header
+    if header.flags or event.extra or not header.type_code or type(event) not in TYPE_CODES:
+        return builder.encode(event)
+    present_after = event.present_after if isinstance(event, UpdateRowsEvent) else b""
+    head = RowsHead(header.type_code, event.table_id, event.flags, event.column_count, event.present, present_after)
+    return builder.rows(event.images, head, header.timestamp, header.server_id)

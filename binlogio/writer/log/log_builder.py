@@ -163,12 +163,11 @@ class LogBuilder:
         self._has_thread_ids = has_thread_ids
         self._templates: dict[object, tuple[int, bytes]] = {}
         self._begun: tuple[QueryContext | None, bytes] = None, b""
-        self._rows_heads: dict[RowsHead, bytes] = {}
+        self._rows_heads: dict[RowsHead, tuple[int, bytes]] = {}
         self._footer = bytes(CHECKSUM_SIZE if self.has_checksum else 0)
         xid = self._encoder.encode(XidEvent(xid=0))
         self._xid = xid[TYPE_CODE_AT], xid[SERVER_ID_BYTES.stop : HEADER_SIZE]
         self._buffer: EventBuffer | None = None
-        self._gtid_frame_size = 0  # of the last one: the best guess for the next
         version = (0, 0, 0) if self.context.is_mariadb else server_version_numbers(description.server_version)
         sizes = description.post_header_sizes
         self._has_previous = not self.context.is_mariadb and len(sizes) >= EventType.PREVIOUS_GTIDS_LOG_EVENT
@@ -302,18 +301,20 @@ class LogBuilder:
         Raises:
             BinlogFormatError: it does not fit 4 GiB.
         """
-        start = self._rows_heads.get(head)
-        if start is None:
+        template = self._rows_heads.get(head)
+        if template is None:
             if head.type_code in _COMPRESSED:
                 return self.encode(_rows_event(images, head, timestamp, server_id))
             if len(self._rows_heads) >= MAX_TEMPLATES:
                 self._rows_heads.clear()
             frame = self.encode(_rows_event(b"", head, 0, 0))
-            start = self._rows_heads[head] = frame[HEADER_SIZE : len(frame) - len(self._footer)]
+            start = frame[HEADER_SIZE : len(frame) - len(self._footer)]
+            template = self._rows_heads[head] = frame[TYPE_CODE_AT], start
+        type_code, start = template
         size = HEADER_SIZE + len(start) + len(images) + len(self._footer)
         if size > MAX_EVENT_SIZE:
             return self.encode(_rows_event(images, head, timestamp, server_id))
-        return _HEADER.pack(timestamp, head.type_code, server_id, size, 0, 0) + start + images + self._footer
+        return _HEADER.pack(timestamp, type_code, server_id, size, 0, 0) + start + images + self._footer
 
     # -------------------------------------------------------------------------------------------------------- groups
 
@@ -346,7 +347,7 @@ class LogBuilder:
             return b"".join(self.pieces(group, offset, gtid, clock, committed_us, server_id, commit_id))
         if self._version_number is None or isinstance(gtid, MariadbGtid):
             whole = (*self._gtid_frames(group, gtid, clock, committed_us, server_id, commit_id), *frames)
-            return kernel.stamped(whole, offset=offset, checksum=self.has_checksum)
+            return self._stamped(whole, offset)
         type_code, before, tail = self._gtid_parts(gtid, clock, committed_us, kernel, may_have_sbr=group.may_have_sbr)
         return kernel.transaction(
             frames,
@@ -376,19 +377,34 @@ class LogBuilder:
             BinlogFormatError: a frame is not as long as its header says.
             OSError: the frames cannot be read.
         """
-        piece = bytearray()
+        if self._kernel is not None and group.size <= PIECE_SIZE:
+            whole = group._replace(frames=tuple(group.frames))
+            yield self.group(whole, offset, gtid, clock, committed_us, server_id, commit_id)
+            return
+        waiting: list[bytes] = []
+        size = 0
         for part in (self._gtid_frames(group, gtid, clock, committed_us, server_id, commit_id), group.frames):
             for frame in part:
-                if int.from_bytes(frame[EVENT_SIZE_BYTES], "little") != len(frame):
-                    raise BinlogFormatError(
-                        "a frame is not as long as its header says", field="event_size", found=len(frame)
-                    )
-                piece += stamp(frame, offset + len(piece), has_checksum=self.has_checksum)
-                if len(piece) >= PIECE_SIZE:
-                    offset += len(piece)
-                    yield bytes(piece)
-                    piece.clear()
-        yield bytes(piece)
+                waiting.append(frame)
+                size += len(frame)
+                if size >= PIECE_SIZE:
+                    yield self._stamped(waiting, offset)
+                    offset += size
+                    waiting, size = [], 0
+        yield self._stamped(waiting, offset)
+
+    def _stamped(self, frames: Sequence[bytes], offset: int) -> bytes:
+        """Return frames, joined, with their positions from `offset` on and checksums."""
+        if self._kernel is not None:
+            return self._kernel.stamped(tuple(frames), offset=offset, checksum=self.has_checksum)
+        data = bytearray()
+        for frame in frames:
+            if int.from_bytes(frame[EVENT_SIZE_BYTES], "little") != len(frame):
+                raise BinlogFormatError(
+                    "a frame is not as long as its header says", field="event_size", found=len(frame)
+                )
+            data += stamp(frame, offset + len(data), has_checksum=self.has_checksum)
+        return bytes(data)
 
     def filled(
         self,
@@ -489,11 +505,10 @@ class LogBuilder:
         fields["immediate_commit_timestamp"] = committed_us
         if self._version_number is not None:
             fields["immediate_server_version"] = self._version_number
-        body_size, length, frame = group.size, -1, b""
-        while len(frame) + body_size != length:
-            length = (len(frame) or self._gtid_frame_size) + body_size
+        body_size, length, frame = group.size, 0, b""
+        while len(frame) + body_size != length:  # from below: of two lengths that fit, the kernel takes the shorter too
+            length = len(frame) + body_size if frame else 0
             frame = self._encoder.encode(kind(transaction_length=length, **fields))
-        self._gtid_frame_size = len(frame)
         return (frame,)
 
     def _mariadb_gtid(self, group: Group, gtid: MariadbGtid, commit_id: int | None) -> bytes:
