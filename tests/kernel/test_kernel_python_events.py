@@ -25,9 +25,10 @@ from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder
-from binlogio.format.framing import EventFrame, EventFramer
+from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.format.groups import GroupChoice
 from binlogio.gtid import Uuid
+from binlogio.schema.ddl.logged_ddl import may_define
 from both_kernels import Said, kernel_set_to
 from corpus import CorpusFile, files
 from log_cases import table_map_of
@@ -366,3 +367,25 @@ def test_a_group_that_is_larger_than_a_window_is_passed_over() -> None:
         found = [event for event in reader if not isinstance(event, FormatDescriptionEvent)]
 
     assert [type(event) for event in found] == [AnonymousGtidEvent, QueryEvent]
+
+
+STATEMENTS = (
+    "CREATE TABLE t (i INT)", "create table t (i INT)", " \n\tALTER TABLE t ADD j INT", "RENAME TABLE t TO u",
+    "DROP TABLE t", "/* a */ ALTER TABLE t ADD j INT", "-- a\nDROP TABLE t", "# a\nDROP TABLE t", "DRO", "CREAT",
+    "SET STATEMENT sql_mode='' FOR DROP TABLE t", "INSERT INTO t VALUES (1)", "TRUNCATE t", "UPDATE t SET i = 1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_statements_that_may_define_tables_are_followed_where_they_are_passed_over(sql: str) -> None:
+    """By the same first words in the kernel and in Python."""
+    gtid = AnonymousGtidEvent(header=header(EventType.ANONYMOUS_GTID_LOG_EVENT))
+    framer, decoder, followed = EventFramer(), Decoder(), []
+    framer.feed(log(gtid, query(sql)))
+    framer.finish()
+    framer.next_frame()
+    nothing = GroupChoice(lambda event: False)
+    decoder.skip(framer, None, nothing, lambda code, body: followed.append(body), inside=False)
+
+    assert framer.next_frame() is Framing.END
+    assert [body.endswith(sql.encode()) for body in followed] == [True] * may_define(sql.encode())

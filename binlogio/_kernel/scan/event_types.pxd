@@ -56,7 +56,7 @@ cdef inline bint _begins(const uint8_t* at, const uint8_t* end, const char* word
 
 
 cdef inline bint may_define(const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """Return True for statements that begin with CREATE, ALTER, RENAME, DROP or a comment."""
+    """Return True for statements that begin with CREATE, ALTER, RENAME, DROP, SET or a comment."""
     cdef int64_t skip
     if end - body < 13:
         return False
@@ -69,4 +69,4 @@ cdef inline bint may_define(const uint8_t* body, const uint8_t* end) noexcept no
     if body < end and (body[0] == 0x2F or body[0] == 0x2D or body[0] == 0x23):  # / - #
         return True
     return (_begins(body, end, b"CREATE", 6) or _begins(body, end, b"ALTER", 5) or _begins(body, end, b"RENAME", 6)
-            or _begins(body, end, b"DROP", 4))
+            or _begins(body, end, b"DROP", 4) or _begins(body, end, b"SET", 3))
