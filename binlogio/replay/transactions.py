@@ -49,7 +49,8 @@ from binlogio.replay.start_position import (
     check_identity,
     may_name,
 )
-from binlogio.schema.ddl.logged_ddl import LoggedDdl, may_be_ddl
+from binlogio.schema.ddl.first_words import may_be_ddl
+from binlogio.schema.ddl.logged_ddl import LoggedDdl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,8 @@ definition counts for a table of a log is decided in `source`.
 
 from __future__ import annotations
 
-from binlogio.schema.ddl.parser import parse_create_table
+from typing import TYPE_CHECKING, Any
+
 from binlogio.schema.definition import (
     ColumnDefinition,
     ForeignKeyDefinition,
@@ -16,6 +17,9 @@ from binlogio.schema.definition import (
     from_table_map,
 )
 from binlogio.schema.json_values import value_from_json
+
+if TYPE_CHECKING:
+    from binlogio.schema.ddl.parser import parse_create_table
 
 __all__ = [
     "ColumnDefinition",
@@ -26,3 +30,12 @@ __all__ = [
     "parse_create_table",
     "value_from_json",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the parser of DDL at its first use: a log whose table maps name their columns needs none."""
+    if name == "parse_create_table":
+        from binlogio.schema.ddl.parser import parse_create_table  # noqa: PLC0415
+
+        return parse_create_table
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

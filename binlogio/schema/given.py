@@ -17,19 +17,19 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Union
+from typing import TYPE_CHECKING, Any, Final, Union
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.ddl.catalogue import Catalogue, TableName
-from binlogio.schema.ddl.foreign_keys import Cascade, cascades_of
-from binlogio.schema.ddl.parsed_table import ParsedTable
-from binlogio.schema.ddl.parser import parse_ddl, parse_table, parse_tokens
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
-from binlogio.schema.ddl.statements import follow_ddl
-from binlogio.schema.ddl.tokens import Token, Words, tokenize
-from binlogio.schema.ddl.tree import CreateTable
 from binlogio.schema.definition import TableDefinition
 
+if TYPE_CHECKING:
+    from binlogio.schema.ddl.foreign_keys import Cascade
+    from binlogio.schema.ddl.parsed_table import ParsedTable
+    from binlogio.schema.ddl.tokens import Token
+
+# The parser of DDL is imported where it is needed: most readers of logs have no definitions to parse.
 _FORMS: Final = "a TableDefinition, a CREATE TABLE text, or a JSON object"
 
 
@@ -80,6 +80,10 @@ class GivenDefinitions:
 
     def cascades_of(self, parent: TableName, server: ServerDefaults) -> tuple[Cascade, ...]:
         """Return the foreign keys that change rows of other tables with those of `parent`, from definitions in SQL."""
+        from binlogio.schema.ddl.foreign_keys import cascades_of  # noqa: PLC0415
+        from binlogio.schema.ddl.parser import parse_ddl  # noqa: PLC0415
+        from binlogio.schema.ddl.tree import CreateTable  # noqa: PLC0415
+
         found = self._cascades.get(server)
         if found is None:
             known = Catalogue() if self._script is None else _catalogue_of(self._script, server)
@@ -128,6 +132,8 @@ def _definition(key: str, value: Any) -> TableDefinition | str:
 def _from_value(name: TableName, value: TableDefinition | str, server: ServerDefaults) -> Described:
     if isinstance(value, TableDefinition):
         return Described(value)
+    from binlogio.schema.ddl.parser import parse_table  # noqa: PLC0415
+
     try:
         table = parse_table(value, server=server)
     except UnsupportedFeature as exc:
@@ -138,6 +144,10 @@ def _from_value(name: TableName, value: TableDefinition | str, server: ServerDef
 
 def _catalogue_of(script: str, server: ServerDefaults) -> Catalogue:
     """Return the tables that the statements of a script define."""
+    from binlogio.schema.ddl.parser import parse_tokens  # noqa: PLC0415
+    from binlogio.schema.ddl.statements import follow_ddl  # noqa: PLC0415
+    from binlogio.schema.ddl.tokens import Words  # noqa: PLC0415
+
     catalogue, schema = Catalogue(), ""
     for statement in _statements(script, server):
         words = Words(statement)
@@ -164,6 +174,8 @@ def _from_script(script: str, server: ServerDefaults) -> Iterator[tuple[TableNam
 
 def _statements(script: str, server: ServerDefaults) -> Iterator[list[Token]]:
     """Yield the tokens of each statement of a script."""
+    from binlogio.schema.ddl.tokens import tokenize  # noqa: PLC0415
+
     statement: list[Token] = []
     for token in tokenize(script, server):
         if token.kind == "symbol" and token.text == ";":

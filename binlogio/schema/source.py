@@ -24,7 +24,7 @@ from binlogio.events.base import EventHeader
 from binlogio.rows.plan import DefinedColumn, TablePlan, resolve_plan
 from binlogio.schema.collations import max_character_bytes
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable, TableName
-from binlogio.schema.ddl.logged_ddl import body_may_define, follow_event, may_define
+from binlogio.schema.ddl.first_words import body_may_define, may_define
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
 from binlogio.schema.given import Described, GivenDefinitions
@@ -268,6 +268,8 @@ class DefinitionSource:
             if statement is None:
                 self._catalogue.begin_log()
             else:
+                from binlogio.schema.ddl.logged_ddl import follow_event  # noqa: PLC0415 - seldom needed
+
                 follow_event(self._catalogue, *statement)
         self._pending.clear()
         self.pending_bytes = 0

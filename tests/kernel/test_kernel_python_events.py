@@ -28,7 +28,7 @@ from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.format.groups import GroupChoice
 from binlogio.gtid import Uuid
-from binlogio.schema.ddl.logged_ddl import may_define
+from binlogio.schema.ddl.first_words import may_define
 from both_kernels import Said, kernel_set_to
 from corpus import CorpusFile, files
 from log_cases import table_map_of

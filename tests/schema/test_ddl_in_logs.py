@@ -13,7 +13,8 @@ from binlogio.events.query import QueryEvent, SessionCharset, StatusVar
 from binlogio.events.table_map import TableMapEvent
 from binlogio.reader import BinlogReader
 from binlogio.schema.ddl.catalogue import Catalogue
-from binlogio.schema.ddl.logged_ddl import body_may_define, follow_event, may_define
+from binlogio.schema.ddl.first_words import body_may_define, may_define
+from binlogio.schema.ddl.logged_ddl import follow_event
 from binlogio.schema.ddl.statements import SessionFacts, follow_statement
 from binlogio.storage.log_file import LogFile
 from corpus import Case, cases

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Final
 
-from binlogio.schema.ddl.logged_ddl import may_define
+from binlogio.schema.ddl.first_words import may_define
 from binlogio.schema.source import DefinitionSource
 
 if TYPE_CHECKING:

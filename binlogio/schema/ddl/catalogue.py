@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from binlogio.schema.ddl.foreign_keys import Cascade
-from binlogio.schema.ddl.parsed_table import ParsedTable
+if TYPE_CHECKING:
+    from binlogio.schema.ddl.foreign_keys import Cascade
+    from binlogio.schema.ddl.parsed_table import ParsedTable
 
 TableName = tuple[str, str]
 """Schema and name."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.errors import BinlogError, UnsupportedFeature
-from binlogio.events.query import POST_HEADER, sizes_before_sql
 from binlogio.schema.collations import charset_of_collation, collation_name
+from binlogio.schema.ddl.first_words import may_define
 from binlogio.schema.ddl.parser import parse_ddl
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.statements import SessionFacts, follow_ddl
@@ -25,32 +25,8 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.catalogue import Catalogue, TableName
     from binlogio.schema.ddl.tree import Ddl, Name
 
-_FIRST_WORDS: Final = (b"CREATE", b"ALTER", b"RENAME", b"DROP", b"SET")  # SET STATEMENT ... FOR, in MariaDB
-_LOOKED_AT: Final = 64  # bytes
 _START_ALTER: Final = 2  # MariaDB's two-phase ALTER TABLE: only its second phase, with flag 4, changes the table
 _ROLLBACK_ALTER: Final = 8
-
-
-def may_define(sql: bytes) -> bool:
-    """Return whether a statement begins like one that could change a definition.
-
-    Judged by its first word, or by a comment before it.
-    """
-    begin = sql[:_LOOKED_AT].lstrip()
-    return begin.startswith((b"/*", b"--", b"#")) or begin[:6].upper().startswith(_FIRST_WORDS)
-
-
-def may_be_ddl(sql: bytes) -> bool:
-    """Return whether a statement begins like one that could change a definition, or empty a table."""
-    return may_define(sql) or sql[:_LOOKED_AT].lstrip()[:8].upper() == b"TRUNCATE"
-
-
-def body_may_define(body: bytes) -> bool:
-    """`may_define` of the statement in the body of a plain QUERY_EVENT, which is not parsed for that."""
-    if len(body) < POST_HEADER:
-        return False
-    begin = sum(sizes_before_sql(body))
-    return may_define(body[begin : begin + _LOOKED_AT])
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.replay import statements
 from binlogio.rows.image import decode_rows
-from binlogio.schema.ddl.logged_ddl import may_be_ddl
+from binlogio.schema.ddl.first_words import may_be_ddl
 
 if TYPE_CHECKING:
     from binlogio.events import BinlogEvent
