@@ -27,6 +27,7 @@ MODULES: Final = (
     "row_encoder",
     "python_rows",
     "python_events",
+    "event_texts",
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import EventType
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
+    from binlogio._kernel.event_texts import EventTexts
     from binlogio.events.mariadb import StartEncryptionEvent
     from binlogio.format.framing import Decryptor
     from binlogio.schema.ddl.foreign_keys import Cascade
@@ -46,6 +47,13 @@ if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring, KeyringSource
 
 _MOST_PLANS: Final = 2048  # of one log, with its definitions as they are now
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The text of events that a writer has taken; it may be empty."""
+
+    text: bytes
 
 
 class BinlogReader:
@@ -89,6 +97,7 @@ class BinlogReader:
         self._framer: EventFramer | None = None
         self._log: LogFile | None = None
         self._begun: str | None = None  # the log whose statements up to `start_offset` the definitions know already
+        self._writer: EventTexts | None = None
         self._events = self._iterate()
 
     def __enter__(self) -> BinlogReader:
@@ -104,6 +113,11 @@ class BinlogReader:
 
     def __next__(self) -> BinlogEvent:
         return next(self._events)
+
+    def texts(self, writer: EventTexts) -> Iterator[BinlogEvent | bytes]:
+        """Iterate over the events; whole groups and statements that `writer` writes are their text instead."""
+        self._writer = writer
+        return self._events
 
     def close(self) -> None:
         """Close the open file. The reader returns no more events."""
@@ -351,6 +365,11 @@ class BinlogReader:
                 if stop is not None and found.header.offset >= stop:
                     return
                 yield from self._events_of_frame(found)
+            elif isinstance(found, _Text):
+                self._end, self._event, self._frame = self._framer.offset, None, None
+                if self._tracker.place is GroupPlace.OUTSIDE:
+                    self._good, self._good_event = self._end, None
+                yield found.text  # type: ignore[misc]
             else:
                 yield from self._events_of_list(found)
         self.torn_tail = self._framer.torn_tail
@@ -389,7 +408,29 @@ class BinlogReader:
         if self._definitions.follow_body(code, body, self.context):
             self._plans.clear()
 
-    def _frames(self, start: int | None, stop: int | None) -> Iterator[EventFrame | list[BinlogEvent]]:
+    def _made(self, framer: EventFramer, opened: OpenedLog, stop: int | None) -> _Text | list[BinlogEvent]:
+        """Return what the kernel makes of the next bytes: text, where there is a writer that takes them, or events."""
+        if self._writer is None:
+            return self._decoder.cut(framer, stop, by_group=self._choice is not None)
+        if self._tracker.place is not GroupPlace.OPEN:
+            self._writer.inside = self._tracker.place is GroupPlace.TRANSACTION
+            text = self._written(self._writer, framer, opened, stop)
+            if text is not None:
+                return _Text(text)
+        return self._decoder.cut_one(framer, stop)
+
+    def _written(self, writer: EventTexts, framer: EventFramer, opened: OpenedLog, stop: int | None) -> bytes | None:
+        """Return the text of what the writer takes next, None if that is nothing; more bytes are read up to its end."""
+        while (found := self._decoder.write(framer, stop, writer)) is None and writer.needs_data:
+            before = framer.buffered
+            if before >= _MOST_WRITTEN:
+                return None
+            opened.feed(framer)
+            if framer.buffered == before:
+                return None
+        return found
+
+    def _frames(self, start: int | None, stop: int | None) -> Iterator[EventFrame | _Text | list[BinlogEvent]]:
         """Yield the frames of the open file, or lists of events where the kernel makes them, up to offset `stop`.
 
         From `start` on, with the format description before it.
@@ -415,7 +456,7 @@ class BinlogReader:
                     yield frame
                 if start is not None and framer.offset < start and opened.seekable and may_skip(framer, frame):
                     framer = self._framer = self._skip_to(start, framer, opened)
-                is_unwanted = start is None and (yield from self._lists(framer, stop))
+                is_unwanted = start is None and (yield from self._lists(framer, opened, stop))
                 continue
             if frame is Framing.END:
                 if start is not None and framer.offset < start:
@@ -423,13 +464,15 @@ class BinlogReader:
                 return
             opened.feed(framer)
 
-    def _lists(self, framer: EventFramer, stop: int | None) -> Generator[list[BinlogEvent], None, bool]:
-        """Yield lists of events; return True if the next event is in the middle of a group that is not wanted."""
+    def _lists(
+        self, framer: EventFramer, opened: OpenedLog, stop: int | None
+    ) -> Generator[_Text | list[BinlogEvent], None, bool]:
+        """Yield what `_made` returns; return True if the next event is in the middle of a group that is not wanted."""
         while not self._pass_over(framer, stop, inside=False):
-            events = self._decoder.cut(framer, stop, by_group=self._choice is not None)
-            if not events:
+            made = self._made(framer, opened, stop)
+            if not made:
                 return False
-            yield events
+            yield made
         return True
 
     def _pass_over(self, framer: EventFramer, stop: int | None, *, inside: bool) -> bool:
@@ -471,6 +514,7 @@ GROUP_BOUNDARIES: Final = frozenset({
 })  # fmt: skip
 """The types of events that a group with a GTID event ends before."""
 
+_MOST_WRITTEN: Final = 1 << 23  # bytes of a group that are waited for, to write it as a whole
 _FIRST_OFFSET: Final = 4  # after the magic number: the format description, which every reader needs
 
 

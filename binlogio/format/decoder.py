@@ -23,6 +23,7 @@ from binlogio.gtid import Uuid
 from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
+    from binlogio._kernel.event_texts import EventTexts
     from binlogio._kernel.python_events import EventCutter
     from binlogio.format.groups import GroupChoice
 
@@ -53,6 +54,7 @@ class Decoder:
         self._cutter = _new_cutter() if is_compiled() else None
         self._format: ParseContext | None = None  # that the cutter is set to
         self._plain_format: ParseContext | None = None  # the same without checksums
+        self._written_format: ParseContext | None = None  # that the writer of texts is set to
         self._most = 64
         self.good = 0  # offset after the last whole group that was passed over
 
@@ -87,6 +89,28 @@ class Decoder:
         if len(events) == self._most < _MOST_EVENTS:
             self._most *= 2
         return events
+
+    def cut_one(self, framer: EventFramer, stop: int | None = None) -> list[BinlogEvent]:
+        """Return as `cut` at most one event."""
+        is_set = self._is_set_to(framer.context)
+        return framer.cut_events(self._cutter, stop, 1) if is_set and self._cutter is not None else []
+
+    def write(self, framer: EventFramer, stop: int | None, writer: EventTexts) -> bytes | None:
+        """Return the text of the next whole groups, or of whole statements of a group, that begin before offset `stop`.
+
+        None where `writer` does not write the next one, and within a statement.
+        """
+        if self._table_maps and not self._statement_ended:
+            return None
+        if framer.context is not self._written_format:
+            writer.set_codes(_usual_codes(framer.context, None))
+            self._written_format = framer.context
+        found = framer.cut_events(writer, stop, 1)
+        if not found:
+            return None
+        self._table_maps.clear()
+        self._statement_ended = False
+        return found[0]
 
     def decode(self, frame: EventFrame) -> Iterator[BinlogEvent]:
         """Yield the event of a frame; after a TRANSACTION_PAYLOAD_EVENT also the events inside it.

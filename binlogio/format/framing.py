@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from binlogio.constants import (
     BIG_EVENT_SIZE,
@@ -39,8 +39,37 @@ from binlogio.options import Limits
 
 if TYPE_CHECKING:
     from binlogio._kernel.python_events import EventCutter
-    from binlogio.events import BinlogEvent
     from binlogio.format.groups import GroupChoice
+_Cut = TypeVar("_Cut")
+
+
+class Cutter(Protocol[_Cut]):
+    """Takes events out of a buffer: the kernel's `EventCutter` and `EventTexts`."""
+
+    @property
+    def at(self) -> int:
+        """The place in the buffer after what was taken last."""
+
+    @property
+    def position_shift(self) -> int:
+        """By how much the log_pos of the last event is off."""
+
+    def cut(
+        self,
+        data: bytes | bytearray,
+        at: int,
+        offset: int,
+        stop: int,
+        inner: int,
+        most: int,
+        checksum: bool,  # noqa: FBT001
+        verify: bool,  # noqa: FBT001
+        shift: int,
+        by_group: bool,  # noqa: FBT001
+        /,
+    ) -> list[_Cut]:
+        """Return what the events from byte `at` on are made into."""
+
 
 _START_V3_SIZE: Final = HEADER_SIZE + 2 + SERVER_VERSION_LENGTH + 4  # a smaller first event has the header of 3.23
 _FIRST_TYPES: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.START_EVENT_V3, EventType.ROTATE_EVENT)
@@ -143,6 +172,11 @@ class EventFramer:
         return self._offset
 
     @property
+    def buffered(self) -> int:
+        """The number of bytes that were fed and not taken yet."""
+        return len(self._buffer) - self._at
+
+    @property
     def decrypts(self) -> bool:
         """True after MariaDB's START_ENCRYPTION_EVENT."""
         return self._decrypt is not None
@@ -215,9 +249,7 @@ class EventFramer:
             return False
         return self.context.header_size == HEADER_SIZE and not self.context.permutation
 
-    def cut_events(
-        self, cutter: EventCutter, stop: int | None, most: int, *, by_group: bool = False
-    ) -> list[BinlogEvent]:
+    def cut_events(self, cutter: Cutter[_Cut], stop: int | None, most: int, *, by_group: bool = False) -> list[_Cut]:
         """Return up to `most` events that begin before offset `stop`, up to the first that the kernel does not take.
 
         That one is the next frame. With `by_group` the events end before the next GTID event. `cut` then has the bytes
@@ -275,7 +307,7 @@ class EventFramer:
         self._go_to(cutter)
         return is_inside
 
-    def _go_to(self, cutter: EventCutter) -> None:
+    def _go_to(self, cutter: Cutter[_Cut]) -> None:
         self.position_shift = cutter.position_shift
         self._offset += cutter.at - self._at
         self._at = cutter.at

@@ -25,6 +25,9 @@ from binlogio_cli.messages import Refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from binlogio_cli.dump.event_writer import EventWriter
+    from binlogio_cli.dump.filters import DumpFilter
+
 STDOUT: Final = "-"
 force_option: Final = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 _NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV)
@@ -169,6 +172,9 @@ class Dump(Protocol):
 
     def event(self, event: object) -> Iterator[str | bytes]:
         """Yield the text of one event, in several chunks if it may be large."""
+
+    def writer(self, selection: DumpFilter) -> EventWriter | None:
+        """Return the kernel's writer of frequent events in this format; None if there is none."""
 
     def foot(self) -> Iterator[str]:
         """Yield the text after the last event."""

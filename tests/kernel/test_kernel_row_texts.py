@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from typing import Any
 
@@ -10,20 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import binlogio
 from binlogio.constants import ColumnType as T
-from binlogio.errors import BinlogError
 from binlogio.rows.image import decode_rows
 from binlogio.rows.plan import TablePlan
 from binlogio.rows.texts import SQL, TextForm, image_text
 from binlogio.values.charsets import CHARSET_NAMES
-from binlogio_cli.dump.filters import DumpFilter, FilteredDump
-from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.row_texts import RowTexts
-from binlogio_cli.dump.text_output import TextDump, TextStyle, plain_form, row_lines
-from binlogio_cli.output import Output
+from binlogio_cli.dump.text_output import plain_form, row_lines
 from binlogio_cli.quoting import string_literal
-from both_kernels import KERNELS, Said, kernel_set_to
+from both_dumps import assert_dumped_alike
 from corpus import CorpusFile, files
 from kernel_rows import one_value, rows_event
 from log_cases import Rows, damaged_rows, raw_rows, rows
@@ -34,56 +28,31 @@ SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 UTF8MB4 = next(number for number, name in CHARSET_NAMES.items() if name == "utf8mb4")
 
 
-def dumped_by(kernel: str, source: Any, form: str) -> tuple[bytes, Said | None]:
-    """Return what `dump` writes of a log, and the error that ends it if there is one."""
-    written = io.BytesIO()
-    output = Output(written)
-    try:
-        with binlogio.open(source) as reader:
-            style = TextStyle(verbosity=2 if form == "types" else 0)
-            with kernel_set_to(kernel):
-                dump = JsonDump(reader, style.zone) if form == "json" else TextDump(reader, style)
-            output.write_all(FilteredDump(reader, DumpFilter(), dump.event).choose())
-    except BinlogError as exc:
-        return written.getvalue(), Said.of(exc)
-    return written.getvalue(), None
-
-
-def check(data: bytes) -> None:
-    for form in FORMS:
-        by_kernel, by_construct = (dumped_by(kernel, io.BytesIO(data), form) for kernel in KERNELS)
-
-        assert by_construct == by_kernel
-
-
 @settings(max_examples=150, suppress_health_check=SLOW)
 @given(rows())
 def test_rows_of_every_type_are_written_alike(case: Rows) -> None:
     """Tables of random columns, in all row images."""
-    check(case.log())
+    assert_dumped_alike(case.log())
 
 
 @settings(max_examples=150, suppress_health_check=SLOW)
 @given(damaged_rows())
 def test_damaged_rows_end_in_the_same_error(case: Rows) -> None:
     """Images that are cut, too long, or that have other bytes."""
-    check(case.log())
+    assert_dumped_alike(case.log())
 
 
 @settings(max_examples=250, suppress_health_check=SLOW)
 @given(raw_rows())
 def test_values_of_any_bytes_are_written_alike(case: Rows) -> None:
     """One column of each type, bytes that no server would write among them."""
-    check(case.log())
+    assert_dumped_alike(case.log())
 
 
 @pytest.mark.parametrize("one", [one for one in files() if not one.keys], ids=lambda one: one.id)
 def test_real_logs_are_written_alike(one: CorpusFile) -> None:
     """Rows of all logs of the corpus, those that were damaged on purpose among them."""
-    for form in FORMS:
-        by_kernel, by_construct = (dumped_by(kernel, one.path, form) for kernel in KERNELS)
-
-        assert by_construct == by_kernel
+    assert_dumped_alike(one.path)
 
 
 def literal(text: bytes) -> str:

@@ -255,7 +255,7 @@ def command(
     target = OutputFile.checked(result_file, inputs, force=force)
     with reader, open_output(target, "surrogateescape" if form == "sql" else "backslashreplace") as output:
         try:
-            output.write_all(FilteredDump(reader, selection, dump.event).choose())
+            output.write_all(FilteredDump(reader, selection, dump.event, dump.writer(selection)).choose())
         finally:
             output.flush()
             say_torn_tails(reader)

@@ -38,7 +38,9 @@ from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, s
 
 if TYPE_CHECKING:
     from binlogio.event_filter import Gtids
+    from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.reader import BinlogReader
+    from binlogio_cli.dump.event_writer import EventWriter
 
 _ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 Render = Callable[[Any], Iterable[str | bytes]]
@@ -101,11 +103,20 @@ class DumpFilter:
         text = sql.decode("utf-8", "replace")
         return not self.tables or any(_names_table(text, glob) for glob in self.tables)
 
+    @property
+    def chooses_gtids(self) -> bool:
+        """True if the selection depends on the GTID of a group."""
+        filters = (self.include_gtids, self.exclude_gtids, self.after_gtids, self.up_to_gtids)
+        return any(gtids is not None for gtids in filters)
+
     def wants_group(self, event: Any) -> bool:
         """Return whether the group that begins with `event` is shown."""
         if self.start is not None and event.header.timestamp < self.start:
             return False
-        gtid = getattr(event, "gtid", None)
+        return self.wants_gtid(getattr(event, "gtid", None))
+
+    def wants_gtid(self, gtid: Gtid | MariadbGtid | None) -> bool:
+        """Return whether the group with this GTID is shown, if its time is right."""
         wanted = (self.include_gtids, self.up_to_gtids)
         unwanted = (self.exclude_gtids, self.after_gtids)
         if any(gtids is not None and not has_gtid(gtids, gtid) for gtids in wanted):
@@ -128,12 +139,16 @@ class FilteredDump:
         reader: the source of events.
         selection: the filter.
         render: returns the text of one event, in chunks. Called for the event that the reader returned last.
+        writer: the kernel's writer of frequent events; None if `render` writes all of them.
     """
 
-    def __init__(self, reader: BinlogReader, selection: DumpFilter, render: Render) -> None:
+    def __init__(
+        self, reader: BinlogReader, selection: DumpFilter, render: Render, writer: EventWriter | None = None
+    ) -> None:
         self._reader = reader
         self._selection = selection
         self._render_event = render
+        self._writer = writer
         self._groups = GroupTracker()
         self._in_group = False
         self._group_wanted = True
@@ -143,13 +158,27 @@ class FilteredDump:
 
     def choose(self) -> Iterator[str | bytes]:
         """Yield the text of the selected events."""
-        for event in self._reader:
+        events = self._reader if self._writer is None else self._reader.texts(self._writer.kernel)
+        for event in events:
+            if isinstance(event, bytes):
+                yield event
+                continue
             if event.header.inner is None and not self._follow(event):
                 return
             if not self._in_group:
                 yield from self._outside(event)
             elif self._group_wanted:
                 yield from self._inside(event)
+            if self._writer is not None:
+                self._instruct(self._writer, event)
+
+    def _instruct(self, writer: EventWriter, event: Any) -> None:
+        """Let the writer know the place in the group after an event."""
+        kernel = writer.kernel
+        kernel.group_wanted, kernel.group_shown = self._group_wanted, self._group_shown
+        kernel.paused = bool(self._statement_head)
+        if self._group_wanted or not self._in_group:
+            writer.learn(event)
 
     def _render(self, event: Any) -> Iterator[str | bytes]:
         """Yield the text of an event; add file and position to an error about its values."""

@@ -28,6 +28,7 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.values.absent import ABSENT
 from binlogio.values.charsets import charset_of
 from binlogio.values.text import json_value
+from binlogio_cli.dump.event_writer import EventWriter
 from binlogio_cli.dump.row_texts import RowTexts
 from binlogio_cli.dump.statement_text import client_collation
 from binlogio_cli.dump.text_output import add_column
@@ -36,9 +37,12 @@ from binlogio_cli.dump.titles import iso_time, wire_name
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from binlogio._kernel.row_decoder import ImageText
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
+    from binlogio.rows.plan import TablePlan
     from binlogio.rows.texts import TextForm
+    from binlogio_cli.dump.filters import DumpFilter
 
 _ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)
@@ -48,10 +52,47 @@ _SECOND: Final = 1_000_000
 class JsonDump:
     """Events as JSON lines."""
 
+    is_json = True
+
     def __init__(self, reader: BinlogReader, zone: tzinfo) -> None:
         self._reader = reader
         self._zone = zone
         self._rows = RowTexts(_form)
+
+    def writer(self, selection: DumpFilter) -> EventWriter | None:
+        """Return the kernel's writer of frequent events."""
+        return EventWriter.of(self._reader, selection, self)
+
+    def time_text(self, seconds: int) -> bytes:
+        """Return the time of a header."""
+        return _dumps(iso_time(seconds * _SECOND, self._zone)).encode()
+
+    def flags_text(self, flags: int) -> bytes:
+        """Return no text: flags are numbers."""
+        return b""
+
+    def gtid_flags_text(self, flags: int) -> bytes:
+        """Return no text: flags are numbers."""
+        return b""
+
+    def file_text(self) -> bytes:
+        """Return the file, if there are several."""
+        file = {"file": self._reader.position.file} if len(self._reader.files) > 1 else {}
+        return f"{_dumps(file)[1:-1]}, ".encode() if file else b""
+
+    def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes]:
+        """Return the fields of a table map, and those of its rows events that are the same for all of them."""
+        head = _dumps({"schema": table.schema, "table": table.table})
+        return f", {_dumps(self._fields(table))[1:]}\n".encode(), f", {head[1:-1]}".encode()
+
+    def query_texts(self, event: QueryEvent) -> tuple[bytes, bytes]:
+        """Return the fields of a statement after its error code."""
+        fields = _dumps({"status_vars": _json(event.status_vars), "schema": event.schema})
+        return f', {fields[1:-1]}, "sql": '.encode(), b""
+
+    def images(self, plan: TablePlan) -> ImageText | None:
+        """Return the kernel's encoder of the images of a table."""
+        return self._rows.table(plan)
 
     def foot(self) -> Iterator[str]:
         """Return no text: a file of JSON lines has no end."""

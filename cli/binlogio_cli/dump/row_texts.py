@@ -33,7 +33,7 @@ class RowTexts:
 
         There is no last one if the kernel refuses the event; one of less than 1 MiB is a single part or none.
         """
-        table = self._table(plan)
+        table = self.table(plan)
         if table is None or event.column_count != len(plan.columns) or event.header.type_code in PRE_GA_EVENTS:
             return
         after = event.present_after if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)) else event.present
@@ -46,7 +46,8 @@ class RowTexts:
             text, rows, at = found
             yield text, rows, at == len(images)
 
-    def _table(self, plan: TablePlan) -> ImageText | None:
+    def table(self, plan: TablePlan) -> ImageText | None:
+        """Return the encoder of a table; None where the kernel writes none of its rows."""
         if self._form is None:
             return None
         found = self._tables.get(id(plan))

@@ -30,6 +30,7 @@ from binlogio_cli.dump.statement_text import client_collation
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
+    from binlogio_cli.dump.filters import DumpFilter
 
 _UTF8MB4: Final = 45
 _MODES_OF_OTHER_QUOTES: Final = MODE_ANSI_QUOTES | MODE_NO_BACKSLASH_ESCAPES
@@ -46,6 +47,9 @@ class SqlDump:
         self._has_gtid = False
         self._is_begun = False
         self._binlog = BinlogStatements()
+
+    def writer(self, selection: DumpFilter) -> None:
+        """Return no writer: all SQL is written here."""
 
     def foot(self) -> Iterator[str]:
         """Yield the SQL after the last event."""

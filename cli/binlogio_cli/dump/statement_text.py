@@ -48,31 +48,39 @@ def client_collation(event: Any) -> int | None:
 
 
 class PrintedContext:
-    """The session state that has been printed; starts empty in every file."""
+    """The session state that has been printed; starts empty in every file.
+
+    `version` changes with everything but the thread.
+    """
 
     def __init__(self) -> None:
+        self.version = 0
+        self.thread_id: int | None = None
         self._schema = ""
-        self._shown: dict[int | str, Any] = {}
+        self._shown: dict[int, Any] = {}
 
     def use(self, schema: str) -> Iterator[str]:
         """Yield USE if the default database has changed."""
         if schema and schema != self._schema:
             self._schema = schema
+            self.version += 1
             yield f"use {identifier(schema)}{DELIMITER}"
 
     def changes(self, event: Any) -> Iterator[str]:
         """Yield the SET statements for what differs from the statement before."""
-        if self._is_new("thread", event.thread_id):
+        if self.thread_id != event.thread_id:
+            self.thread_id = event.thread_id
             yield f"SET @@session.pseudo_thread_id={event.thread_id}{DELIMITER}"
         for variable in event.status_vars:
             show = _SETTINGS.get(variable.code)
             if show is not None and self._is_new(variable.code, variable.value):
                 yield f"SET {show(variable.value)}{DELIMITER}"
 
-    def _is_new(self, key: int | str, value: Any) -> bool:
+    def _is_new(self, key: int, value: Any) -> bool:
         if key in self._shown and self._shown[key] == value:
             return False
         self._shown[key] = value
+        self.version += 1
         return True
 
 
@@ -121,11 +129,15 @@ _SETTINGS: Final[dict[int, Any]] = {
 
 def timestamp(event: Any) -> str:
     """Return SET TIMESTAMP, with the microseconds that the statement saw."""
+    return f"SET TIMESTAMP={event.header.timestamp}{timestamp_fraction(event)}{DELIMITER}"
+
+
+def timestamp_fraction(event: Any) -> str:
+    """Return the point and the microseconds that the statement saw, if there are any."""
     microseconds = event.status(QueryStatus.MICROSECONDS)
     if microseconds is None:
         microseconds = event.status(QueryStatus.MARIADB_HRNOW)
-    fraction = f".{microseconds:06d}" if microseconds else ""
-    return f"SET TIMESTAMP={event.header.timestamp}{fraction}{DELIMITER}"
+    return f".{microseconds:06d}" if microseconds else ""
 
 
 def intvar(event: IntvarEvent) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta, timezone
 from decimal import Decimal
@@ -37,6 +38,7 @@ from binlogio.values.absent import ABSENT
 from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.json import JsonDiffs
 from binlogio.values.text import value_text
+from binlogio_cli.dump.event_writer import EventWriter
 from binlogio_cli.dump.row_texts import RowTexts
 from binlogio_cli.dump.statement_text import (
     DELIMITER,
@@ -46,20 +48,24 @@ from binlogio_cli.dump.statement_text import (
     rand,
     sql_text,
     timestamp,
+    timestamp_fraction,
     user_var,
 )
-from binlogio_cli.dump.titles import short_time, title, utc_time
+from binlogio_cli.dump.titles import gtid_flags, rows_flags, short_time, title, utc_time, xid_of
 from binlogio_cli.quoting import bytes_literal, hexdump, identifier, safe, string_literal, table_name
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from binlogio._kernel.row_decoder import ImageText
     from binlogio.events import RowsEvent
+    from binlogio.events.table_map import TableMapEvent
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
     from binlogio.rows.plan import TablePlan
     from binlogio.rows.texts import TextForm
     from binlogio.values.column import ColumnPlan
+    from binlogio_cli.dump.filters import DumpFilter
 
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
 _ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
@@ -97,12 +103,49 @@ class TextStyle:
 class TextDump:
     """Events as text."""
 
+    is_json = False
+
     def __init__(self, reader: BinlogReader, style: TextStyle) -> None:
         self._reader = reader
         self._style = style
         self._rows = RowTexts(typed_form if style.verbosity > 1 else plain_form)
         self._context = PrintedContext()
         self._file = ""
+        self._writer: EventWriter | None = None
+
+    def writer(self, selection: DumpFilter) -> EventWriter | None:
+        """Return the kernel's writer of frequent events; None if it does not have this style."""
+        if not self._style.short and not self._style.hexdump:
+            self._writer = EventWriter.of(self._reader, selection, self)
+        return self._writer
+
+    def time_text(self, seconds: int) -> bytes:
+        """Return the time of a header."""
+        return short_time(seconds, self._style.zone).encode()
+
+    def flags_text(self, flags: int) -> bytes:
+        """Return the flags of a rows event in its title."""
+        return rows_flags(flags).encode()
+
+    def gtid_flags_text(self, flags: int) -> bytes:
+        """Return the flags of MariaDB's GTID in its title."""
+        return gtid_flags(flags).encode()
+
+    def file_text(self) -> bytes:
+        """Return no text: files have lines of their own."""
+        return b""
+
+    def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes]:
+        """Return the title of a table map, and nothing for its rows events."""
+        return f"{title(table)}\n".encode(), b""
+
+    def query_texts(self, event: QueryEvent) -> tuple[bytes, bytes]:
+        """Return the end of a statement's title, and the fraction of its timestamp."""
+        return xid_of(event).encode(), timestamp_fraction(event).encode()
+
+    def images(self, plan: TablePlan) -> ImageText | None:
+        """Return the kernel's encoder of the images of a table."""
+        return self._rows.table(plan)
 
     def foot(self) -> Iterator[str]:
         """Yield the lines after the last event."""
@@ -169,6 +212,10 @@ class TextDump:
         return None if show is None else show(event)
 
     def _query(self, event: QueryEvent) -> Iterator[str]:
+        with self._shared_context():
+            yield from self._statement(event)
+
+    def _statement(self, event: QueryEvent) -> Iterator[str]:
         if not event.header.flags & HeaderFlag.SUPPRESS_USE:
             yield from self._context.use(event.schema)
         if not self._style.short:
@@ -177,8 +224,22 @@ class TextDump:
         yield sql_text(event.sql, client_collation(event))
         yield DELIMITER
 
+    @contextmanager
+    def _shared_context(self) -> Iterator[None]:
+        """Take over the thread that the kernel has written, and let it know that statements need other settings."""
+        kernel, context = (None if self._writer is None else self._writer.kernel), self._context
+        if kernel is not None and kernel.thread_id >= 0:
+            context.thread_id = kernel.thread_id
+        before = context.version
+        yield
+        if kernel is not None:
+            kernel.thread_id = -1 if context.thread_id is None else context.thread_id
+            if context.version != before:
+                kernel.forget_queries()
+
     def _load(self, event: ExecuteLoadQueryEvent) -> Iterator[str]:
-        yield from self._context.use(event.schema)
+        with self._shared_context():
+            yield from self._context.use(event.schema)
         yield sql_text(event.sql, client_collation(event))
         yield f"{DELIMITER} # file_id: {event.file_id}"
 

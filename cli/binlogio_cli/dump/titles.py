@@ -64,11 +64,16 @@ def _format_description(event: format_description.FormatDescriptionEvent) -> str
 
 
 def _query(event: query.QueryEvent) -> str:
+    text = f"Query\tthread_id={event.thread_id}\texec_time={event.exec_time}\terror_code={event.error_code}"
+    return text + xid_of(event)
+
+
+def xid_of(event: query.QueryEvent) -> str:
+    """Return the end of a statement's title: the number of its transaction, if the event has it."""
     xid = event.status(QueryStatus.DDL_LOGGED_WITH_XID)
     if xid is None:
         xid = event.status(QueryStatus.MARIADB_XID)
-    text = f"Query\tthread_id={event.thread_id}\texec_time={event.exec_time}\terror_code={event.error_code}"
-    return text if xid is None else f"{text}\tXid = {xid}"
+    return "" if xid is None else f"\tXid = {xid}"
 
 
 def _gtid(event: Any) -> str:
@@ -88,18 +93,25 @@ def _gtid(event: Any) -> str:
 def _mariadb_gtid(event: mariadb.MariadbGtidEvent) -> str:
     commit = f" cid={event.commit_id}" if event.commit_id is not None else ""
     xid = f" XID {event.xid}" if event.xid is not None else ""
-    names = flag_names(event.flags, MariadbGtidFlag).lower()
     thread = f" thread_id={event.thread_id}" if event.thread_id is not None else ""
-    return f"GTID {event.gtid}{commit}{xid}{f' {names}' if names else ''}{thread}"
+    return f"GTID {event.gtid}{commit}{xid}{gtid_flags(event.flags)}{thread}"
+
+
+def gtid_flags(flags: int) -> str:
+    """Return the flags of MariaDB's GTID in its title."""
+    names = flag_names(flags, MariadbGtidFlag).lower()
+    return f" {names}" if names else ""
 
 
 def _rows(name: str) -> Callable[[Any], str]:
-    def describe(event: rows.RowsEvent) -> str:
-        flags = flag_names(event.flags, RowsFlag)
-        stated = f" flags: {' '.join(f'{flag}_F' if not flag.startswith('0x') else flag for flag in flags.split())}"
-        return f"{name}: table id {event.table_id}{stated if flags else ''}"
+    return lambda event: f"{name}: table id {event.table_id}{rows_flags(event.flags)}"
 
-    return describe
+
+def rows_flags(flags: int) -> str:
+    """Return the flags of a rows event in its title."""
+    names = flag_names(flags, RowsFlag)
+    stated = f" flags: {' '.join(f'{flag}_F' if not flag.startswith('0x') else flag for flag in names.split())}"
+    return stated if names else ""
 
 
 def _table_map(event: TableMapEvent) -> str:

@@ -1,0 +1,47 @@
+from collections.abc import Callable, Iterable
+
+from binlogio._kernel.row_decoder import ImageText
+
+class EventTexts:
+    prefix: bytes
+    thread_id: int
+    paused: bool
+    inside: bool
+    group_wanted: bool
+    group_shown: bool
+    position_shift: int
+    at: int
+    needs_data: bool
+    def __init__(
+        self,
+        *,
+        json: bool,
+        time_text: Callable[[int], bytes],
+        flags_text: Callable[[int], bytes],
+        gtid_flags_text: Callable[[int], bytes],
+        wants_gtid: Callable[[int, int, bytes], bool] | None = ...,
+        start: int = ...,
+        stop: int = ...,
+        chooses_tables: bool = ...,
+    ) -> None: ...
+    def set_codes(self, codes: Iterable[int]) -> None: ...
+    def learn_table(
+        self, body: bytes, text: bytes, head: bytes, images: ImageText | None, *, wanted: bool = ...
+    ) -> None: ...
+    def forget_tables(self) -> None: ...
+    def learn_query(self, context: bytes, suppresses_use: bool, title: bytes, text: bytes) -> None: ...
+    def forget_queries(self) -> None: ...
+    def cut(
+        self,
+        data: bytes | bytearray,
+        at: int,
+        offset: int,
+        stop: int,
+        inner: int,
+        most: int,
+        checksum: bool,
+        verify: bool,
+        shift: int,
+        by_group: bool = ...,
+        /,
+    ) -> list[bytes]: ...

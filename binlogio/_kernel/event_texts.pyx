@@ -1,0 +1,741 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The frequent events of a log as text for people or as JSON lines, many in one call and without objects.
+
+Takes whole event groups, or whole statements inside a group, out of a buffer and verifies their checksums. Only groups
+of row changes are taken, in the form in which servers write them today; table maps and the heads of statements are
+known by their bytes once Python has written one. All other groups are left to Python: `binlogio_cli.dump` is the oracle.
+
+    group := (gtid | anonymous | mariadb gtid)? BEGIN? statement* xid
+    statement := annotation? table_map* rows*
+"""
+
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memcmp, memcpy, strlen
+
+from binlogio._kernel.base.calendar cimport date_of
+from binlogio._kernel.base.cursor cimport lenenc, u16, u24, u32, u64
+from binlogio._kernel.base.digits cimport put_digits, put_unsigned
+from binlogio._kernel.base.event_codes cimport (
+    ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT,
+    DELETE_ROWS_EVENT_V1, GTID_LOG_EVENT, HEADER_SIZE, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_EVENT,
+    ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XID_EVENT,
+)
+from binlogio._kernel.base.hex_digits cimport HEX, UUID_TEXT, put_uuid
+from binlogio._kernel.base.memory_text cimport append_unsigned, end_of
+from binlogio._kernel.event_scanner cimport RowsEvent, read_frame
+from binlogio._kernel.json.strings cimport append_json_string
+from binlogio._kernel.primitives cimport MOST_TEXT, Memory, crc32
+from binlogio._kernel.row_decoder cimport ImageText
+from binlogio._kernel.values.temporal_text cimport TIME_TEXT, put_datetime
+
+cdef extern from *:
+    """
+    #define BINLOGIO_GNO_END INT64_MAX
+    """
+    const uint64_t GNO_END "BINLOGIO_GNO_END"
+
+cdef enum:
+    LOGICAL_TIMESTAMP_TYPECODE = 2
+    QUERY_POST_HEADER = 13
+    SUPPRESS_USE = 8  # of a header's flags
+    STMT_END = 1  # of a rows event's flags
+    MAY_HAVE_SBR = 1  # of a GTID's flags
+    SLOTS = 256
+    TIMES = 64
+    MOST_TEXT_AT_ONCE = 1 << 22
+    MARIADB_GTID_SIZE = 19
+
+cdef enum Place:
+    OUTSIDE = 0
+    AFTER_GTID = 1
+    IN_TRANSACTION = 2
+    ANNOTATED = 3
+    IN_STATEMENT = 4
+
+
+cdef enum:
+    LAST_COMMITTED = 0
+    SEQUENCE_NUMBER = 1
+    IMMEDIATE_COMMIT = 2
+    ORIGINAL_COMMIT = 3
+    TRANSACTION_LENGTH = 4
+    IMMEDIATE_VERSION = 5
+    ORIGINAL_VERSION = 6
+    TICKET = 7
+    PARTS = 8
+
+cdef (const char*)[8] PART_NAMES
+PART_NAMES[:] = [
+    b', "last_committed": ', b', "sequence_number": ', b', "immediate_commit_timestamp": ',
+    b', "original_commit_timestamp": ', b', "transaction_length": ', b', "immediate_server_version": ',
+    b', "original_server_version": ', b', "commit_group_ticket": ',
+]
+cdef (const char*)[7] ROWS_NAMES
+ROWS_NAMES[:] = [
+    b"WRITE_ROWS_EVENT", b"UPDATE_ROWS_EVENT", b"DELETE_ROWS_EVENT", b"WRITE_ROWS_EVENT_V1", b"UPDATE_ROWS_EVENT_V1",
+    b"DELETE_ROWS_EVENT_V1", b"PARTIAL_UPDATE_ROWS_EVENT",
+]
+cdef (const char*)[7] ROWS_TITLES
+ROWS_TITLES[:] = [
+    b"Write_rows: table id ", b"Update_rows: table id ", b"Delete_rows: table id ", b"Write_rows: table id ",
+    b"Update_rows: table id ", b"Delete_rows: table id ", b"Update_rows_partial: table id ",
+]
+
+cdef struct Event:
+    const uint8_t* head
+    const uint8_t* body
+    const uint8_t* end  # of the body, where its checksum is
+    int64_t offset, size
+    int code
+    bint has_checksum
+
+cdef struct Run:
+    # What is known of the group and the statement at hand.
+    int first  # the place where each part that is taken begins and ends
+    bint wanted, shown, statement_shown
+    int64_t group_mark, statement_mark  # where their text begins
+
+
+cdef inline int add(Memory out, const char* text) except -1 nogil:
+    cdef size_t size = strlen(text)
+    memcpy(end_of(out, size), text, size)
+    out.size += size
+    return 1
+
+
+cdef inline int add_bytes(Memory out, bytes text) except -1:
+    memcpy(end_of(out, len(text)), <const char*>text, len(text))
+    out.size += len(text)
+    return 1
+
+
+cdef class KnownTable:
+    """A table map that Python has written: its text, and how the rows events after it are written."""
+
+    cdef bytes body, text, head
+    cdef ImageText images
+    cdef uint64_t table_id
+    cdef int64_t statement  # in which it was found
+    cdef bint wanted
+
+    def __cinit__(self, bytes body, bytes text, bytes head, ImageText images, bint wanted):
+        self.body, self.text, self.head, self.images, self.wanted = body, text, head, images, wanted
+        self.table_id = u48(body)
+        self.statement = -1
+
+
+cdef inline uint64_t u48(const uint8_t* p) noexcept nogil:
+    return u32(p) | <uint64_t>u16(p + 4) << 32
+
+
+cdef class EventTexts:
+    """Writes events as text or, with `json`, as JSON lines.
+
+    Args:
+        time_text: from the seconds of a header to their text.
+        flags_text: from the flags of a rows event to their text in its title.
+        gtid_flags_text: from the flags of MariaDB's GTID to their text in its title.
+        wants_gtid: from a type code, a server id and the first bytes of a body to whether the transaction is wanted;
+            None for all.
+        start, stop: groups that begin before the one are not wanted; at the other nothing more is taken.
+        chooses_tables: only changes of tables are wanted that were learned as such.
+    """
+
+    cdef bint json, chooses_tables
+    cdef object time_text, flags_text, gtid_flags_text, wants_gtid
+    cdef int64_t start, stop
+    cdef int64_t[TIMES] times
+    cdef list time_texts
+    cdef dict flags_texts, gtid_flags_texts, tables, queries
+    cdef list slots
+    cdef Memory out
+    cdef int64_t statement
+    cdef bytes query  # the last one that was found, and its texts
+    cdef tuple query_texts
+    cdef public bytes prefix  # of a JSON line: the file
+    cdef public int64_t thread_id  # that was written last; -1 for none
+    cdef public bint paused  # takes nothing
+    cdef public bint inside  # a transaction: whole statements are taken
+    cdef public bint group_wanted, group_shown  # of that transaction
+    cdef readonly uint32_t position_shift
+    cdef readonly int64_t at
+    cdef readonly bint needs_data  # the bytes ended before the end of a group
+    cdef uint8_t[256] codes
+
+    def __cinit__(self, *, bint json, time_text, flags_text, gtid_flags_text, wants_gtid=None, int64_t start=-1,
+                  int64_t stop=1 << 62, bint chooses_tables=False):
+        cdef int i
+        self.json, self.chooses_tables = json, chooses_tables
+        self.time_text, self.flags_text, self.gtid_flags_text = time_text, flags_text, gtid_flags_text
+        self.wants_gtid = wants_gtid
+        self.start, self.stop = start, stop
+        self.time_texts = [b""] * TIMES
+        for i in range(TIMES):
+            self.times[i] = -1
+        self.flags_texts, self.gtid_flags_texts, self.tables, self.queries = {}, {}, {}, {}
+        self.slots = [None] * SLOTS
+        self.out = Memory()
+        self.prefix, self.thread_id, self.group_wanted, self.group_shown = b"", -1, True, True
+        self.set_codes(())
+
+    def set_codes(self, codes):
+        """Take events of these types."""
+        cdef int code
+        for code in range(256):
+            self.codes[code] = 0
+        for code in codes:
+            self.codes[code] = 1
+
+    def learn_table(self, bytes body, bytes text, bytes head, ImageText images, *, bint wanted=True):
+        """Write table maps of this body as `text` after the header, and the rows after them by `images`.
+
+        `head` is in JSON the schema and the table of the rows events.
+        """
+        if len(body) >= 6:
+            if len(self.tables) >= 4096:
+                self.forget_tables()
+            self.tables[body] = KnownTable(body, text, head, images, wanted)
+
+    def forget_tables(self):
+        """Forget all table maps: the names of their columns may have changed."""
+        self.tables.clear()
+        self.slots = [None] * SLOTS
+
+    def learn_query(self, bytes context, bint suppresses_use, bytes title, bytes text):
+        """Write BEGIN with these status variables and this schema by two texts.
+
+        In JSON these are what follows the error code, without the statement; else the end of the title, and the
+        fraction of the timestamp.
+        """
+        if len(self.queries) >= 4096:
+            self.forget_queries()
+        self.queries[context + (b"\1" if suppresses_use else b"\0")] = (title, text)
+
+    def forget_queries(self):
+        """Forget all statements: other variables were written since."""
+        self.queries.clear()
+        self.query = None
+
+    def cut(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, int64_t inner, int64_t most,
+            bint checksum, bint verify, uint32_t shift,
+            bint by_group=False):
+        """Return a list with the text of what was taken from byte `at` on, or an empty one; `self.at` is its end.
+
+        The arguments are those of `EventCutter.cut`; nothing inside a payload is taken.
+        """
+        cdef Memory out = self.out
+        cdef Event event
+        cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
+        cdef int64_t begin = at
+        cdef uint32_t log_pos
+        cdef int place = IN_TRANSACTION if self.inside else OUTSIDE
+        cdef Run run
+        run.first = place
+        run.wanted = self.group_wanted or not self.inside
+        run.shown = self.group_shown if self.inside else not self.chooses_tables
+        run.statement_shown = False
+        run.group_mark = run.statement_mark = 0
+        cdef int64_t good_at = at
+        cdef int64_t good_size = 0
+        cdef int64_t good_thread = self.thread_id
+        cdef uint32_t good_shift = shift
+        self.needs_data = False
+        if inner >= 0 or self.paused:
+            return []
+        if out.capacity > 4 * MOST_TEXT_AT_ONCE:
+            self.out = out = Memory()
+        out.size = 0
+        self.statement += 1
+        event.has_checksum = checksum
+        while offset < stop and good_size < MOST_TEXT_AT_ONCE:
+            if data.shape[0] - at < HEADER_SIZE + tail:
+                self.needs_data = True
+                break
+            event.head = &data[at]
+            event.size = u32(event.head + 9)
+            event.code = event.head[4]
+            if event.size < HEADER_SIZE + tail or event.size > BIG_EVENT_SIZE or not self.codes[event.code]:
+                break
+            if event.size > data.shape[0] - at:
+                self.needs_data = True
+                break
+            event.body = event.head + HEADER_SIZE
+            event.end = event.head + event.size - tail
+            event.offset = offset
+            if checksum and verify and crc32(0, event.head, event.size - CHECKSUM_SIZE) != u32(event.end):
+                break
+            if place == OUTSIDE:
+                if u32(event.head) >= self.stop:
+                    break
+                run.wanted = u32(event.head) >= self.start
+                run.shown = not self.chooses_tables
+                run.group_mark = out.size
+            place = self._take(out, &event, &run, place)
+            if place < 0:
+                break
+            log_pos = u32(event.head + 13)
+            if log_pos:
+                shift = log_pos - <uint32_t>offset - <uint32_t>event.size
+            at += event.size
+            offset += event.size
+            if place == run.first:
+                good_at, good_size, good_shift, good_thread = at, out.size, shift, self.thread_id
+        self.thread_id = good_thread
+        self.at, self.position_shift = good_at, good_shift
+        return [(<char*>out.data)[:good_size] if good_size else b""] if good_at > begin else []
+
+    cdef int _take(self, Memory out, Event* event, Run* run, int place) except -2:
+        """Append the text of an event, if it is wanted; return the place after it, or -1 if it is left to Python."""
+        cdef int code = event.code
+        cdef KnownTable table
+        if code == TABLE_MAP_EVENT:
+            if place < IN_TRANSACTION:
+                return -1
+            if place == IN_TRANSACTION:
+                run.statement_mark, run.statement_shown = out.size, False
+            return IN_STATEMENT if not run.wanted or self._table_map(out, event) else -1
+        if is_rows(code):
+            if place != IN_STATEMENT or event.end - event.body < 8:
+                return -1
+            if run.wanted:
+                table = self.slots[u48(event.body) & (SLOTS - 1)]
+                if table is None or table.table_id != u48(event.body) or table.statement != self.statement:
+                    return -1
+                if not self.chooses_tables or table.wanted:
+                    if run.first == IN_TRANSACTION and not run.shown:
+                        return -1
+                    run.statement_shown = True
+                    if not self._rows(out, table, event):
+                        return -1
+            if not u16(event.body + 6) & STMT_END:
+                return IN_STATEMENT
+            self.statement += 1
+            if not run.statement_shown:
+                out.size = run.statement_mark
+            run.shown |= run.statement_shown
+            return IN_TRANSACTION
+        if code == XID_EVENT:
+            if place != IN_TRANSACTION or run.first != OUTSIDE or event.end - event.body != 8:
+                return -1
+            if run.wanted and run.shown:
+                self._xid(out, event)
+            else:
+                out.size = run.group_mark
+            return OUTSIDE
+        if code == QUERY_EVENT:
+            if place != AFTER_GTID and (place != OUTSIDE or self.wants_gtid is not None):
+                return -1
+            return IN_TRANSACTION if self._query(out, event, run.wanted) else -1
+        if code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT:
+            if place != IN_TRANSACTION:
+                return -1
+            run.statement_mark, run.statement_shown = out.size, False
+            return ANNOTATED if not run.wanted or self._annotation(out, event) else -1
+        if place != OUTSIDE:
+            return -1
+        if self.wants_gtid is not None and run.wanted:
+            run.wanted = self.wants_gtid(code, u32(event.head + 5), event.body[:min(<int64_t>25, event.end - event.body)])
+        if code == MARIADB_GTID_EVENT:
+            return IN_TRANSACTION if self._mariadb_gtid(out, event, run.wanted) else -1
+        if code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT:
+            return AFTER_GTID if self._gtid(out, event, run.wanted) else -1
+        return -1
+
+    cdef int _head(self, Memory out, Event* event, const char* name) except -1:
+        """Append what all events have: the place and the header, up to the fields."""
+        cdef const uint8_t* p = event.head
+        cdef uint32_t seconds = u32(p)
+        cdef int slot = seconds & (TIMES - 1)
+        cdef int i
+        cdef uint8_t* to
+        if self.times[slot] != seconds:
+            self.time_texts[slot] = self.time_text(seconds)
+            self.times[slot] = seconds
+        if self.json:
+            add(out, b"{")
+            add_bytes(out, self.prefix)
+            add(out, b'"type": "')
+            add(out, name)
+            add(out, b'", "pos": ')
+            append_unsigned(out, event.offset)
+            add(out, b', "end": ')
+            append_unsigned(out, event.offset + event.size)
+            add(out, b', "timestamp": ')
+            add_bytes(out, <bytes>self.time_texts[slot])
+            add(out, b', "server_id": ')
+            append_unsigned(out, u32(p + 5))
+            add(out, b', "flags": ')
+            append_unsigned(out, u16(p + 17))
+            add(out, b', "log_pos": ')
+        else:
+            add(out, b"# at ")
+            append_unsigned(out, event.offset)
+            add(out, b"\n#")
+            add_bytes(out, <bytes>self.time_texts[slot])
+            add(out, b" server id ")
+            append_unsigned(out, u32(p + 5))
+            add(out, b"  end_log_pos ")
+        append_unsigned(out, u32(p + 13))
+        if event.has_checksum:
+            add(out, b', "checksum": "0x' if self.json else b" CRC32 0x")
+            to = end_of(out, 8)
+            for i in range(4):
+                to[2 * i] = HEX[event.end[3 - i] >> 4]
+                to[2 * i + 1] = HEX[event.end[3 - i] & 15]
+            out.size += 8
+            if self.json:
+                add(out, b'"')
+        return 1 if self.json else add(out, b" \t")
+
+    cdef int _field(self, Memory out, const char* name, uint64_t number) except -1:
+        """Append a number with the text before it."""
+        add(out, name)
+        return append_unsigned(out, number)
+
+    cdef int _xid(self, Memory out, Event* event) except -1:
+        self._head(out, event, b"XID_EVENT")
+        self._field(out, b', "xid": ' if self.json else b"Xid = ", u64(event.body))
+        return add(out, b"}\n" if self.json else b"\nCOMMIT/*!*/;\n")
+
+    cdef bint _query(self, Memory out, Event* event, bint wanted) except -1:
+        """BEGIN; False for any other statement, and one that has status variables that Python has to write."""
+        cdef const uint8_t* body = event.body
+        cdef int64_t size
+        cdef bint suppresses_use = u16(event.head + 17) & SUPPRESS_USE
+        cdef bytes known
+        if event.end - body < QUERY_POST_HEADER:
+            return False
+        size = QUERY_POST_HEADER + u16(body + 11) + body[8] + 1
+        if event.end - body != size + 5 or body[size - 1] or memcmp(body + size, b"BEGIN", 5):
+            return False
+        if not wanted:
+            return True
+        known = self.query
+        if (known is None or len(known) != size - 11 or memcmp(<const char*>known, body + 11, size - 12)
+                or known[size - 12] != suppresses_use):
+            known = body[11:size - 1] + (b"\1" if suppresses_use else b"\0")
+            texts = self.queries.get(known)
+            if texts is None:
+                return False
+            self.query, self.query_texts = known, texts
+        self._head(out, event, b"QUERY_EVENT")
+        self._field(out, b', "thread_id": ' if self.json else b"Query\tthread_id=", u32(body))
+        self._field(out, b', "exec_time": ' if self.json else b"\texec_time=", u32(body + 4))
+        self._field(out, b', "error_code": ' if self.json else b"\terror_code=", u16(body + 9))
+        add_bytes(out, <bytes>self.query_texts[0])
+        if self.json:
+            add(out, b'"BEGIN"}\n')
+            return True
+        self._field(out, b"\nSET TIMESTAMP=", u32(event.head))
+        add_bytes(out, <bytes>self.query_texts[1])
+        add(out, b"/*!*/;\n")
+        if u32(body) != self.thread_id:
+            self.thread_id = u32(body)
+            self._field(out, b"SET @@session.pseudo_thread_id=", u32(body))
+            add(out, b"/*!*/;\n")
+        add(out, b"BEGIN\n/*!*/;\n")
+        return True
+
+    cdef bint _table_map(self, Memory out, Event* event) except -1:
+        cdef const uint8_t* body = event.body
+        cdef int64_t size = event.end - body
+        cdef KnownTable table
+        cdef int slot
+        if size < 8:
+            return False
+        slot = <int>(u48(body) & (SLOTS - 1))
+        table = self.slots[slot]
+        if table is None or len(table.body) != size or memcmp(<const char*>table.body, body, size):
+            if table is not None and table.statement == self.statement:
+                return False
+            table = self.tables.get(body[:size])
+            if table is None:
+                return False
+            self.slots[slot] = table
+        table.statement = self.statement
+        if not self.chooses_tables or table.wanted:
+            self._head(out, event, b"TABLE_MAP_EVENT")
+            add_bytes(out, table.text)
+        return True
+
+    cdef bint _rows(self, Memory out, KnownTable table, Event* event) except -1:
+        """Rows; False where they do not fit the table, or have a value that is invalid."""
+        cdef RowsEvent rows
+        cdef uint64_t columns = 0
+        cdef int code = event.code
+        cdef int64_t begin = 0
+        cdef const uint8_t* at = event.body + 8
+        cdef uint16_t flags = u16(event.body + 6)
+        if table.images is None:
+            return False
+        if code >= WRITE_ROWS_EVENT:
+            if event.end - at < 2 or u16(at) < 2 or event.end - at < u16(at):
+                return False
+            at += u16(at)
+        if not read_frame(&rows, <uint8_t>code, at, event.end, &columns):
+            return False
+        if rows.size == 0 or columns != <uint64_t>table.images.plan.core.column_count or columns == 0:
+            return False
+        self._head(out, event, ROWS_NAMES[number_of(code)])
+        if self.json:
+            self._field(out, b', "table_id": ', table.table_id)
+            self._field(out, b', "event_flags": ', flags)
+            add_bytes(out, table.head)
+            add(out, b', "rows": [')
+        else:
+            text = self.flags_texts.get(flags)
+            if text is None:
+                text = self.flags_texts[flags] = self.flags_text(flags)
+            self._field(out, ROWS_TITLES[number_of(code)], table.table_id)
+            add_bytes(out, <bytes>text)
+            add(out, b"\n")
+        with nogil:
+            code = table.images.append_rows(out, rows.operation, rows.present, rows.present_after, rows.images, rows.size,
+                                            &begin, MOST_TEXT) >= 0
+        if code and self.json:
+            add(out, b"]}\n")
+        return code
+
+    cdef bint _annotation(self, Memory out, Event* event) except -1:
+        """The statement that row changes come from, if it is ASCII without control characters."""
+        cdef const uint8_t* at = event.body
+        cdef const uint8_t* end = event.end
+        cdef uint8_t* to
+        cdef int length = 0
+        cdef bint is_query = event.code == ROWS_QUERY_LOG_EVENT
+        if is_query:
+            if at == end:
+                return False
+            length = at[0]
+            at += 1
+        while at < end and (0x20 <= at[0] < 0x7F or at[0] == 10 or at[0] == 9):
+            at += 1
+        if at != end:
+            return False
+        at = event.body + is_query
+        self._head(out, event, b"ROWS_QUERY_LOG_EVENT" if is_query else b"ANNOTATE_ROWS_EVENT")
+        if self.json:
+            add(out, b', "sql": ')
+            append_json_string(out, at, end - at)
+            if is_query:
+                self._field(out, b', "length": ', length)
+            return add(out, b"}\n")
+        add(out, b"Rows_query\n# " if is_query else b"Annotate_rows:\n# ")
+        to = end_of(out, 3 * (end - at) + 1)
+        while at < end:
+            to[0] = at[0]
+            to += 1
+            if at[0] == 10:
+                memcpy(to, b"# ", 2)
+                to += 2
+            at += 1
+        to[0] = 10
+        out.size = to + 1 - out.data
+        return True
+
+    cdef bint _gtid(self, Memory out, Event* event, bint wanted) except -1:
+        """MySQL's GTID; False where it is not of today's form. Each part after the number may be missing."""
+        cdef const uint8_t* body = event.body
+        cdef const uint8_t* at = body + 25
+        cdef const uint8_t* end = event.end
+        cdef bint anonymous = event.code == ANONYMOUS_GTID_LOG_EVENT
+        cdef uint64_t[PARTS] parts
+        cdef uint32_t has = 0  # a bit for each part
+        cdef uint64_t gno, value
+        cdef int i
+        if end - body < 25:
+            return False
+        gno = u64(body + 17)
+        if (gno != 0) if anonymous else not 0 < gno < GNO_END:
+            return False
+        if at < end:
+            if at[0] != LOGICAL_TIMESTAMP_TYPECODE or end - at < 17:
+                return False
+            parts[LAST_COMMITTED], parts[SEQUENCE_NUMBER] = u64(at + 1), u64(at + 9)
+            if parts[LAST_COMMITTED] >> 63 or parts[SEQUENCE_NUMBER] >> 63:
+                return False
+            has = 1 << LAST_COMMITTED | 1 << SEQUENCE_NUMBER
+            at += 17
+        if at < end:
+            if end - at < 7:
+                return False
+            value = u32(at) | <uint64_t>u24(at + 4) << 32
+            at += 7
+            parts[IMMEDIATE_COMMIT] = value & ((<uint64_t>1 << 55) - 1)
+            has |= 1 << IMMEDIATE_COMMIT
+            if value >> 55:
+                if end - at < 7:
+                    return False
+                parts[ORIGINAL_COMMIT] = u32(at) | <uint64_t>u24(at + 4) << 32
+                has |= 1 << ORIGINAL_COMMIT
+                at += 7
+        if at < end:
+            if not lenenc(&at, end, &value):
+                return False
+            parts[TRANSACTION_LENGTH] = value
+            has |= 1 << TRANSACTION_LENGTH
+        if at < end:
+            if end - at < 4:
+                return False
+            value = u32(at)
+            at += 4
+            parts[IMMEDIATE_VERSION] = value & 0x7FFFFFFF
+            has |= 1 << IMMEDIATE_VERSION
+            if value >> 31:
+                if end - at < 4:
+                    return False
+                parts[ORIGINAL_VERSION] = u32(at)
+                has |= 1 << ORIGINAL_VERSION
+                at += 4
+        if at < end:
+            if end - at != 8:
+                return False
+            parts[TICKET] = u64(at)
+            has |= 1 << TICKET
+        if not wanted:
+            return True
+        self._head(out, event, b"ANONYMOUS_GTID_LOG_EVENT" if anonymous else b"GTID_LOG_EVENT")
+        if self.json:
+            self._field(out, b', "event_flags": ', body[0])
+            add(out, b', "uuid": "')
+            self._uuid(out, body + 1)
+            self._field(out, b'", "gno": ', gno)
+            for i in range(PARTS):
+                add(out, PART_NAMES[i])
+                if has >> i & 1:
+                    append_unsigned(out, parts[i])
+                else:
+                    add(out, b"null")
+            add(out, b', "trailing": null, "gtid": ')
+            if anonymous:
+                return add(out, b"null}\n")
+            add(out, b'"')
+            self._uuid(out, body + 1)
+            self._field(out, b":", gno)
+            return add(out, b'"}\n')
+        add(out, b"Anonymous_GTID" if anonymous else b"GTID")
+        if has >> LAST_COMMITTED & 1:
+            self._field(out, b"\tlast_committed=", parts[LAST_COMMITTED])
+            self._field(out, b"\tsequence_number=", parts[SEQUENCE_NUMBER])
+        add(out, b"\trbr_only=no" if body[0] & MAY_HAVE_SBR else b"\trbr_only=yes")
+        if has >> IMMEDIATE_COMMIT & 1:
+            if not has >> ORIGINAL_COMMIT & 1:
+                parts[ORIGINAL_COMMIT] = parts[IMMEDIATE_COMMIT]
+            self._field(out, b"\toriginal_committed_timestamp=", parts[ORIGINAL_COMMIT])
+            self._field(out, b"\timmediate_commit_timestamp=", parts[IMMEDIATE_COMMIT])
+        if has >> TRANSACTION_LENGTH & 1:
+            self._field(out, b"\ttransaction_length=", parts[TRANSACTION_LENGTH])
+        if has >> IMMEDIATE_COMMIT & 1:
+            self._field(out, b"\n# original_commit_timestamp=", parts[ORIGINAL_COMMIT])
+            self._moment(out, parts[ORIGINAL_COMMIT])
+            self._field(out, b"\n# immediate_commit_timestamp=", parts[IMMEDIATE_COMMIT])
+            self._moment(out, parts[IMMEDIATE_COMMIT])
+        add(out, b"\nSET @@SESSION.GTID_NEXT= '")
+        if anonymous:
+            add(out, b"ANONYMOUS")
+        else:
+            self._uuid(out, body + 1)
+            self._field(out, b":", gno)
+        return add(out, b"'/*!*/;\n")
+
+    cdef int _uuid(self, Memory out, const uint8_t* p) except -1:
+        out.size = put_uuid(end_of(out, UUID_TEXT), p) - out.data
+        return 1
+
+    cdef int _moment(self, Memory out, uint64_t microseconds) except -1:
+        """Append a moment in brackets: 55 bits of microseconds are in the calendar."""
+        cdef uint64_t seconds = microseconds // 1000000
+        cdef uint32_t rest = <uint32_t>(microseconds % 1000000)
+        cdef int64_t year = 0
+        cdef int64_t month = 0
+        cdef int64_t day = 0
+        date_of(<int64_t>(seconds // 86400), &year, &month, &day)
+        seconds %= 86400
+        add(out, b" (")
+        out.size = put_datetime(end_of(out, TIME_TEXT), year, month, day, seconds // 3600, seconds // 60 % 60, seconds % 60,
+                                rest, 6 if rest else 0) - out.data
+        return add(out, b" UTC)")
+
+    cdef bint _mariadb_gtid(self, Memory out, Event* event, bint wanted) except -1:
+        """MariaDB's GTID of a transaction; False for others, and where it is not of today's form."""
+        cdef const uint8_t* body = event.body
+        cdef const uint8_t* at = body + 13
+        cdef const uint8_t* end = event.end
+        cdef uint64_t commit_id = 0
+        cdef uint32_t thread_id = 0
+        cdef int flags, extra, engines
+        if end - body < MARIADB_GTID_SIZE:
+            return False
+        flags = body[12]
+        if flags & 0xC1:
+            return False
+        if flags & 2:
+            if end - at < 8:
+                return False
+            commit_id = u64(at)
+            at += 8
+        extra = at[0] if at < end else 0
+        if extra:
+            at += 1
+        if extra & ~0x10:
+            return False
+        if extra & 0x10:
+            if end - at < 4:
+                return False
+            thread_id = u32(at)
+            at += 4
+        if end - at != max(<int64_t>0, MARIADB_GTID_SIZE - (at - body)):
+            return False
+        while at < end:
+            if at[0]:
+                return False
+            at += 1
+        if not wanted:
+            return True
+        self._head(out, event, b"MARIADB_GTID_EVENT")
+        if self.json:
+            self._field(out, b', "sequence_number": ', u64(body))
+            self._field(out, b', "domain_id": ', u32(body + 8))
+            self._field(out, b', "event_flags": ', flags)
+            add(out, b', "commit_id": ')
+            if flags & 2:
+                append_unsigned(out, commit_id)
+            else:
+                add(out, b"null")
+            self._field(out, b', "xid": null, "flags_extra": ', extra)
+            add(out, b', "extra_engines": null, "sa_seq_no": null, "thread_id": ')
+            if extra & 0x10:
+                append_unsigned(out, thread_id)
+            else:
+                add(out, b"null")
+            add(out, b', "trailing": null, "gtid": "')
+        else:
+            add(out, b"GTID ")
+        append_unsigned(out, u32(body + 8))
+        self._field(out, b"-", u32(event.head + 5))
+        self._field(out, b"-", u64(body))
+        if self.json:
+            return add(out, b'"}\n')
+        if flags & 2:
+            self._field(out, b" cid=", commit_id)
+        text = self.gtid_flags_texts.get(flags)
+        if text is None:
+            text = self.gtid_flags_texts[flags] = self.gtid_flags_text(flags)
+        add_bytes(out, <bytes>text)
+        if extra & 0x10:
+            self._field(out, b" thread_id=", thread_id)
+        self._field(out, b"\nSET @@session.gtid_domain_id=", u32(body + 8))
+        self._field(out, b", @@session.gtid_seq_no=", u64(body))
+        return add(out, b"/*!*/;\nSTART TRANSACTION\n/*!*/;\n")
+
+
+cdef inline bint is_rows(int code) noexcept nogil:
+    return (WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or WRITE_ROWS_EVENT_V1 <= code <= DELETE_ROWS_EVENT_V1
+            or code == PARTIAL_UPDATE_ROWS_EVENT)
+
+
+cdef inline int number_of(int code) noexcept nogil:
+    """Return the number of a type of rows events in the lists of names."""
+    if code == PARTIAL_UPDATE_ROWS_EVENT:
+        return 6
+    return code - WRITE_ROWS_EVENT if code >= WRITE_ROWS_EVENT else 3 + code - WRITE_ROWS_EVENT_V1

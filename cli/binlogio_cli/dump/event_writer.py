@@ -1,0 +1,151 @@
+"""The kernel's writer of frequent events for `dump`, and what it learns from the events that Python has written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from binlogio.constants import EventType, HeaderFlag
+from binlogio.events import ROWS_EVENTS
+from binlogio.events.format_description import FormatDescriptionEvent
+from binlogio.events.query import QueryEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.gtid import GNO_END, GNO_MIN, NO_TAG, Gtid, MariadbGtid, Uuid
+from binlogio.implementation import is_compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from binlogio._kernel.event_texts import EventTexts
+    from binlogio._kernel.row_decoder import ImageText
+    from binlogio.reader import BinlogReader
+    from binlogio.rows.plan import TablePlan
+    from binlogio_cli.dump.filters import DumpFilter
+
+_FOREVER: Final = 1 << 62
+_QUERY_POST_HEADER: Final = 13
+# Statements that define no table.
+_CHANGES: Final = (
+    b"BEGIN",
+    b"COMMIT",
+    b"ROLLBACK",
+    b"SAVEPOINT",
+    b"INSERT ",
+    b"UPDATE ",
+    b"DELETE ",
+    b"REPLACE ",
+    b"XA ",
+)
+
+
+class EventForm(Protocol):
+    """An output format whose frequent events the kernel writes as well."""
+
+    is_json: bool
+
+    def time_text(self, seconds: int) -> bytes:
+        """Return the time of a header."""
+
+    def flags_text(self, flags: int) -> bytes:
+        """Return the flags of a rows event in its title."""
+
+    def gtid_flags_text(self, flags: int) -> bytes:
+        """Return the flags of MariaDB's GTID in its title."""
+
+    def file_text(self) -> bytes:
+        """Return the file in a JSON line."""
+
+    def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes]:
+        """Return the text of a table map after its header, and in JSON schema and table of its rows events."""
+
+    def query_texts(self, event: QueryEvent) -> tuple[bytes, bytes]:
+        """Return what `EventTexts.learn_query` takes."""
+
+    def images(self, plan: TablePlan) -> ImageText | None:
+        """Return the kernel's encoder of the images of a table."""
+
+
+class EventWriter:
+    """Gives the kernel what it needs to write events of one log after the other.
+
+    `kernel` is for `BinlogReader.texts`. Call `learn` after each event that Python has written.
+    """
+
+    def __init__(self, reader: BinlogReader, selection: DumpFilter, form: EventForm) -> None:
+        from binlogio._kernel.event_texts import EventTexts  # noqa: PLC0415 - there may be no kernel
+
+        self.kernel: Final[EventTexts] = EventTexts(
+            json=form.is_json,
+            time_text=form.time_text,
+            flags_text=form.flags_text,
+            gtid_flags_text=form.gtid_flags_text,
+            wants_gtid=_gtid_filter(selection),
+            start=-1 if selection.start is None else selection.start,
+            stop=_FOREVER if selection.stop is None else selection.stop,
+            chooses_tables=selection.looks_inside,
+        )
+        self._reader = reader
+        self._selection = selection
+        self._form = form
+        self._bodies: dict[int, bytes] = {}  # of the table maps at hand, by table id
+
+    @classmethod
+    def of(cls, reader: BinlogReader, selection: DumpFilter, form: EventForm) -> EventWriter | None:
+        """Return the writer; None without the compiled kernel."""
+        return cls(reader, selection, form) if is_compiled() else None
+
+    def learn(self, event: Any) -> None:
+        """Let the kernel write what is like this event, which is the last one of the reader."""
+        frame = self._reader.frame
+        if isinstance(event, QueryEvent):
+            if not (event.sql[:10].upper() + b" ").startswith(_CHANGES):
+                self.kernel.forget_tables()
+            if event.sql == b"BEGIN" and event.header.inner is None and frame is not None:
+                self._learn_query(event, frame.body)
+        elif event.header.inner is not None or frame is None:
+            return
+        elif isinstance(event, TableMapEvent):
+            self._bodies[event.table_id] = frame.body
+        elif isinstance(event, ROWS_EVENTS):
+            self._learn_table(event)
+        elif isinstance(event, FormatDescriptionEvent):
+            self._bodies.clear()
+            self.kernel.forget_tables()
+            self.kernel.forget_queries()
+            self.kernel.thread_id = -1
+            self.kernel.prefix = self._form.file_text()
+
+    def _learn_query(self, event: QueryEvent, body: bytes) -> None:
+        end = _QUERY_POST_HEADER + int.from_bytes(body[11:13], "little") + body[8]
+        title, text = self._form.query_texts(event)
+        self.kernel.learn_query(body[11:end], bool(event.header.flags & HeaderFlag.SUPPRESS_USE), title, text)
+
+    def _learn_table(self, event: Any) -> None:
+        table, body = self._reader.table_map(event), self._bodies.get(event.table_id)
+        if body is not None:
+            wanted = self._selection.wants_table(table.schema, table.table)
+            text, head = self._form.table_texts(table)
+            images = self._form.images(self._reader.plan(event)) if wanted else None
+            self.kernel.learn_table(body, text, head, images, wanted=wanted)
+        if event.ends_statement:
+            self._bodies.clear()
+
+
+def _gtid_filter(selection: DumpFilter) -> Callable[[int, int, bytes], bool] | None:
+    """Return the function that says from a type code, a server id and a body whether a transaction is wanted."""
+    if not selection.chooses_gtids:
+        return None
+
+    def wants(code: int, server_id: int, body: bytes) -> bool:
+        gtid: Gtid | MariadbGtid | None = None
+        if code == EventType.MARIADB_GTID_EVENT:
+            domain_id, number = int.from_bytes(body[8:12], "little"), int.from_bytes(body[:8], "little")
+            gtid = MariadbGtid(domain_id, server_id, number)
+        elif code == EventType.GTID_LOG_EVENT:
+            gno = int.from_bytes(body[17:25], "little")
+            if not GNO_MIN <= gno < GNO_END:
+                return True  # construct refuses the event
+            gtid = Gtid(Uuid(body[1:17]), NO_TAG, gno)
+        return selection.wants_gtid(gtid)
+
+    return wants

@@ -1,0 +1,151 @@
+"""Frequent events in `dump` by the kernel and by Python: the same bytes, in logs of any kind and with all filters."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import binlogio
+from binlogio.constants import ColumnType as T
+from binlogio.constants import EventType
+from binlogio.errors import BinlogError
+from binlogio.events.control import XidEvent
+from binlogio.events.gtid import GtidEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
+from binlogio.rows.plan import TablePlan
+from binlogio_cli.dump.filters import DumpFilter, FilteredDump
+from binlogio_cli.dump.text_output import TextDump, TextStyle
+from both_dumps import ALL, assert_dumped_alike
+from corpus import CorpusFile, files
+from kernel_rows import rows_event
+from log_cases import table_map_of
+from log_mutations import mutated_log
+from logs import header, log, query
+from rowimage_cases import column
+
+LOGS = [one for one in files() if not one.keys]
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@pytest.mark.parametrize("number", range(400))
+def test_mutated_logs_end_in_the_same_error(number: int) -> None:
+    """Events that are changed, cut, doubled or missing, with checksums that fit and that do not."""
+    _, data = mutated_log(number)
+    assert_dumped_alike(data)
+
+
+@pytest.mark.parametrize("one", LOGS, ids=lambda one: one.id)
+def test_tables_of_real_logs_are_chosen_alike(one: CorpusFile) -> None:
+    """One table after the other, and none."""
+    tables = set()
+    try:
+        with binlogio.open(one.path) as reader:
+            for event in reader:
+                if isinstance(event, TableMapEvent):
+                    tables.add(f"{event.schema}.{event.table}")
+    except BinlogError:
+        pass
+    for table in (*sorted(tables)[:3], "no.table"):
+        assert_dumped_alike(one.path, DumpFilter(tables=(table,)))
+
+
+@pytest.mark.parametrize("one", LOGS, ids=lambda one: one.id)
+def test_times_and_gtids_of_real_logs_are_chosen_alike(one: CorpusFile) -> None:
+    """Filters that cut in the middle of a log, and those that leave nothing."""
+    times, gtids = set(), []
+    try:
+        with binlogio.open(one.path) as reader:
+            for event in reader:
+                times.add(event.header.timestamp)
+                gtids.append(getattr(event, "gtid", None))
+    except BinlogError:
+        pass
+    some = [gtid for gtid in gtids if gtid is not None]
+    for time in (sorted(times)[len(times) // 2], max(times) + 1):
+        assert_dumped_alike(one.path, DumpFilter(start=time))
+        assert_dumped_alike(one.path, DumpFilter(stop=time))
+    for gtid in some[len(some) // 2 :][:1]:
+        chosen: Any = MariadbGtidPosition.of([gtid]) if hasattr(gtid, "domain_id") else GtidSet.parse(str(gtid))
+        assert_dumped_alike(one.path, DumpFilter(include_gtids=chosen))
+        assert_dumped_alike(one.path, DumpFilter(exclude_gtids=chosen))
+
+
+def test_most_transactions_are_written_by_the_kernel() -> None:
+    """Of a log of one kind of transaction, all but the first ones; the log is longer than what is read at once."""
+    data = rows_log(12_000)
+    by_python = []
+    with binlogio.open(io.BytesIO(data)) as reader:
+        dump = TextDump(reader, TextStyle())
+
+        def render(event: Any) -> Any:
+            by_python.append(event)
+            return dump.event(event)
+
+        text = b"".join(
+            chunk if isinstance(chunk, bytes) else chunk.encode()
+            for chunk in FilteredDump(reader, ALL, render, dump.writer(ALL)).choose()
+        )
+
+    assert len(data) > 2 << 20
+    assert text.count(b"COMMIT/*!*/;") == 12_000
+    assert len(by_python) < 20
+
+
+@pytest.mark.parametrize("table", ["t", "other"])
+def test_transactions_of_rows_are_written_alike(table: str) -> None:
+    """Groups on both sides of the end of what is read at once."""
+    data = rows_log(12_000)
+
+    assert_dumped_alike(data, DumpFilter(tables=(table,)))
+    assert_dumped_alike(data, DumpFilter(start=1_700_000_100, stop=1_700_000_700))
+
+
+@settings(max_examples=100, suppress_health_check=SLOW, deadline=None)
+@given(st.integers(0, 2_500))
+def test_transactions_of_rows_that_are_cut_end_alike(size: int) -> None:
+    """In the middle of a group, a statement or an event."""
+    assert_dumped_alike(rows_log(10)[:size])
+
+
+@settings(max_examples=300, suppress_health_check=SLOW, deadline=None)
+@given(st.data())
+def test_changed_bytes_of_transactions_end_alike(data: st.DataObject) -> None:
+    """A byte is another one, and checksums are not verified."""
+    changed = bytearray(rows_log(6))
+    for _ in range(data.draw(st.integers(1, 3))):
+        changed[data.draw(st.integers(200, len(changed) - 1))] = data.draw(st.integers(0, 255))
+
+    assert_dumped_alike(bytes(changed), verify_checksum=False)
+
+
+@cache
+def rows_log(count: int) -> bytes:
+    """Return a log of transactions of one row, of three threads."""
+    columns = [column(T.LONG), column(T.VARCHAR, 40, collation_id=255)]
+    table = replace(table_map_of(columns), schema="d", table="t")
+    plan = TablePlan(schema="d", table="t", columns=tuple(columns))
+    events: list[Any] = []
+    for number in range(count):
+        moment = {"timestamp": 1_700_000_000 + number // 10}
+        image = b"\0" + number.to_bytes(4, "little") + b"\x04it's"
+        rows = rows_event(plan, image)
+        group = [
+            GtidEvent(
+                uuid=Uuid(bytes(range(16))), gno=number + 1, last_committed=number, sequence_number=number + 1,
+                immediate_commit_timestamp=1_700_000_000_000_000 + number * 500_000,
+                header=header(EventType.GTID_LOG_EVENT),
+            ),
+            replace(query("BEGIN"), thread_id=number % 3),
+            replace(table, header=header(EventType.TABLE_MAP_EVENT)),
+            replace(rows, table_id=table.table_id),
+            XidEvent(number, header(EventType.XID_EVENT)),
+        ]  # fmt: skip
+        events += [replace(event, header=replace(event.header, **moment)) for event in group]
+    return log(*events)
