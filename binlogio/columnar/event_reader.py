@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, cast
 
 import pyarrow as pa
 
@@ -29,7 +29,7 @@ from binlogio.columnar.reference.transaction_records import (
     group_change,
     transaction_records,
 )
-from binlogio.columnar.splits.split_bounds import WHOLE, split_bounds
+from binlogio.columnar.splits.split_bounds import WHOLE, SplitBounds, split_bounds
 from binlogio.constants import EventType, QueryStatus
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EVERY_EVENT, EventFilter
@@ -62,6 +62,9 @@ if TYPE_CHECKING:
 MAX_RECORDS: Final = 1 << 13
 MAX_BYTES: Final = 4 << 20
 """A batch ends when it has about this many records, or this many bytes of text."""
+
+RecordsOf: TypeAlias = Callable[[BinlogReader, WantsTable | None, EventFilter], Iterator[tuple[Any, ...]]]
+"""Makes records of the events of a reader."""
 
 _MOST_EVENTS: Final = 1 << 40
 _PLACES: Final = (GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION)  # by the kernel's numbers
@@ -116,16 +119,13 @@ def _read(
     keyring: Keyring | None,
     schema: pa.Schema,
     filler_of: type[_EventFiller | _GroupFiller],
-    by_construct: Callable[[BinlogReader, WantsTable | None, EventFilter], Iterator[tuple[Any, ...]]],
+    by_construct: RecordsOf,
 ) -> Iterator[pa.RecordBatch]:
+    if not is_compiled():
+        yield from read_by_construct(log, split, selection, keyring, schema, by_construct)
+        return
     bounds = WHOLE if split is None else split_bounds(log, split, keyring)
     if bounds is None:
-        return
-    options = ReadOptions(verify_checksum=selection.verify_checksum, start_offset=bounds.start, stop_offset=bounds.stop)
-    source = DefinitionSource(selection.definitions, follows_ddl=False)  # a range may not have the DDL before it
-    if not is_compiled():
-        with BinlogReader([log], options, keyring=keyring, definitions=source) as reader:
-            yield from _construct_batches(by_construct(reader, selection.tables, selection.where), log.name, schema)
         return
     from binlogio.columnar.batches.records import Repeated, imported  # noqa: PLC0415 - needs the kernel
 
@@ -138,7 +138,7 @@ def _read(
         return imported(count, [repeated.text(log.name, count), *filler.walk.take()], schema)
 
     skips_description = bounds.start is not None  # that belongs to another range
-    with BinlogReader([log], options, keyring=keyring, definitions=source, decoder=decoder) as reader:
+    with _reader(log, bounds, selection, keyring, decoder) as reader:
         filler.begin(reader)
         try:
             for event in reader:
@@ -160,26 +160,51 @@ def _read(
             yield batch()
 
 
-def _construct_batches(records: Iterator[tuple[Any, ...]], file: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield records in batches; those before an error first."""
+def read_by_construct(
+    log: LogFile,
+    split: Split | None,
+    selection: EventSelection,
+    keyring: Keyring | None,
+    schema: pa.Schema,
+    records: RecordsOf,
+) -> Iterator[pa.RecordBatch]:
+    """Yield records of typed events in batches; without the kernel a log belongs to the split at 0 as a whole.
+
+    Raises:
+        BinlogError: the bytes are not a binary log. Batches with the records before the damage come first.
+        OSError: the file cannot be read.
+    """
+    if split is not None and split.start:
+        return
     pending: list[tuple[Any, ...]] = []
-    try:
-        for record in records:
-            pending.append(record)
-            if len(pending) == MAX_RECORDS or sum(map(_text_size, record)) >= MAX_BYTES:
+    pending_bytes = 0
+    with _reader(log, WHOLE, selection, keyring, None) as reader:
+        try:
+            for record in records(reader, selection.tables, selection.where):
+                pending.append(record)
+                pending_bytes += sum(map(_size, record))
+                if len(pending) >= MAX_RECORDS or pending_bytes >= MAX_BYTES:
+                    yield batch_of(pending, schema)
+                    pending, pending_bytes = [], 0
+        except BinlogError as exc:
+            exc.locate(file=log.name)
+            if pending:
                 yield batch_of(pending, schema)
-                pending = []
-    except BinlogError as exc:
-        exc.locate(file=file)
+            raise
         if pending:
             yield batch_of(pending, schema)
-        raise
-    if pending:
-        yield batch_of(pending, schema)
 
 
-def _text_size(value: object) -> int:
-    return len(value) if isinstance(value, str) else 0
+def _reader(
+    log: LogFile, bounds: SplitBounds, selection: EventSelection, keyring: Keyring | None, decoder: Decoder | None
+) -> BinlogReader:
+    options = ReadOptions(verify_checksum=selection.verify_checksum, start_offset=bounds.start, stop_offset=bounds.stop)
+    source = DefinitionSource(selection.definitions, follows_ddl=False)  # a range may not have the DDL before it
+    return BinlogReader([log], options, keyring=keyring, definitions=source, decoder=decoder)
+
+
+def _size(value: object) -> int:
+    return len(value) if isinstance(value, (str, bytes)) else 0
 
 
 class _EventFiller:

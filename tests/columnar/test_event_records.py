@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from binlogio._kernel.event_scanner import stamp_events
-from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
+from binlogio.columnar import event_reader
+from binlogio.columnar.event_reader import EventSelection, read_by_construct, read_events, read_transactions
 from binlogio.columnar.reference.event_records import EVENT_SCHEMA
 from binlogio.columnar.reference.transaction_records import TRANSACTION_SCHEMA
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
@@ -21,7 +22,7 @@ from binlogio.event_filter import EventFilter, Range
 from binlogio.format.splits import Split
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.log_file import LogFile
-from both_kernels import Said, kernel_set_to
+from both_kernels import KERNELS, Said, kernel_set_to
 from corpus import MARIADB, MYSQL, CorpusFile, files
 from log_mutations import mutated_log
 
@@ -178,6 +179,36 @@ def selections() -> Iterator[EventSelection]:
 def test_filters_select_the_events_that_construct_selects(kind: str, path: Path, selection: EventSelection) -> None:
     """Positions, times, servers, groups, schemas and tables."""
     assert found(kind, log_of(path), selection=selection) == by_construct(kind, log_of(path), selection=selection)
+
+
+def test_names_that_are_no_utf8_become_escapes() -> None:
+    """A log can hold any byte; Arrow's strings cannot."""
+    names = ("näme", "bad\udcff", None)
+    schema = pa.schema([pa.field("name", pa.string())])
+    batches = read_by_construct(
+        log_of(SPLIT[0]), None, EVERYTHING, None, schema, lambda *_: ((name,) for name in names)
+    )
+
+    assert [row["name"] for batch in batches for row in batch.to_pylist()] == ["näme", "bad\\udcff", None]
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_batches_are_cut_by_records_and_by_bytes(kind: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However they are cut, they have the same records."""
+    log = log_of(SPLIT[1])
+    with kernel_set_to(kernel):
+        whole = list(READERS[kind](log, None, EVERYTHING, None))
+        monkeypatch.setattr(event_reader, "MAX_RECORDS", 20)
+        by_records = list(READERS[kind](log, None, EVERYTHING, None))
+        monkeypatch.setattr(event_reader, "MAX_RECORDS", 1 << 20)
+        monkeypatch.setattr(event_reader, "MAX_BYTES", 500)
+        by_bytes = list(READERS[kind](log, None, EVERYTHING, None))
+
+    assert len(whole) < len(by_records)
+    assert len(whole) < len(by_bytes)
+    for found_batches in (by_records, by_bytes):
+        assert [record for batch in found_batches for record in batch.to_pylist()] == whole[0].to_pylist()
 
 
 def test_events_before_damage_are_given_before_its_error(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 import binlogio.reader
 import pyspark_binlogio
 from binlogio.columnar import event_reader
+from binlogio.columnar.reference.transaction_records import TRANSACTION_SCHEMA
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events.rows import WriteRowsEvent
@@ -27,7 +28,6 @@ from pyspark_binlogio.java import JavaNotFoundError
 from pyspark_binlogio.options import VIEW_NAMES, BinlogOptionError, BinlogOptions, TableFilter, nearest
 from pyspark_binlogio.scan.partitions import Piece
 from pyspark_binlogio.scan.request import Request, given_definitions
-from pyspark_binlogio.views import batches
 from pyspark_binlogio.views.view import VIEWS
 
 LOG = MYSQL / "types_int" / "binlog.000001"
@@ -198,10 +198,8 @@ def test_batches_are_cut_by_rows_and_by_bytes(view: str, monkeypatch: pytest.Mon
     """However they are cut, they are one table, and none is empty."""
     log = LogFile(str(LOG))
     whole = read(log, view)
-    monkeypatch.setattr(batches, "MAX_ROWS", 7)
     monkeypatch.setattr(event_reader, "MAX_RECORDS", 7)
     by_rows = read(log, view)
-    monkeypatch.setattr(batches, "MAX_BYTES", 1)
     monkeypatch.setattr(event_reader, "MAX_BYTES", 1)
     by_bytes = read(log, view)
 
@@ -224,7 +222,7 @@ def test_batches_have_the_schema_that_spark_makes_of_the_columns(view: str) -> N
         pa.int32(): sql_types.IntegerType(),
         pa.int64(): sql_types.LongType(),
         pa.timestamp("us", "UTC"): sql_types.TimestampType(),
-        batches.ARROW_TYPES["array<string>"]: sql_types.ArrayType(sql_types.StringType()),
+        TRANSACTION_SCHEMA.field("tables").type: sql_types.ArrayType(sql_types.StringType()),
     }
     request = Request(options=BinlogOptions.parse({"view": view}))
     schema = sql_types.StructType(
@@ -271,19 +269,6 @@ def test_document_that_is_broken_is_located_by_its_column() -> None:
         read(LogFile("damaged", stream=io.BytesIO(damaged)), "rows", verifyChecksum="false")
 
     assert f"at {event.header.offset}: WRITE_ROWS_EVENT: column @3: " in str(error.value)
-
-
-def test_names_that_are_no_utf8_become_escapes() -> None:
-    """A log can hold any byte; Arrow's strings cannot."""
-    names = ("näme", "bad\udcff", None)
-    found = batches.record_batches(
-        Piece(LogFile("log", stream=io.BytesIO(JSON_LOG.read_bytes()))),
-        Request(options=BinlogOptions()),
-        {"name": "string"},
-        lambda *_: ((name,) for name in names),
-    )
-
-    assert [row["name"] for batch in found for row in batch.to_pylist()] == ["näme", "bad\\udcff", None]
 
 
 def test_import_is_cheap_and_never_fails() -> None:

@@ -15,13 +15,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
+import pyarrow as pa
+
+from binlogio.columnar.event_reader import EventSelection, read_by_construct, read_events, read_transactions
 from binlogio.columnar.reference.event_records import EVENT_SCHEMA
 from binlogio.columnar.reference.row_records import ROW_COLUMNS, row_records
 from binlogio.columnar.reference.transaction_records import TRANSACTION_SCHEMA
 from binlogio.implementation import is_compiled
 from pyspark_binlogio.spark_types import VARIANT
-from pyspark_binlogio.views.batches import ARROW_TYPES, record_batches
+from pyspark_binlogio.views.batches import ARROW_TYPES
 from pyspark_binlogio.views.change_feed import CDF_FILTERS, cdf_batches, cdf_columns
 from pyspark_binlogio.views.table_changes import (
     row_batches,
@@ -30,8 +32,6 @@ from pyspark_binlogio.views.table_changes import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from binlogio.storage.log_file import LogFile
     from pyspark_binlogio.scan.partitions import Piece
     from pyspark_binlogio.scan.request import Request
@@ -73,7 +73,8 @@ def _row_columns(request: Request, logs: list[LogFile]) -> Columns:
 
 def _rows(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
     if request.options.tables.table is None and not is_compiled():
-        return record_batches(piece, request, ROW_COLUMNS, row_records)
+        schema = pa.schema([pa.field(name, ARROW_TYPES[kind]) for name, kind in ROW_COLUMNS.items()])
+        return read_by_construct(piece.log, piece.split, _selection(request), request.keyring, schema, row_records)
     return row_batches(piece, request)
 
 
