@@ -228,7 +228,7 @@ cdef class EventScanner:
     cdef RowChoice choice  # None where all rows events are wanted
     cdef list keep
     cdef Memory plain  # of the compressed event at hand
-    cdef object open_payload, follow
+    cdef object open_payload, decompress, follow
     cdef bint checksum, verify, follows
     cdef bint has_positions  # events of the file say where they end
     cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off

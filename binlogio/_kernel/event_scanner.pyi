@@ -70,6 +70,7 @@ class EventScanner:
         verify: bool = True,
         follow: Callable[[int, bytes], bool] | None = None,
         opened_size: int = ...,
+        decompress: Callable[[bytes, int], bytes | None] | None = None,
     ) -> None: ...
     @property
     def rows_event_count(self) -> int: ...

@@ -55,14 +55,18 @@ class _NextFrame:
     closed = False
 
     def __init__(self) -> None:
-        self._data = memoryview(b"")
+        self._data, self._at = b"", 0
 
     def put(self, data: bytes) -> None:
-        self._data = memoryview(data)
+        self._data, self._at = data, 0
 
     def read(self, size: int) -> bytes:
-        data, self._data = bytes(self._data[:size]), self._data[size:]
-        return data
+        data = self._data
+        if len(data) <= size and not self._at:
+            self._data = b""
+            return data
+        self._at += size
+        return data[self._at - size : self._at]
 
     def readable(self) -> bool:
         return True

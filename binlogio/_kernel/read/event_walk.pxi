@@ -12,6 +12,7 @@ from binlogio._kernel.base.cursor cimport lenenc, little, u16, u32, u64, varlen
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.event_scanner cimport GTID_TEXT, NO_GTID, Group, RowsEvent, inflate_images, put_gtid, read_frame, read_group
 from binlogio._kernel.primitives cimport Memory, crc32, inflate, is_ascii, is_utf8
+from binlogio._kernel.scan.payloads cimport PayloadFields, payload_fields
 from binlogio._kernel.scan.event_types cimport is_group_start
 
 cdef enum GroupPlace:  # as binlogio.format.groups.GroupPlace
@@ -524,28 +525,11 @@ cdef inline bint _read_header(WalkEvent* event, const uint8_t* p, int64_t size, 
 
 
 cdef bint _payload(WalkEvent* event) noexcept nogil:
-    """Whether the fields before a payload are those of servers, each once."""
-    cdef const uint8_t* at = event.body
-    cdef const uint8_t* value_end
-    cdef uint64_t value = 0
-    cdef uint64_t payload_size = 0
-    cdef int seen = 0
-    cdef uint8_t field
-    while at < event.end and at[0]:
-        field = at[0]
-        if field > 3 or seen >> field & 1 or event.end - at < 3 or at[1] > 9 or event.end - at - 2 < at[1]:
-            return False
-        seen |= 1 << field
-        value_end = at + 2 + at[1]
-        at += 2
-        if not lenenc(&at, value_end, &value) or at != value_end:
-            return False
-        if field == 1:
-            payload_size = value
-    if at == event.end or seen != 0xE:
+    cdef PayloadFields fields
+    if not payload_fields(event.body, event.end, &fields):
         return False
-    event.payload_at = at + 1 - event.body
-    return payload_size == <uint64_t>(event.end - at - 1)
+    event.payload_at = fields.payload - event.body
+    return True
 
 
 cdef bint _starts_transaction(const uint8_t* sql, int64_t size) noexcept nogil:

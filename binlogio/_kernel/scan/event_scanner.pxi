@@ -12,6 +12,9 @@ from binlogio._kernel.base.cursor cimport little, u16, u32
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.primitives cimport Memory, crc32
 from binlogio._kernel.scan.event_types cimport is_group_start, may_define
+from binlogio._kernel.scan.payloads cimport (
+    PAYLOAD_COMPRESSION, PAYLOAD_PLAIN_SIZE, ZSTD, PayloadFields, payload_fields,
+)
 
 NEED_DATA = 0  # the event at the position is not whole
 # A description of the format, or the start of encryption: what it says changes how the rest is to be read
@@ -34,6 +37,7 @@ cdef enum:
     POST_HEADER_V0 = 4 + 2  # bytes, with the table id of 5.1.4 and before
     POST_HEADER_V1 = 6 + 2
     POST_HEADER_V2 = 6 + 2 + 2
+    MOST_AT_ONCE = 1 << 20  # plain bytes of a payload that `decompress` is asked for
     MOST_KEPT = 1 << 22  # bytes that were compressed; a window may hold a thousand times its size
 
 
@@ -47,15 +51,18 @@ cdef class EventScanner:
         open_payload: from the body of a TRANSACTION_PAYLOAD_EVENT (bytes) to its plain events (bytes), or None where it
             is too big. checksum, verify: events end in a CRC32; compare it.
         opened_size: bytes that a compressed event may have once it is opened.
+        decompress: from the zstd frame of a small payload with the usual fields, and the number of its plain bytes, to
+            these; None where `open_payload` has to open it.
         follow: takes (type code, body) of each statement that could change what a table is, and says whether plans made
             before it may be wrong now. None where nobody wants to know.
     """
 
     def __cinit__(self, resolve_plan, open_payload, *, bint checksum, bint verify=True, follow=None,
-                  int64_t opened_size=1 << 28):
+                  int64_t opened_size=1 << 28, decompress=None):
         self.maps = TablePlans(resolve_plan)
         cdef Group no_group
         self.open_payload = open_payload
+        self.decompress = decompress
         self.last_plan = NOT_MAPPED
         self.checksum = checksum
         self.verify = verify
@@ -449,8 +456,16 @@ cdef class EventScanner:
         cdef int64_t size
         cdef int64_t at = 0
         cdef int status = S_GO_ON
+        cdef PayloadFields fields
         with gil:
-            plain = self.open_payload(<bytes>(<const char*>body)[:end - body], pos)
+            plain = None
+            if (self.decompress is not None and payload_fields(body, end, &fields)
+                    and fields.values[PAYLOAD_COMPRESSION] == ZSTD
+                    and fields.values[PAYLOAD_PLAIN_SIZE] <= MOST_AT_ONCE):
+                plain = self.decompress(<bytes>(<const char*>fields.payload)[:end - fields.payload],
+                                        fields.values[PAYLOAD_PLAIN_SIZE])
+            if plain is None:
+                plain = self.open_payload(<bytes>(<const char*>body)[:end - body], pos)
             if plain is None:
                 return S_BIG_PAYLOAD
             self.keep.append(plain)

@@ -31,7 +31,6 @@ from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, ParseContext, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.table_map import PLAIN_POST_HEADER, parse_plain_table_map
-from binlogio.events.transaction_payload import CompressionType, parse_plain_payload
 from binlogio.format.decoder import plain_payload
 from binlogio.format.framing import EventFrame, Framing, TornTail
 from binlogio.format.splits import Split
@@ -89,7 +88,6 @@ class LogWalk:
         self._plans = 0
         self._images: dict[tuple[object, ...], ImagePlan] = {}
         self._known: dict[bytes, KnownPlan] = {}
-        self._zstd_frames = ZstdFrames()
         self._has_plain_table_maps = True
         self._resolved: dict[bytes, tuple[KnownPlan, ImagePlan]] = {}
         self._router = event_scanner.EventScanner(
@@ -99,6 +97,7 @@ class LogWalk:
             verify=selection.verify_checksum,
             follow=self._follow,
             opened_size=selection.limits.opened_size,
+            decompress=ZstdFrames().decompress,
         )
         if selection.where:
             self._router.choose(**selection.where.as_choice())
@@ -339,22 +338,11 @@ class LogWalk:
         return self._definitions.follow_body(code, body, self._cursor.context)
 
     def _open_payload(self, body: bytes, pos: int) -> bytes | None:
-        """Return the events of a payload; None if it is too large, and is decompressed while it is read.
+        """Return the events of a payload that is not small, has other fields than usual, or is damaged.
 
-        Of a damaged payload, the events before the damage.
+        None if it is too large, and is decompressed while it is read. Of a damaged payload, the events before the
+        damage.
         """
-        plain = parse_plain_payload(body)
-        if plain is not None:
-            compression, size, start = plain
-            if size > _OPEN_AT_ONCE:
-                return None
-            opened = self._zstd_frames.decompress(body[start:], size) if compression == CompressionType.ZSTD else None
-            if opened is not None:
-                return opened
-        return self._open_payload_by_construct(body, pos)
-
-    def _open_payload_by_construct(self, body: bytes, pos: int) -> bytes | None:
-        """Return the events of a payload as `_open_payload`, if it has other fields than usual or is damaged."""
         header = EventHeader(type_code=EventType.TRANSACTION_PAYLOAD_EVENT, offset=pos)
         opened = bytearray()
         try:

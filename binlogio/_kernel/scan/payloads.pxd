@@ -1,0 +1,41 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The fields before the payload of a TRANSACTION_PAYLOAD_EVENT, as servers write them.
+
+The oracle is `binlogio.events.transaction_payload`, which also parses all other forms.
+"""
+
+from libc.stdint cimport int64_t, uint64_t, uint8_t
+
+from binlogio._kernel.base.cursor cimport lenenc
+
+cdef enum:
+    PAYLOAD_SIZE = 1
+    PAYLOAD_COMPRESSION = 2
+    PAYLOAD_PLAIN_SIZE = 3
+    ALL_PAYLOAD_FIELDS = 1 << PAYLOAD_SIZE | 1 << PAYLOAD_COMPRESSION | 1 << PAYLOAD_PLAIN_SIZE
+    ZSTD = 0
+
+cdef struct PayloadFields:
+    uint64_t[4] values  # by the number of the field
+    const uint8_t* payload  # where it begins
+
+
+cdef inline bint payload_fields(const uint8_t* at, const uint8_t* end, PayloadFields* fields) noexcept nogil:
+    """Parse the fields; False unless each of them is there once, and the payload fills the body."""
+    cdef const uint8_t* value_end
+    cdef int seen = 0
+    cdef uint8_t field
+    while at < end and at[0]:
+        field = at[0]
+        if (field > PAYLOAD_PLAIN_SIZE or seen >> field & 1 or end - at < 3 or at[1] > 9
+                or end - at - 2 < <int64_t>at[1]):
+            return False
+        seen |= 1 << field
+        value_end = at + 2 + at[1]
+        at += 2
+        if not lenenc(&at, value_end, &fields.values[field]) or at != value_end:
+            return False
+    if at == end or seen != ALL_PAYLOAD_FIELDS:
+        return False
+    fields.payload = at + 1
+    return fields.values[PAYLOAD_SIZE] == <uint64_t>(end - fields.payload)
