@@ -48,7 +48,8 @@ class Insert:
 
     def __post_init__(self) -> None:
         """Keep the rows as they are now."""
-        object.__setattr__(self, "rows", tuple(self.rows))
+        if type(self.rows) is not tuple:
+            object.__setattr__(self, "rows", tuple(self.rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ class Update:
 
     def __post_init__(self) -> None:
         """Keep the rows as they are now."""
-        object.__setattr__(self, "rows", tuple(self.rows))
+        if type(self.rows) is not tuple:
+            object.__setattr__(self, "rows", tuple(self.rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ class Delete:
 
     def __post_init__(self) -> None:
         """Keep the rows as they are now."""
-        object.__setattr__(self, "rows", tuple(self.rows))
+        if type(self.rows) is not tuple:
+            object.__setattr__(self, "rows", tuple(self.rows))
 
 
 Change = Insert | Update | Delete
@@ -143,7 +146,8 @@ class Statement:
 
     def __post_init__(self) -> None:
         """Keep the changes as they are now."""
-        object.__setattr__(self, "changes", tuple(self.changes))
+        if type(self.changes) is not tuple:
+            object.__setattr__(self, "changes", tuple(self.changes))
 
     @classmethod
     def from_sql(

@@ -276,6 +276,10 @@ class CachePosition(NamedTuple):
     writeset: int
 
 
+AT_START: Final = CachePosition(0, 0, 0, has_statements=False, has_rows=False, writeset=0)
+"""The position in an empty cache."""
+
+
 class BinlogCache:
     """One of the two caches of a session. Sizes are in bytes.
 

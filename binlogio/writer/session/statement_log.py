@@ -32,7 +32,7 @@ from binlogio.writer.rules.statement_facts import (
     StatementFacts,
     StatementKind,
 )
-from binlogio.writer.session.cache import BinlogCache, CachePosition
+from binlogio.writer.session.cache import AT_START, BinlogCache, CachePosition
 from binlogio.writer.session.transaction import NO_ENGINES, EngineMix
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def log_statement(connection: ConnectionState, statement: Statement) -> None:
         is_thread_specific=plan.is_thread_specific,
         uses=statement.uses,
     )
-    start = connection.caches.transaction.position
+    cache = connection.caches.transaction
+    start = cache.position if cache.size else AT_START
     try:
         if plan.decision.format is LoggingFormat.STATEMENT:
             _log_text(connection, statement, plan, context)
