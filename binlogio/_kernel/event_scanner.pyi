@@ -55,6 +55,8 @@ BAD_EVENT: int
 FULL: int
 STOP: int
 
+def payload_head(body: bytes) -> tuple[int, int, int] | None: ...
+
 class EventScanner:
     plans: list[ImagePlan]
     kept_bytes: int

@@ -38,7 +38,6 @@ from binlogio.events.base import EventHeader, ParseContext, event_name
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.query import POST_HEADER, QueryEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.events.transaction_payload import CompressionType, parse_plain_payload
 from binlogio.format.decoder import Decoder
 from binlogio.format.groups import GroupPlace
 from binlogio.implementation import is_compiled
@@ -70,7 +69,6 @@ _MOST_EVENTS: Final = 1 << 40
 _PLACES: Final = (GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION)  # by the kernel's numbers
 _ASCII: Final = bytes(range(128))
 _TABLE_ID_SIZE: Final = 6
-_OPEN_AT_ONCE: Final = 1 << 20  # bytes; payloads up to this plain size are decompressed as a whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,22 +331,12 @@ class WalkDecoder(Decoder):
                 _by_construct(context),
                 lambda body: _mapped_table(body, context),
                 _known_status(context),
-                self._open_payload,
+                self._zstd_frames.decompress,
             )
         framer.cut_events(
             cast("EventCutter", self._walk), stop, _MOST_EVENTS, by_group=by_group
         )  # it has the same method `cut`
         return []
-
-    def _open_payload(self, body: bytes) -> bytes | None:
-        """Return the events of a payload; None if it is large, damaged, or not compressed by zstd."""
-        plain = parse_plain_payload(body)
-        if plain is None:
-            return None
-        compression, size, start = plain
-        if compression != CompressionType.ZSTD or size > _OPEN_AT_ONCE:
-            return None
-        return self._zstd_frames.decompress(body[start:], size)
 
     def decode(self, frame: EventFrame) -> Iterator[BinlogEvent]:
         """Yield the event of a frame, and of a payload those that the kernel leaves. Raises as `Decoder.decode`."""

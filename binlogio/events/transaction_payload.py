@@ -127,36 +127,4 @@ def parse_payload_head(data: bytes, body_size: int, header: EventHeader) -> tupl
     return TransactionPayloadEvent(head.fields, b"", header), head.size
 
 
-_SERVER_FIELDS: Final = frozenset(PayloadField) - {PayloadField.HEADER_END_MARK}
-_MAX_ONE_BYTE: Final = 250
-_LENENC_WIDTHS: Final = {0xFC: 2, 0xFD: 3, 0xFE: 8}
-"""Bytes of a number after its first byte, if that is above `_MAX_ONE_BYTE`."""
-
-
-def parse_plain_payload(body: bytes) -> tuple[int, int, int] | None:
-    """Return compression type, uncompressed size, and where the payload begins, of a body as servers write it.
-
-    None for any other body: construct then parses it, which takes about 45 times as long.
-    """
-    found: dict[int, int] = {}
-    at = 0
-    try:
-        while field := body[at]:
-            size, value = body[at + 1], body[at + 2]
-            if field not in _SERVER_FIELDS or field in found:
-                return None
-            if size != 1 or value > _MAX_ONE_BYTE:
-                if _LENENC_WIDTHS.get(value) != size - 1:
-                    return None
-                value = int.from_bytes(body[at + 3 : at + 2 + size], "little")
-            found[field] = value
-            at += 2 + size
-    except IndexError:
-        return None
-    at += 1
-    if len(found) != len(_SERVER_FIELDS) or found[PayloadField.SIZE] != len(body) - at:
-        return None
-    return found[PayloadField.COMPRESSION_TYPE], found[PayloadField.UNCOMPRESSED_SIZE], at
-
-
 CODECS: Final = (EventCodec(EventType.TRANSACTION_PAYLOAD_EVENT, TRANSACTION_PAYLOAD, TransactionPayloadEvent),)

@@ -12,7 +12,7 @@ from binlogio._kernel.base.cursor cimport lenenc, little, u16, u32, u64, varlen
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.event_scanner cimport GTID_TEXT, NO_GTID, Group, RowsEvent, inflate_images, put_gtid, read_frame, read_group
 from binlogio._kernel.primitives cimport Memory, crc32, inflate, is_ascii, is_utf8
-from binlogio._kernel.scan.payloads cimport PayloadFields, payload_fields
+from binlogio._kernel.scan.payloads cimport PayloadFields, payload_fields, small_zstd_size
 from binlogio._kernel.scan.event_types cimport is_group_start
 
 cdef enum GroupPlace:  # as binlogio.format.groups.GroupPlace
@@ -65,6 +65,7 @@ cdef struct WalkEvent:
     RowsEvent rows
     GtidFields gtid
     int64_t payload_at  # where the payload begins in the body
+    uint64_t plain_size  # bytes of its events; 0 where construct has to open it
 
 
 cdef class MappedTable:
@@ -157,8 +158,8 @@ cdef class EventWalk:
             parse_table: from the body of a TABLE_MAP_EVENT to a MappedTable; None where construct refuses it.
             parse_status: from type and body of a QUERY_EVENT to the KnownStatus of its status variables; None if
                 refused.
-            open_payload: from the body of a TRANSACTION_PAYLOAD_EVENT to its plain events; None where construct has to
-                open it.
+            open_payload: from a small zstd payload and the number of its plain bytes to these; None where construct
+                has to open it.
         """
         cdef int code
         self.parse_table, self.parse_status, self.open_payload = parse_table, parse_status, open_payload
@@ -259,7 +260,10 @@ cdef class EventWalk:
         if not self._parse(event, &group):
             return False
         if event.code == TRANSACTION_PAYLOAD_EVENT:
-            plain = self.open_payload(<bytes>(<const char*>event.body)[:event.end - event.body])
+            if event.plain_size:
+                plain = self.open_payload(
+                    <bytes>(<const char*>event.body + event.payload_at)[:event.end - event.body - event.payload_at],
+                    event.plain_size)
             if plain is None:
                 return False
             mapped, statement_ended = self.mapped, self.statement_ended
@@ -529,6 +533,7 @@ cdef bint _payload(WalkEvent* event) noexcept nogil:
     if not payload_fields(event.body, event.end, &fields):
         return False
     event.payload_at = fields.payload - event.body
+    event.plain_size = small_zstd_size(&fields)
     return True
 
 

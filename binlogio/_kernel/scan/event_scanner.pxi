@@ -13,7 +13,7 @@ from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.primitives cimport Memory, crc32
 from binlogio._kernel.scan.event_types cimport is_group_start, may_define
 from binlogio._kernel.scan.payloads cimport (
-    PAYLOAD_COMPRESSION, PAYLOAD_PLAIN_SIZE, ZSTD, PayloadFields, payload_fields,
+    PAYLOAD_COMPRESSION, PAYLOAD_PLAIN_SIZE, PayloadFields, payload_fields, small_zstd_size,
 )
 
 NEED_DATA = 0  # the event at the position is not whole
@@ -37,8 +37,15 @@ cdef enum:
     POST_HEADER_V0 = 4 + 2  # bytes, with the table id of 5.1.4 and before
     POST_HEADER_V1 = 6 + 2
     POST_HEADER_V2 = 6 + 2 + 2
-    MOST_AT_ONCE = 1 << 20  # plain bytes of a payload that `decompress` is asked for
     MOST_KEPT = 1 << 22  # bytes that were compressed; a window may hold a thousand times its size
+
+
+def payload_head(const uint8_t[::1] body) -> tuple[int, int, int] | None:
+    """Return compression type, plain size, and where the payload begins, of a body as servers write it; else None."""
+    cdef PayloadFields fields
+    if body.shape[0] == 0 or not payload_fields(&body[0], &body[0] + body.shape[0], &fields):
+        return None
+    return fields.values[PAYLOAD_COMPRESSION], fields.values[PAYLOAD_PLAIN_SIZE], fields.payload - &body[0]
 
 
 cdef class EventScanner:
@@ -459,11 +466,9 @@ cdef class EventScanner:
         cdef PayloadFields fields
         with gil:
             plain = None
-            if (self.decompress is not None and payload_fields(body, end, &fields)
-                    and fields.values[PAYLOAD_COMPRESSION] == ZSTD
-                    and fields.values[PAYLOAD_PLAIN_SIZE] <= MOST_AT_ONCE):
+            if self.decompress is not None and payload_fields(body, end, &fields) and small_zstd_size(&fields):
                 plain = self.decompress(<bytes>(<const char*>fields.payload)[:end - fields.payload],
-                                        fields.values[PAYLOAD_PLAIN_SIZE])
+                                        small_zstd_size(&fields))
             if plain is None:
                 plain = self.open_payload(<bytes>(<const char*>body)[:end - body], pos)
             if plain is None:

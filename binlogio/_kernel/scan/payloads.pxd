@@ -14,6 +14,7 @@ cdef enum:
     PAYLOAD_PLAIN_SIZE = 3
     ALL_PAYLOAD_FIELDS = 1 << PAYLOAD_SIZE | 1 << PAYLOAD_COMPRESSION | 1 << PAYLOAD_PLAIN_SIZE
     ZSTD = 0
+    MOST_AT_ONCE = 1 << 20  # plain bytes of a small payload
 
 cdef struct PayloadFields:
     uint64_t[4] values  # by the number of the field
@@ -39,3 +40,10 @@ cdef inline bint payload_fields(const uint8_t* at, const uint8_t* end, PayloadFi
         return False
     fields.payload = at + 1
     return fields.values[PAYLOAD_SIZE] == <uint64_t>(end - fields.payload)
+
+
+cdef inline uint64_t small_zstd_size(PayloadFields* fields) noexcept nogil:
+    """Return the plain bytes of a small payload that zstd has compressed; 0 for any other."""
+    if fields.values[PAYLOAD_COMPRESSION] != ZSTD or fields.values[PAYLOAD_PLAIN_SIZE] > MOST_AT_ONCE:
+        return 0
+    return fields.values[PAYLOAD_PLAIN_SIZE]
