@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import signal
+import socket as socket_module
 import sqlite3
 import subprocess
 import sys
+import time
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +25,8 @@ from corpus import SUPPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from real_servers import Instance
 
 KILLS: Final = int(os.environ.get("BINLOGIO_KILLS", "12"))
 TRANSACTIONS: Final = 600
@@ -152,3 +157,63 @@ def test_mysql_ends_exactly_right(log: Path, socket: Path, workers: int, gtids: 
 
     assert all(one == found[0] for one in found)
     assert len(found[0][0]) == TRANSACTIONS
+
+
+def restarted(instance: Instance, *options: str) -> subprocess.Popen[bytes]:
+    """Kill the server as a loss of power would, and start it again with its data."""
+    pid_file = instance.socket.with_suffix(".pid")
+    pid = int(pid_file.read_text())
+    os.kill(pid, signal.SIGKILL)
+    with suppress(OSError):
+        while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.01)
+    pid_file.unlink()
+    Path(f"{instance.socket}.lock").unlink(missing_ok=True)  # of a process that may not have been waited for
+    run_as = f"/run/mysqld/{instance.name}"
+    program = "mariadbd" if instance.vendor.is_mariadb else "mysqld"
+    arguments = [f"--datadir=/data-{instance.name}", f"--socket={run_as}.sock", f"--pid-file={run_as}.pid"]
+    command = ["chroot", str(instance.vendor.root), program, "--no-defaults", "--user=mysql", "--skip-networking"]
+    server = subprocess.Popen(
+        [*command, *arguments, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    for _ in range(LONGEST_S * 10):
+        with suppress(OSError), socket_module.socket(socket_module.AF_UNIX) as client:
+            client.connect(str(instance.socket))
+            if pid_file.exists() and pid_file.read_text().strip():
+                return server
+        time.sleep(0.1)
+    raise TimeoutError(instance.name)
+
+
+@pytest.mark.server
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "gtids"), [("mysql", "new"), ("mysql", "keep"), ("mariadb", "new")])
+def test_a_replay_into_a_server_that_is_killed_ends_exactly_right(log: Path, kind: str, gtids: str) -> None:
+    """With fsync: what the server has committed is there after its restart, and nothing is applied twice."""
+    from real_servers import vendor  # noqa: PLC0415 - builds it
+
+    durable = ["--log-bin=binlog", "--server-id=1", "--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"]
+    if kind == "mysql":
+        durable += ["--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--mysqlx=OFF"]
+    rng, servers, found = random.Random(kind + gtids), list[subprocess.Popen[bytes]](), list[str]()
+    with vendor(kind).server("power", *durable) as instance:
+        url = f"{'mysql' if kind == 'mysql' else 'mariadb'}://root@/?unix_socket={instance.socket}"
+        while len(found) < 2:
+            command = [sys.executable, str(REPLAY), url, "1", gtids, *logs(log)]
+            while found and len(servers) < KILLS:
+                process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                assert process.stdout is not None
+                process.stdout.readline()
+                time.sleep(rng.uniform(0.05, 0.6))
+                servers.append(restarted(instance, *durable))
+                process.communicate()
+            assert run(url, 1, logs(log), kill_after_s=None, gtids=gtids)
+            rows = instance.sql("SELECT * FROM d.t ORDER BY id; SELECT * FROM d.keyless ORDER BY n")
+            found.append(rows)
+            instance.sql("DROP DATABASE d; DROP DATABASE IF EXISTS binlogio_replay")
+            instance.sql("RESET BINARY LOGS AND GTIDS" if kind == "mysql" else "RESET MASTER")
+    for server in servers:
+        server.wait()
+
+    assert found[0] == found[1]
+    assert found[0].count("\n") > TRANSACTIONS
