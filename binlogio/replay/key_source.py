@@ -37,6 +37,7 @@ class KeySource:
         self._reader = reader
         self._needs_names = needs_names
         self._tells_generated = tells_generated
+        self._named: TablePlan | None = None  # the last plan of which every column has a name
         self._renamed: dict[int, tuple[TablePlan, TablePlan]] = {}
         self._marked: dict[tuple[int, frozenset[str]], tuple[TablePlan, TablePlan]] = {}
 
@@ -56,12 +57,13 @@ class KeySource:
 
     def _plan(self, event: Any) -> TablePlan:
         plan = self._reader.plan(event)
-        if self._needs_names and any(column.name is None for column in plan.columns):
+        if self._needs_names and plan is not self._named and any(column.name is None for column in plan.columns):
             raise ReplayError(
                 "the log does not name the columns and the key of"
                 f" {plan.schema}.{plan.table} (binlog_row_metadata=MINIMAL), so its rows cannot be found",
                 hint=Hint.TABLE_DEFINITION,
             )
+        self._named = plan
         return plan
 
     def renamed(self, plan: TablePlan, schema: str) -> TablePlan:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from binlogio.events import BinlogEvent, RowsEvent
     from binlogio.events.base import ParseContext
     from binlogio.format.framing import TornTail
+    from binlogio.format.groups import EventGroup
     from binlogio.reader import BinlogReader
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.foreign_keys import Cascade
@@ -544,6 +545,11 @@ class RawGroupReader:
     def position(self) -> Position:
         """The position after the last event or group that was returned."""
         return self._position
+
+    @property
+    def group(self) -> EventGroup | None:
+        """The event group of the last event; None for an event outside of groups."""
+        return self._groups.group
 
     @property
     def in_use(self) -> bool:

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.columnar.splits.log_identity import LogIdentity, log_identity
 from binlogio.constants import HeaderFlag, RowsFlag
 from binlogio.errors import BinlogError, ReplayError
-from binlogio.events import RowsEvent
+from binlogio.events import ROWS_EVENTS, RowsEvent
 from binlogio.events.base import DEFAULT_CONTEXT
-from binlogio.events.control import IncidentEvent, XaPrepareEvent
+from binlogio.events.control import IncidentEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
+from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.load import (
     AppendBlockEvent,
     BeginLoadQueryEvent,
@@ -33,7 +34,7 @@ from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidExtraFlag
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
-from binlogio.format.groups import GroupPlace, GroupTracker
+from binlogio.events.table_map import TableMapEvent
 from binlogio.options import Position
 from binlogio.replay import statements
 from binlogio.replay.apply.progress import UNKNOWN_LOG, KeptLog, Progress
@@ -41,6 +42,7 @@ from binlogio.replay.apply.scheduler import NO_CLOCK, Clock, MariadbClock
 from binlogio.replay.filters import EVERYTHING, NamedStatement, ReplayFilter
 from binlogio.replay.raw_groups import RawGroup
 from binlogio.replay.start_position import (
+    BEGINNING,
     EVERY_PLACE,
     Bounds,
     LogPlace,
@@ -56,7 +58,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from binlogio.events.base import ParseContext
-    from binlogio.events.table_map import TableMapEvent
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.reader import BinlogReader
     from binlogio.replay.key_source import KeySource
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
 
 _NO_PROGRESS: Final = Progress()
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
+_ROWS_CLASSES: Final = frozenset(ROWS_EVENTS)
+_NO_STEP: Final = frozenset({TableMapEvent, XidEvent, GtidEvent, AnonymousGtidEvent, GtidTaggedEvent})
 _CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent)
 _LOAD: Final = (BeginLoadQueryEvent, AppendBlockEvent, DeleteFileEvent, ExecuteLoadQueryEvent)
 _OLD_LOAD: Final = (LoadEvent, ExecLoadEvent)
@@ -74,6 +77,9 @@ _OLD_LOAD: Final = (LoadEvent, ExecLoadEvent)
 # MariaDB logs ALTER TABLE twice: when it starts, and when it has come to an end, which is what counts.
 _ALTER_NOT_DONE: Final = MariadbGtidExtraFlag.START_ALTER | MariadbGtidExtraFlag.ROLLBACK_ALTER
 
+_BEGIN: Final = b"BEGIN"
+_THREAD_SPECIFIC: Final = int(HeaderFlag.THREAD_SPECIFIC)  # as numbers: an operation of flags takes a microsecond
+_NO_CASCADE: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.USE_SQL_FOREIGN_KEY)
 _SHOWN_TEXT: Final = 80
 NEEDS_ROW_FORMAT: Final = "the source needs binlog_format=ROW"
 
@@ -263,7 +269,6 @@ class TransactionReader:
         self._keys = keys
         self._filter = wanted
         self._unmatched = list(dict.fromkeys((*wanted.tables, *wanted.exclude_tables)))
-        self._groups = GroupTracker()
         self._group: _OpenGroup | None = None
         self._end: Position | None = None
         self._starts_file = True
@@ -298,36 +303,48 @@ class TransactionReader:
                     yield from self._finish()
                 if not self._follow(event):
                     return
-            if self._group is not None:
+            elif self._group is not None:
                 self._take(self._group, event)
-            if event.header.inner is None and self._group is not None and self._groups.place is GroupPlace.OUTSIDE:
-                self._end = self._reader.position
         self._end_log()
         if self._end is not None:
             yield from self._finish()
         self.unfinished = self._group is not None
 
     def _follow(self, event: Any) -> bool:
-        """Process an event outside a payload; returns False if nothing from here on is wanted."""
+        """Take an event outside a payload; returns False if nothing from here on is wanted."""
         if isinstance(event, _NEW_FILE):
-            self._begin_log(event)
-            self._group, self._groups, self._starts_file = None, GroupTracker(), True
-            self._mariadb_clock = MariadbClock()
-            self._description = event if isinstance(event, FormatDescriptionEvent) else None
-        self._groups.feed(event)
-        if self._groups.starts_group:
-            offset, timestamp = event.header.offset, event.header.timestamp
-            if self._is_behind_end(offset, timestamp):
-                self._group = None
-                return False
-            self._group = _OpenGroup(
-                self._position(offset), self._clock_of(event), timestamp, getattr(event, "gtid", None)
-            )
-            self._group.is_before_start = self._place(offset) < self._bounds.start
-            if isinstance(event, MariadbGtidEvent):
-                self._group.in_transaction = not event.standalone
-                if event.flags_extra & _ALTER_NOT_DONE:
-                    self._group.outcome = "rollback"
+            self._begin_file(event)
+        found = self._reader.group
+        if found is not None and found.first is event and not self._begin_group(event):
+            return False
+        group = self._group
+        if group is not None:
+            self._take(group, event)
+            if found is None or found.last is event:
+                self._end = self._reader.position
+        return True
+
+    def _begin_file(self, event: Any) -> None:
+        """Take a format description."""
+        self._begin_log(event)
+        self._group, self._starts_file = None, True
+        self._mariadb_clock = MariadbClock()
+        self._description = event if isinstance(event, FormatDescriptionEvent) else None
+
+    def _begin_group(self, event: Any) -> bool:
+        """Begin a group with its first event; returns False if nothing from here on is wanted."""
+        offset, timestamp = event.header.offset, event.header.timestamp
+        if self._is_behind_end(offset, timestamp):
+            self._group = None
+            return False
+        self._group = group = _OpenGroup(
+            self._position(offset), self._clock_of(event), timestamp, getattr(event, "gtid", None)
+        )
+        group.is_before_start = self._bounds.start > BEGINNING and self._place(offset) < self._bounds.start
+        if isinstance(event, MariadbGtidEvent):
+            group.in_transaction = not event.standalone
+            if event.flags_extra & _ALTER_NOT_DONE:
+                group.outcome = "rollback"
         return True
 
     def _begin_log(self, event: Any) -> None:
@@ -559,10 +576,13 @@ class TransactionReader:
 
     def _statement(self, group: _OpenGroup, event: QueryEvent) -> None:
         context, group.context = tuple(group.context), []
+        group.is_bound |= bool(event.header.flags & _THREAD_SPECIFIC)
+        if event.sql == _BEGIN and not self._unmatched:
+            group.in_transaction = True
+            return
         if self._unmatched:
             self._unmatched = [pattern for pattern in self._unmatched if not may_name(event, pattern)]
         statement = statements.recognize(event.sql)
-        group.is_bound |= bool(event.header.flags & HeaderFlag.THREAD_SPECIFIC)
         if isinstance(statement, statements.Begin):
             group.in_transaction = True
         elif isinstance(statement, statements.Commit):
@@ -598,8 +618,7 @@ class TransactionReader:
 
 def may_cascade(event: RowsEvent) -> bool:
     """Return whether foreign keys may have changed other tables with an event without a trace in the log."""
-    flags = RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.USE_SQL_FOREIGN_KEY
-    return not isinstance(event, WriteRowsEvent) and not event.flags & flags
+    return type(event) is not WriteRowsEvent and not event.flags & _NO_CASCADE
 
 
 def _as_refusal(exc: BinlogError) -> ReplayError:

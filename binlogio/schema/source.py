@@ -189,7 +189,7 @@ class DefinitionSource:
         self._catch_up()
         logged = self._catalogue.cascades_of((schema, table))
         given = () if self._given is None else self._given.cascades_of((schema, table), ServerDefaults.of(context))
-        return tuple(dict.fromkeys((*logged, *given)))
+        return tuple(dict.fromkeys((*logged, *given))) if logged or given else ()
 
     def know_cascades(self, cascades: Iterable[Cascade]) -> None:
         """Take note of foreign keys that earlier logs told of."""

@@ -253,7 +253,9 @@ def statement_refusal(step: _Statement) -> ReplayError:
 
 
 def _is_of_sequence(step: RowsStep) -> bool:
-    return step.plan is not None and tuple(column.name for column in step.plan.columns) == _SEQUENCE
+    if step.plan is None or len(step.plan.columns) != len(_SEQUENCE):
+        return False
+    return tuple(column.name for column in step.plan.columns) == _SEQUENCE
 
 
 def _kept(step: StatementStep, name: str, savepoints: dict[str, int]) -> int:
