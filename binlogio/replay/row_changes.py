@@ -39,8 +39,8 @@ def row_changes(step: RowsStep) -> Iterator[Change]:
         raise step.refusal if step.refusal is not None else AssertionError(step)
     is_partial = type(step.event) is PartialUpdateRowsEvent
     for change in changes_of(step.event, step.plan):
-        after = change.applied() if is_partial else change.after
-        yield change.before.values if change.before else None, after.values if after else None
+        before, after = change.before, change.applied() if is_partial else change.after
+        yield before.values if before is not None else None, after.values if after is not None else None
 
 
 def lost_cascades(step: RowsStep, changes: Iterable[Change]) -> tuple[Cascade, ...]:

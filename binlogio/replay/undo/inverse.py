@@ -117,7 +117,12 @@ def inverse_changes(step: RowsStep) -> list[Change]:
         ReplayError: as `check_images`.
         BinlogFormatError: an image does not fit its table.
     """
-    plan, event = check_images(step), step.event
+    return reversed_changes(step, check_images(step))
+
+
+def reversed_changes(step: RowsStep, plan: TablePlan) -> list[Change]:
+    """Return `inverse_changes` of a step whose images have all that is needed."""
+    event = step.event
     changes = list(row_changes(step))
     changes.reverse()
     if isinstance(event, UpdateRowsEvent | PartialUpdateRowsEvent):

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError
+from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
 from binlogio.replay.find_row import Index
 from binlogio.replay.targets.mysql.statement_context import prepared
 from binlogio.replay.targets.mysql.table import MysqlTable
-from binlogio.replay.undo.inverse import inverse_changes
+from binlogio.replay.undo.inverse import check_images, reversed_changes
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.values.absent import ABSENT
 
@@ -55,6 +56,7 @@ _ABOUT_CHECK: Final = (
 _BEGIN: Final = b"BEGIN;\n"
 _COMMIT: Final = b"COMMIT;\n"
 _MOST_TABLES: Final = 1000
+_MOST_CHECKED: Final = 64
 
 
 class SqlScript:
@@ -78,8 +80,9 @@ class SqlScript:
         is_mariadb = transaction.description is not None and transaction.description.context.is_mariadb
         for step in reversed(steps):
             try:
-                changes = inverse_changes(step)
-                statements = self._statements(step, changes, is_mariadb=is_mariadb)
+                undone = self._table(step, is_mariadb=is_mariadb)
+                changes = reversed_changes(step, undone.plan)
+                statements = self._statements(undone, changes) if changes else []
                 if statements:
                     yield from _for_client(statements)
             except BinlogError as exc:
@@ -97,11 +100,8 @@ class SqlScript:
             yield from group
         yield f"\n{_RESTORE};\n".encode()
 
-    def _statements(self, step: RowsStep, changes: Sequence[Change], *, is_mariadb: bool) -> list[str]:
-        if step.plan is None or not changes:
-            return []
+    def _statements(self, undone: _UndoneTable, changes: Sequence[Change]) -> list[str]:
         statements: list[str] = []
-        undone = self._table(step.plan, is_mariadb=is_mariadb)
         table = undone.table
         if changes[0][0] is None:
             rows = [after for _, after in changes if after is not None]
@@ -121,26 +121,39 @@ class SqlScript:
                 statements += _in_mode((update[0], *self._check), is_lenient=is_lenient)
         return statements
 
-    def _table(self, plan: TablePlan, *, is_mariadb: bool) -> _UndoneTable:
+    def _table(self, step: RowsStep, *, is_mariadb: bool) -> _UndoneTable:
+        """Return the table of a step, whose images have all that is needed."""
+        event, plan = step.event, step.plan
         found = self._tables.get(id(plan))
         if found is None or found.plan is not plan:
+            plan = check_images(step)
             if len(self._tables) >= _MOST_TABLES:
                 self._tables.clear()
-            key = tuple((position, prefix) for position, prefix in plan.primary_key)
-            indexes = (Index("PRIMARY", key, is_unique=True, is_primary=True),) if key else ()
-            columns = [(column.label, column.nullable, column.generated) for column in plan.columns]
-            table = MysqlTable(plan, columns, indexes, is_mariadb=is_mariadb)
-            found = self._tables[id(plan)] = _UndoneTable(plan, table)
+            found = self._tables[id(plan)] = _UndoneTable(plan, is_mariadb=is_mariadb)
+        after = event.present_after if isinstance(event, UpdateRowsEvent | PartialUpdateRowsEvent) else b""
+        key = type(event), event.column_count, event.present, after
+        if key not in found.checked:
+            check_images(step)
+            if len(found.checked) >= _MOST_CHECKED:
+                found.checked.clear()
+            found.checked.add(key)
         return found
 
 
 class _UndoneTable:
-    """A table whose changes are reversed: `table` writes the SQL, `enums` are its ENUM columns."""
+    """A table whose changes are reversed: `table` writes the SQL, `enums` are its ENUM columns.
 
-    def __init__(self, plan: TablePlan, table: MysqlTable) -> None:
+    `checked` are the kinds and bitmaps of rows events that have all that is needed.
+    """
+
+    def __init__(self, plan: TablePlan, *, is_mariadb: bool) -> None:
         columns = plan.columns
+        key = tuple((position, prefix) for position, prefix in plan.primary_key)
+        indexes = (Index("PRIMARY", key, is_unique=True, is_primary=True),) if key else ()
+        names = [(column.label, column.nullable, column.generated) for column in columns]
         self.plan: Final = plan
-        self.table: Final = table
+        self.table: Final = MysqlTable(plan, names, indexes, is_mariadb=is_mariadb)
+        self.checked: Final[set[tuple[type, int, bytes, bytes]]] = set()
         self.enums: Final = tuple(column.position for column in columns if column.type == ColumnType.ENUM)
         self._filled = frozenset(column.position for column in columns if column.type in _FILLED)
         self._twofold = tuple(column.position for column in columns if column.type in _TWOFOLD)

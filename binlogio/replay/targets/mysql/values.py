@@ -18,13 +18,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
+from decimal import Decimal
 from math import copysign
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import Hint, ReplayError
 from binlogio.schema.identifiers import backticked
+from binlogio.values.decimal import decimal_text
 from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.json import JsonDocument
@@ -50,33 +52,34 @@ def json_value(document: JsonDocument, literal: Callable[[str], str]) -> str:
         BinlogFormatError: the document is damaged.
     """
     node = parse_json(document.binary)
-    expression = _value(node, literal)
-    return expression if _is_plain(node) or isinstance(node, dict | list) else f"CAST({expression} AS JSON)"
+    expression = _expression(node, literal)
+    if expression is None:
+        return _as_text(node, literal)
+    return expression if isinstance(node, dict | list) else f"CAST({expression} AS JSON)"
 
 
-def _value(node: JsonNode, literal: Callable[[str], str]) -> str:
-    if _is_plain(node):
-        return f"CAST({literal(json_text(node))} AS JSON)"
-    if isinstance(node, dict):
-        return f"JSON_OBJECT({', '.join(f'{literal(name)}, {_value(value, literal)}' for name, value in node.items())})"
-    if isinstance(node, list):
-        return f"JSON_ARRAY({', '.join(_value(value, literal) for value in node)})"
+def _as_text(node: JsonNode, literal: Callable[[str], str]) -> str:
+    return f"CAST({literal(json_text(node))} AS JSON)"
+
+
+def _expression(node: JsonNode, literal: Callable[[str], str]) -> str | None:
+    """Return the expression that gives a value; None if the server reads the same from its text."""
+    if isinstance(node, dict | list):
+        values = list(node.values()) if isinstance(node, dict) else node
+        found = [_expression(value, literal) for value in values]
+        if not any(found):
+            return None
+        parts = [_as_text(value, literal) if one is None else one for value, one in zip(values, found, strict=True)]
+        if isinstance(node, list):
+            return f"JSON_ARRAY({', '.join(parts)})"
+        return f"JSON_OBJECT({', '.join(f'{literal(name)}, {one}' for name, one in zip(node, parts, strict=True))})"
     if isinstance(node, JsonOpaque):
         return _opaque(node)
-    return f"CAST({scalar_text(node)} AS {'UNSIGNED' if isinstance(node, JsonUnsigned) else 'SIGNED'})"
-
-
-def _is_plain(node: JsonNode) -> bool:
-    """Return whether the server reads the same from the text."""
-    if isinstance(node, dict):
-        return all(_is_plain(value) for value in node.values())
-    if isinstance(node, list):
-        return all(_is_plain(value) for value in node)
     if isinstance(node, JsonUnsigned):
-        return node >= _UNSIGNED_SINCE
-    if isinstance(node, int):
-        return node < _UNSIGNED_SINCE
-    return not isinstance(node, JsonOpaque)
+        return None if node >= _UNSIGNED_SINCE else f"CAST({scalar_text(node)} AS UNSIGNED)"
+    if isinstance(node, int) and node >= _UNSIGNED_SINCE:
+        return f"CAST({scalar_text(node)} AS SIGNED)"
+    return None
 
 
 def _opaque(node: JsonOpaque) -> str:
@@ -137,10 +140,12 @@ def literal_of(column: ColumnPlan, *, is_mariadb: bool) -> Literal:
         SetValue: lambda found: str(found.bits),
         Geometry: _geometry_literal,
         JsonDocument: _document_as_text if is_mariadb else _document,
+        Decimal: decimal_text,
         tuple: lambda found: f"{column.vector_function}('{value_text(found, column)}')",
     }
     if is_temporal:
         size = _SECONDS + 1 + column.fsp if column.fsp else _SECONDS
+        by_type[date] = lambda found: f"'{found.isoformat()}'"
         by_type[datetime] = lambda found: f"'{_in_utc(found).isoformat(' ', 'microseconds')[:size]}'"
 
     def literal(found: Any) -> str:
