@@ -1,8 +1,15 @@
 from collections.abc import Callable, Iterable
+from enum import IntEnum
 
 from binlogio._kernel.row_decoder import ImageText
 
+class OutputStyle(IntEnum):
+    TEXT = 0
+    JSON = 1
+    SQL = 2
+
 class EventTexts:
+    wrote_gtid: bool
     prefix: bytes
     thread_id: int
     paused: bool
@@ -15,7 +22,8 @@ class EventTexts:
     def __init__(
         self,
         *,
-        json: bool,
+        style: int,
+        has_gtids: bool = ...,
         time_text: Callable[[int], bytes],
         flags_text: Callable[[int], bytes],
         gtid_flags_text: Callable[[int], bytes],
@@ -29,7 +37,9 @@ class EventTexts:
         self, body: bytes, text: bytes, head: bytes, images: ImageText | None, *, wanted: bool = ...
     ) -> None: ...
     def forget_tables(self) -> None: ...
-    def learn_query(self, context: bytes, suppresses_use: bool, title: bytes, text: bytes) -> None: ...
+    def learn_query(
+        self, context: bytes, suppresses_use: bool, title: bytes, text: bytes, rest: bytes = ...
+    ) -> None: ...
     def forget_queries(self) -> None: ...
     def cut(
         self,

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The frequent events of a log as text for people or as JSON lines, many in one call and without objects.
+"""The frequent events of a log as text for people, JSON lines or SQL, many in one call and without objects.
 
 Takes whole event groups, or whole statements inside a group, out of a buffer and verifies their checksums. Only groups
 of row changes are taken, in the form in which servers write them today; table maps and the heads of statements are
@@ -10,7 +10,7 @@ known by their bytes once Python has written one. All other groups are left to P
 """
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
-from libc.string cimport memcmp, memcpy, strlen
+from libc.string cimport memcmp, memcpy, memset, strlen
 
 from binlogio._kernel.base.calendar cimport date_of
 from binlogio._kernel.base.cursor cimport lenenc, u16, u24, u32, u64
@@ -33,6 +33,11 @@ cdef extern from *:
     #define BINLOGIO_GNO_END INT64_MAX
     """
     const uint64_t GNO_END "BINLOGIO_GNO_END"
+
+cpdef enum OutputStyle:
+    TEXT = 0
+    JSON = 1
+    SQL = 2
 
 cdef enum:
     LOGICAL_TIMESTAMP_TYPECODE = 2
@@ -129,9 +134,11 @@ cdef inline uint64_t u48(const uint8_t* p) noexcept nogil:
 
 
 cdef class EventTexts:
-    """Writes events as text or, with `json`, as JSON lines.
+    """Writes events.
 
     Args:
+        style: TEXT, JSON, or SQL, which is that of MySQL's servers.
+        has_gtids: whether SQL sets the GTIDs.
         time_text: from the seconds of a header to their text.
         flags_text: from the flags of a rows event to their text in its title.
         gtid_flags_text: from the flags of MariaDB's GTID to their text in its title.
@@ -141,7 +148,9 @@ cdef class EventTexts:
         chooses_tables: only changes of tables are wanted that were learned as such.
     """
 
-    cdef bint json, chooses_tables
+    cdef bint json, sql, has_gtids, chooses_tables
+    cdef readonly bint wrote_gtid  # in SQL
+    cdef Memory raw  # of a BINLOG statement
     cdef object time_text, flags_text, gtid_flags_text, wants_gtid
     cdef int64_t start, stop
     cdef int64_t[TIMES] times
@@ -162,10 +171,11 @@ cdef class EventTexts:
     cdef readonly bint needs_data  # the bytes ended before the end of a group
     cdef uint8_t[256] codes
 
-    def __cinit__(self, *, bint json, time_text, flags_text, gtid_flags_text, wants_gtid=None, int64_t start=-1,
+    def __cinit__(self, *, int style, bint has_gtids=True, time_text, flags_text, gtid_flags_text, wants_gtid=None, int64_t start=-1,
                   int64_t stop=1 << 62, bint chooses_tables=False):
         cdef int i
-        self.json, self.chooses_tables = json, chooses_tables
+        self.json, self.sql, self.has_gtids, self.chooses_tables = style == JSON, style == SQL, has_gtids, chooses_tables
+        self.raw = Memory()
         self.time_text, self.flags_text, self.gtid_flags_text = time_text, flags_text, gtid_flags_text
         self.wants_gtid = wants_gtid
         self.start, self.stop = start, stop
@@ -189,7 +199,7 @@ cdef class EventTexts:
     def learn_table(self, bytes body, bytes text, bytes head, ImageText images, *, bint wanted=True):
         """Write table maps of this body as `text` after the header, and the rows after them by `images`.
 
-        `head` is in JSON the schema and the table of the rows events.
+        `head` is in JSON the schema and the table of the rows events, in SQL the table map before them.
         """
         if len(body) >= 6:
             if len(self.tables) >= 4096:
@@ -201,15 +211,16 @@ cdef class EventTexts:
         self.tables.clear()
         self.slots = [None] * SLOTS
 
-    def learn_query(self, bytes context, bint suppresses_use, bytes title, bytes text):
+    def learn_query(self, bytes context, bint suppresses_use, bytes title, bytes text, bytes rest=b""):
         """Write BEGIN with these status variables and this schema by two texts.
 
-        In JSON these are what follows the error code, without the statement; else the end of the title, and the
-        fraction of the timestamp.
+        In JSON these are what follows the error code, without the statement; in SQL all up to the thread's number, and
+        what is between it and the seconds of the time; else the end of the title, and the fraction of the timestamp.
+        `rest` is what follows the seconds in SQL.
         """
         if len(self.queries) >= 4096:
             self.forget_queries()
-        self.queries[context + (b"\1" if suppresses_use else b"\0")] = (title, text)
+        self.queries[context + (b"\1" if suppresses_use else b"\0")] = (title, text, rest)
 
     def forget_queries(self):
         """Forget all statements: other variables were written since."""
@@ -336,6 +347,8 @@ cdef class EventTexts:
         if self.wants_gtid is not None and run.wanted:
             run.wanted = self.wants_gtid(code, u32(event.head + 5), event.body[:min(<int64_t>25, event.end - event.body)])
         if code == MARIADB_GTID_EVENT:
+            if self.sql and run.wanted:
+                return -1
             return IN_TRANSACTION if self._mariadb_gtid(out, event, run.wanted) else -1
         if code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT:
             return AFTER_GTID if self._gtid(out, event, run.wanted) else -1
@@ -393,6 +406,8 @@ cdef class EventTexts:
         return append_unsigned(out, number)
 
     cdef int _xid(self, Memory out, Event* event) except -1:
+        if self.sql:
+            return add(out, b"COMMIT\n/*!*/;\n")
         self._head(out, event, b"XID_EVENT")
         self._field(out, b', "xid": ' if self.json else b"Xid = ", u64(event.body))
         return add(out, b"}\n" if self.json else b"\nCOMMIT/*!*/;\n")
@@ -418,6 +433,12 @@ cdef class EventTexts:
             if texts is None:
                 return False
             self.query, self.query_texts = known, texts
+        if self.sql:
+            add_bytes(out, <bytes>self.query_texts[0])
+            append_unsigned(out, u32(body))
+            add_bytes(out, <bytes>self.query_texts[1])
+            append_unsigned(out, u32(event.head))
+            return add_bytes(out, <bytes>self.query_texts[2])
         self._head(out, event, b"QUERY_EVENT")
         self._field(out, b', "thread_id": ' if self.json else b"Query\tthread_id=", u32(body))
         self._field(out, b', "exec_time": ' if self.json else b"\texec_time=", u32(body + 4))
@@ -453,7 +474,7 @@ cdef class EventTexts:
                 return False
             self.slots[slot] = table
         table.statement = self.statement
-        if not self.chooses_tables or table.wanted:
+        if not self.sql and (not self.chooses_tables or table.wanted):
             self._head(out, event, b"TABLE_MAP_EVENT")
             add_bytes(out, table.text)
         return True
@@ -466,6 +487,8 @@ cdef class EventTexts:
         cdef int64_t begin = 0
         cdef const uint8_t* at = event.body + 8
         cdef uint16_t flags = u16(event.body + 6)
+        if self.sql:
+            return self._binlog(out, table, event)
         if table.images is None:
             return False
         if code >= WRITE_ROWS_EVENT:
@@ -496,6 +519,38 @@ cdef class EventTexts:
             add(out, b"]}\n")
         return code
 
+    cdef bint _binlog(self, Memory out, KnownTable table, Event* event) except -1:
+        """A BINLOG statement of a table map and rows; False where Python would write it in another form."""
+        cdef RowsEvent rows
+        cdef uint64_t columns = 0
+        cdef Memory raw = self.raw
+        cdef const uint8_t* body = event.body
+        cdef int64_t size = event.end - body
+        cdef int64_t begin
+        cdef int i
+        cdef uint8_t* to
+        if not WRITE_ROWS_EVENT <= event.code <= DELETE_ROWS_EVENT or size < 11 or u16(body + 8) != 2 or body[10] > 250:
+            return False
+        if not read_frame(&rows, <uint8_t>event.code, body + 10, event.end, &columns):
+            return False
+        raw.size = 0
+        add_bytes(raw, table.head)
+        to = raw.grow(HEADER_SIZE + size)
+        memcpy(to, event.head, 9)  # time, type, server
+        for i in range(4):
+            to[9 + i] = <uint8_t>((HEADER_SIZE + size) >> (8 * i))
+        memset(to + 13, 0, 6)  # position, flags
+        memcpy(to + HEADER_SIZE, body, size)
+        to[HEADER_SIZE + 6] |= STMT_END
+        add(out, b"BINLOG '")
+        begin = out.size
+        to = end_of(out, raw.size // 3 * 4 + 8)
+        to = put_base64(to, raw.data, raw.size)
+        out.size = to - out.data
+        if has_delimiter(out.data + begin, out.size - begin):
+            return False
+        return add(out, b"'\n/*!*/;\n")
+
     cdef bint _annotation(self, Memory out, Event* event) except -1:
         """The statement that row changes come from, if it is ASCII without control characters."""
         cdef const uint8_t* at = event.body
@@ -503,6 +558,8 @@ cdef class EventTexts:
         cdef uint8_t* to
         cdef int length = 0
         cdef bint is_query = event.code == ROWS_QUERY_LOG_EVENT
+        if self.sql:
+            return at < end or not is_query
         if is_query:
             if at == end:
                 return False
@@ -593,6 +650,14 @@ cdef class EventTexts:
             parts[TICKET] = u64(at)
             has |= 1 << TICKET
         if not wanted:
+            return True
+        if self.sql:
+            if self.has_gtids and not anonymous:
+                self.wrote_gtid = True
+                add(out, b"SET @@session.gtid_next = '")
+                self._uuid(out, body + 1)
+                self._field(out, b":", gno)
+                add(out, b"'\n/*!*/;\n")
             return True
         self._head(out, event, b"ANONYMOUS_GTID_LOG_EVENT" if anonymous else b"GTID_LOG_EVENT")
         if self.json:
@@ -739,3 +804,61 @@ cdef inline int number_of(int code) noexcept nogil:
     if code == PARTIAL_UPDATE_ROWS_EVENT:
         return 6
     return code - WRITE_ROWS_EVENT if code >= WRITE_ROWS_EVENT else 3 + code - WRITE_ROWS_EVENT_V1
+
+
+cdef uint8_t[8192] TWO_DIGITS  # of 12 bits in base64
+cdef uint8_t[256] IS_IN_WORD
+
+
+def _set_tables():
+    digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    for i in range(4096):
+        TWO_DIGITS[2 * i] = digits[i >> 6]
+        TWO_DIGITS[2 * i + 1] = digits[i & 63]
+    for i in range(256):
+        IS_IN_WORD[i] = chr(i).lower() in "delimiter"
+
+
+_set_tables()
+
+
+cdef uint8_t* put_base64(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
+    """Write bytes as base64, in lines of any length; returns the end."""
+    cdef int64_t i = 0
+    cdef uint32_t group
+    while i + 3 <= size:
+        group = <uint32_t>p[i] << 16 | <uint32_t>p[i + 1] << 8 | p[i + 2]
+        memcpy(to, TWO_DIGITS + 2 * (group >> 12), 2)
+        memcpy(to + 2, TWO_DIGITS + 2 * (group & 4095), 2)
+        to += 4
+        i += 3
+    if i < size:
+        group = <uint32_t>p[i] << 16
+        if i + 1 < size:
+            group |= <uint32_t>p[i + 1] << 8
+        memcpy(to, TWO_DIGITS + 2 * (group >> 12), 2)
+        memcpy(to + 2, TWO_DIGITS + 2 * (group & 4095), 2)
+        if i + 1 == size:
+            to[2] = 61
+        to[3] = 61
+        to += 4
+    return to
+
+
+cdef bint has_delimiter(const uint8_t* p, int64_t size) noexcept nogil:
+    """Return whether letters contain the word, which the client would take for its command: each ninth is looked at."""
+    cdef const char* word = b"delimiter"
+    cdef int64_t at, begin
+    cdef int k, i
+    for at in range(8, size, 9):
+        if not IS_IN_WORD[p[at]]:
+            continue
+        for k in range(9):
+            begin = at - k
+            if (p[at] | 0x20) == <uint8_t>word[k] and begin + 9 <= size:
+                i = 0
+                while i < 9 and (p[begin + i] | 0x20) == <uint8_t>word[i]:
+                    i += 1
+                if i == 9:
+                    return True
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from base64 import b64decode
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -22,7 +23,7 @@ from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
 from binlogio.rows.plan import TablePlan
 from binlogio_cli.dump.filters import DumpFilter, FilteredDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
-from both_dumps import ALL, assert_dumped_alike
+from both_dumps import ALL, assert_dumped_alike, dumped_by
 from corpus import CorpusFile, files
 from kernel_rows import rows_event
 from log_cases import table_map_of
@@ -126,7 +127,7 @@ def test_changed_bytes_of_transactions_end_alike(data: st.DataObject) -> None:
 
 
 @cache
-def rows_log(count: int) -> bytes:
+def rows_log(count: int, value: bytes = b"it's") -> bytes:
     """Return a log of transactions of one row, of three threads."""
     columns = [column(T.LONG), column(T.VARCHAR, 40, collation_id=255)]
     table = replace(table_map_of(columns), schema="d", table="t")
@@ -134,7 +135,7 @@ def rows_log(count: int) -> bytes:
     events: list[Any] = []
     for number in range(count):
         moment = {"timestamp": 1_700_000_000 + number // 10}
-        image = b"\0" + number.to_bytes(4, "little") + b"\x04it's"
+        image = b"\0" + number.to_bytes(4, "little") + bytes([len(value)]) + value
         rows = rows_event(plan, image)
         group = [
             GtidEvent(
@@ -149,3 +150,16 @@ def rows_log(count: int) -> bytes:
         ]  # fmt: skip
         events += [replace(event, header=replace(event.header, **moment)) for event in group]
     return log(*events)
+
+
+@pytest.mark.parametrize("before", range(12))
+@pytest.mark.parametrize("word", ["delimiter", "DELIMITER", "dElImItEr"])
+def test_a_client_command_in_base64_is_found(word: str, before: int) -> None:
+    """Row images whose digits hold the word that the client would take for a command, at any place."""
+    digits = "A" * (before % 4) + word
+    plain = b64decode(digits + "A" * (-len(digits) % 4))
+    logs = [rows_log(4, b"x" * (before + more) + plain) for more in range(3)]  # one of them has the digits in threes
+
+    assert any(b"@binlogio" in dumped_by("compiled", io.BytesIO(data), "sql")[0] for data in logs)
+    for data in logs:
+        assert_dumped_alike(data)

@@ -9,11 +9,12 @@ import binlogio
 from binlogio.errors import BinlogError
 from binlogio_cli.dump.filters import DumpFilter, FilteredDump
 from binlogio_cli.dump.json_output import JsonDump
+from binlogio_cli.dump.sql_output import SqlDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
 from binlogio_cli.output import Output
 from both_kernels import KERNELS, Said, kernel_set_to
 
-FORMS = ("text", "types", "json")
+FORMS = ("text", "types", "json", "sql")
 ALL = DumpFilter()
 
 
@@ -22,14 +23,17 @@ def dumped_by(
 ) -> tuple[bytes, Said | None]:
     """Return what `dump` writes; events are read by the compiled kernel either way."""
     written = io.BytesIO()
-    output = Output(written)
+    output = Output(written, "surrogateescape" if form == "sql" else "backslashreplace")
     try:
         with binlogio.open(source, **options) as reader:
             style = TextStyle(verbosity=2 if form == "types" else 0)
             with kernel_set_to(kernel):
-                dump = JsonDump(reader, style.zone) if form == "json" else TextDump(reader, style)
+                dump: Any = SqlDump(reader, gtids=True) if form == "sql" else TextDump(reader, style)
+                if form == "json":
+                    dump = JsonDump(reader, style.zone)
                 writer = dump.writer(selection)
             output.write_all(FilteredDump(reader, selection, dump.event, writer).choose())
+            output.write_all(dump.foot())
     except BinlogError as exc:
         return written.getvalue(), Said.of(exc)
     return written.getvalue(), None

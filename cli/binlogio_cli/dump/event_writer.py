@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.event_texts import EventTexts
     from binlogio._kernel.row_decoder import ImageText
+    from binlogio.events import RowsEvent
     from binlogio.reader import BinlogReader
-    from binlogio.rows.plan import TablePlan
     from binlogio_cli.dump.filters import DumpFilter
 
 _FOREVER: Final = 1 << 62
@@ -41,7 +41,13 @@ _CHANGES: Final = (
 class EventForm(Protocol):
     """An output format whose frequent events the kernel writes as well."""
 
-    is_json: bool
+    @property
+    def style(self) -> str:
+        """The name of an `OutputStyle`."""
+
+    @property
+    def has_gtids(self) -> bool:
+        """Whether SQL sets the GTIDs of transactions."""
 
     def time_text(self, seconds: int) -> bytes:
         """Return the time of a header."""
@@ -55,14 +61,14 @@ class EventForm(Protocol):
     def file_text(self) -> bytes:
         """Return the file in a JSON line."""
 
-    def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes]:
-        """Return the text of a table map after its header, and in JSON schema and table of its rows events."""
+    def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes] | None:
+        """Return what `EventTexts.learn_table` takes; None if the kernel is not to write the table."""
 
-    def query_texts(self, event: QueryEvent) -> tuple[bytes, bytes]:
-        """Return what `EventTexts.learn_query` takes."""
+    def query_texts(self, event: QueryEvent) -> tuple[bytes, ...] | None:
+        """Return what `EventTexts.learn_query` takes; None if the kernel is not to write the statement."""
 
-    def images(self, plan: TablePlan) -> ImageText | None:
-        """Return the kernel's encoder of the images of a table."""
+    def images(self, event: RowsEvent) -> ImageText | None:
+        """Return the kernel's encoder of the images of a rows event."""
 
 
 class EventWriter:
@@ -72,10 +78,11 @@ class EventWriter:
     """
 
     def __init__(self, reader: BinlogReader, selection: DumpFilter, form: EventForm) -> None:
-        from binlogio._kernel.event_texts import EventTexts  # noqa: PLC0415 - there may be no kernel
+        from binlogio._kernel.event_texts import EventTexts, OutputStyle  # noqa: PLC0415 - there may be no kernel
 
         self.kernel: Final[EventTexts] = EventTexts(
-            json=form.is_json,
+            style=OutputStyle[form.style],
+            has_gtids=form.has_gtids,
             time_text=form.time_text,
             flags_text=form.flags_text,
             gtid_flags_text=form.gtid_flags_text,
@@ -117,16 +124,18 @@ class EventWriter:
 
     def _learn_query(self, event: QueryEvent, body: bytes) -> None:
         end = _QUERY_POST_HEADER + int.from_bytes(body[11:13], "little") + body[8]
-        title, text = self._form.query_texts(event)
-        self.kernel.learn_query(body[11:end], bool(event.header.flags & HeaderFlag.SUPPRESS_USE), title, text)
+        texts = self._form.query_texts(event)
+        if texts is not None:
+            self.kernel.learn_query(body[11:end], bool(event.header.flags & HeaderFlag.SUPPRESS_USE), *texts)
 
     def _learn_table(self, event: Any) -> None:
         table, body = self._reader.table_map(event), self._bodies.get(event.table_id)
         if body is not None:
             wanted = self._selection.wants_table(table.schema, table.table)
-            text, head = self._form.table_texts(table)
-            images = self._form.images(self._reader.plan(event)) if wanted else None
-            self.kernel.learn_table(body, text, head, images, wanted=wanted)
+            texts = self._form.table_texts(table)
+            if texts is not None:
+                images = self._form.images(event) if wanted else None
+                self.kernel.learn_table(body, *texts, images, wanted=wanted)
         if event.ends_statement:
             self._bodies.clear()
 

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from binlogio._kernel.row_decoder import ImageText
+    from binlogio.events import RowsEvent
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
-    from binlogio.rows.plan import TablePlan
     from binlogio.rows.texts import TextForm
     from binlogio_cli.dump.filters import DumpFilter
 
@@ -52,7 +52,8 @@ _SECOND: Final = 1_000_000
 class JsonDump:
     """Events as JSON lines."""
 
-    is_json = True
+    style = "JSON"
+    has_gtids = True
 
     def __init__(self, reader: BinlogReader, zone: tzinfo) -> None:
         self._reader = reader
@@ -90,9 +91,9 @@ class JsonDump:
         fields = _dumps({"status_vars": _json(event.status_vars), "schema": event.schema})
         return f', {fields[1:-1]}, "sql": '.encode(), b""
 
-    def images(self, plan: TablePlan) -> ImageText | None:
-        """Return the kernel's encoder of the images of a table."""
-        return self._rows.table(plan)
+    def images(self, event: RowsEvent) -> ImageText | None:
+        """Return the kernel's encoder of the images of a rows event."""
+        return self._rows.table(self._reader.plan(event))
 
     def foot(self) -> Iterator[str]:
         """Return no text: a file of JSON lines has no end."""

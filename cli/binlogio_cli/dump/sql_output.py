@@ -26,9 +26,12 @@ from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
 from binlogio.replay.targets.mysql.statement_context import context_of, part_of_context
 from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES
 from binlogio_cli.dump.client_text import DELIMITER, client_lines
+from binlogio_cli.dump.event_writer import EventWriter
 from binlogio_cli.dump.statement_text import client_collation
 
 if TYPE_CHECKING:
+    from binlogio.events import RowsEvent
+    from binlogio.events.table_map import TableMapEvent
     from binlogio.reader import BinlogReader
     from binlogio_cli.dump.filters import DumpFilter
 
@@ -47,13 +50,58 @@ class SqlDump:
         self._has_gtid = False
         self._is_begun = False
         self._binlog = BinlogStatements()
+        self._writer: EventWriter | None = None
 
-    def writer(self, selection: DumpFilter) -> None:
-        """Return no writer: all SQL is written here."""
+    style = "SQL"
+
+    @property
+    def has_gtids(self) -> bool:
+        """Whether transactions get the GTIDs that they had."""
+        return self._gtids
+
+    def writer(self, selection: DumpFilter) -> EventWriter | None:
+        """Return the kernel's writer of frequent events of MySQL's servers."""
+        self._writer = EventWriter.of(self._reader, selection, self)
+        return self._writer
+
+    def time_text(self, seconds: int) -> bytes:
+        """Return no text: SQL has no headers."""
+        return b""
+
+    def flags_text(self, flags: int) -> bytes:
+        """Return no text: SQL has no titles."""
+        return b""
+
+    def gtid_flags_text(self, flags: int) -> bytes:
+        """Return no text: SQL has no titles."""
+        return b""
+
+    def file_text(self) -> bytes:
+        """Return no text: SQL has no headers."""
+        return b""
+
+    def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes] | None:
+        """Return the table map in BINLOG statements; None for MariaDB's, whose rows events are encoded again."""
+        return None if self._is_mariadb else (b"", self._binlog.map_frame(table))
+
+    def query_texts(self, event: QueryEvent) -> tuple[bytes, ...] | None:
+        """Return a statement's text around the numbers of its thread and its time; None if these cannot be found."""
+        text = "".join(self.query(event))
+        before, thread, rest = text.partition(f"pseudo_thread_id={event.thread_id},")
+        between, time, after = rest.partition(f", @@session.timestamp={event.header.timestamp}.")
+        if self._is_mariadb or not thread or not time or before.count("`") not in (0, 2):
+            return None
+        if not before.endswith("SET @@session.") or ", @@session.timestamp=" in after:
+            return None
+        parts = (f"{before}pseudo_thread_id=", f",{between}, @@session.timestamp=", f".{after}")
+        return tuple(part.encode("utf-8", "surrogateescape") for part in parts)
+
+    def images(self, event: RowsEvent) -> None:
+        """Return no encoder: rows are written as they are."""
 
     def foot(self) -> Iterator[str]:
         """Yield the SQL after the last event."""
-        if self._has_gtid:
+        if self._has_gtid or (self._writer is not None and self._writer.kernel.wrote_gtid):
             yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
         if self._is_begun:
             yield "DELIMITER ;\n"

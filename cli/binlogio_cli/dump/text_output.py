@@ -103,11 +103,12 @@ class TextStyle:
 class TextDump:
     """Events as text."""
 
-    is_json = False
+    style = "TEXT"
+    has_gtids = True
 
     def __init__(self, reader: BinlogReader, style: TextStyle) -> None:
         self._reader = reader
-        self._style = style
+        self._options = style
         self._rows = RowTexts(typed_form if style.verbosity > 1 else plain_form)
         self._context = PrintedContext()
         self._file = ""
@@ -115,13 +116,13 @@ class TextDump:
 
     def writer(self, selection: DumpFilter) -> EventWriter | None:
         """Return the kernel's writer of frequent events; None if it does not have this style."""
-        if not self._style.short and not self._style.hexdump:
+        if not self._options.short and not self._options.hexdump:
             self._writer = EventWriter.of(self._reader, selection, self)
         return self._writer
 
     def time_text(self, seconds: int) -> bytes:
         """Return the time of a header."""
-        return short_time(seconds, self._style.zone).encode()
+        return short_time(seconds, self._options.zone).encode()
 
     def flags_text(self, flags: int) -> bytes:
         """Return the flags of a rows event in its title."""
@@ -143,20 +144,20 @@ class TextDump:
         """Return the end of a statement's title, and the fraction of its timestamp."""
         return xid_of(event).encode(), timestamp_fraction(event).encode()
 
-    def images(self, plan: TablePlan) -> ImageText | None:
-        """Return the kernel's encoder of the images of a table."""
-        return self._rows.table(plan)
+    def images(self, event: RowsEvent) -> ImageText | None:
+        """Return the kernel's encoder of the images of a rows event."""
+        return self._rows.table(self._reader.plan(event))
 
     def foot(self) -> Iterator[str]:
         """Yield the lines after the last event."""
-        if not self._style.short:
+        if not self._options.short:
             yield "# End of log\n"
 
     def event(self, event: Any) -> Iterator[str | bytes]:
         """Yield the lines of one event."""
         if isinstance(event, _NEW_FILE):
             self._context = PrintedContext()
-        if not self._style.short:
+        if not self._options.short:
             yield from self._head()
             yield from (f"{line}\n" for line in self._place(event))
         if isinstance(event, _ROWS):
@@ -185,10 +186,10 @@ class TextDump:
         checksum = "" if frame is None or frame.checksum is None else f" CRC32 0x{frame.checksum:08x}"
         yield f"# at {header.offset}{inner}"
         yield (
-            f"#{short_time(header.timestamp, self._style.zone)} server id {header.server_id}"
+            f"#{short_time(header.timestamp, self._options.zone)} server id {header.server_id}"
             f"  end_log_pos {header.log_pos}{checksum} \t{title(event)}"
         )
-        if self._style.hexdump:
+        if self._options.hexdump:
             context = self._reader.context
             body = codec_for(header.type_code).build(event, context) if frame is None else frame.body
             yield from hexdump(build_header(header, context) + body, 0 if frame is None else header.offset)
@@ -200,7 +201,7 @@ class TextDump:
             yield text
             done, is_whole = done + count, is_last
         if not is_whole:
-            lines = row_lines(plan, self._reader.rows(event), types=self._style.verbosity > 1, first_row=done)
+            lines = row_lines(plan, self._reader.rows(event), types=self._options.verbosity > 1, first_row=done)
             yield from (f"{line}\n" for line in lines)
 
     def _body(self, event: Any) -> Iterator[str] | None:
@@ -208,7 +209,7 @@ class TextDump:
             return self._query(event)
         if isinstance(event, ExecuteLoadQueryEvent):
             return self._load(event)
-        show = _SHORT_BODIES.get(type(event)) or (None if self._style.short else _BODIES.get(type(event)))
+        show = _SHORT_BODIES.get(type(event)) or (None if self._options.short else _BODIES.get(type(event)))
         return None if show is None else show(event)
 
     def _query(self, event: QueryEvent) -> Iterator[str]:
@@ -218,7 +219,7 @@ class TextDump:
     def _statement(self, event: QueryEvent) -> Iterator[str]:
         if not event.header.flags & HeaderFlag.SUPPRESS_USE:
             yield from self._context.use(event.schema)
-        if not self._style.short:
+        if not self._options.short:
             yield timestamp(event)
             yield from self._context.changes(event)
         yield sql_text(event.sql, client_collation(event))

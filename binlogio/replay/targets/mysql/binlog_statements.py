@@ -56,9 +56,9 @@ class BinlogStatements:
         maps = {table_map.table_id: table_map for table_map, _ in events}
         last = events[-1][1]
         frames = [event for _, event in events[:-1]] + [replace(last, flags=last.flags | RowsFlag.STMT_END)]
-        return _binlog(b"".join([*map(self._map, maps.values()), *map(self._frame, frames)]))
+        return _binlog(b"".join([*map(self.map_frame, maps.values()), *map(self._frame, frames)]))
 
-    def _map(self, table_map: TableMapEvent) -> bytes:
+    def map_frame(self, table_map: TableMapEvent) -> bytes:
         """Return the table map as in a log."""
         key = replace(table_map, header=NEW_HEADER)
         if key not in self._maps:
