@@ -14,8 +14,9 @@ payloads and rows are written uncompressed. Each transaction depends on the one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from binlogio.constants import (
@@ -31,6 +32,7 @@ from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.base import NEW_HEADER, EventHeader
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import UpdateRowsEvent
+from binlogio.events.table_map import TableMapEvent
 from binlogio.replay.row_changes import TYPE_CODES
 from binlogio.replay.undo.inverse import inverse_event
 from binlogio.replay.undo.outputs import table_and_kind
@@ -42,11 +44,11 @@ if TYPE_CHECKING:
 
     from binlogio.events import RowsEvent
     from binlogio.events.format_description import FormatDescriptionEvent
-    from binlogio.events.table_map import TableMapEvent
     from binlogio.replay.transactions import LoggedTransaction, RowsStep
     from binlogio.replay.undo.outputs import ChangeCounts
     from binlogio.replay.undo.spool import SpooledGroup
 
+_TABLE: Final = attrgetter(*(field.name for field in fields(TableMapEvent) if field.name != "header"))
 _MICROSECONDS: Final = 1_000_000
 _BEGIN: Final = EventHeader(flags=HeaderFlag.SUPPRESS_USE)
 
@@ -145,7 +147,7 @@ def _description(found: FormatDescriptionEvent) -> FormatDescriptionEvent:
 
 def _table_map(builder: LogBuilder, event: TableMapEvent) -> bytes:
     header = event.header
-    key = replace(event, header=NEW_HEADER), header.flags
+    key = _TABLE(event), header.flags
     return builder.frame(key, header.timestamp, header.server_id, lambda: event)
 
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 FULL_IMAGE: Final = "the source needs binlog_row_image=FULL"
 FULL_DOCUMENT: Final = "the source needs binlog_row_image=FULL and binlog_row_value_options=''"
 
+_STMT_END: Final = int(RowsFlag.STMT_END)  # as a number: an operation of flags takes a microsecond
+
 _INVERSE: Final = {
     EventType.WRITE_ROWS_EVENT_V1: EventType.DELETE_ROWS_EVENT_V1,
     EventType.UPDATE_ROWS_EVENT_V1: EventType.UPDATE_ROWS_EVENT_V1,
@@ -153,7 +155,7 @@ def inverse_event(step: RowsStep) -> tuple[RowsEvent, int]:
     )
     common = {
         "table_id": event.table_id,
-        "flags": event.flags | RowsFlag.STMT_END,
+        "flags": event.flags | _STMT_END,
         "extra": b"",
         "column_count": event.column_count,
         "header": header,
@@ -213,11 +215,22 @@ def _row_positions(plan: TablePlan) -> set[int]:
 Widths = tuple[int, ...]
 """For each column of an image the bytes of its value; minus the bytes of the length where there is one in front."""
 
+_MOST_WIDTHS: Final = 512
+_widths: Final[dict[tuple[int, bytes], tuple[TablePlan, Widths]]] = {}
+"""By the identity of a plan: its hash takes as long as a row."""
+
 
 def widths_of(plan: TablePlan, present: bytes) -> Widths:
     """Return the widths of the columns whose bits are set."""
-    bits = int.from_bytes(present, "little")
-    return tuple(wire_width(column) for column in plan.columns if bits >> column.position & 1)
+    key = id(plan), present
+    found = _widths.get(key)
+    if found is None or found[0] is not plan:
+        if len(_widths) >= _MOST_WIDTHS:
+            _widths.clear()
+        bits = int.from_bytes(present, "little")
+        widths = tuple(wire_width(column) for column in plan.columns if bits >> column.position & 1)
+        found = _widths[key] = plan, widths
+    return found[1]
 
 
 def cut_images(images: bytes, kinds: tuple[Widths, ...]) -> list[bytes]:
