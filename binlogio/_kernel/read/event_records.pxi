@@ -98,7 +98,8 @@ cdef class EventRecords(EventWalk):
         return self.count >= self.max_records or self.body.data.size + self.sql.data.size >= self.max_bytes
 
     cdef bint _is_wanted(self, WalkEvent* event) except -1:
-        if not (self.pos_start <= event.pos < self.pos_end and self.time_start <= <int64_t>u32(event.p) < self.time_end):
+        if not (self.pos_start <= event.pos < self.pos_end
+                and self.time_start <= <int64_t>u32(event.p) < self.time_end):
             return False
         if self.server_ids is not None and u32(event.p + 5) not in self.server_ids:
             return False

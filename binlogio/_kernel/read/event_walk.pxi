@@ -1,7 +1,7 @@
 """Takes the events of a framer one by one, for records of events and of event groups.
 
-Verifies checksums, follows event groups and table maps, and parses the frequent types of events. Other types, and events
-that are malformed, are left to the framer: construct parses them, and the caller says here what they change.
+Verifies checksums, follows event groups and table maps, and parses the frequent types of events. Other types, and
+events that are malformed, are left to the framer: construct parses them, and the caller says here what they change.
 `binlogio.format.groups`, `binlogio.format.decoder` and `binlogio.events` are the oracles.
 """
 
@@ -10,8 +10,10 @@ from libc.string cimport memcmp, memcpy
 
 from binlogio._kernel.base.cursor cimport lenenc, little, u16, u32, u64, varlen
 from binlogio._kernel.base.event_codes cimport *
-from binlogio._kernel.event_scanner cimport GTID_TEXT, NO_GTID, Group, RowsEvent, inflate_images, put_gtid, read_frame, read_group
-from binlogio._kernel.primitives cimport Memory, crc32, inflate, is_ascii, is_utf8
+from binlogio._kernel.event_scanner cimport (
+    GTID_TEXT, Group, RowsEvent, inflate_images, put_gtid, read_frame, read_group,
+)
+from binlogio._kernel.primitives cimport Memory, crc32, is_ascii, is_utf8
 from binlogio._kernel.scan.payloads cimport PayloadFields, payload_fields, small_zstd_size
 from binlogio._kernel.scan.event_types cimport is_group_start
 
@@ -27,7 +29,8 @@ cdef enum:
     TABLE_ID_SIZE = 6
     MARIADB_GTID_SIZE = 19
     WALK_SLOTS = 1024
-    MOST_KNOWN_TABLES = 4096
+    MOST_TABLE_BYTES = 1 << 20  # of the table maps that are kept; an event of construct takes some fifty times as much
+    MOST_STATUS_BYTES = 4096  # of status variables that are kept
 
 cdef struct GtidFields:
     # What `Group` does not have; of MariaDB's events `flags` to `thread_id`.
@@ -139,6 +142,7 @@ cdef class EventWalk:
     cdef int wants_group  # -1 before the filter was asked
     # Tables
     cdef dict mapped, known_tables
+    cdef int64_t known_bytes  # of the keys of known_tables
     cdef list table_slots, status_slots
     cdef MappedTable table  # of the event at hand
     cdef KnownStatus status
@@ -166,10 +170,11 @@ cdef class EventWalk:
         for code in range(256):
             self.by_construct[code] = code in by_construct
         self.known_tables = {}
+        self.known_bytes = 0
         self.table_slots = [None] * WALK_SLOTS
         self.status_slots = [None] * WALK_SLOTS
 
-    # ------------------------------------------------------------------------------- what construct's events mean for it
+    # ----------------------------------------------------------------------------- what construct's events mean for it
 
     @property
     def is_full(self) -> bool:
@@ -214,7 +219,7 @@ cdef class EventWalk:
         """Return the table that a rows event refers to."""
         return self.mapped.get(table_id)
 
-    # ------------------------------------------------------------------------------------------------------------- events
+    # --------------------------------------------------------------------------------------------------------- events
 
     def cut(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, int64_t inner, int64_t most,
             bint checksum, bint verify, uint32_t shift, bint by_group) -> range:
@@ -421,9 +426,12 @@ cdef class EventWalk:
         if found is None:
             found = self.parse_table(key)
             if found is not None:
-                if len(self.known_tables) >= MOST_KNOWN_TABLES:
+                if self.known_bytes > MOST_TABLE_BYTES:
                     self.known_tables.clear()
+                    self.table_slots = [None] * WALK_SLOTS
+                    self.known_bytes = 0
                 self.known_tables[key] = found
+                self.known_bytes += len(key)
         return found
 
     cdef bint _rows(self, WalkEvent* event) except -1:
@@ -501,7 +509,8 @@ cdef class EventWalk:
         if found is None:
             return False
         self.status = <KnownStatus?>found
-        self.status_slots[slot] = found
+        if size <= MOST_STATUS_BYTES:
+            self.status_slots[slot] = found
         return True
 
     cdef bint _statement_text(self, WalkEvent* event) except -1:
