@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from binlogio.event_filter import EventFilter, Range
     from binlogio.events import BinlogEvent, RowsEvent
+    from binlogio.format.groups import EventGroup, GroupChoice, GroupKind
     from binlogio.gtid import Gtid, GtidSet
     from binlogio.options import Limits, Position, ServerVariables
     from binlogio.reader import BinlogReader, open  # noqa: A004 - binlogio.open, as gzip.open and the like
@@ -76,6 +77,9 @@ __all__ = [
     "CommitOutcomeUnknown",
     "Delete",
     "EventFilter",
+    "EventGroup",
+    "GroupChoice",
+    "GroupKind",
     "Gtid",
     "GtidSet",
     "Insert",
@@ -124,6 +128,7 @@ _HOMES: Final = {
     ),
     **dict.fromkeys(("EventFilter", "Range"), "binlogio.event_filter"),
     **dict.fromkeys(("BinlogEvent", "RowsEvent"), "binlogio.events"),
+    **dict.fromkeys(("EventGroup", "GroupChoice", "GroupKind"), "binlogio.format.groups"),
     **dict.fromkeys(("Gtid", "GtidSet"), "binlogio.gtid"),
     **dict.fromkeys(("Limits", "Position", "ServerVariables"), "binlogio.options"),
     **dict.fromkeys(("BinlogReader", "open"), "binlogio.reader"),
