@@ -114,7 +114,7 @@ cdef inline int add_bytes(Memory out, bytes text) except -1:
     return 1
 
 
-cdef class KnownTable:
+cdef class TextTable:
     """A table map that Python has written: its text, and how the rows events after it are written."""
 
     cdef bytes body, text, head
@@ -204,7 +204,7 @@ cdef class EventTexts:
         if len(body) >= 6:
             if len(self.tables) >= 4096:
                 self.forget_tables()
-            self.tables[body] = KnownTable(body, text, head, images, wanted)
+            self.tables[body] = TextTable(body, text, head, images, wanted)
 
     def forget_tables(self):
         """Forget all table maps: the names of their columns may have changed."""
@@ -298,7 +298,7 @@ cdef class EventTexts:
     cdef int _take(self, Memory out, Event* event, Run* run, int place) except -2:
         """Append the text of an event, if it is wanted; return the place after it, or -1 if it is left to Python."""
         cdef int code = event.code
-        cdef KnownTable table
+        cdef TextTable table
         if code == TABLE_MAP_EVENT:
             if place < IN_TRANSACTION:
                 return -1
@@ -460,7 +460,7 @@ cdef class EventTexts:
     cdef bint _table_map(self, Memory out, Event* event) except -1:
         cdef const uint8_t* body = event.body
         cdef int64_t size = event.end - body
-        cdef KnownTable table
+        cdef TextTable table
         cdef int slot
         if size < 8:
             return False
@@ -479,7 +479,7 @@ cdef class EventTexts:
             add_bytes(out, table.text)
         return True
 
-    cdef bint _rows(self, Memory out, KnownTable table, Event* event) except -1:
+    cdef bint _rows(self, Memory out, TextTable table, Event* event) except -1:
         """Rows; False where they do not fit the table, or have a value that is invalid."""
         cdef RowsEvent rows
         cdef uint64_t columns = 0

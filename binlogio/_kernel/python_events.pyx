@@ -8,7 +8,6 @@ rows events are parsed by their codecs once, and found by their bytes afterwards
 """
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 
 from dataclasses import replace
@@ -32,11 +31,7 @@ cdef extern from "structmember.h":
     ctypedef struct PyMemberDescrObject:
         PyMemberDef* d_member
 
-cdef extern from "Python.h":
-    object PyType_GenericAlloc(type kind, Py_ssize_t count)
-
 cdef enum:
-    MOST_FIELDS = 16
     MOST_KNOWN = 1 << 12  # bodies, or parts of bodies
     MOST_KNOWN_BYTES = 1 << 23
     LOGICAL_TIMESTAMP_TYPECODE = 2
@@ -51,12 +46,8 @@ cdef class Maker:
 
     Args:
         kind: the class.
-        names: the fields that `make` sets, in order; it sets all others to None.
+        names: its fields, in order; all are set after `begin`.
     """
-
-    cdef type kind
-    cdef Py_ssize_t[MOST_FIELDS] offsets
-    cdef int count
 
     def __cinit__(self, type kind, tuple names):
         cdef int i
@@ -67,24 +58,15 @@ cdef class Maker:
         for i in range(self.count):
             self.offsets[i] = _offset(getattr(kind, names[i]))
 
-    cdef inline object begin(self):
-        return PyType_GenericAlloc(self.kind, 0)
 
-    cdef inline void put(self, object made, int field, object value) noexcept:
-        Py_INCREF(value)
-        (<PyObject**>(<char*><PyObject*>made + self.offsets[field]))[0] = <PyObject*>value
-
-    cdef inline object field(self, object made, int field):
-        return <object>(<PyObject**>(<char*><PyObject*>made + self.offsets[field]))[0]
-
-    cdef object copy(self, object known, object header):
-        """Return `known` with another header, which is the last field."""
-        cdef object made = self.begin()
-        cdef int i
-        for i in range(self.count - 1):
-            self.put(made, i, self.field(known, i))
-        self.put(made, self.count - 1, header)
-        return made
+cdef object copied(Maker maker, object known, object header):
+    """Return `known` with another header, which is the last field."""
+    cdef object made = begin(maker)
+    cdef int i
+    for i in range(maker.count - 1):
+        put(maker, made, i, field(maker, known, i))
+    put(maker, made, maker.count - 1, header)
+    return made
 
 
 cdef Py_ssize_t _offset(member) except -1:
@@ -377,16 +359,16 @@ cdef class EventCutter:
 
     cdef object _header(self, const uint8_t* p, object place, object number):
         cdef Maker maker = self.header
-        cdef object made = maker.begin()
-        maker.put(made, 0, u32(p))
-        maker.put(made, 1, p[4])
-        maker.put(made, 2, u32(p + 5))
-        maker.put(made, 3, u32(p + 9))
-        maker.put(made, 4, u32(p + 13))
-        maker.put(made, 5, u16(p + 17))
-        maker.put(made, 6, place)
-        maker.put(made, 7, number)
-        maker.put(made, 8, b"")
+        cdef object made = begin(maker)
+        put(maker, made, 0, u32(p))
+        put(maker, made, 1, p[4])
+        put(maker, made, 2, u32(p + 5))
+        put(maker, made, 3, u32(p + 9))
+        put(maker, made, 4, u32(p + 13))
+        put(maker, made, 5, u16(p + 17))
+        put(maker, made, 6, place)
+        put(maker, made, 7, number)
+        put(maker, made, 8, b"")
         return made
 
     cdef object _event(self, const uint8_t* p, const uint8_t* end, object place, object number):
@@ -397,15 +379,15 @@ cdef class EventCutter:
         cdef object known, made
         if code == TABLE_MAP_EVENT:
             known = (<KnownBodies>self.known[code]).found.get(body[:end - body])
-            return None if known is None else maker.copy(known, self._header(p, place, number))
+            return None if known is None else copied(maker, known, self._header(p, place, number))
         if _is_rows(code):
             return self._rows(maker, code, p, body, end, place, number)
         if code == XID_EVENT:
             if end - body != 8:
                 return None
-            made = maker.begin()
-            maker.put(made, 0, u64(body))
-            maker.put(made, 1, self._header(p, place, number))
+            made = begin(maker)
+            put(maker, made, 0, u64(body))
+            put(maker, made, 1, self._header(p, place, number))
             return made
         if code == QUERY_EVENT:
             return self._query(maker, p, body, end, place, number)
@@ -413,20 +395,20 @@ cdef class EventCutter:
             return self._gtid(maker, code, p, body, end, place, number)
         if code == MARIADB_GTID_EVENT:
             return self._mariadb_gtid(maker, p, body, end, place, number)
-        made = maker.begin()
+        made = begin(maker)
         if code == INTVAR_EVENT:
             if end - body != 9:
                 return None
-            maker.put(made, 0, body[0])
-            maker.put(made, 1, u64(body + 1))
+            put(maker, made, 0, body[0])
+            put(maker, made, 1, u64(body + 1))
         elif code == ROWS_QUERY_LOG_EVENT:
             if body == end:
                 return None
-            maker.put(made, 0, body[1:end - body])
-            maker.put(made, 1, body[0])
+            put(maker, made, 0, body[1:end - body])
+            put(maker, made, 1, body[0])
         else:
-            maker.put(made, 0, body[:end - body])
-        maker.put(made, maker.count - 1, self._header(p, place, number))
+            put(maker, made, 0, body[:end - body])
+        put(maker, made, maker.count - 1, self._header(p, place, number))
         return made
 
     cdef object _rows(self, Maker maker, int code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
@@ -446,11 +428,11 @@ cdef class EventCutter:
         known = (<KnownBodies>self.known[code]).found.get(body[:rows.images - body])
         if known is None:
             return None
-        made = maker.begin()
+        made = begin(maker)
         for i in range(maker.count - 2):
-            maker.put(made, i, maker.field(known, i))
-        maker.put(made, maker.count - 2, rows.images[:rows.size])
-        maker.put(made, maker.count - 1, self._header(p, place, number))
+            put(maker, made, i, field(maker, known, i))
+        put(maker, made, maker.count - 2, rows.images[:rows.size])
+        put(maker, made, maker.count - 1, self._header(p, place, number))
         return made
 
     cdef object _query(self, Maker maker, const uint8_t* p, const uint8_t* body, const uint8_t* end, object place,
@@ -464,14 +446,14 @@ cdef class EventCutter:
             known = self._context(body + QUERY_POST_HEADER, u16(body + 11), body[8])
         if known is None:
             return None
-        made = maker.begin()
-        maker.put(made, 0, u32(body))
-        maker.put(made, 1, u32(body + 4))
-        maker.put(made, 2, u16(body + 9))
-        maker.put(made, 3, (<tuple>known)[0])
-        maker.put(made, 4, (<tuple>known)[1])
-        maker.put(made, 5, body[size:end - body])
-        maker.put(made, 6, self._header(p, place, number))
+        made = begin(maker)
+        put(maker, made, 0, u32(body))
+        put(maker, made, 1, u32(body + 4))
+        put(maker, made, 2, u16(body + 9))
+        put(maker, made, 3, (<tuple>known)[0])
+        put(maker, made, 4, (<tuple>known)[1])
+        put(maker, made, 5, body[size:end - body])
+        put(maker, made, 6, self._header(p, place, number))
         return made
 
     cdef object _context(self, const uint8_t* at, int64_t size, int64_t schema_size):
@@ -491,9 +473,9 @@ cdef class EventCutter:
             if width == 0:
                 return None
             if is_number(at[0]):
-                variable = self.variable.begin()
-                self.variable.put(variable, 0, at[0])
-                self.variable.put(variable, 1, little(at + 1, <int>(width - 1)))
+                variable = begin(self.variable)
+                put(self.variable, variable, 0, at[0])
+                put(self.variable, variable, 1, little(at + 1, <int>(width - 1)))
             else:
                 variable = self.variables.found.get(at[:width])
                 if variable is None:
@@ -518,8 +500,8 @@ cdef class EventCutter:
         cdef object made
         cdef bytes data = p[:16]
         if data != self.last_data:
-            made = self.uuid.begin()
-            self.uuid.put(made, 0, data)
+            made = begin(self.uuid)
+            put(self.uuid, made, 0, data)
             self.last_uuid, self.last_data = made, data
         return self.last_uuid
 
@@ -537,14 +519,14 @@ cdef class EventCutter:
         clock = [None] * 8
         if not self._clock(clock, at + 25, end):
             return None
-        made = maker.begin()
-        maker.put(made, 0, at[0])
-        maker.put(made, 1, self._uuid(at + 1))
-        maker.put(made, 2, gno)
+        made = begin(maker)
+        put(maker, made, 0, at[0])
+        put(maker, made, 1, self._uuid(at + 1))
+        put(maker, made, 2, gno)
         for i in range(8):
-            maker.put(made, 3 + i, clock[i])
-        maker.put(made, 11, None)
-        maker.put(made, 12, self._header(p, place, number))
+            put(maker, made, 3 + i, clock[i])
+        put(maker, made, 11, None)
+        put(maker, made, 12, self._header(p, place, number))
         return made
 
     cdef bint _clock(self, list found, const uint8_t* at, const uint8_t* end):
@@ -636,18 +618,18 @@ cdef class EventCutter:
             if at[0]:
                 return None
             at += 1
-        made = maker.begin()
-        maker.put(made, 0, u64(body))
-        maker.put(made, 1, u32(body + 8))
-        maker.put(made, 2, flags)
-        maker.put(made, 3, commit_id)
-        maker.put(made, 4, None)
-        maker.put(made, 5, extra)
-        maker.put(made, 6, engines)
-        maker.put(made, 7, started)
-        maker.put(made, 8, thread_id)
-        maker.put(made, 9, None)
-        maker.put(made, 10, self._header(p, place, number))
+        made = begin(maker)
+        put(maker, made, 0, u64(body))
+        put(maker, made, 1, u32(body + 8))
+        put(maker, made, 2, flags)
+        put(maker, made, 3, commit_id)
+        put(maker, made, 4, None)
+        put(maker, made, 5, extra)
+        put(maker, made, 6, engines)
+        put(maker, made, 7, started)
+        put(maker, made, 8, thread_id)
+        put(maker, made, 9, None)
+        put(maker, made, 10, self._header(p, place, number))
         return made
 
 

@@ -7,7 +7,6 @@ is construct's. An event whose images do not fit the table is left to `binlogio.
 """
 
 from cpython.datetime cimport date_new, datetime_new, import_datetime, timedelta_new
-from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -17,10 +16,10 @@ from libc.string cimport memcpy
 
 from datetime import timezone
 from decimal import Decimal
-from types import MemberDescriptorType
 
 from binlogio._kernel.base.calendar cimport date_of, days_of
 from binlogio._kernel.base.cursor cimport big, little, u24, u32, u64
+from binlogio._kernel.python_events cimport Maker, begin, put
 from binlogio._kernel.values.decimal_text cimport DECIMAL_TEXT, put_decimal
 from binlogio._kernel.event_scanner cimport (
     INSERT, PARTIAL_UPDATE, UPDATE, ImagePlan, RowsEvent, is_bare_row, mark_partial, partial_header,
@@ -30,15 +29,6 @@ from binlogio._kernel.values.decimal cimport Groups, set_groups
 from binlogio._kernel.values.temporal cimport NO_DAY, V_GOOD, Day, datetime2, time2, timestamp2
 
 import_datetime()
-
-cdef extern from "structmember.h":
-    ctypedef struct PyMemberDef:
-        Py_ssize_t offset
-    ctypedef struct PyMemberDescrObject:
-        PyMemberDef* d_member
-
-cdef extern from "Python.h":
-    object PyType_GenericAlloc(type kind, Py_ssize_t count)
 
 cdef enum:
     ABSENT_VALUE = 1
@@ -81,35 +71,12 @@ cdef struct Value:
 cdef object UTC = timezone.utc
 
 
-cdef class Maker:
-    """Makes instances of a frozen dataclass of two slots, without its constructor, which takes longer than a row.
-
-    Args:
-        kind: the class.
-        first, second: its fields.
-    """
-
-    cdef type kind
-    cdef Py_ssize_t first, second  # offsets
-
-    def __cinit__(self, type kind, str first, str second):
-        self.kind = kind
-        self.first = _offset(getattr(kind, first))
-        self.second = _offset(getattr(kind, second))
-
-    cdef object make(self, object first, object second):
-        cdef object made = PyType_GenericAlloc(self.kind, 0)
-        Py_INCREF(first)
-        Py_INCREF(second)
-        (<PyObject**>(<char*><PyObject*>made + self.first))[0] = <PyObject*>first
-        (<PyObject**>(<char*><PyObject*>made + self.second))[0] = <PyObject*>second
-        return made
-
-
-cdef Py_ssize_t _offset(slot) except -1:
-    if type(slot) is not MemberDescriptorType:
-        raise TypeError(f"{slot!r} is not a slot")
-    return (<PyMemberDescrObject*><PyObject*>slot).d_member.offset
+cdef inline object make(Maker maker, object first, object second):
+    """Return an instance of a class of two fields."""
+    cdef object made = begin(maker)
+    put(maker, made, 0, first)
+    put(maker, made, 1, second)
+    return made
 
 
 cdef class RowDecoder:
@@ -150,8 +117,8 @@ cdef class RowDecoder:
         self.absent = absent
         self.errors = errors
         self.count = images.core.column_count
-        self.image = Maker(image, "plan", "values")
-        self.change = Maker(change, "before", "after")
+        self.image = Maker(image, ("plan", "values"))
+        self.change = Maker(change, ("before", "after"))
         if len(values) != self.count or len(functions) != self.count or len(names) != self.count:
             raise ValueError(f"{len(values)} values and {len(functions)} functions of {self.count} columns")
         self.values = <Value*>calloc(self.count + 1, sizeof(Value))
@@ -201,7 +168,7 @@ cdef class RowDecoder:
         event.size = len(images)
         prepare(&self.images.core, &self.images.core.before, present)
         if is_bare_row(&self.images.core.before, &event):
-            return [self.change.make(None, self.image.make(self.plan, (self.absent,) * self.count))]
+            return [make(self.change, None, make(self.image, self.plan, (self.absent,) * self.count))]
         while at < end:
             begin = at
             before = after = None
@@ -232,7 +199,7 @@ cdef class RowDecoder:
                     return None
             if at == begin:
                 return None
-            found.append(self.change.make(before, after))
+            found.append(make(self.change, before, after))
         return found
 
     cdef object _image(self, const uint8_t** pointers):
@@ -252,7 +219,7 @@ cdef class RowDecoder:
                 PyTuple_SET_ITEM(values, i, value)
         except self.errors:
             return None
-        return self.image.make(self.plan, values)
+        return make(self.image, self.plan, values)
 
     cdef object _value(self, int32_t column, const uint8_t* p):
         cdef Value* value = &self.values[column]

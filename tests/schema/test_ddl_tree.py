@@ -27,7 +27,7 @@ from binlogio.schema.ddl.tree import (
     FromSelect,
     Like,
     Name,
-    OtherStatement,
+    NotDdl,
     RenameTables,
     TableBody,
     TruncateTable,
@@ -54,9 +54,9 @@ STATEMENTS: Final[dict[str, tuple[type, tuple[Name, ...]]]] = {
     "SET STATEMENT sql_mode = 'ANSI_QUOTES' FOR DROP TABLE t": (Unreadable, ()),
     "DROP TABLE 'a'": (Unreadable, ()),
     "DROP TABLE a /* no end": (Unreadable, ()),
-    "CREATE VIEW v AS SELECT 1": (OtherStatement, ()),
-    "INSERT INTO t VALUES ('": (OtherStatement, ()),
-    "": (OtherStatement, ()),
+    "CREATE VIEW v AS SELECT 1": (NotDdl, ()),
+    "INSERT INTO t VALUES ('": (NotDdl, ()),
+    "": (NotDdl, ()),
 }
 
 

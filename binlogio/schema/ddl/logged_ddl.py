@@ -16,7 +16,7 @@ from binlogio.schema.ddl.first_words import may_define
 from binlogio.schema.ddl.parser import parse_ddl
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.statements import SessionFacts, follow_ddl
-from binlogio.schema.ddl.tree import OtherStatement
+from binlogio.schema.ddl.tree import NotDdl
 from binlogio.values.charsets import charset_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class LoggedDdl:
         failed = f"a statement failed half-way with error {event.error_code}" if event.error_code else None
         server, session = server_of(event, context), session_of(event)
         if alter is not None and alter.flags & (_START_ALTER | _ROLLBACK_ALTER):
-            return cls(event, OtherStatement(), server, session)
+            return cls(event, NotDdl(), server, session)
         return cls(event, parse_ddl(text_of(event), server, session.sql_mode), server, session, failed)
 
     def follow(self, catalogue: Catalogue) -> None:

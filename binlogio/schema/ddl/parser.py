@@ -46,7 +46,7 @@ from binlogio.schema.ddl.tree import (
     FromSelect,
     Like,
     Name,
-    OtherStatement,
+    NotDdl,
     RenameTables,
     TableBody,
     TruncateTable,
@@ -68,7 +68,7 @@ _TEXT_VARIABLES: Final = frozenset(
 _OBJECTS: Final = ("TABLE", "TABLES", "DATABASE", "SCHEMA", "INDEX", "SEQUENCE")
 _BEFORE_OBJECT: Final = frozenset("OR REPLACE TEMPORARY ONLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR".split())
 _CREATE_MODIFIERS: Final[tuple[list[str], ...]] = ([], ["TEMPORARY"], ["OR", "REPLACE"], ["OR", "REPLACE", "TEMPORARY"])
-_OTHER: Final = OtherStatement()
+_OTHER: Final = NotDdl()
 _T = TypeVar("_T")
 
 
@@ -109,7 +109,7 @@ def parse_tokens(rest: Iterator[Token], sql_mode: int = 0) -> Ddl:
     if variable:
         return _unreadable(tokens, Unparsed(reason=f"it is read as {variable} says, which it sets itself"))
     try:
-        return _PARSERS[verb, what](_Head(Words(tokens, sql_mode), problem))
+        return _PARSERS[verb, what](_StatementHead(Words(tokens, sql_mode), problem))
     except UnsupportedFeature as exc:
         return _unreadable(tokens, Unparsed.of(exc) if problem is None else problem)
 
@@ -146,7 +146,7 @@ def _object(tokens: list[Token]) -> str | None:
     return None
 
 
-class _Head:
+class _StatementHead:
     """A statement up to the kind of thing it is about, and the place after that.
 
     `problem` is why the rest of it cannot be parsed; the names in it can be read all the same.
@@ -187,7 +187,7 @@ class _Head:
 # ---------------------------------------------------------------------------------------------------------- tables
 
 
-def _create_table(head: _Head) -> Ddl:
+def _create_table(head: _StatementHead) -> Ddl:
     words = head.words
     table = words.table_name()
     found = words.copy()
@@ -214,7 +214,7 @@ def _body(words: Words) -> TableBody | Like | FromSelect:
     return body
 
 
-def _alter_table(head: _Head) -> Ddl:
+def _alter_table(head: _StatementHead) -> Ddl:
     words = head.words
     table = words.table_name()
     _skip_wait(words)
@@ -246,7 +246,7 @@ def _given_names(words: Words) -> Iterator[Name]:
             words.take()
 
 
-def _rename_table(head: _Head) -> Ddl:
+def _rename_table(head: _StatementHead) -> Ddl:
     words = head.expect_whole()
     renames = []
     while True:
@@ -264,7 +264,7 @@ def _skip_wait(words: Words) -> None:
     words.accept("NOWAIT")
 
 
-def _drop_table(head: _Head) -> Ddl:
+def _drop_table(head: _StatementHead) -> Ddl:
     words = head.expect_whole()
     tables = [words.table_name()]
     while words.accept(","):
@@ -276,13 +276,13 @@ def _drop_table(head: _Head) -> Ddl:
     )
 
 
-def _truncate_table(head: _Head) -> Ddl:
+def _truncate_table(head: _StatementHead) -> Ddl:
     words = head.expect_whole()
     words.accept("TABLE")
     return TruncateTable(words.table_name())
 
 
-def _create_sequence(head: _Head) -> Ddl:
+def _create_sequence(head: _StatementHead) -> Ddl:
     table = head.words.table_name()
     problem = head.part(_sequence_options)
     return CreateSequence(table=table, replaces=head.replaces, if_not_exists=head.if_not_exists, problem=problem)
@@ -296,7 +296,7 @@ def _sequence_options(words: Words) -> None:
 # --------------------------------------------------------------------------------------------------------- indexes
 
 
-def _create_index(head: _Head) -> Ddl:
+def _create_index(head: _StatementHead) -> Ddl:
     table, name = _indexed_table(head)
     is_unique = "UNIQUE" in head.modifiers
     parts = head.part(key_parts)
@@ -305,12 +305,12 @@ def _create_index(head: _Head) -> Ddl:
     return CreateIndex(table, parts if isinstance(parts, Unparsed) else Key(name, parts, is_unique=is_unique))
 
 
-def _drop_index(head: _Head) -> Ddl:
+def _drop_index(head: _StatementHead) -> Ddl:
     table, name = _indexed_table(head)
     return DropIndex(table, name)
 
 
-def _indexed_table(head: _Head) -> tuple[Name, str | Unparsed]:
+def _indexed_table(head: _StatementHead) -> tuple[Name, str | Unparsed]:
     """Return the table of an index, and the index's name."""
     name = head.part(Words.name)
     while not head.words.accept("ON"):
@@ -321,13 +321,13 @@ def _indexed_table(head: _Head) -> tuple[Name, str | Unparsed]:
 # ------------------------------------------------------------------------------------------------------- databases
 
 
-def _create_database(head: _Head) -> Ddl:
+def _create_database(head: _StatementHead) -> Ddl:
     schema = head.words.name()
     options = head.part(_database_options)
     return CreateDatabase(schema=schema, options=options, replaces=head.replaces, if_not_exists=head.if_not_exists)
 
 
-def _alter_database(head: _Head) -> Ddl:
+def _alter_database(head: _StatementHead) -> Ddl:
     is_named = head.words.next.is_name and not _is_charset_option(head.words.copy())
     schema = head.words.name() if is_named else None
     return AlterDatabase(schema, head.part(_database_options))
@@ -351,11 +351,11 @@ def _database_options(words: Words) -> TableOptions:
     return options
 
 
-def _drop_database(head: _Head) -> Ddl:
+def _drop_database(head: _StatementHead) -> Ddl:
     return DropDatabase(head.expect_whole().name())
 
 
-_PARSERS: Final[dict[tuple[str, str], Callable[[_Head], Ddl]]] = {
+_PARSERS: Final[dict[tuple[str, str], Callable[[_StatementHead], Ddl]]] = {
     ("CREATE", "TABLE"): _create_table,
     ("CREATE", "SEQUENCE"): _create_sequence,
     ("CREATE", "INDEX"): _create_index,

@@ -36,7 +36,7 @@ from binlogio.schema.ddl.tree import (
     FromSelect,
     Like,
     Name,
-    OtherStatement,
+    NotDdl,
     RenameTables,
     TableBody,
     TruncateTable,
@@ -102,7 +102,7 @@ def follow_ddl(
     One that is not understood makes its tables unknown, and is no error. `failed` is the reason where it was carried
     out in part only.
     """
-    if isinstance(statement, OtherStatement | TruncateTable):
+    if isinstance(statement, NotDdl | TruncateTable):
         return
     if isinstance(statement, Unreadable) and statement.verb == "TRUNCATE":
         return

@@ -267,7 +267,7 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherStatement:
+class NotDdl:
     """A statement that changes no definition."""
 
 
@@ -284,5 +284,5 @@ Ddl = (
     | AlterDatabase
     | DropDatabase
     | Unreadable
-    | OtherStatement
+    | NotDdl
 )
