@@ -519,7 +519,7 @@ cdef class EventTexts:
             add(out, b"]}\n")
         return code
 
-    cdef bint _binlog(self, Memory out, KnownTable table, Event* event) except -1:
+    cdef bint _binlog(self, Memory out, TextTable table, Event* event) except -1:
         """A BINLOG statement of a table map and rows; False where Python would write it in another form."""
         cdef RowsEvent rows
         cdef uint64_t columns = 0
