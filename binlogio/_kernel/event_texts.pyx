@@ -14,7 +14,7 @@ from libc.string cimport memcmp, memcpy, memset, strlen
 
 from binlogio._kernel.base.calendar cimport date_of
 from binlogio._kernel.base.cursor cimport lenenc, u16, u24, u32, u64
-from binlogio._kernel.base.digits cimport put_digits, put_unsigned
+from binlogio._kernel.base.digits cimport digit_count, put_digits
 from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT,
     DELETE_ROWS_EVENT_V1, GTID_LOG_EVENT, HEADER_SIZE, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_EVENT,
@@ -85,6 +85,14 @@ ROWS_TITLES[:] = [
     b"Write_rows: table id ", b"Update_rows: table id ", b"Delete_rows: table id ", b"Write_rows: table id ",
     b"Update_rows: table id ", b"Delete_rows: table id ", b"Update_rows_partial: table id ",
 ]
+
+cdef enum:
+    MICROSECONDS = 13  # a status variable of a statement
+    LAST_FIXED = 10
+    CATALOG = 2  # with a zero byte after it, in logs of 5.0
+
+cdef int[11] VARIABLE_SIZES  # by code; -1 for text after its size
+VARIABLE_SIZES[:] = [4, 8, -1, 4, 6, -1, -1, 2, 2, 8, 4]
 
 cdef struct Event:
     const uint8_t* head
@@ -211,15 +219,22 @@ cdef class EventTexts:
         self.tables.clear()
         self.slots = [None] * SLOTS
 
-    def learn_query(self, bytes context, bint suppresses_use, bytes title, bytes text, bytes rest=b""):
+    def learn_query(self, bytes context, bint suppresses_use, bytes title, bytes text, bytes rest=b"", *,
+                    microseconds=None):
         """Write BEGIN with these status variables and this schema by two texts.
 
         In JSON these are what follows the error code, without the statement; in SQL all up to the thread's number, and
         what is between it and the seconds of the time; else the end of the title, and the fraction of the timestamp.
-        `rest` is what follows the seconds in SQL.
+        `rest` is what follows the seconds in SQL. The microseconds of the statement, where it has them, are left out:
+        in JSON they are between the two texts, else after the seconds.
         """
+        cdef int64_t at = microseconds_in(context, len(context))
+        if (None if at < 0 else u24(<const uint8_t*>context + at)) != microseconds:
+            return
         if len(self.queries) >= 4096:
             self.forget_queries()
+        if at >= 0:
+            context = context[:at] + bytes(3) + context[at + 3:]
         self.queries[context + (b"\1" if suppresses_use else b"\0")] = (title, text, rest)
 
     def forget_queries(self):
@@ -418,6 +433,9 @@ cdef class EventTexts:
         cdef int64_t size
         cdef bint suppresses_use = u16(event.head + 17) & SUPPRESS_USE
         cdef bytes known
+        cdef const uint8_t* last
+        cdef int64_t at
+        cdef uint32_t microseconds = 0
         if event.end - body < QUERY_POST_HEADER:
             return False
         size = QUERY_POST_HEADER + u16(body + 11) + body[8] + 1
@@ -425,10 +443,17 @@ cdef class EventTexts:
             return False
         if not wanted:
             return True
+        at = microseconds_in(body + 11, size - 12)
+        if at >= 0:
+            microseconds = u24(body + 11 + at)
         known = self.query
-        if (known is None or len(known) != size - 11 or memcmp(<const char*>known, body + 11, size - 12)
-                or known[size - 12] != suppresses_use):
+        last = known if known is not None else b""
+        if (known is None or len(known) != size - 11 or last[size - 12] != suppresses_use
+                or memcmp(last, body + 11, size - 12 if at < 0 else at)
+                or (at >= 0 and memcmp(last + at + 3, body + 11 + at + 3, size - 12 - at - 3))):
             known = body[11:size - 1] + (b"\1" if suppresses_use else b"\0")
+            if at >= 0:
+                known = known[:at] + bytes(3) + known[at + 3:]
             texts = self.queries.get(known)
             if texts is None:
                 return False
@@ -438,6 +463,8 @@ cdef class EventTexts:
             append_unsigned(out, u32(body))
             add_bytes(out, <bytes>self.query_texts[1])
             append_unsigned(out, u32(event.head))
+            if at >= 0:
+                self._fraction(out, microseconds)
             return add_bytes(out, <bytes>self.query_texts[2])
         self._head(out, event, b"QUERY_EVENT")
         self._field(out, b', "thread_id": ' if self.json else b"Query\tthread_id=", u32(body))
@@ -445,10 +472,15 @@ cdef class EventTexts:
         self._field(out, b', "error_code": ' if self.json else b"\terror_code=", u16(body + 9))
         add_bytes(out, <bytes>self.query_texts[0])
         if self.json:
-            add(out, b'"BEGIN"}\n')
-            return True
+            if at >= 0:
+                append_unsigned(out, microseconds)
+            add_bytes(out, <bytes>self.query_texts[1])
+            return add(out, b'"BEGIN"}\n')
         self._field(out, b"\nSET TIMESTAMP=", u32(event.head))
-        add_bytes(out, <bytes>self.query_texts[1])
+        if at < 0:
+            add_bytes(out, <bytes>self.query_texts[1])
+        elif microseconds:
+            self._fraction(out, microseconds)
         add(out, b"/*!*/;\n")
         if u32(body) != self.thread_id:
             self.thread_id = u32(body)
@@ -456,6 +488,12 @@ cdef class EventTexts:
             add(out, b"/*!*/;\n")
         add(out, b"BEGIN\n/*!*/;\n")
         return True
+
+    cdef int _fraction(self, Memory out, uint32_t microseconds) except -1:
+        """Append a point and six digits, or more where the log has such a number."""
+        add(out, b".")
+        out.size = put_digits(end_of(out, 8), microseconds, max(6, digit_count(microseconds))) - out.data
+        return 1
 
     cdef bint _table_map(self, Memory out, Event* event) except -1:
         cdef const uint8_t* body = event.body
@@ -792,6 +830,28 @@ cdef class EventTexts:
         self._field(out, b"\nSET @@session.gtid_domain_id=", u32(body + 8))
         self._field(out, b", @@session.gtid_seq_no=", u64(body))
         return add(out, b"/*!*/;\nSTART TRANSACTION\n/*!*/;\n")
+
+
+cdef int64_t microseconds_in(const uint8_t* p, int64_t size) noexcept nogil:
+    """Return where the microseconds are in the status variables after their size; -1 if there are none."""
+    cdef int64_t at = 2
+    cdef int64_t end
+    cdef int code
+    if size < 2:
+        return -1
+    end = min(size, <int64_t>2 + u16(p))
+    while at < end:
+        code = p[at]
+        at += 1
+        if code == MICROSECONDS:
+            return at if end - at >= 3 else -1
+        if code > LAST_FIXED:
+            return -1
+        if VARIABLE_SIZES[code] >= 0:
+            at += VARIABLE_SIZES[code]
+        elif at < end:
+            at += 1 + p[at] + (code == CATALOG)
+    return -1
 
 
 cdef inline bint is_rows(int code) noexcept nogil:

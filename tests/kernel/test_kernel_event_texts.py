@@ -18,6 +18,7 @@ from binlogio.constants import EventType
 from binlogio.errors import BinlogError
 from binlogio.events.control import XidEvent
 from binlogio.events.gtid import GtidEvent
+from binlogio.events.query import StatusVar
 from binlogio.events.table_map import TableMapEvent
 from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
 from binlogio.rows.plan import TablePlan
@@ -126,8 +127,26 @@ def test_changed_bytes_of_transactions_end_alike(data: st.DataObject) -> None:
     assert_dumped_alike(bytes(changed), verify_checksum=False)
 
 
+def test_microseconds_of_statements_are_written_alike() -> None:
+    """They differ from one transaction to the next; the other variables of a session do not."""
+    data = rows_log(300, with_times=True)
+    text = assert_dumped_alike(data)
+
+    assert text.count(b".999999/*!*/;") == 50
+    with binlogio.open(io.BytesIO(data)) as reader:
+        dump = TextDump(reader, TextStyle())
+        chunks = list(FilteredDump(reader, ALL, dump.event, dump.writer(ALL)).choose())
+    assert len(chunks) < 100
+
+
+def _variables(number: int) -> tuple[StatusVar, ...]:
+    """Return status variables of a statement: a time zone, and microseconds that may be 0 or missing."""
+    microseconds = (0, 1, 999_999, 1_000_000, 16_777_215)[number % 6 : number % 6 + 1]
+    return (StatusVar(5, "SYSTEM"), *(StatusVar(13, one) for one in microseconds), StatusVar(18, 255))
+
+
 @cache
-def rows_log(count: int, value: bytes = b"it's") -> bytes:
+def rows_log(count: int, value: bytes = b"it's", *, with_times: bool = False) -> bytes:
     """Return a log of transactions of one row, of three threads."""
     columns = [column(T.LONG), column(T.VARCHAR, 40, collation_id=255)]
     table = replace(table_map_of(columns), schema="d", table="t")
@@ -143,7 +162,7 @@ def rows_log(count: int, value: bytes = b"it's") -> bytes:
                 immediate_commit_timestamp=1_700_000_000_000_000 + number * 500_000,
                 header=header(EventType.GTID_LOG_EVENT),
             ),
-            replace(query("BEGIN"), thread_id=number % 3),
+            replace(query("BEGIN"), thread_id=number % 3, status_vars=_variables(number) if with_times else ()),
             replace(table, header=header(EventType.TABLE_MAP_EVENT)),
             replace(rows, table_id=table.table_id),
             XidEvent(number, header(EventType.XID_EVENT)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from binlogio.constants import EventType, HeaderFlag
+from binlogio.constants import EventType, HeaderFlag, QueryStatus
 from binlogio.events import ROWS_EVENTS
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.query import QueryEvent
@@ -126,7 +126,9 @@ class EventWriter:
         end = _QUERY_POST_HEADER + int.from_bytes(body[11:13], "little") + body[8]
         texts = self._form.query_texts(event)
         if texts is not None:
-            self.kernel.learn_query(body[11:end], bool(event.header.flags & HeaderFlag.SUPPRESS_USE), *texts)
+            suppresses_use = bool(event.header.flags & HeaderFlag.SUPPRESS_USE)
+            microseconds = event.status(QueryStatus.MICROSECONDS)
+            self.kernel.learn_query(body[11:end], suppresses_use, *texts, microseconds=microseconds)
 
     def _learn_table(self, event: Any) -> None:
         table, body = self._reader.table_map(event), self._bodies.get(event.table_id)

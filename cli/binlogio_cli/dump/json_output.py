@@ -87,9 +87,10 @@ class JsonDump:
         return f", {_dumps(self._fields(table))[1:]}\n".encode(), f", {head[1:-1]}".encode()
 
     def query_texts(self, event: QueryEvent) -> tuple[bytes, bytes]:
-        """Return the fields of a statement after its error code."""
+        """Return the fields of a statement after its error code, and those after its microseconds if it has them."""
         fields = _dumps({"status_vars": _json(event.status_vars), "schema": event.schema})
-        return f', {fields[1:-1]}, "sql": '.encode(), b""
+        before, found, after = f', {fields[1:-1]}, "sql": '.partition('"MICROSECONDS", "value": ')
+        return f"{before}{found}".encode(), after.lstrip("0123456789").encode()
 
     def images(self, event: RowsEvent) -> ImageText | None:
         """Return the kernel's encoder of the images of a rows event."""

@@ -88,12 +88,14 @@ class SqlDump:
         """Return a statement's text around the numbers of its thread and its time; None if these cannot be found."""
         text = "".join(self.query(event))
         before, thread, rest = text.partition(f"pseudo_thread_id={event.thread_id},")
-        between, time, after = rest.partition(f", @@session.timestamp={event.header.timestamp}.")
+        between, time, after = rest.partition(f", @@session.timestamp={event.header.timestamp}")
         if self._is_mariadb or not thread or not time or before.count("`") not in (0, 2):
             return None
         if not before.endswith("SET @@session.") or ", @@session.timestamp=" in after:
             return None
-        parts = (f"{before}pseudo_thread_id=", f",{between}, @@session.timestamp=", f".{after}")
+        if event.status(QueryStatus.MICROSECONDS) is not None:
+            after = after.lstrip(".0123456789")
+        parts = (f"{before}pseudo_thread_id=", f",{between}, @@session.timestamp=", after)
         return tuple(part.encode("utf-8", "surrogateescape") for part in parts)
 
     def images(self, event: RowsEvent) -> None:
