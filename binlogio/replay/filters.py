@@ -80,14 +80,18 @@ class ReplayFilter:
             return False
         if self.start_timestamp is not None and timestamp < self.start_timestamp:
             return False
-        wanted = (self.include_gtids, self.up_to_gtids)
-        unwanted = (self.exclude_gtids, self.after_gtids)
-        if any(gtids is not None and not has_gtid(gtids, gtid) for gtids in wanted):
-            return False
-        return not any(gtids is not None and has_gtid(gtids, gtid) for gtids in unwanted)
+        for gtids in (self.include_gtids, self.up_to_gtids):
+            if gtids is not None and not has_gtid(gtids, gtid):
+                return False
+        for gtids in (self.exclude_gtids, self.after_gtids):
+            if gtids is not None and has_gtid(gtids, gtid):
+                return False
+        return True
 
     def wants_table(self, schema: str, table: str) -> bool:
         """Return whether the rows of a table are wanted."""
+        if not self.tables and not self.exclude_tables:
+            return True
         name = f"{schema}.{table}"
         if any(fnmatchcase(name, pattern) for pattern in self.exclude_tables):
             return False

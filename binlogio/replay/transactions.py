@@ -381,6 +381,8 @@ class TransactionReader:
     def _is_behind_end(self, offset: int, timestamp: int) -> bool:
         if self._bounds.stop is not None and self._place(offset) >= self._bounds.stop:
             return True
+        if self._filter.stop is None and self._filter.stop_timestamp is None:
+            return False
         return self._filter.is_behind_end(self._position(offset), timestamp)
 
     def _raw(self, group: RawGroup) -> LoggedTransaction:

@@ -24,11 +24,13 @@ from binlogio.replay.targets.mysql.statement_context import prepared
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.undo.inverse import check_images, reversed_changes
 from binlogio.replay.undo.outputs import table_and_kind
+from binlogio.replay.undo.spool import PIECE_SIZE
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.replay.row_changes import Change, Image
     from binlogio.replay.transactions import LoggedTransaction, RowsStep
     from binlogio.replay.undo.outputs import ChangeCounts
@@ -67,6 +69,8 @@ class SqlScript:
     def __init__(self, *, checks_rows: bool = True) -> None:
         self._check = (_CHECK,) if checks_rows else ()
         self._tables: dict[int, _UndoneTable] = {}
+        self._description: FormatDescriptionEvent | None = None
+        self._is_mariadb = False
 
     def inverse(self, transaction: LoggedTransaction, steps: Sequence[RowsStep], rows: ChangeCounts) -> Iterator[bytes]:
         """Yield the statements of one transaction.
@@ -75,21 +79,28 @@ class SqlScript:
             BinlogError: a change cannot be reversed.
         """
         start, end = transaction.start, transaction.end
-        yield f"\n-- {_printable(start.file)}, {start.offset} to {end.offset}\n".encode()
-        yield _BEGIN
-        is_mariadb = transaction.description is not None and transaction.description.context.is_mariadb
+        pieces = [f"\n-- {_printable(start.file)}, {start.offset} to {end.offset}\n".encode(), _BEGIN]
+        size = 0
+        if transaction.description is not self._description:
+            self._description = transaction.description
+            self._is_mariadb = self._description is not None and self._description.context.is_mariadb
         for step in reversed(steps):
             try:
-                undone = self._table(step, is_mariadb=is_mariadb)
+                undone = self._table(step)
                 changes = reversed_changes(step, undone.plan)
                 statements = self._statements(undone, changes) if changes else []
                 if statements:
-                    yield from _for_client(statements)
+                    pieces.append(_for_client(statements))
+                    size += len(pieces[-1])
             except BinlogError as exc:
                 exc.locate(offset=step.offset)
                 raise
             rows[table_and_kind(step)] += len(changes)
-        yield _COMMIT
+            if size >= PIECE_SIZE:
+                yield b"".join(pieces)
+                pieces, size = [], 0
+        pieces.append(_COMMIT)
+        yield b"".join(pieces)
 
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
         """Yield the script."""
@@ -121,7 +132,7 @@ class SqlScript:
                 statements += _in_mode((update[0], *self._check), is_lenient=is_lenient)
         return statements
 
-    def _table(self, step: RowsStep, *, is_mariadb: bool) -> _UndoneTable:
+    def _table(self, step: RowsStep) -> _UndoneTable:
         """Return the table of a step, whose images have all that is needed."""
         event, plan = step.event, step.plan
         found = self._tables.get(id(plan))
@@ -129,7 +140,7 @@ class SqlScript:
             plan = check_images(step)
             if len(self._tables) >= _MOST_TABLES:
                 self._tables.clear()
-            found = self._tables[id(plan)] = _UndoneTable(plan, is_mariadb=is_mariadb)
+            found = self._tables[id(plan)] = _UndoneTable(plan, is_mariadb=self._is_mariadb)
         after = event.present_after if isinstance(event, UpdateRowsEvent | PartialUpdateRowsEvent) else b""
         key = type(event), event.column_count, event.present, after
         if key not in found.checked:
@@ -182,18 +193,19 @@ def _in_mode(statements: tuple[str, ...], *, is_lenient: bool) -> tuple[str, ...
     return (_LENIENT, *statements, _STRICT) if is_lenient else statements
 
 
-def _for_client(statements: Sequence[str]) -> Iterator[bytes]:
-    """Yield statements for the client, which removes a backslash or carriage return at the end of a line."""
+def _for_client(statements: Sequence[str]) -> bytes:
+    """Return statements for the client, which removes a backslash or carriage return at the end of a line."""
     whole = (";\n".join(statements) + ";\n").encode("utf-8", "surrogateescape")
     if b"\\\n" not in whole and b"\r\n" not in whole:
-        yield whole
-        return
+        return whole
+    pieces: list[bytes] = []
     for statement in statements:
         sql = statement.encode("utf-8", "surrogateescape")
         if b"\\\n" in sql or b"\r\n" in sql:
-            yield from (f"{line};\n".encode() for line in prepared(sql))
+            pieces += [f"{line};\n".encode() for line in prepared(sql)]
         else:
-            yield sql + b";\n"
+            pieces += (sql, b";\n")
+    return b"".join(pieces)
 
 
 def _printable(name: str) -> str:

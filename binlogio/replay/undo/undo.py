@@ -125,7 +125,7 @@ class Undo:
         summary.statements += len(steps.statements)
         summary.rolled_back_events += steps.rolled_back_events
         summary.sequence_events += steps.sequence_events
-        if self._refusal is None:
+        if self._refusal is None and any(step.cascades for step in steps.rows):
             summary.lost_cascades.update(_lost_cascades(steps.rows))
         if steps.rows and self._refusal is None:
             self._spool.add(self._output.inverse(transaction, steps.rows, summary.rows))
