@@ -833,7 +833,7 @@ cdef class EventTexts:
 
 
 cdef int64_t microseconds_in(const uint8_t* p, int64_t size) noexcept nogil:
-    """Return where the microseconds are in the status variables after their size; -1 if there are none."""
+    """Return where the microseconds are in the status variables after their size; -1 without any."""
     cdef int64_t at = 2
     cdef int64_t end
     cdef int code

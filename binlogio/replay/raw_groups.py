@@ -784,10 +784,10 @@ class RawGroupReader:
             return self._heads.mariadb(event)
         return self._heads.mysql(event) if self._heads.is_query(self._event(index, number + 1), b"BEGIN") else None
 
-    def _held_group(self, grammar: _Grammar, index: _Index, first: int, behind: int) -> RawGroup | None:
-        """Return the group of the events from `first` up to `behind`, which are in the window."""
+    def _held_group(self, grammar: _Grammar, index: _Index, first: int, after: int) -> RawGroup | None:
+        """Return the group of the events from `first` up to `after`, which are in the window."""
         head = self._head(index, first)
-        if head is None or not self._heads.is_end(self._event(index, behind - 1)):
+        if head is None or not self._heads.is_end(self._event(index, after - 1)):
             return None
         view, base = self._window.view, self._window.offset
         checksum_size = CHECKSUM_SIZE * self._framer.context.has_checksum
@@ -795,7 +795,7 @@ class RawGroupReader:
         found: list[RawStatement] = []
         codes, offsets, sizes = index.codes, index.offsets, index.sizes
         try:
-            for at in range(first + grammar.first_change, behind - 1):
+            for at in range(first + grammar.first_change, after - 1):
                 code, offset = codes[at], offsets[at]
                 if code == _TABLE_MAP:
                     statements.add_map(_without_checksum(view, offset - base, sizes[at], checksum_size))
@@ -810,8 +810,8 @@ class RawGroupReader:
         if statements.is_open:
             return None
         timestamp = int.from_bytes(view[:4], "little")
-        end = offsets[behind - 1] + sizes[behind - 1]
-        log_pos = int.from_bytes(view[end - base - sizes[behind - 1] :][13:17], "little")
+        end = offsets[after - 1] + sizes[after - 1]
+        log_pos = int.from_bytes(view[end - base - sizes[after - 1] :][13:17], "little")
         self._window.take(end - base)
         return self._raw_group(head, base, end, log_pos, timestamp, statements, tuple(found))
 
