@@ -197,9 +197,9 @@ class LoggedTransaction:
 
     `commits_itself` where a statement of it ends the transaction that it is in: DDL and the like. `is_filtered` where
     nothing of it is wanted: it keeps its place all the same. One without steps changes nothing. `is_bound` where it
-    uses what only its session has, such as temporary tables. `shared_by` is how many transactions of the log it stands
-    for (`commit_groups`). `gtid` is that of either vendor, None where it has none; `log` tells the log from others of
-    its name.
+    uses what only its session has, such as temporary tables. `shared_by` is the number of transactions of the log that
+    it is made of (`commit_groups`). `gtid` is that of either vendor, None where it has none; `log` tells the log from
+    others of its name.
     """
 
     path: str

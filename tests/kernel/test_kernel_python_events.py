@@ -274,7 +274,7 @@ class Seen:
 
     @property
     def choice(self) -> GroupChoice:
-        """The same as what the reader is told."""
+        """The same as the filter of the reader."""
         if self.tables is None:
             return GroupChoice(self.group)
         return GroupChoice(self.group, self.table, self.statement)

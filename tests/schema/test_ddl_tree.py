@@ -100,7 +100,7 @@ def test_defaults_and_references_are_known_of_a_body_that_is_not_understood() ->
 
 
 def test_clauses_with_a_condition_wait_for_the_table() -> None:
-    """IF EXISTS and IF NOT EXISTS are judged by whoever knows the table."""
+    """IF EXISTS and IF NOT EXISTS are judged by the code that knows the table."""
     statement = parse_ddl("ALTER TABLE t DROP IF EXISTS a, ADD IF NOT EXISTS b INT DEFAULT 1, DROP c", NEWEST_MARIADB)
 
     assert isinstance(statement, AlterTable)

@@ -1,4 +1,4 @@
-"""DDL statements as a tree of frozen values: what `parser` makes of a text, for whoever has to carry it out.
+"""DDL statements as a tree of frozen values: what `parser` makes of a text, for the code that carries it out.
 
 A tree depends on the text, the sql_mode and the server alone. What depends on the tables (IF EXISTS, the collation that
 a column inherits, the name under which a table is known) is left to the visitors: `statements` (definitions),

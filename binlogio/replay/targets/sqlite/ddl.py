@@ -312,7 +312,7 @@ class _DdlStatement:
             return ColumnChanges(), PartitionChange(drops_rows=False, names=(), left=None)
 
     def _refuse_moved_rows(self, statement: AlterTable) -> None:
-        """Refuse a statement that takes rows from another table or a file, or gives them, unless there are none."""
+        """Refuse a statement that takes rows from another table or a file, or gives them, unless it has no rows."""
         clauses, name = statement.clauses, self._logged.full_name(statement.table)
         others = statement.new_names
         if isinstance(clauses, AlterClauses):
