@@ -366,13 +366,17 @@ def first_groups(log: Path, size: int, path: Path) -> Path:
     return path
 
 
-def large_enough(log: Path, cost_s: Callable[[Path], float], folder: Path, *, enough_s: float = 1.2) -> Path:
-    """Return as much of the log's beginning as costs `enough_s`, for work whose speed is not known; at most all."""
+def large_enough(log: Path, cost_s: Callable[[Path], float], folder: Path, *, enough_s: float = 1.0) -> Path:
+    """Return as much of the log's beginning as costs `enough_s`, for work whose speed is not known; at most all.
+
+    The start of a program, which is the cost of a log of 4 kB, does not count.
+    """
     whole = log.stat().st_size
+    start_s = cost_s(first_groups(log, 4096, folder / log.name))
     size = 1 << 20
     while size < whole:
         part = first_groups(log, size, folder / log.name)
-        found_s = cost_s(part)
+        found_s = max(cost_s(part) - start_s, enough_s / 64)
         if found_s > enough_s / 2:
             return part
         size = min(16 * size, max(2 * size, int(size * enough_s / found_s)))
