@@ -93,6 +93,8 @@ class BinlogReader:
         self._decoder = decoder or Decoder(decompress=decompress_zstd if options.open_payloads else None)
         self._definitions = definitions or DefinitionSource(follows_ddl=False)
         self._plans: dict[tuple[Any, ...], TablePlan] = {}
+        # By the identity of a table map's column types: the copies that the kernel makes of a table map share them.
+        self._last_plans: dict[int, tuple[TableMapEvent, TablePlan]] = {}
         self._opened: OpenedLog | None = None
         self._framer: EventFramer | None = None
         self._log: LogFile | None = None
@@ -284,17 +286,27 @@ class BinlogReader:
             BinlogFormatError: a table definition that was given has other columns than the table.
         """
         table = self.table_map(event)
+        known = self._last_plans.get(id(table.column_types))
+        if known is not None and known[0].schema is table.schema and known[0].table is table.table:
+            return known[1]
         key = (table.schema, table.table, table.column_types, table.metadata, table.nullable, table.optional_metadata)
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= _MOST_PLANS:
-                self._plans.clear()
+                self._forget_plans()
             try:
                 plan = self._plans[key] = self._definitions.plan(table, self.context)
             except BinlogError as exc:
                 exc.locate(file=self._file)
                 raise
+        if len(self._last_plans) >= _MOST_PLANS:
+            self._last_plans.clear()
+        self._last_plans[id(table.column_types)] = table, plan
         return plan
+
+    def _forget_plans(self) -> None:
+        self._plans.clear()
+        self._last_plans.clear()
 
     def given_table(self, event: RowsEvent) -> TableDefinition | None:
         """Return the table of a rows event as `definitions` have it; None where they do not.
@@ -328,7 +340,7 @@ class BinlogReader:
             BinlogFormatError: a row image does not fit its table.
         """
         try:
-            yield from row_changes(event, self.plan(event))
+            yield from row_changes(event, self.plan(event), compiled=self._decoder.is_compiled)
         except BinlogError as exc:
             exc.locate(file=self._file)
             raise
@@ -358,7 +370,7 @@ class BinlogReader:
         self._tracker = GroupTracker()
         if not (first and self._begun == log.name):
             self._definitions.begin_log(log.name)
-        self._plans.clear()
+        self._forget_plans()
         self._file, self._frame, self._event, self._end = log.name, None, None, 0
         for found in self._frames(start, stop):
             if isinstance(found, EventFrame):
@@ -402,11 +414,11 @@ class BinlogReader:
 
     def _follow(self, event: BinlogEvent, context: ParseContext) -> None:
         if isinstance(event, QueryEvent) and self._definitions.follow(event, context):
-            self._plans.clear()
+            self._forget_plans()
 
     def _follow_body(self, code: int, body: bytes) -> None:
         if self._definitions.follow_body(code, body, self.context):
-            self._plans.clear()
+            self._forget_plans()
 
     def _made(self, framer: EventFramer, opened: OpenedLog, stop: int | None) -> _Text | list[BinlogEvent]:
         """Return what the kernel makes of the next bytes: text, where there is a writer that takes them, or events."""

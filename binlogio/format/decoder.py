@@ -77,6 +77,11 @@ class Decoder:
             self.good = self._cutter.good
         return inside
 
+    @property
+    def is_compiled(self) -> bool:
+        """True where the kernel makes the frequent events."""
+        return self._cutter is not None
+
     def cut(self, framer: EventFramer, stop: int | None = None, *, by_group: bool = False) -> list[BinlogEvent]:
         """Return events that begin before offset `stop`, up to the first one that `decode` has to take.
 

@@ -22,13 +22,16 @@ _decoders: Final[dict[int, tuple[TablePlan, RowDecoder]]] = {}
 """By the identity of a plan: its hash takes as long as a row."""
 
 
-def row_changes(event: RowsEvent, plan: TablePlan) -> Iterator[RowChange]:
+def row_changes(event: RowsEvent, plan: TablePlan, *, compiled: bool | None = None) -> Iterator[RowChange]:
     """Return the row changes of a rows event; `plan` is that of its table map.
+
+    `compiled` is `is_compiled()`, which takes as long as a row; asked if None.
 
     Raises:
         BinlogFormatError: as `binlogio.rows.image.decode_rows`.
     """
-    if event.column_count == len(plan.columns) and event.header.type_code not in PRE_GA_EVENTS and is_compiled():
+    may_decode = event.column_count == len(plan.columns) and event.header.type_code not in PRE_GA_EVENTS
+    if may_decode and (is_compiled() if compiled is None else compiled):
         after = event.present_after if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)) else event.present
         changes = _decoder(plan).changes(event.operation, event.present, after, event.images)
         if changes is not None:
