@@ -37,7 +37,7 @@ def row_changes(step: RowsStep) -> Iterator[Change]:
     """
     if step.plan is None:
         raise step.refusal if step.refusal is not None else AssertionError(step)
-    is_partial = type(step.event) is PartialUpdateRowsEvent
+    is_partial = type(step.head) is PartialUpdateRowsEvent
     for change in changes_of(step.event, step.plan):
         before, after = change.before, change.applied() if is_partial else change.after
         yield before.values if before is not None else None, after.values if after is not None else None
@@ -45,7 +45,7 @@ def row_changes(step: RowsStep) -> Iterator[Change]:
 
 def lost_cascades(step: RowsStep, changes: Iterable[Change]) -> tuple[Cascade, ...]:
     """Return the foreign keys of a step that changed other tables: of an update those whose columns changed."""
-    if not step.cascades or step.plan is None or isinstance(step.event, DeleteRowsEvent):
+    if not step.cascades or step.plan is None or isinstance(step.head, DeleteRowsEvent):
         return step.cascades
     labels = [column.label.casefold() for column in step.plan.columns]
     key = [position for position, _ in step.plan.primary_key]

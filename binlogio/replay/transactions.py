@@ -53,6 +53,7 @@ from binlogio.replay.start_position import (
 )
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
+from binlogio.writer.session.cache import TemporaryFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from binlogio.replay.start_position import PreparedPlace
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.foreign_keys import Cascade
+    from binlogio.writer.session.cache import SpillFile
 
 _NO_PROGRESS: Final = Progress()
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
@@ -81,27 +83,66 @@ _BEGIN: Final = b"BEGIN"
 _THREAD_SPECIFIC: Final = int(HeaderFlag.THREAD_SPECIFIC)  # as numbers: an operation of flags takes a microsecond
 _NO_CASCADE: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.USE_SQL_FOREIGN_KEY)
 _SHOWN_TEXT: Final = 80
+_MOST_HELD_BYTES: Final = 1 << 23  # row images of a transaction in memory; those after them are in a file
 NEEDS_ROW_FORMAT: Final = "the source needs binlog_format=ROW"
+
+
+class _ImageFile(TemporaryFile):
+    """The row images of a large transaction. The file is deleted with the last step that reads from it."""
+
+    def __del__(self) -> None:
+        """Close the file."""
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class SpilledEvent:
+    """A rows event whose images are in a temporary file; `head` is the event without them."""
+
+    head: Any
+    file: SpillFile
+    start: int
+    size: int
+
+    def read(self) -> Any:
+        """Return the event.
+
+        Raises:
+            OSError: the temporary file cannot be read.
+        """
+        return replace(self.head, images=self.file.read(self.start, self.size))
 
 
 @dataclass(frozen=True, slots=True)
 class RowsStep:
     """The rows of one event. `plan` is None where the log does not say enough, and `refusal` says what is missing.
 
-    `cascades` are foreign keys by which the change of these rows changed rows of other tables without a word in the
-    log.
+    `held` is the event, or where it is read from; `cascades` are foreign keys by which the change of these rows changed
+    rows of other tables without a word in the log.
     """
 
-    event: Any
+    held: Any
     table_map: TableMapEvent
     plan: TablePlan | None
     refusal: ReplayError | None = None
     cascades: tuple[Cascade, ...] = ()
 
     @property
+    def event(self) -> Any:
+        """The event; that of a large transaction is read from its temporary file."""
+        held = self.held
+        return held.read() if type(held) is SpilledEvent else held
+
+    @property
+    def head(self) -> Any:
+        """The event, maybe without its images."""
+        held = self.held
+        return held.head if type(held) is SpilledEvent else held
+
+    @property
     def offset(self) -> int:
         """The offset of the event."""
-        return int(self.event.header.offset)
+        return int(self.head.header.offset)
 
     @property
     def tables(self) -> frozenset[tuple[str, str]]:
@@ -111,12 +152,13 @@ class RowsStep:
     @property
     def ended_statements(self) -> int:
         """The number of statements of the source that end with the event."""
-        return int(self.event.ends_statement)
+        return int(self.head.ends_statement)
 
     @property
     def size(self) -> int:
         """The number of bytes of the row images."""
-        return len(self.event.images)
+        held = self.held
+        return held.size if type(held) is SpilledEvent else len(held.images)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +277,22 @@ class _OpenGroup:
     commits_itself: bool = False
     is_bound: bool = False
     is_before_start: bool = False
+    held_bytes: int = 0  # row images in memory
+    spill: SpillFile | None = None
+    spilled_bytes: int = 0
+
+    def spilled(self, step: RowsStep) -> RowsStep:
+        """Return the step; with its images in a temporary file, if those of the group take much memory already."""
+        event = step.held
+        if self.held_bytes < _MOST_HELD_BYTES:
+            self.held_bytes += len(event.images)
+            return step
+        if self.spill is None:
+            self.spill = _ImageFile()
+        start, size = self.spilled_bytes, len(event.images)
+        self.spill.write(start, event.images)
+        self.spilled_bytes += size
+        return replace(step, held=SpilledEvent(replace(event, images=b""), self.spill, start, size))
 
 
 class TransactionReader:
@@ -483,7 +541,7 @@ class TransactionReader:
         if isinstance(event, RowsEvent):
             step = self._rows(event)
             if step is not None:
-                group.steps.append(step)
+                group.steps.append(group.spilled(step))
         elif isinstance(event, _CONTEXT):
             group.context.append(event)
         elif isinstance(event, QueryEvent):

@@ -68,7 +68,7 @@ def check_images(step: RowsStep) -> TablePlan:
     """
     if step.plan is None:
         raise step.refusal if step.refusal is not None else AssertionError(step)
-    plan, event = step.plan, step.event
+    plan, event = step.plan, step.head
     if event.column_count != len(plan.columns):
         raise BinlogFormatError(
             "the rows event and its table map have different numbers of columns",
@@ -124,7 +124,7 @@ def inverse_changes(step: RowsStep) -> list[Change]:
 
 def reversed_changes(step: RowsStep, plan: TablePlan) -> list[Change]:
     """Return `inverse_changes` of a step whose images have all that is needed."""
-    event = step.event
+    event = step.head
     changes = list(row_changes(step))
     changes.reverse()
     if isinstance(event, UpdateRowsEvent | PartialUpdateRowsEvent):
@@ -180,7 +180,7 @@ def _by_value(step: RowsStep, plan: TablePlan, common: dict[str, Any]) -> tuple[
     changes = [
         RowChange(RowImage(plan, before or ()), RowImage(plan, after or ())) for before, after in inverse_changes(step)
     ]
-    event = step.event
+    event = step.head
     count = len(event.present)
     now = int.from_bytes(event.present, "little") | int.from_bytes(event.present_after, "little")
     present = now.to_bytes(count, "little")

@@ -40,5 +40,5 @@ class UndoOutput(Protocol):
 def table_and_kind(step: RowsStep) -> tuple[str, str]:
     """Return the kind under which the rows of an event are counted."""
     insert, update, delete = KINDS
-    kind = {WriteRowsEvent: insert, DeleteRowsEvent: delete}.get(type(step.event), update)
+    kind = {WriteRowsEvent: insert, DeleteRowsEvent: delete}.get(type(step.head), update)
     return f"{step.table_map.schema}.{step.table_map.table}", kind

@@ -134,7 +134,7 @@ class SqlScript:
 
     def _table(self, step: RowsStep) -> _UndoneTable:
         """Return the table of a step, whose images have all that is needed."""
-        event, plan = step.event, step.plan
+        event, plan = step.head, step.plan
         found = self._tables.get(id(plan))
         if found is None or found.plan is not plan:
             plan = check_images(step)

@@ -496,7 +496,7 @@ class MysqlSession:
     def _by_sql(self, step: RowsStep) -> None:
         """Apply the rows of one event as SQL; foreign keys act as at the source, which does not log them."""
         table_map = step.table_map
-        if not may_cascade(step.event) or not self._server_tables.cascades_to(
+        if not may_cascade(step.head) or not self._server_tables.cascades_to(
             table_map.schema, table_map.table, self._connection.ask
         ):
             self._changes_by_sql(step)
@@ -569,7 +569,7 @@ class MysqlSession:
             )
         if self._is_other:
             table_map, event = rows_for(step.table_map, step.event, is_mariadb=self._connection.is_mariadb)
-            step = replace(step, table_map=table_map, event=event)
+            step = replace(step, table_map=table_map, held=event)
         self._by_events([step])
 
     def _change(self, table: MysqlTable, name: str, before: Sequence[Any], after: Sequence[Any] | None) -> None:

@@ -54,20 +54,20 @@ class BulkRows:
 
 def may_join(step: RowsStep, last: RowsStep) -> bool:
     """Return whether the rows of two events can be taken together."""
-    return step.plan is last.plan and type(step.event) is type(last.event)
+    return step.plan is last.plan and type(step.head) is type(last.head)
 
 
 def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | None:
     """Return the rows of events that `may_join`; None where they have to be decoded one by one."""
-    plan, first = steps[0].plan, steps[0].event
+    plan, first = steps[0].plan, steps[0].head
     if (
         plan is None
         or type(first) not in TYPE_CODES
         or first.header.type_code in PRE_GA_EVENTS
-        or sum(len(step.event.images) for step in steps) < WORTH_IT
+        or sum(step.size for step in steps) < WORTH_IT
     ):
         return None
-    if not is_compiled() or not _is_plain(plan) or not all(_is_whole(step.event) for step in steps):
+    if not is_compiled() or not _is_plain(plan) or not all(_is_whole(step.head) for step in steps):
         return None
     from binlogio._kernel.event_scanner import EventScanner  # noqa: PLC0415 - it may not be there
     from binlogio.columnar.batches.records import JsonTexts, Repeated, TableRecords  # noqa: PLC0415 - imports pyarrow

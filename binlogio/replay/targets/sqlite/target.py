@@ -44,7 +44,7 @@ from binlogio.replay.transactions import (
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from binlogio.events.base import ParseContext
     from binlogio.replay.apply.progress import KeptLog, Ledger, Progress
@@ -58,6 +58,8 @@ SCHEME: Final = "sqlite:///"
 GROUPS_PER_COMMIT: Final = 1000
 _GROUP: Final = '"binlogio group"'
 _MOST_ROWS: Final = 10_000  # in one executemany
+_MOST_JOINED_BYTES: Final = 1 << 22  # row images that are decoded together
+_MOST_DECODED_BYTES: Final = 1 << 23  # row images of a transaction whose rows are in memory together
 
 
 class SqliteTarget:
@@ -259,22 +261,27 @@ class SqliteSession:
     def __init__(self, target: SqliteTarget) -> None:
         self.counts = RowCounts()
         self._target = target
-        self._decoded: list[tuple[Step, list[Change] | BulkRows]] = []
+        self._decoded: Iterable[tuple[Step, list[Change] | BulkRows]] = ()
         self._context = DEFAULT_CONTEXT
 
     def execute(self, transaction: LoggedTransaction) -> None:
-        """Decode the rows."""
-        self._decoded = []
+        """Decode the rows; those of a large transaction only as they are applied."""
         self._context = DEFAULT_CONTEXT if transaction.description is None else transaction.description.context
+        size = sum(step.size for step in transaction.steps if isinstance(step, RowsStep))
+        decoded = self._decode(transaction)
+        self._decoded = list(decoded) if size <= _MOST_DECODED_BYTES else decoded
+
+    def _decode(self, transaction: LoggedTransaction) -> Iterator[tuple[Step, list[Change] | BulkRows]]:
         for steps in _joined(transaction.steps):
             first = steps[0]
             if isinstance(first, RowsStep) and transaction.description is not None and not self._target.idempotent:
                 rows = [step for step in steps if isinstance(step, RowsStep)]
                 bulk = None if any(step.cascades for step in rows) else bulk_rows(rows, self._context)
                 if bulk is not None:
-                    self._decoded.append((replace(first, event=tuple(step.event for step in rows)), bulk))
+                    yield replace(first, held=tuple(step.held for step in rows)), bulk
                     continue
-            self._decoded.extend((step, self._changes(step)) for step in steps)
+            for step in steps:
+                yield step, self._changes(step)
 
     def commit(self, transaction: LoggedTransaction, ledger: Ledger) -> None:
         """Apply what was decoded."""
@@ -295,7 +302,7 @@ class SqliteSession:
 
     def rollback(self) -> None:
         """Forget what was decoded."""
-        self._decoded = []
+        self._decoded = ()
 
     def close(self) -> None:
         """Do nothing: the connection belongs to the target."""
@@ -303,8 +310,8 @@ class SqliteSession:
     def _apply(self, step: Step, changes: list[Change] | BulkRows, counts: RowCounts) -> None:
         if isinstance(changes, BulkRows):
             if isinstance(step, RowsStep) and not self._bulk(changes, counts):
-                for event in step.event:
-                    one = replace(step, event=event)
+                for held in step.held:
+                    one = replace(step, held=held)
                     self._apply(one, self._changes(one), counts)
             return
         try:
@@ -397,14 +404,19 @@ def _changes_of(step: RowsStep) -> list[Change]:
 def _joined(steps: Sequence[Step]) -> Iterator[list[Step]]:
     """Yield the steps, those together whose rows can be decoded together."""
     some: list[Step] = []
+    size = 0
     for step in steps:
         last = some[-1] if some else None
         if last is not None and not (
-            isinstance(step, RowsStep) and isinstance(last, RowsStep) and may_join(step, last)
+            isinstance(step, RowsStep)
+            and isinstance(last, RowsStep)
+            and may_join(step, last)
+            and size < _MOST_JOINED_BYTES
         ):
             yield some
-            some = []
+            some, size = [], 0
         some.append(step)
+        size += step.size if isinstance(step, RowsStep) else 0
     if some:
         yield some
 
