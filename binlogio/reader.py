@@ -461,6 +461,7 @@ class BinlogReader:
             if isinstance(frame, EventFrame):
                 if is_unwanted and frame.header.type_code not in GROUP_BOUNDARIES:
                     self._follow_body(frame.header.type_code, frame.body)
+                    is_unwanted = self._decoder.passes(frame)
                     continue
                 at = frame.header.offset
                 start = _start_after(start, at)
@@ -519,9 +520,8 @@ class BinlogReader:
 
 GROUP_BOUNDARIES: Final = frozenset({
     EventType.START_EVENT_V3, EventType.STOP_EVENT, EventType.ROTATE_EVENT, EventType.FORMAT_DESCRIPTION_EVENT,
-    EventType.HEARTBEAT_LOG_EVENT, EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT,
-    EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.HEARTBEAT_LOG_EVENT_V2, EventType.GTID_TAGGED_LOG_EVENT,
-    EventType.BINLOG_CHECKPOINT_EVENT, EventType.MARIADB_GTID_EVENT, EventType.MARIADB_GTID_LIST_EVENT,
+    EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT, EventType.PREVIOUS_GTIDS_LOG_EVENT,
+    EventType.GTID_TAGGED_LOG_EVENT, EventType.MARIADB_GTID_EVENT, EventType.MARIADB_GTID_LIST_EVENT,
     EventType.START_ENCRYPTION_EVENT,
 })  # fmt: skip
 """The types of events that a group with a GTID event ends before."""

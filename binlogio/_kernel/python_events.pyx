@@ -9,6 +9,7 @@ rows events are parsed by their codecs once, and found by their bytes afterwards
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memcmp
 
 from dataclasses import replace
 from dataclasses import fields
@@ -16,14 +17,16 @@ from types import MemberDescriptorType
 
 from binlogio._kernel.base.cursor cimport lenenc, little, u16, u24, u32, u64
 from binlogio._kernel.base.event_codes cimport (
-    ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1, GTID_LOG_EVENT,
-    HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_COMPRESSED_EVENT, QUERY_EVENT,
-    ROWS_QUERY_LOG_EVENT,
-    TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XID_EVENT,
+    ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1,
+    GTID_LOG_EVENT, HEADER_SIZE, INCIDENT_EVENT, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT,
+    QUERY_COMPRESSED_EVENT, QUERY_EVENT, ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, TRANSACTION_PAYLOAD_EVENT,
+    WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
 )
 from binlogio._kernel.event_scanner cimport RowsEvent, read_frame
 from binlogio._kernel.primitives cimport crc32
-from binlogio._kernel.scan.event_types cimport is_group_start, is_of_file, is_statement_part, may_define
+from binlogio._kernel.scan.event_types cimport (
+    is_any_rows, is_group_start, is_load, is_of_file, is_rollback, is_statement_part, may_define,
+)
 
 cdef extern from "structmember.h":
     ctypedef struct PyMemberDef:
@@ -160,6 +163,7 @@ cdef class EventCutter:
     cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
     cdef readonly int64_t at  # where the next event begins in the buffer
     cdef readonly int64_t good  # offset after the last group that was passed over, in the file
+    cdef bint begun, ended  # of the group that is passed over: its transaction has begun, its last event was passed
     cdef object choice  # that `wanted_tables` are of
     cdef dict wanted_tables  # by the bodies of their table maps
 
@@ -285,13 +289,13 @@ cdef class EventCutter:
                 break
             body = begin + HEADER_SIZE
             end = begin + size - tail
+            if (inside or looking) and (self.ended or is_group_start(code)):
+                for one in definitions:
+                    follow(QUERY_EVENT, one)
+                definitions.clear()
+                kept, kept_shift, self.good = at, shift, base + at
+                inside = looking = False
             if is_group_start(code):
-                if inside or looking:
-                    for one in definitions:
-                        follow(QUERY_EVENT, one)
-                    definitions.clear()
-                    kept, kept_shift, self.good = at, shift, base + at
-                    inside = looking = False
                 event = self._event(begin, end, base + at, None) if self.maker[code] != NULL else None
                 if event is None:
                     break
@@ -299,22 +303,56 @@ cdef class EventCutter:
                 looking = not inside and choice.table is not None
                 if not inside and not looking:
                     break
+                self.begun = code == MARIADB_GTID_EVENT and not body[12] & 1
+                self.ended = False
             elif is_of_file(code):
                 inside = False
                 break
             elif inside:
                 if code == QUERY_EVENT and may_define(body, end) or code == QUERY_COMPRESSED_EVENT:
                     follow(code, body[:end - body])
+                self._pass(code, body, end)
             elif not looking or not self._is_unwanted(code, begin, body, end, definitions):
                 break
+            else:
+                self._pass(code, body, end)
             at += size
             if u32(begin + 13):
                 shift = u32(begin + 13) - <uint32_t>(base + at)
             if inside:
                 kept, kept_shift = at, shift
+        if (inside or looking) and self.ended:
+            for one in definitions:
+                follow(QUERY_EVENT, one)
+            kept, kept_shift, self.good = at, shift, base + at
+            inside = False
         self.at = kept
         self.position_shift = kept_shift
         return inside
+
+    def passes(self, int code, bytes body) -> bool:
+        """Pass an event of a group that is not wanted; return whether the group continues."""
+        self._pass(code, <const uint8_t*>body, <const uint8_t*>body + len(body))
+        return not self.ended
+
+    cdef int _pass(self, int code, const uint8_t* body, const uint8_t* end) except -1:
+        """Follow a group to its end, as `binlogio.format.groups.GroupTracker` does."""
+        cdef const uint8_t* sql
+        cdef int64_t size
+        if code == XID_EVENT or code == XA_PREPARE_LOG_EVENT or code == TRANSACTION_PAYLOAD_EVENT or code == INCIDENT_EVENT:
+            self.ended = True
+        elif code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT:
+            size = _size_before_sql(body, end)
+            sql = body + size
+            if code == QUERY_EVENT and size and (_is(sql, end, b"BEGIN", 5) or _starts(sql, end, b"XA START", 8)):
+                self.begun = True
+            elif not self.begun:
+                self.ended = True
+            elif code == QUERY_EVENT and size:
+                self.ended = _is(sql, end, b"COMMIT", 6) or is_rollback(sql, end)
+        elif not self.begun and (is_load(code) or is_any_rows(code) and end - body >= 8 and body[6] & 1):
+            self.ended = True
+        return 0
 
     cdef bint _is_unwanted(self, int code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
                            list definitions) except -1:
@@ -636,6 +674,14 @@ cdef class EventCutter:
 cdef inline bint _is_rows(int code) noexcept nogil:
     return (WRITE_ROWS_EVENT <= code <= WRITE_ROWS_EVENT + 2 or WRITE_ROWS_EVENT_V1 <= code <= DELETE_ROWS_EVENT_V1
             or code == PARTIAL_UPDATE_ROWS_EVENT)
+
+
+cdef inline bint _starts(const uint8_t* at, const uint8_t* end, const char* word, int size) noexcept nogil:
+    return end - at >= size and memcmp(at, word, size) == 0
+
+
+cdef inline bint _is(const uint8_t* at, const uint8_t* end, const char* text, int size) noexcept nogil:
+    return end - at == size and memcmp(at, text, size) == 0
 
 
 cdef int64_t _size_before_sql(const uint8_t* body, const uint8_t* end) noexcept nogil:

@@ -77,6 +77,10 @@ class Decoder:
             self.good = self._cutter.good
         return inside
 
+    def passes(self, frame: EventFrame) -> bool:
+        """Pass an event of a group that is not wanted, after `skip`; return whether the group continues."""
+        return self._cutter is not None and self._cutter.passes(frame.header.type_code, frame.body)
+
     @property
     def is_compiled(self) -> bool:
         """True where the kernel makes the frequent events."""
