@@ -159,8 +159,20 @@ cdef struct Group:
     int64_t sequence_number
     int64_t committed_us  # when the server committed it, in microseconds since 1970; -1 where the file does not say
 
+cdef struct GtidFields:
+    # What `Group` does not have; of MariaDB's events `flags` to `thread_id`.
+    uint8_t flags
+    bint has_clock, has_immediate, has_original, has_length, has_version, has_original_version, has_ticket
+    uint64_t immediate, original, length, ticket, last_non_ignorable
+    uint32_t version, original_version
+    bint has_commit_id, has_engines, has_start, has_thread
+    uint64_t commit_id, start
+    uint32_t thread_id
+    uint8_t flags_extra, engines
+
 cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const uint8_t* body,
                      const uint8_t* end) noexcept nogil
+cdef bint gtid_fields(GtidFields* fields, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil
 cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil
 cdef object gtid_of(const Group* group)
 

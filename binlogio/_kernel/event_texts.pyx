@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset, strlen
 
 from binlogio._kernel.base.calendar cimport date_of
-from binlogio._kernel.base.cursor cimport lenenc, u16, u24, u32, u64
+from binlogio._kernel.base.cursor cimport u16, u24, u32, u64
 from binlogio._kernel.base.digits cimport digit_count, put_digits
 from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT,
@@ -22,17 +22,11 @@ from binlogio._kernel.base.event_codes cimport (
 )
 from binlogio._kernel.base.hex_digits cimport HEX, UUID_TEXT, put_uuid
 from binlogio._kernel.base.memory_text cimport append_unsigned, end_of
-from binlogio._kernel.event_scanner cimport RowsEvent, read_frame
+from binlogio._kernel.event_scanner cimport Group, GtidFields, RowsEvent, gtid_fields, read_frame, read_group
 from binlogio._kernel.json.strings cimport append_json_string
 from binlogio._kernel.primitives cimport MOST_TEXT, Memory, crc32
 from binlogio._kernel.row_decoder cimport ImageText
 from binlogio._kernel.values.temporal_text cimport TIME_TEXT, put_datetime
-
-cdef extern from *:
-    """
-    #define BINLOGIO_GNO_END INT64_MAX
-    """
-    const uint64_t GNO_END "BINLOGIO_GNO_END"
 
 cpdef enum OutputStyle:
     TEXT = 0
@@ -40,7 +34,6 @@ cpdef enum OutputStyle:
     SQL = 2
 
 cdef enum:
-    LOGICAL_TIMESTAMP_TYPECODE = 2
     QUERY_POST_HEADER = 13
     SUPPRESS_USE = 8  # of a header's flags
     STMT_END = 1  # of a rows event's flags
@@ -48,7 +41,6 @@ cdef enum:
     SLOTS = 256
     TIMES = 64
     MOST_TEXT_AT_ONCE = 1 << 22
-    MARIADB_GTID_SIZE = 19
 
 cdef enum Place:
     OUTSIDE = 0
@@ -631,62 +623,30 @@ cdef class EventTexts:
     cdef bint _gtid(self, Memory out, Event* event, bint wanted) except -1:
         """MySQL's GTID; False where it is not of today's form. Each part after the number may be missing."""
         cdef const uint8_t* body = event.body
-        cdef const uint8_t* at = body + 25
-        cdef const uint8_t* end = event.end
         cdef bint anonymous = event.code == ANONYMOUS_GTID_LOG_EVENT
+        cdef Group group
+        cdef GtidFields fields
         cdef uint64_t[PARTS] parts
         cdef uint32_t has = 0  # a bit for each part
-        cdef uint64_t gno, value
+        cdef uint64_t gno
         cdef int i
-        if end - body < 25:
+        if not (read_group(&group, <uint8_t>event.code, event.head, body, event.end)
+                and gtid_fields(&fields, <uint8_t>event.code, body, event.end)):
             return False
-        gno = u64(body + 17)
-        if (gno != 0) if anonymous else not 0 < gno < GNO_END:
+        if fields.has_clock and (group.last_committed < 0 or group.sequence_number < 0):
             return False
-        if at < end:
-            if at[0] != LOGICAL_TIMESTAMP_TYPECODE or end - at < 17:
-                return False
-            parts[LAST_COMMITTED], parts[SEQUENCE_NUMBER] = u64(at + 1), u64(at + 9)
-            if parts[LAST_COMMITTED] >> 63 or parts[SEQUENCE_NUMBER] >> 63:
-                return False
-            has = 1 << LAST_COMMITTED | 1 << SEQUENCE_NUMBER
-            at += 17
-        if at < end:
-            if end - at < 7:
-                return False
-            value = u32(at) | <uint64_t>u24(at + 4) << 32
-            at += 7
-            parts[IMMEDIATE_COMMIT] = value & ((<uint64_t>1 << 55) - 1)
-            has |= 1 << IMMEDIATE_COMMIT
-            if value >> 55:
-                if end - at < 7:
-                    return False
-                parts[ORIGINAL_COMMIT] = u32(at) | <uint64_t>u24(at + 4) << 32
-                has |= 1 << ORIGINAL_COMMIT
-                at += 7
-        if at < end:
-            if not lenenc(&at, end, &value):
-                return False
-            parts[TRANSACTION_LENGTH] = value
-            has |= 1 << TRANSACTION_LENGTH
-        if at < end:
-            if end - at < 4:
-                return False
-            value = u32(at)
-            at += 4
-            parts[IMMEDIATE_VERSION] = value & 0x7FFFFFFF
-            has |= 1 << IMMEDIATE_VERSION
-            if value >> 31:
-                if end - at < 4:
-                    return False
-                parts[ORIGINAL_VERSION] = u32(at)
-                has |= 1 << ORIGINAL_VERSION
-                at += 4
-        if at < end:
-            if end - at != 8:
-                return False
-            parts[TICKET] = u64(at)
-            has |= 1 << TICKET
+        gno = group.number
+        parts[LAST_COMMITTED], parts[SEQUENCE_NUMBER] = group.last_committed, group.sequence_number
+        parts[IMMEDIATE_COMMIT], parts[ORIGINAL_COMMIT] = fields.immediate, fields.original
+        parts[TRANSACTION_LENGTH], parts[TICKET] = fields.length, fields.ticket
+        parts[IMMEDIATE_VERSION], parts[ORIGINAL_VERSION] = fields.version, fields.original_version
+        has |= (1 << LAST_COMMITTED | 1 << SEQUENCE_NUMBER) if fields.has_clock else 0
+        has |= 1 << IMMEDIATE_COMMIT if fields.has_immediate else 0
+        has |= 1 << ORIGINAL_COMMIT if fields.has_original else 0
+        has |= 1 << TRANSACTION_LENGTH if fields.has_length else 0
+        has |= 1 << IMMEDIATE_VERSION if fields.has_version else 0
+        has |= 1 << ORIGINAL_VERSION if fields.has_original_version else 0
+        has |= 1 << TICKET if fields.has_ticket else 0
         if not wanted:
             return True
         if self.sql:
@@ -762,37 +722,15 @@ cdef class EventTexts:
     cdef bint _mariadb_gtid(self, Memory out, Event* event, bint wanted) except -1:
         """MariaDB's GTID of a transaction; False for others, and where it is not of today's form."""
         cdef const uint8_t* body = event.body
-        cdef const uint8_t* at = body + 13
-        cdef const uint8_t* end = event.end
-        cdef uint64_t commit_id = 0
-        cdef uint32_t thread_id = 0
-        cdef int flags, extra, engines
-        if end - body < MARIADB_GTID_SIZE:
+        cdef Group group
+        cdef GtidFields fields
+        cdef int flags, extra
+        if not (read_group(&group, MARIADB_GTID_EVENT, event.head, body, event.end)
+                and gtid_fields(&fields, MARIADB_GTID_EVENT, body, event.end)):
             return False
-        flags = body[12]
-        if flags & 0xC1:
+        flags, extra = fields.flags, fields.flags_extra
+        if flags & 0xC1 or extra & ~0x10:
             return False
-        if flags & 2:
-            if end - at < 8:
-                return False
-            commit_id = u64(at)
-            at += 8
-        extra = at[0] if at < end else 0
-        if extra:
-            at += 1
-        if extra & ~0x10:
-            return False
-        if extra & 0x10:
-            if end - at < 4:
-                return False
-            thread_id = u32(at)
-            at += 4
-        if end - at != max(<int64_t>0, MARIADB_GTID_SIZE - (at - body)):
-            return False
-        while at < end:
-            if at[0]:
-                return False
-            at += 1
         if not wanted:
             return True
         self._head(out, event, b"MARIADB_GTID_EVENT")
@@ -802,13 +740,13 @@ cdef class EventTexts:
             self._field(out, b', "event_flags": ', flags)
             add(out, b', "commit_id": ')
             if flags & 2:
-                append_unsigned(out, commit_id)
+                append_unsigned(out, fields.commit_id)
             else:
                 add(out, b"null")
             self._field(out, b', "xid": null, "flags_extra": ', extra)
             add(out, b', "extra_engines": null, "sa_seq_no": null, "thread_id": ')
             if extra & 0x10:
-                append_unsigned(out, thread_id)
+                append_unsigned(out, fields.thread_id)
             else:
                 add(out, b"null")
             add(out, b', "trailing": null, "gtid": "')
@@ -820,13 +758,13 @@ cdef class EventTexts:
         if self.json:
             return add(out, b'"}\n')
         if flags & 2:
-            self._field(out, b" cid=", commit_id)
+            self._field(out, b" cid=", fields.commit_id)
         text = self.gtid_flags_texts.get(flags)
         if text is None:
             text = self.gtid_flags_texts[flags] = self.gtid_flags_text(flags)
         add_bytes(out, <bytes>text)
         if extra & 0x10:
-            self._field(out, b" thread_id=", thread_id)
+            self._field(out, b" thread_id=", fields.thread_id)
         self._field(out, b"\nSET @@session.gtid_domain_id=", u32(body + 8))
         self._field(out, b", @@session.gtid_seq_no=", u64(body))
         return add(out, b"/*!*/;\nSTART TRANSACTION\n/*!*/;\n")

@@ -15,14 +15,14 @@ from dataclasses import replace
 from dataclasses import fields
 from types import MemberDescriptorType
 
-from binlogio._kernel.base.cursor cimport lenenc, little, u16, u24, u32, u64
+from binlogio._kernel.base.cursor cimport little, u16, u32, u64
 from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1,
     GTID_LOG_EVENT, HEADER_SIZE, INCIDENT_EVENT, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT,
     QUERY_COMPRESSED_EVENT, QUERY_EVENT, ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, TRANSACTION_PAYLOAD_EVENT,
     WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
 )
-from binlogio._kernel.event_scanner cimport RowsEvent, read_frame
+from binlogio._kernel.event_scanner cimport Group, GtidFields, RowsEvent, gtid_fields, read_frame, read_group
 from binlogio._kernel.primitives cimport crc32
 from binlogio._kernel.scan.event_types cimport (
     is_any_rows, is_group_start, is_load, is_of_file, is_rollback, is_statement_part, may_define,
@@ -37,11 +37,8 @@ cdef extern from "structmember.h":
 cdef enum:
     MOST_KNOWN = 1 << 12  # bodies, or parts of bodies
     MOST_KNOWN_BYTES = 1 << 23
-    LOGICAL_TIMESTAMP_TYPECODE = 2
     QUERY_POST_HEADER = 13
-    MARIADB_GTID_SIZE = 19  # bytes; shorter ones are filled with zeros
-
-cdef uint64_t GNO_END = 0x7FFFFFFFFFFFFFFFULL
+    HAS_XID = 0xC0  # flags of MariaDB's GTID: the name of an XA transaction follows
 
 
 cdef class Maker:
@@ -543,129 +540,47 @@ cdef class EventCutter:
             self.last_uuid, self.last_data = made, data
         return self.last_uuid
 
-    cdef object _gtid(self, Maker maker, int code, const uint8_t* p, const uint8_t* at, const uint8_t* end,
+    cdef object _gtid(self, Maker maker, int code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
                       object place, object number):
-        cdef uint64_t gno
+        cdef Group group
+        cdef GtidFields fields
         cdef object made
-        cdef list clock
-        cdef int i
-        if end - at < 25:
-            return None
-        gno = u64(at + 17)
-        if (gno != 0) if code == ANONYMOUS_GTID_LOG_EVENT else not 0 < gno < GNO_END:
-            return None
-        clock = [None] * 8
-        if not self._clock(clock, at + 25, end):
+        if not read_group(&group, <uint8_t>code, p, body, end) or not gtid_fields(&fields, <uint8_t>code, body, end):
             return None
         made = begin(maker)
-        put(maker, made, 0, at[0])
-        put(maker, made, 1, self._uuid(at + 1))
-        put(maker, made, 2, gno)
-        for i in range(8):
-            put(maker, made, 3 + i, clock[i])
+        put(maker, made, 0, fields.flags)
+        put(maker, made, 1, self._uuid(body + 1))
+        put(maker, made, 2, group.number)
+        put(maker, made, 3, group.last_committed if fields.has_clock else None)
+        put(maker, made, 4, group.sequence_number if fields.has_clock else None)
+        put(maker, made, 5, fields.immediate if fields.has_immediate else None)
+        put(maker, made, 6, fields.original if fields.has_original else None)
+        put(maker, made, 7, fields.length if fields.has_length else None)
+        put(maker, made, 8, fields.version if fields.has_version else None)
+        put(maker, made, 9, fields.original_version if fields.has_original_version else None)
+        put(maker, made, 10, fields.ticket if fields.has_ticket else None)
         put(maker, made, 11, None)
         put(maker, made, 12, self._header(p, place, number))
         return made
 
-    cdef bint _clock(self, list found, const uint8_t* at, const uint8_t* end):
-        """Set what follows the number of a GTID; False where it is not of today's form. Each part may be missing."""
-        cdef uint64_t value = 0
-        if at == end:
-            return True
-        if at[0] != LOGICAL_TIMESTAMP_TYPECODE or end - at < 17:
-            return False
-        found[0] = <int64_t>u64(at + 1)
-        found[1] = <int64_t>u64(at + 9)
-        at += 17
-        if at == end:
-            return True
-        if end - at < 7:
-            return False
-        value = u32(at) | <uint64_t>u24(at + 4) << 32
-        at += 7
-        found[2] = value & ((<uint64_t>1 << 55) - 1)
-        if value >> 55:
-            if end - at < 7:
-                return False
-            found[3] = u32(at) | <uint64_t>u24(at + 4) << 32
-            at += 7
-        if at == end:
-            return True
-        if not lenenc(&at, end, &value):
-            return False
-        found[4] = value
-        if at == end:
-            return True
-        if end - at < 4:
-            return False
-        value = u32(at)
-        at += 4
-        found[5] = value & 0x7FFFFFFF
-        if value >> 31:
-            if end - at < 4:
-                return False
-            found[6] = u32(at)
-            at += 4
-        if at == end:
-            return True
-        if end - at != 8:
-            return False
-        found[7] = u64(at)
-        return True
-
     cdef object _mariadb_gtid(self, Maker maker, const uint8_t* p, const uint8_t* body, const uint8_t* end,
                               object place, object number):
-        cdef const uint8_t* at = body + 13
-        cdef int flags, extra
+        cdef Group group
+        cdef GtidFields fields
         cdef object made
-        cdef object commit_id = None
-        cdef object engines = None
-        cdef object started = None
-        cdef object thread_id = None
-        if end - body < MARIADB_GTID_SIZE:
+        if (not read_group(&group, MARIADB_GTID_EVENT, p, body, end)
+                or not gtid_fields(&fields, MARIADB_GTID_EVENT, body, end) or fields.flags & HAS_XID):
             return None
-        flags = body[12]
-        if flags & 0xC0:
-            return None
-        if flags & 2:
-            if end - at < 8:
-                return None
-            commit_id = u64(at)
-            at += 8
-        extra = at[0] if at < end else 0
-        if extra:
-            at += 1
-        if extra & 1:
-            if at == end:
-                return None
-            engines = at[0]
-            at += 1
-        if extra & 0x0C:
-            if end - at < 8:
-                return None
-            started = u64(at)
-            at += 8
-        if extra & 0x10:
-            if end - at < 4:
-                return None
-            thread_id = u32(at)
-            at += 4
-        if end - at != max(0, MARIADB_GTID_SIZE - (at - body)):
-            return None
-        while at < end:
-            if at[0]:
-                return None
-            at += 1
         made = begin(maker)
-        put(maker, made, 0, u64(body))
-        put(maker, made, 1, u32(body + 8))
-        put(maker, made, 2, flags)
-        put(maker, made, 3, commit_id)
+        put(maker, made, 0, group.number)
+        put(maker, made, 1, group.domain_id)
+        put(maker, made, 2, fields.flags)
+        put(maker, made, 3, fields.commit_id if fields.has_commit_id else None)
         put(maker, made, 4, None)
-        put(maker, made, 5, extra)
-        put(maker, made, 6, engines)
-        put(maker, made, 7, started)
-        put(maker, made, 8, thread_id)
+        put(maker, made, 5, fields.flags_extra)
+        put(maker, made, 6, fields.engines if fields.has_engines else None)
+        put(maker, made, 7, fields.start if fields.has_start else None)
+        put(maker, made, 8, fields.thread_id if fields.has_thread else None)
         put(maker, made, 9, None)
         put(maker, made, 10, self._header(p, place, number))
         return made

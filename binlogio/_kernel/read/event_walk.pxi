@@ -8,10 +8,10 @@ events that are malformed, are left to the framer: construct parses them, and th
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
-from binlogio._kernel.base.cursor cimport lenenc, little, u16, u32, u64, varlen
+from binlogio._kernel.base.cursor cimport little, u16, u32, u64
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.event_scanner cimport (
-    GTID_TEXT, Group, RowsEvent, inflate_images, put_gtid, read_frame, read_group,
+    GTID_TEXT, Group, GtidFields, RowsEvent, gtid_fields, inflate_images, put_gtid, read_frame, read_group,
 )
 from binlogio._kernel.primitives cimport Memory, crc32, is_ascii, is_utf8
 from binlogio._kernel.scan.payloads cimport PayloadFields, payload_fields, small_zstd_size
@@ -27,21 +27,9 @@ cdef enum:
     ROWS_V1_POST_HEADER = 8
     ROWS_V2_POST_HEADER = 10
     TABLE_ID_SIZE = 6
-    MARIADB_GTID_SIZE = 19
     WALK_SLOTS = 1024
     MOST_TABLE_BYTES = 1 << 20  # of the table maps that are kept; an event of construct takes some fifty times as much
     MOST_STATUS_BYTES = 4096  # of status variables that are kept
-
-cdef struct GtidFields:
-    # What `Group` does not have; of MariaDB's events `flags` to `thread_id`.
-    uint8_t flags
-    bint has_clock, has_immediate, has_original, has_length, has_version, has_original_version, has_ticket
-    uint64_t immediate, original, length, ticket, last_non_ignorable
-    uint32_t version, original_version
-    bint has_commit_id, has_engines, has_start, has_thread
-    uint64_t commit_id, start
-    uint32_t thread_id
-    uint8_t flags_extra, engines
 
 cdef struct WalkEvent:
     const uint8_t* p
@@ -342,7 +330,7 @@ cdef class EventWalk:
                 event.has_xid = True
                 event.xid = u64(event.body)
         elif is_group_start(code):
-            is_known = event.inner < 0 and read_group(group, code, event.p, event.body, event.end) and _gtid_fields(
+            is_known = event.inner < 0 and read_group(group, code, event.p, event.body, event.end) and gtid_fields(
                 &event.gtid, code, event.body, event.end)
         elif code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT:
             is_known = self._statement_text(event)
@@ -564,137 +552,4 @@ cdef bint _is_word(const uint8_t* sql, int64_t size, const char* word, int lengt
     for i in range(length):
         if sql[i] != <uint8_t>word[i] and not (97 <= sql[i] <= 122 and sql[i] - 32 == <uint8_t>word[i]):
             return False
-    return True
-
-
-cdef bint _gtid_fields(GtidFields* fields, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """Read the fields that `read_group` only checks; False where there are bytes that no field explains."""
-    fields.has_clock = fields.has_immediate = fields.has_original = fields.has_length = fields.has_version = False
-    fields.has_original_version = fields.has_ticket = False
-    if code == GTID_TAGGED_LOG_EVENT:
-        return _tagged_fields(fields, body, end)
-    if code == MARIADB_GTID_EVENT:
-        return _mariadb_fields(fields, body, end)
-    fields.flags = body[0]
-    body += 25
-    if body == end:
-        return True
-    if body[0] != 2 or end - body < 17:
-        return False
-    fields.has_clock = True
-    body += 17
-    if body == end:
-        return True
-    if end - body < 7:
-        return False
-    fields.has_immediate = True
-    fields.has_original = body[6] >> 7
-    fields.immediate = little(body, 7) & ((<uint64_t>1 << 55) - 1)
-    body += 7
-    if fields.has_original:
-        if end - body < 7:
-            return False
-        fields.original = little(body, 7)
-        body += 7
-    if body == end:
-        return True
-    if not lenenc(&body, end, &fields.length):
-        return False
-    fields.has_length = True
-    if body == end:
-        return True
-    if end - body < 4:
-        return False
-    fields.has_version = True
-    fields.has_original_version = body[3] >> 7
-    fields.version = u32(body) & 0x7FFFFFFF
-    body += 4
-    if fields.has_original_version:
-        if end - body < 4:
-            return False
-        fields.original_version = u32(body)
-        body += 4
-    if body == end:
-        return True
-    if end - body != 8:
-        return False
-    fields.has_ticket = True
-    fields.ticket = u64(body)
-    return True
-
-
-cdef bint _tagged_fields(GtidFields* fields, const uint8_t* at, const uint8_t* end) noexcept nogil:
-    cdef const uint8_t* before
-    cdef uint64_t value = 0
-    cdef int i, field
-    fields.has_clock = fields.has_immediate = fields.has_length = fields.has_version = True
-    if not (varlen(&at, end, &value) and varlen(&at, end, &value) and varlen(&at, end, &fields.last_non_ignorable)):
-        return False
-    for field in range(12):
-        before = at
-        if at == end or not varlen(&at, end, &value) or value != <uint64_t>field:
-            at = before
-            continue
-        if field == 1:
-            for i in range(16):
-                varlen(&at, end, &value)
-            continue
-        if not varlen(&at, end, &value):
-            return False
-        if field == 0:
-            fields.flags = <uint8_t>value
-        elif field == 3:
-            at += value
-        elif field == 6:
-            fields.immediate = value
-        elif field == 7:
-            fields.has_original, fields.original = True, value
-        elif field == 8:
-            fields.length = value
-        elif field == 9:
-            fields.version = <uint32_t>value
-        elif field == 10:
-            fields.has_original_version, fields.original_version = True, <uint32_t>value
-        elif field == 11:
-            fields.has_ticket, fields.ticket = True, value
-    return at == end
-
-
-cdef bint _mariadb_fields(GtidFields* fields, const uint8_t* body, const uint8_t* end) noexcept nogil:
-    cdef const uint8_t* at = body + 13
-    fields.flags = body[12]
-    fields.has_commit_id = fields.flags & 2
-    if fields.has_commit_id:
-        if end - at < 8:
-            return False
-        fields.commit_id = u64(at)
-        at += 8
-    if fields.flags & 0xC0:
-        if end - at < 6 or end - at < 6 + at[4] + at[5]:
-            return False
-        at += 6 + at[4] + at[5]
-    fields.flags_extra = 0
-    if at < end and at[0]:
-        fields.flags_extra = at[0]
-        at += 1
-    fields.has_engines = fields.flags_extra & 1
-    fields.has_start = fields.flags_extra & 0xC
-    fields.has_thread = fields.flags_extra & 0x10
-    if end - at < (1 if fields.has_engines else 0) + (8 if fields.has_start else 0) + (4 if fields.has_thread else 0):
-        return False
-    if fields.has_engines:
-        fields.engines = at[0]
-        at += 1
-    if fields.has_start:
-        fields.start = u64(at)
-        at += 8
-    if fields.has_thread:
-        fields.thread_id = u32(at)
-        at += 4
-    if end - body != max(at - body, MARIADB_GTID_SIZE):
-        return False
-    while at < end:
-        if at[0]:
-            return False
-        at += 1
     return True

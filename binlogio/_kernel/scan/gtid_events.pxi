@@ -1,13 +1,13 @@
 """The events that begin a group: GTID, ANONYMOUS_GTID and tagged GTID of MySQL, GTID of MariaDB.
 
-Parses the fields that records have, and checks that the rest fits; `binlogio.events.gtid` has the layouts, and is the
-oracle.
+`read_group` parses the fields that every record has, and checks that the rest fits; `gtid_fields` parses the rest.
+`binlogio.events.gtid` has the layouts, and is the oracle.
 """
 
 from libc.stdint cimport int64_t, uint64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
-from binlogio._kernel.base.cursor cimport lenenc, u16, u32, u64, varlen
+from binlogio._kernel.base.cursor cimport lenenc, little, u16, u32, u64, varlen
 from binlogio._kernel.base.digits cimport put_unsigned
 from binlogio._kernel.base.event_bytes cimport varlen_size
 from binlogio._kernel.base.event_codes cimport ANONYMOUS_GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, MARIADB_GTID_EVENT
@@ -201,3 +201,135 @@ cdef bint _mariadb_fits(const uint8_t* at, const uint8_t* end, uint8_t flags) no
     extra = at[0]
     size = 1 + (1 if extra & 1 else 0) + (8 if extra & 0xC else 0) + (4 if extra & 0x10 else 0)
     return end - at >= size
+
+
+cdef bint gtid_fields(GtidFields* fields, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """Read the fields that `read_group` only checks; False where there are bytes that no field explains."""
+    memset(fields, 0, sizeof(GtidFields))
+    if code == GTID_TAGGED_LOG_EVENT:
+        return _tagged_fields(fields, body, end)
+    if code == MARIADB_GTID_EVENT:
+        return _mariadb_fields(fields, body, end)
+    fields.flags = body[0]
+    body += 25
+    if body == end:
+        return True
+    if body[0] != 2 or end - body < 17:
+        return False
+    fields.has_clock = True
+    body += 17
+    if body == end:
+        return True
+    if end - body < 7:
+        return False
+    fields.has_immediate = True
+    fields.has_original = body[6] >> 7
+    fields.immediate = little(body, 7) & ((<uint64_t>1 << 55) - 1)
+    body += 7
+    if fields.has_original:
+        if end - body < 7:
+            return False
+        fields.original = little(body, 7)
+        body += 7
+    if body == end:
+        return True
+    if not lenenc(&body, end, &fields.length):
+        return False
+    fields.has_length = True
+    if body == end:
+        return True
+    if end - body < 4:
+        return False
+    fields.has_version = True
+    fields.has_original_version = body[3] >> 7
+    fields.version = u32(body) & 0x7FFFFFFF
+    body += 4
+    if fields.has_original_version:
+        if end - body < 4:
+            return False
+        fields.original_version = u32(body)
+        body += 4
+    if body == end:
+        return True
+    if end - body != 8:
+        return False
+    fields.has_ticket = True
+    fields.ticket = u64(body)
+    return True
+
+
+cdef bint _tagged_fields(GtidFields* fields, const uint8_t* at, const uint8_t* end) noexcept nogil:
+    cdef const uint8_t* before
+    cdef uint64_t value = 0
+    cdef int i, field
+    fields.has_clock = fields.has_immediate = fields.has_length = fields.has_version = True
+    if not (varlen(&at, end, &value) and varlen(&at, end, &value) and varlen(&at, end, &fields.last_non_ignorable)):
+        return False
+    for field in range(12):
+        before = at
+        if at == end or not varlen(&at, end, &value) or value != <uint64_t>field:
+            at = before
+            continue
+        if field == 1:
+            for i in range(16):
+                varlen(&at, end, &value)
+            continue
+        if not varlen(&at, end, &value):
+            return False
+        if field == 0:
+            fields.flags = <uint8_t>value
+        elif field == 3:
+            at += value
+        elif field == 6:
+            fields.immediate = value
+        elif field == 7:
+            fields.has_original, fields.original = True, value
+        elif field == 8:
+            fields.length = value
+        elif field == 9:
+            fields.version = <uint32_t>value
+        elif field == 10:
+            fields.has_original_version, fields.original_version = True, <uint32_t>value
+        elif field == 11:
+            fields.has_ticket, fields.ticket = True, value
+    return at == end
+
+
+cdef bint _mariadb_fields(GtidFields* fields, const uint8_t* body, const uint8_t* end) noexcept nogil:
+    cdef const uint8_t* at = body + 13
+    fields.flags = body[12]
+    fields.has_commit_id = fields.flags & 2
+    if fields.has_commit_id:
+        if end - at < 8:
+            return False
+        fields.commit_id = u64(at)
+        at += 8
+    if fields.flags & 0xC0:
+        if end - at < 6 or end - at < 6 + at[4] + at[5]:
+            return False
+        at += 6 + at[4] + at[5]
+    fields.flags_extra = 0
+    if at < end and at[0]:
+        fields.flags_extra = at[0]
+        at += 1
+    fields.has_engines = fields.flags_extra & 1
+    fields.has_start = fields.flags_extra & 0xC
+    fields.has_thread = fields.flags_extra & 0x10
+    if end - at < (1 if fields.has_engines else 0) + (8 if fields.has_start else 0) + (4 if fields.has_thread else 0):
+        return False
+    if fields.has_engines:
+        fields.engines = at[0]
+        at += 1
+    if fields.has_start:
+        fields.start = u64(at)
+        at += 8
+    if fields.has_thread:
+        fields.thread_id = u32(at)
+        at += 4
+    if end - body != max(at - body, MARIADB_GTID_SIZE):
+        return False
+    while at < end:
+        if at[0]:
+            return False
+        at += 1
+    return True
