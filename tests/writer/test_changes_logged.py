@@ -210,6 +210,41 @@ def test_a_trigger_that_is_not_declared_decides_what_rollback_leaves() -> None:
     assert texts(storage) == ["BEGIN", "INSERT INTO t VALUES (1,'x')", "ROLLBACK"]
 
 
+def test_a_call_is_logged_as_the_statements_of_the_procedure() -> None:
+    """Each is a transaction where the client has begun none; the warnings are those of all."""
+    storage = MemoryStorage()
+    statements = [
+        Statement.from_sql("INSERT INTO t VALUES (1,'x')", "shop", [T], [Insert(T, [ROW])]),
+        Statement(
+            "CALL inner()", statements=[Statement.from_sql("DELETE FROM n LIMIT 1", "shop", [N], [Delete(N, [ROW])])]
+        ),
+    ]
+
+    with writer(storage, binlog_format="STATEMENT") as log, log.session("shop") as session:
+        session.execute(Statement.from_sql("CALL p()", "shop", [T, N]))
+        session.execute(Statement("CALL p()", statements=statements))
+        warnings = [warning.errno for warning in session.warnings]
+
+    assert texts(storage) == [
+        "BEGIN",
+        "INSERT INTO t VALUES (1,'x')",
+        "Xid",
+        "BEGIN",
+        "DELETE FROM n LIMIT 1",
+        "COMMIT",
+    ]
+    assert warnings == [1592]
+
+
+def test_changes_of_a_call_beside_its_statements_are_refused() -> None:
+    storage = MemoryStorage()
+
+    with writer(storage) as log, log.session("shop") as session, pytest.raises(UnsupportedFeature, match="of its own"):
+        session.execute(Statement("CALL p()", [Insert(T, [ROW])], statements=[Statement("DELETE FROM t")]))
+
+    assert texts(storage) == []
+
+
 @pytest.mark.parametrize("binlog_format", ["STATEMENT", "ROW", "MIXED"])
 @pytest.mark.parametrize(
     ("sql", "reason"),

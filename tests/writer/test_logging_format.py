@@ -25,7 +25,9 @@ from binlogio.writer.rules.logging_format import (
     row_cache,
     statement_cache,
 )
+from binlogio.writer.rules.rule_sets import rules_of_version
 from binlogio.writer.rules.unsafe import UnsafeReason
+from binlogio.writer.session.transaction import NO_ENGINES, mix_engines
 
 TEXT_ONLY = Engine(name="TEXT", row_capable=False)
 ROWS_ONLY = Engine(name="ROWS", statement_capable=False)
@@ -294,6 +296,40 @@ def test_a_default_expression_counts_in_sub_statements_alone() -> None:
     assert decide(T, sub_statements=(StatementFacts(tables=(table,)),)).unsafe == (reason,)
 
 
+@pytest.mark.parametrize(
+    ("version", "formats"),
+    [
+        ("5.1.30", "MIXED STATEMENT"),
+        ("5.5.62", "MIXED STATEMENT"),
+        ("5.6.51", "MIXED STATEMENT"),
+        ("5.7.44", ""),
+        ("10.11.18-MariaDB-log", "MIXED"),
+    ],
+)
+def test_insert_delayed_is_unsafe_on_the_servers_that_delay_it(version: str, formats: str) -> None:
+    assert sorted(rules_of_version(version).delayed_formats) == formats.split()
+
+
+@pytest.mark.parametrize(("rule_set", "is_unsafe"), [("5.1.31", True), ("5.5.9", True), ("9.7", False)])
+def test_insert_delayed_is_logged_as_rows_or_with_a_warning(rule_set: str, is_unsafe: bool) -> None:
+    delayed = {"unsafe": frozenset((UnsafeReason.INSERT_DELAYED,)), "more": {"rule_set": rule_set}}
+
+    assert len(decide(N, **delayed).warnings_when_cached) == is_unsafe
+    assert (decide(N, **delayed, binlog_format="MIXED").format is LoggingFormat.ROW) == is_unsafe
+
+
+@pytest.mark.parametrize("rule_set", ["5.0", "5.1.31", "5.5.4", "5.5.9", "9.7"])
+def test_a_transaction_that_has_used_a_self_logging_engine_is_unsafe_by_the_old_rules(rule_set: str) -> None:
+    more = {"rule_set": rule_set}
+    after = mix_engines(NO_ENGINES, variables(**more), StatementFacts(tables=writes(SELF_LOGGING)))[0]
+    state = SessionState(in_transaction=True, is_self_logging=after.is_self_logging)
+    stays = rule_set in ("5.1.31", "5.5.4", "5.5.9")
+
+    assert decide(T, more=more).unsafe == ()
+    assert bool(decide(T, more=more, state=state).unsafe) == stays
+    assert (decide(T, more=more, state=state, binlog_format="MIXED").format is LoggingFormat.ROW) == stays
+
+
 def test_xa_makes_what_writes_unsafe() -> None:
     state = SessionState(in_transaction=True, is_xa=True)
 
@@ -302,7 +338,7 @@ def test_xa_makes_what_writes_unsafe() -> None:
 
 
 def test_every_reason_has_a_text_of_its_own() -> None:
-    assert len({reason.message for reason in UnsafeReason}) == len(UnsafeReason) == 26
+    assert len({reason.message for reason in UnsafeReason}) == len(UnsafeReason) == 27
 
 
 # ----------------------------------------------------------------------------------------------- what is not logged

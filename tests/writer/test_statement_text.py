@@ -102,13 +102,54 @@ def locks(sql: str, **objects: Any) -> list[str]:
         ("INSERT INTO t1 VALUES (1, /* UUID() */ 'b')", ""),
         ("INSERT INTO t1 VALUES (1, /*!80000 UUID() */)", "SYSTEM_FUNCTION"),
         ("INSERT INTO user (a, b) VALUES (1, 'a')", ""),
-        ("INSERT INTO t1 VALUES (1, x.uuid())", ""),
+        ("INSERT INTO t1 VALUES (1, x.uuid())", "UDF"),
+        ("INSERT INTO t1 VALUES (1, nobody_knows(2))", "UDF"),
+        ("INSERT INTO t1 VALUES (known(1), x.known_too(ST_X(POINT(1, 2))))", ""),
+        ("INSERT INTO t1 VALUES (1, x.known(1))", "UDF"),
+        ("INSERT INTO t1 (a) WITH c (z) AS (SELECT 1) SELECT z FROM c", ""),
+        ("SELECT COUNT(DISTINCT a), JSON_VALUE('{}', '$.a'), GET_FORMAT(DATE, 'USA') FROM t1 USE INDEX (i)", ""),
+        ("LOAD DATA INFILE 'f' INTO TABLE t1 CHARACTER SET latin1 (a, @v) SET b = known(@v)", ""),
+        ("LOAD DATA INFILE 'f' INTO TABLE t1 CHARACTER SET latin1 (a, @v) SET b = unknown(@v)", "UDF"),
+        ("INSERT DELAYED INTO t1 VALUES (1, 'a')", "INSERT_DELAYED"),
+        ("REPLACE DELAYED INTO t1 VALUES (1, 'a')", "INSERT_DELAYED"),
+        ("EXECUTE `with_limit`", "LIMIT"),
         ("LOAD DATA INFILE 'f' INTO TABLE t1 (a, @v) SET b = UUID()", "SYSTEM_FUNCTION"),
         ("LOAD DATA INFILE 'f' IGNORE INTO TABLE t1", ""),
     ],
 )
 def test_the_reasons_of_a_clause(sql: str, expected: str) -> None:
-    assert reasons(sql, udfs=("MY_UDF",)) == set(expected.split())
+    routines = {"known": StatementFacts(), "x.known_too": StatementFacts()}
+    prepared = {"With_Limit": "DELETE FROM t1 LIMIT 1"}
+
+    assert reasons(sql, udfs=("MY_UDF",), routines=routines, prepared=prepared) == set(expected.split())
+
+
+def test_a_function_of_a_view_is_of_the_schema_of_the_view() -> None:
+    views = {"x.v": "SELECT f(a) AS a FROM t1"}
+
+    assert reasons("INSERT INTO t1 (a) SELECT a FROM x.v", views=views, routines={"f": StatementFacts()}) == {"UDF"}
+    assert reasons("INSERT INTO t1 (a) SELECT a FROM x.v", views=views, routines={"x.f": StatementFacts()}) == set()
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("EXECUTE s", "the prepared statement is not declared, found s"),
+        ("EXECUTE `p` USING @a", "the prepared statement has parameters"),
+        ("CHECK TABLE t1", "a server does not log statements of this kind"),
+        ("LOAD INDEX INTO CACHE n1", "a server does not log statements of this kind"),
+        ("PURGE BINARY LOGS TO 'b.2'", "a server does not log statements of this kind"),
+    ],
+)
+def test_statements_that_no_log_has_are_refused(sql: str, message: str) -> None:
+    with pytest.raises(UnsupportedFeature, match=message):
+        facts(sql, prepared={"p": "DELETE FROM t1 WHERE a = ?"})
+
+
+def test_the_text_of_execute_is_that_of_the_prepared_statement() -> None:
+    objects = KnownObjects(prepared={"s": "DELETE FROM t1"})
+
+    assert Statement.from_sql("EXECUTE s", "w", TABLES, objects=objects).sql == "DELETE FROM t1"
 
 
 @pytest.mark.parametrize("function", sorted(UNSAFE_FUNCTIONS))
@@ -245,6 +286,10 @@ def test_the_access_of_a_defined_table() -> None:
         ("TRUNCATE t1", StatementKind.DDL),
         ("ALTER TABLE t1 ADD c INT", StatementKind.DDL),
         ("GRANT SELECT ON *.* TO u", StatementKind.DDL),
+        ("SET PASSWORD = 'x'", StatementKind.DDL),
+        ("SET @a = 1", StatementKind.SELECT),
+        ("HANDLER t1 OPEN", StatementKind.SELECT),
+        ("DEALLOCATE PREPARE s", StatementKind.SELECT),
         ("CREATE VIEW v AS SELECT 1", StatementKind.DDL),
         ("BINLOG 'AAAA'", StatementKind.ROW_INJECTION),
         ("-- a comment\nUPDATE t1 SET a = 1", StatementKind.DML),

@@ -58,15 +58,16 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownObjects:
-    """Tables, views, functions and triggers that a statement may refer to.
+    """Tables, views, functions, triggers and prepared statements that a statement may refer to.
 
     Args:
         tables: those that exist.
         temporary_tables: those of the session, which hide others of their name.
         routines: stored functions, by name or `schema.name`, and what their statements do, together.
-        udfs: names of loadable functions.
+        udfs: names of loadable functions. A function that is no routine, and none of the servers' own, is one too.
         triggers: of the tables.
         views: the SELECT of each view, by `schema.name`; tables without a schema in it are in the schema of the view.
+        prepared: the texts of prepared statements, by name: a server logs what EXECUTE executes.
     """
 
     tables: Iterable[TableDefinition] = ()
@@ -75,6 +76,7 @@ class KnownObjects:
     udfs: Collection[str] = ()
     triggers: Iterable[Trigger] = ()
     views: Mapping[str, str] = field(default_factory=dict)
+    prepared: Mapping[str, str] = field(default_factory=dict)
 
 
 def table_access(
@@ -119,13 +121,14 @@ class Names:
         self._objects = objects
         self._tables = {table.full_name: table for table in (*objects.tables, *tables)}
         self._temporary = {table.full_name: table for table in objects.temporary_tables}
-        self._routines = {name.upper(): facts for name, facts in objects.routines.items()}
+        self._routines = {self._full(name): facts for name, facts in objects.routines.items()}
         self._udfs = {name.upper() for name in objects.udfs}
         self._children: dict[str, list[tuple[TableDefinition, ForeignKeyDefinition]]] = {}
         for table in self._tables.values():
             for key in table.foreign_keys:
                 self._children.setdefault(key.parent, []).append((table, key))
         self.view_words: list[StatementWords] = []  # of the views that were resolved
+        self.functions: set[str] = set()  # those called that are none of the servers' own, views' too
 
     def access(self, schema: str, name: str, *, write: bool = False, read: bool = False) -> TableAccess | None:
         """Return the table of that name; None where the server does not lock one (parts of INFORMATION_SCHEMA).
@@ -221,6 +224,10 @@ class Names:
             if trigger.table == f"{table.schema}.{table.name}" and trigger.event in events and not table.temporary:
                 yield trigger.body
 
+    def _full(self, function: str) -> str:
+        """Return the name of a function with its schema, in capital letters."""
+        return (function if "." in function else f"{self.schema}.{function}").upper()
+
     def _definition(self, table: TableAccess) -> TableDefinition | None:
         return (self._temporary if table.temporary else self._tables).get(f"{table.schema}.{table.name}")
 
@@ -246,10 +253,11 @@ class Names:
         `fired` are the tables whose triggers the events fire, `cascading` those whose foreign keys they carry out.
         """
         calls = words.calls.union(*(view.calls for view in self.view_words))
-        names = {f"{self.schema}.{call}".upper() if "." not in call else call for call in calls} | calls
+        names = {self._full(call) for call in calls}
         called = [facts for name, facts in self._routines.items() if name in names]
         bodies = [body for table, events in fired for body in self._bodies(table, events)]
-        udfs = (UnsafeReason.UDF,) if calls & self._udfs else ()
+        undeclared = any(self._full(name) not in self._routines for name in self.functions)
+        udfs = (UnsafeReason.UDF,) if undeclared or calls & self._udfs else ()
         return StatementFacts(
             kind=kind,
             verb=words.verb,

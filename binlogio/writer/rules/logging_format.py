@@ -219,7 +219,10 @@ def _reasons(
 ) -> Iterator[UnsafeReason]:
     """Yield the reasons of the text, and those that follow from tables and session; mixes apart."""
     tables = facts.all_tables
-    yield from facts.all_unsafe()
+    delayed_formats = rules_of(variables).delayed_formats
+    for reason in facts.all_unsafe():
+        if reason is not UnsafeReason.INSERT_DELAYED or variables.binlog_format in delayed_formats:
+            yield reason
     if any(table.is_local for table in tables):
         yield UnsafeReason.SYSTEM_TABLE
     if any(table.fulltext_parser for table in written):
@@ -228,7 +231,8 @@ def _reasons(
         yield from (UnsafeReason.INSERT_TWO_KEYS for table in written if table.unique_keys > 1)
     if state.is_xa and written:
         yield UnsafeReason.XA
-    if any(table.engine.self_logging for table in tables) and len({table.engine for table in tables}) > 1:
+    is_mix = any(table.engine.self_logging for table in tables) and len({table.engine for table in tables}) > 1
+    if is_mix or state.is_self_logging:
         yield UnsafeReason.MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE
     if variables.binlog_format != "ROW":
         yield from _reasons_but_in_row_format(facts, tables)

@@ -13,7 +13,11 @@ in 5.5.5. A server from 5.6 on takes rule set 9.7: its table of unsafe accesses 
 all of it is in 5.5.9. Warning 6414 came with 9.6.
 
 MariaDB has the rules of 9.7, but logs temporary tables as 5.6 did: in MIXED format too, and statements with them as
-text.
+text. Its INSERT DELAYED is unsafe in MIXED format alone: in STATEMENT format the server (11.8) makes it an INSERT.
+
+INSERT DELAYED is unsafe up to 5.6, as the chapter on logging formats says; 5.7 makes it an INSERT. That all statements
+are unsafe after one that has used a table of a self-logging engine (R-unsafe-self-logging) is a rule of that chapter,
+which is as old as the rule sets 5.1.31 to 5.5.9; a 9.7 server asks for the tables of the statement alone.
 
 Cases that the old documents do not define are as in rule set 9.7: rows of N tables go to the statement cache if there
 is one, rows and texts of temporary tables, engines that cannot have a format, DDL, and reasons that come with a text.
@@ -66,6 +70,8 @@ class RuleSet:
         direct_formats: values of binlog_format with which binlog_direct_non_transactional_updates has an effect.
         temporary_formats: values of binlog_format with which CREATE and DROP TEMPORARY TABLE are logged.
         temporary_needs_rows: a statement with a temporary table is logged as rows in MIXED format.
+        delayed_formats: values of binlog_format with which INSERT DELAYED is unsafe.
+        self_logging_stays: in a transaction that has used a table of a self-logging engine, every statement is unsafe.
         warns_of_engines: a transaction that writes tables of engines that do not go together gives warning 6414.
         statement_cache_size_variable: the variable that sizes the statement cache.
         max_statement_cache_size_variable: the variable that limits it.
@@ -78,6 +84,8 @@ class RuleSet:
     direct_formats: frozenset[str] = frozenset()
     temporary_formats: frozenset[str] = frozenset(("STATEMENT",))
     temporary_needs_rows: bool = True
+    delayed_formats: frozenset[str] = frozenset()
+    self_logging_stays: bool = False
     warns_of_engines: bool = False
     statement_cache_size_variable: str = "binlog_stmt_cache_size"
     max_statement_cache_size_variable: str = "max_binlog_stmt_cache_size"
@@ -93,10 +101,17 @@ RULES_5_0: Final = RuleSet(
     since=(0, 0, 0),
     classification=Classification.FIRST_CHANGED_TABLE,
     has_statement_cache=False,
+    delayed_formats=_STATEMENT_AND_MIXED,
     statement_cache_size_variable="binlog_cache_size",
     max_statement_cache_size_variable="max_binlog_cache_size",
 )
-RULES_5_1_31: Final = replace(RULES_5_0, name="5.1.31", since=(5, 1, 31), classification=Classification.CHANGED_TABLES)
+RULES_5_1_31: Final = replace(
+    RULES_5_0,
+    name="5.1.31",
+    since=(5, 1, 31),
+    classification=Classification.CHANGED_TABLES,
+    self_logging_stays=True,
+)
 _RULES_5_1_44: Final = replace(RULES_5_1_31, since=(5, 1, 44), direct_formats=_STATEMENT_AND_MIXED)
 _RULES_5_5_4: Final = replace(_RULES_5_1_44, name="5.5.4", since=(5, 5, 4), has_statement_cache=True)
 RULES_5_5_4: Final = replace(_RULES_5_5_4, since=(5, 5, 5), direct_formats=_STATEMENT)
@@ -106,6 +121,8 @@ RULES_5_5_9: Final = RuleSet(
     classification=Classification.WORKLOG_TABLES,
     has_statement_cache=True,
     direct_formats=_STATEMENT,
+    delayed_formats=_STATEMENT_AND_MIXED,
+    self_logging_stays=True,
 )
 _RULES_5_6: Final = RuleSet(
     name="9.7",
@@ -113,10 +130,16 @@ _RULES_5_6: Final = RuleSet(
     classification=Classification.ACCESS_PAIRS,
     has_statement_cache=True,
     direct_formats=_STATEMENT_AND_MIXED,
+    delayed_formats=_STATEMENT_AND_MIXED,
 )
-RULES_9_7: Final = replace(_RULES_5_6, since=(9, 6, 0), warns_of_engines=True)
+_RULES_5_7: Final = replace(_RULES_5_6, since=(5, 7, 0), delayed_formats=frozenset())
+RULES_9_7: Final = replace(_RULES_5_7, since=(9, 6, 0), warns_of_engines=True)
 RULES_MARIADB: Final = replace(
-    _RULES_5_6, name="MariaDB", temporary_formats=_STATEMENT_AND_MIXED, temporary_needs_rows=False
+    _RULES_5_7,
+    name="MariaDB",
+    temporary_formats=_STATEMENT_AND_MIXED,
+    temporary_needs_rows=False,
+    delayed_formats=frozenset(("MIXED",)),
 )
 _BY_VERSION: Final = (
     RULES_5_0,
@@ -126,6 +149,7 @@ _BY_VERSION: Final = (
     RULES_5_5_4,
     RULES_5_5_9,
     _RULES_5_6,
+    _RULES_5_7,
     RULES_9_7,
 )
 RULE_SETS: Final[Mapping[str, RuleSet]] = MappingProxyType(

@@ -18,7 +18,7 @@ from binlogio.schema import TableDefinition
 from binlogio.writer.query_events import text_bytes
 from binlogio.writer.rules.known_objects import Uses, table_access
 from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
-from binlogio.writer.rules.statement_text import analyze_sql
+from binlogio.writer.rules.statement_text import analyze_sql, executed_sql
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -128,6 +128,7 @@ class Statement:
         uses: what else it uses.
         loaded_file: the file of a LOAD DATA.
         table_exists: CREATE TABLE IF NOT EXISTS has found the table there.
+        statements: those that CALL executed, in order; each is logged by itself, and the CALL never is.
     """
 
     sql: str | bytes = ""
@@ -143,6 +144,7 @@ class Statement:
     uses: Uses = Uses.NOTHING
     loaded_file: LoadedFile | None = None
     table_exists: bool = False
+    statements: Sequence[Statement] = ()
 
     def __post_init__(self) -> None:
         """Keep the changes as they are now."""
@@ -161,13 +163,14 @@ class Statement:
     ) -> Statement:
         """Return the statement of a text, which decides all but the rows, context events and error.
 
-        Names without a schema are of `schema`.
+        Names without a schema are of `schema`. The text of EXECUTE is that of the prepared statement.
 
         Raises:
             UnsupportedFeature: sqlglot is not installed or cannot read the text, the statement is not one that a
                 session executes (BEGIN and the like are methods), or it refers to an undefined table.
         """
         known = tuple(tables)
+        sql = executed_sql(sql, objects)
         facts, uses = analyze_sql(sql, schema, known, objects=objects)
         definitions = {
             (table.schema, table.name): table for table in (*(() if objects is None else objects.tables), *known)

@@ -176,6 +176,8 @@ class SessionState:
         transaction_cache_is_empty: no event waits for the end of the transaction.
         has_temporary_tables: some temporary table is open.
         has_assigned_gtid: gtid_next is a GTID.
+        is_self_logging: the statement, or one before it in the transaction, uses a table of a self-logging engine, and
+            the rule set remembers that.
     """
 
     in_transaction: bool = False
@@ -183,6 +185,7 @@ class SessionState:
     transaction_cache_is_empty: bool = True
     has_temporary_tables: bool = False
     has_assigned_gtid: bool = False
+    is_self_logging: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ follow from the text and are not found here.
 
     LIMIT, also inside         LIMIT                INSERT IGNORE ... SELECT            INSERT_IGNORE_SELECT
     UPDATE IGNORE              UPDATE_IGNORE        INSERT ... SELECT ... ON DUPLICATE  INSERT_SELECT_UPDATE
-    a function that is a UDF   UDF                  REPLACE ... SELECT                  REPLACE_SELECT
+    a function not declared    UDF                  REPLACE ... SELECT                  REPLACE_SELECT
     see `statement_words`      SYSTEM_FUNCTION      CREATE ... IGNORE SELECT            CREATE_IGNORE_SELECT
                                SYSTEM_VARIABLE      CREATE ... REPLACE SELECT           CREATE_REPLACE_SELECT
                                SKIP_LOCKED, NOWAIT  CREATE (AUTO_INCREMENT) ... SELECT  CREATE_SELECT_AUTOINC
@@ -16,6 +16,7 @@ sql/sql_update.cc.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.writer.rules.engines import INNODB, engine_named
 from binlogio.writer.rules.known_objects import KnownObjects, Names, uses_of
 from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
-from binlogio.writer.rules.statement_words import read_words
+from binlogio.writer.rules.statement_words import NATIVE_FUNCTIONS, calls_of, read_words
 from binlogio.writer.rules.unsafe import UnsafeReason
 
 if TYPE_CHECKING:
@@ -36,8 +37,14 @@ if TYPE_CHECKING:
     from binlogio.writer.rules.statement_words import StatementWords
 
 _DML: Final = frozenset(("INSERT", "REPLACE", "UPDATE", "DELETE"))
-_READS: Final = frozenset("SELECT TABLE VALUES DO SET CALL SHOW EXPLAIN DESCRIBE DESC USE HELP".split())
+_READS: Final = frozenset(
+    """SELECT TABLE VALUES DO SET CALL SHOW EXPLAIN DESCRIBE DESC USE HELP HANDLER PREPARE DEALLOCATE KILL CHECKSUM
+    SIGNAL RESIGNAL GET""".split()
+)
+# A 9.7.4 server logs nothing of them; most of them commit.
+_NEVER_LOGGED: Final = frozenset("CHECK CACHE RESET CHANGE PURGE STOP INSTALL UNINSTALL".split())
 _PARSED_READS: Final = frozenset(("SELECT", "TABLE", "DO"))
+_EXECUTE: Final = re.compile(r"\s*EXECUTE\s+`?([^\s`;]+)`?", re.IGNORECASE)
 NOT_STATEMENTS: Final = frozenset("BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE XA LOCK UNLOCK".split())
 
 
@@ -61,13 +68,42 @@ def analyze_sql(
     Raises:
         UnsupportedFeature: as `facts_from_sql`.
     """
-    known = Names(schema, tables, KnownObjects() if objects is None else objects)
-    words = read_words(sql)
+    objects = KnownObjects() if objects is None else objects
+    known = Names(schema, tables, objects)
+    words = read_words(executed_sql(sql, objects))
     facts = _facts_of_words(words, known)
     uses = uses_of(words)
     for view in known.view_words:
         uses |= uses_of(view)
     return facts, uses
+
+
+def executed_sql(sql: str, objects: KnownObjects | None) -> str:
+    """Return the text of the statement that EXECUTE executes, which a server logs; other statements are as they are.
+
+    Raises:
+        UnsupportedFeature: the prepared statement is not declared, or has parameters.
+    """
+    name = _EXECUTE.match(sql)
+    if name is None:
+        return sql
+    prepared = {} if objects is None else {key.casefold(): text for key, text in objects.prepared.items()}
+    text = prepared.get(name[1].casefold())
+    if text is None:
+        raise UnsupportedFeature(
+            "the prepared statement is not declared",
+            field="prepared",
+            found=name[1],
+            hint="declare its text in `KnownObjects.prepared`, or give the text instead of EXECUTE",
+        )
+    if "?" in read_words(text).texts:
+        raise UnsupportedFeature(
+            "the prepared statement has parameters",
+            field="prepared",
+            found=repr(text[:80]),
+            hint="a server logs the text with their values: give that instead of EXECUTE",
+        )
+    return text
 
 
 def _facts_of_words(words: StatementWords, known: Names) -> StatementFacts:
@@ -76,6 +112,8 @@ def _facts_of_words(words: StatementWords, known: Names) -> StatementFacts:
         return StatementFacts(kind=kind, verb=words.verb, tables=tuple(_tables_of_ddl(words, known)))
     if kind is StatementKind.LOAD_DATA:
         written = _loaded_table(words, known)
+        start = max((i for i, word in enumerate(words.words) if word == "SET"), default=len(words.words))
+        known.functions |= calls_of(words.words[start:]) - NATIVE_FUNCTIONS
         changed = [(written, _events(words))]
         return known.facts(words, kind, (written,), fired=changed, cascading=changed)
     if kind is StatementKind.SELECT and words.verb not in _PARSED_READS:
@@ -95,8 +133,17 @@ def _kind(words: StatementWords) -> StatementKind:
             found=repr(verb),
             hint="use the method of the session, such as `begin`, `commit` or `ddl`",
         )
+    if verb in _NEVER_LOGGED or words.words[:2] == ("LOAD", "INDEX"):
+        raise UnsupportedFeature(
+            "a server does not log statements of this kind",
+            field="sql",
+            found=repr(verb),
+            hint="leave it out; where it ends a transaction, call `commit`",
+        )
     if verb in _DML:
         return StatementKind.DML
+    if words.words[:2] == ("SET", "PASSWORD"):
+        return StatementKind.DDL
     if verb in _READS:
         return StatementKind.SELECT
     if verb == "CREATE" and "TABLE" in words.words[:3]:
@@ -218,6 +265,7 @@ def _created(tree: exp.Expr, known: Names, *, temporary: bool) -> TableAccess:
 def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, known: Names) -> StatementFacts:
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
+    known.functions |= _functions(tree)
     creates = kind in (StatementKind.CREATE_SELECT, StatementKind.CREATE_TEMPORARY_SELECT)
     conflict = tree.find(exp.OnConflict) if isinstance(tree, exp.Insert) else None
     created = [_created(tree, known, temporary=kind is not StatementKind.CREATE_SELECT)] if creates else []
@@ -315,6 +363,7 @@ def _view_of(node: exp.Table, known: Names, schema: str = "", inside: tuple[str,
         replace(words, calls=words.calls | {f"{schema}.{call}".upper() for call in words.calls if "." not in call})
     )
     tree = _parse(words)
+    known.functions |= {name if "." in name else f"{schema}.{name}".upper() for name in _functions(tree)}
     tables: list[_ViewTable] = []
     sources: list[tuple[str, dict[str, str | None]]] = []
     unsafe = set(_reasons(words, StatementKind.SELECT, tree, updates=False))
@@ -361,6 +410,20 @@ def _set_through(view: _View, node: exp.Table, tree: exp.Expr, views: dict[int, 
         return view.own
     names = [assignment.this.name for assignment in tree.expressions if _sets(assignment, node, known, views)]
     return frozenset(table for name in names if (table := view.columns.get(name.casefold())) is not None)
+
+
+def _functions(tree: exp.Expr) -> set[str]:
+    """Return the functions that no server has itself, in capital letters; `SCHEMA.NAME` for those with a schema."""
+    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+
+    found = set()
+    for call in tree.find_all(exp.Anonymous):
+        name, before = call.name.upper(), call.parent
+        if isinstance(before, exp.Dot) and before.expression is call:
+            found.add(f"{before.this.name.upper()}.{name}")
+        elif name not in NATIVE_FUNCTIONS:
+            found.add(name)
+    return found
 
 
 def _table_nodes(tree: exp.Expr) -> list[exp.Table]:

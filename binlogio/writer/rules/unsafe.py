@@ -19,35 +19,36 @@ if TYPE_CHECKING:
 class UnsafeReason(IntEnum):
     """A reason. Warnings are given in this order.
 
-    The numbers are those of 8.0 and later, which removed INSERT_DELAYED; they are in no log.
+    The numbers are in no log. INSERT_DELAYED is one of the servers before 5.7 and of MariaDB.
     """
 
     LIMIT = 0
-    SYSTEM_TABLE = 1
-    AUTOINC_COLUMNS = 2
-    UDF = 3
-    SYSTEM_VARIABLE = 4
-    SYSTEM_FUNCTION = 5
-    NONTRANS_AFTER_TRANS = 6
-    MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE = 7
-    MIXED_STATEMENT = 8
-    INSERT_IGNORE_SELECT = 9
-    INSERT_SELECT_UPDATE = 10
-    WRITE_AUTOINC_SELECT = 11
-    REPLACE_SELECT = 12
-    CREATE_IGNORE_SELECT = 13
-    CREATE_REPLACE_SELECT = 14
-    CREATE_SELECT_AUTOINC = 15
-    UPDATE_IGNORE = 16
-    INSERT_TWO_KEYS = 17
-    AUTOINC_NOT_FIRST = 18
-    FULLTEXT_PLUGIN = 19
-    SKIP_LOCKED = 20
-    NOWAIT = 21
-    XA = 22
-    DEFAULT_EXPRESSION_IN_SUBSTATEMENT = 23
-    ACL_TABLE_READ_IN_DML_DDL = 24
-    CREATE_SELECT_WITH_GIPK = 25
+    INSERT_DELAYED = 1
+    SYSTEM_TABLE = 2
+    AUTOINC_COLUMNS = 3
+    UDF = 4
+    SYSTEM_VARIABLE = 5
+    SYSTEM_FUNCTION = 6
+    NONTRANS_AFTER_TRANS = 7
+    MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE = 8
+    MIXED_STATEMENT = 9
+    INSERT_IGNORE_SELECT = 10
+    INSERT_SELECT_UPDATE = 11
+    WRITE_AUTOINC_SELECT = 12
+    REPLACE_SELECT = 13
+    CREATE_IGNORE_SELECT = 14
+    CREATE_REPLACE_SELECT = 15
+    CREATE_SELECT_AUTOINC = 16
+    UPDATE_IGNORE = 17
+    INSERT_TWO_KEYS = 18
+    AUTOINC_NOT_FIRST = 19
+    FULLTEXT_PLUGIN = 20
+    SKIP_LOCKED = 21
+    NOWAIT = 22
+    XA = 23
+    DEFAULT_EXPRESSION_IN_SUBSTATEMENT = 24
+    ACL_TABLE_READ_IN_DML_DDL = 25
+    CREATE_SELECT_WITH_GIPK = 26
 
     @property
     def message(self) -> str:
@@ -65,6 +66,10 @@ _MESSAGES: Final[Mapping[UnsafeReason, str]] = MappingProxyType(
         UnsafeReason.LIMIT: (
             "The statement is unsafe because it uses a LIMIT clause. This is unsafe because the set of rows "
             "included cannot be predicted."
+        ),
+        UnsafeReason.INSERT_DELAYED: (
+            "The statement is unsafe because it uses INSERT DELAYED. This is unsafe because the times when rows are "
+            "inserted cannot be predicted."
         ),
         UnsafeReason.SYSTEM_TABLE: (
             "The statement is unsafe because it uses the general log, slow query log, or performance_schema table(s). "

@@ -302,6 +302,7 @@ class ConnectionState:
             transaction_cache_is_empty=self.caches.transaction.is_empty,
             has_temporary_tables=bool(self.temporary_tables),
             has_assigned_gtid=isinstance(self.caches.gtid_next, Gtid),
+            is_self_logging=self.engine_mix.is_self_logging,
         )
 
     def mix(self, facts: StatementFacts) -> None:

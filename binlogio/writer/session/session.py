@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.errors import LoggingError
+from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.options import MARIADB_SESSION_VARIABLES, SESSION_VARIABLES, VARIABLE_NAMES
 from binlogio.schema.identifiers import backticked
 from binlogio.writer.log.group import AUTOMATIC, NextGtid
@@ -122,6 +122,8 @@ class Session:
     def execute(self, statement: Statement) -> None:
         """Log what a statement did. Where it raises, nothing of the statement is logged but rows that nothing undoes.
 
+        CALL logs the statements of the procedure, each as if the client had sent it; `warnings` are those of all.
+
         Raises:
             LoggingError: no server with these variables would log the statement.
             UnsupportedFeature: its rows do not fit their tables.
@@ -133,7 +135,9 @@ class Session:
             connection.check_gtid()
             if connection.gtid_is_skipped:
                 return
-        if statement.facts is None:
+        if statement.statements:
+            self._call(statement)
+        elif statement.facts is None:
             log_statement(connection, statement)
         else:
             _LOGGERS[statement.facts.kind](connection, statement)
@@ -293,6 +297,20 @@ class Session:
             self._connection.start()
             self._connection.is_closed = True
             disconnect(self._connection)
+
+    def _call(self, call: Statement) -> None:
+        if call.changes:
+            raise UnsupportedFeature(
+                "a CALL has the changes of its statements",
+                field="changes",
+                found=f"{len(call.changes)} of its own",
+                hint="give each statement its changes",
+            )
+        warnings: list[LoggingWarning] = []
+        for statement in call.statements:
+            self.execute(statement)
+            warnings += self._connection.warnings
+        self._connection.warnings = warnings
 
     def _set_gtid_next(self, gtid: NextGtid) -> None:
         self._connection.caches.gtid_next = gtid

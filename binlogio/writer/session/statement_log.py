@@ -245,7 +245,7 @@ def _refuse_unlogged(connection: ConnectionState, statement: Statement, facts: S
     )
     if facts.verb == "CALL":
         reason = "a server logs each statement of a procedure, not the CALL"
-        hint = "execute each of these statements with its changes"
+        hint = "give these statements, each with its changes, as `statements`"
     elif facts.is_skipped:
         reason, hint = "the statement changes no rows: it ends after locking its tables", "leave out the changes"
     refuse_changes(connection, statement, reason, hint=hint, but=local)

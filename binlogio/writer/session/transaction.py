@@ -15,7 +15,7 @@ sql/transaction_info.h, Transaction_ctx; oracle rules D6, D7, D11; recordings of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import LoggingError
@@ -163,12 +163,15 @@ _COMPOSABLE: Final = ("InnoDB", "BLACKHOLE")
 class EngineMix:
     """The first table that a transaction has written, and whether it was warned; NO_ENGINES at its beginning.
 
+    `is_self_logging`: it has used a table of a self-logging engine; noted for the rule sets that ask for it.
+
     A server forgets it when a transaction ends in which some engine or the log took part: one that only wrote to
     temporary MyISAM tables in ROW or MIXED format, or to MyISAM tables with sql_log_bin=0, is remembered into the next.
     """
 
     table: TableAccess | None = None
     has_warned: bool = False
+    is_self_logging: bool = False
 
 
 NO_ENGINES: Final = EngineMix()
@@ -178,7 +181,12 @@ def mix_engines(
     mix: EngineMix, variables: ServerVariables, facts: StatementFacts
 ) -> tuple[EngineMix, LoggingWarning | None]:
     """Return the engines of a transaction after a statement, and the warning, if the rule set has one."""
-    tables = () if facts.kind in _OPEN_NO_TABLE or not rules_of(variables).warns_of_engines else facts.all_tables
+    rules = rules_of(variables)
+    tables = () if facts.kind in _OPEN_NO_TABLE else facts.all_tables
+    if rules.self_logging_stays and not mix.is_self_logging and any(table.engine.self_logging for table in tables):
+        mix = replace(mix, is_self_logging=True)
+    if not rules.warns_of_engines:
+        return mix, None
     if refused_by_isolation(variables, tables) is not None:
         return mix, None
     first = mix.table
