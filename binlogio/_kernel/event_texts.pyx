@@ -16,8 +16,7 @@ from binlogio._kernel.base.calendar cimport date_of
 from binlogio._kernel.base.cursor cimport u16, u24, u32, u64
 from binlogio._kernel.base.digits cimport digit_count, put_digits
 from binlogio._kernel.base.event_codes cimport (
-    ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT,
-    DELETE_ROWS_EVENT_V1, GTID_LOG_EVENT, HEADER_SIZE, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_EVENT,
+    ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT, GTID_LOG_EVENT, HEADER_SIZE, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_EVENT,
     ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XID_EVENT,
 )
 from binlogio._kernel.base.hex_digits cimport HEX, UUID_TEXT, put_uuid
@@ -26,6 +25,8 @@ from binlogio._kernel.event_scanner cimport Group, GtidFields, RowsEvent, gtid_f
 from binlogio._kernel.json.strings cimport append_json_string
 from binlogio._kernel.primitives cimport MOST_TEXT, Memory, crc32
 from binlogio._kernel.row_decoder cimport ImageText
+from binlogio._kernel.scan.event_types cimport is_plain_rows, size_before_sql
+from binlogio._kernel.scan.groups cimport G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, follow_body
 from binlogio._kernel.values.temporal_text cimport TIME_TEXT, put_datetime
 
 cpdef enum OutputStyle:
@@ -34,7 +35,6 @@ cpdef enum OutputStyle:
     SQL = 2
 
 cdef enum:
-    QUERY_POST_HEADER = 13
     SUPPRESS_USE = 8  # of a header's flags
     STMT_END = 1  # of a rows event's flags
     MAY_HAVE_SBR = 1  # of a GTID's flags
@@ -42,12 +42,10 @@ cdef enum:
     TIMES = 64
     MOST_TEXT_AT_ONCE = 1 << 22
 
-cdef enum Place:
-    OUTSIDE = 0
-    AFTER_GTID = 1
-    IN_TRANSACTION = 2
-    ANNOTATED = 3
-    IN_STATEMENT = 4
+cdef enum StatementPlace:  # in a transaction
+    BETWEEN_STATEMENTS = 0
+    ANNOTATED = 1
+    IN_STATEMENT = 2
 
 
 cdef enum:
@@ -96,7 +94,9 @@ cdef struct Event:
 
 cdef struct Run:
     # What is known of the group and the statement at hand.
-    int first  # the place where each part that is taken begins and ends
+    GroupState group
+    int first  # the place of the group where each part that is taken begins and ends
+    int statement
     bint wanted, shown, statement_shown
     int64_t group_mark, statement_mark  # where their text begins
 
@@ -246,9 +246,9 @@ cdef class EventTexts:
         cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
         cdef int64_t begin = at
         cdef uint32_t log_pos
-        cdef int place = IN_TRANSACTION if self.inside else OUTSIDE
         cdef Run run
-        run.first = place
+        run.first = run.group.place = G_TRANSACTION if self.inside else G_OUTSIDE
+        run.statement = BETWEEN_STATEMENTS
         run.wanted = self.group_wanted or not self.inside
         run.shown = self.group_shown if self.inside else not self.chooses_tables
         run.statement_shown = False
@@ -282,84 +282,88 @@ cdef class EventTexts:
             event.offset = offset
             if checksum and verify and crc32(0, event.head, event.size - CHECKSUM_SIZE) != u32(event.end):
                 break
-            if place == OUTSIDE:
+            if run.group.place == G_OUTSIDE:
                 if u32(event.head) >= self.stop:
                     break
                 run.wanted = u32(event.head) >= self.start
                 run.shown = not self.chooses_tables
                 run.group_mark = out.size
-            place = self._take(out, &event, &run, place)
-            if place < 0:
+            if not self._take(out, &event, &run):
                 break
+            follow_body(&run.group, event.code, event.body, event.end)
             log_pos = u32(event.head + 13)
             if log_pos:
                 shift = log_pos - <uint32_t>offset - <uint32_t>event.size
             at += event.size
             offset += event.size
-            if place == run.first:
+            if run.group.place == run.first and run.statement == BETWEEN_STATEMENTS:
                 good_at, good_size, good_shift, good_thread = at, out.size, shift, self.thread_id
         self.thread_id = good_thread
         self.at, self.position_shift = good_at, good_shift
         return [(<char*>out.data)[:good_size] if good_size else b""] if good_at > begin else []
 
-    cdef int _take(self, Memory out, Event* event, Run* run, int place) except -2:
-        """Append the text of an event, if it is wanted; return the place after it, or -1 if it is left to Python."""
+    cdef bint _take(self, Memory out, Event* event, Run* run) except -1:
+        """Append the text of an event, if it is wanted; False if it is left to Python."""
         cdef int code = event.code
+        cdef int place = run.group.place
         cdef TextTable table
         if code == TABLE_MAP_EVENT:
-            if place < IN_TRANSACTION:
-                return -1
-            if place == IN_TRANSACTION:
+            if place != G_TRANSACTION:
+                return False
+            if run.statement == BETWEEN_STATEMENTS:
                 run.statement_mark, run.statement_shown = out.size, False
-            return IN_STATEMENT if not run.wanted or self._table_map(out, event) else -1
-        if is_rows(code):
-            if place != IN_STATEMENT or event.end - event.body < 8:
-                return -1
+            run.statement = IN_STATEMENT
+            return not run.wanted or self._table_map(out, event)
+        if is_plain_rows(code):
+            if run.statement != IN_STATEMENT or event.end - event.body < 8:
+                return False
             if run.wanted:
                 table = self.slots[u48(event.body) & (SLOTS - 1)]
                 if table is None or table.table_id != u48(event.body) or table.statement != self.statement:
-                    return -1
+                    return False
                 if not self.chooses_tables or table.wanted:
-                    if run.first == IN_TRANSACTION and not run.shown:
-                        return -1
+                    if run.first == G_TRANSACTION and not run.shown:
+                        return False
                     run.statement_shown = True
                     if not self._rows(out, table, event):
-                        return -1
+                        return False
             if not u16(event.body + 6) & STMT_END:
-                return IN_STATEMENT
+                return True
             self.statement += 1
             if not run.statement_shown:
                 out.size = run.statement_mark
             run.shown |= run.statement_shown
-            return IN_TRANSACTION
+            run.statement = BETWEEN_STATEMENTS
+            return True
+        if run.statement != BETWEEN_STATEMENTS:
+            return False
         if code == XID_EVENT:
-            if place != IN_TRANSACTION or run.first != OUTSIDE or event.end - event.body != 8:
-                return -1
+            if place != G_TRANSACTION or run.first != G_OUTSIDE or event.end - event.body != 8:
+                return False
             if run.wanted and run.shown:
                 self._xid(out, event)
             else:
                 out.size = run.group_mark
-            return OUTSIDE
+            return True
         if code == QUERY_EVENT:
-            if place != AFTER_GTID and (place != OUTSIDE or self.wants_gtid is not None):
-                return -1
-            return IN_TRANSACTION if self._query(out, event, run.wanted) else -1
+            if place != G_OPEN and (place != G_OUTSIDE or self.wants_gtid is not None):
+                return False
+            return self._query(out, event, run.wanted)
         if code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT:
-            if place != IN_TRANSACTION:
-                return -1
+            if place != G_TRANSACTION:
+                return False
             run.statement_mark, run.statement_shown = out.size, False
-            return ANNOTATED if not run.wanted or self._annotation(out, event) else -1
-        if place != OUTSIDE:
-            return -1
+            run.statement = ANNOTATED
+            return not run.wanted or self._annotation(out, event)
+        if place != G_OUTSIDE:
+            return False
         if self.wants_gtid is not None and run.wanted:
             run.wanted = self.wants_gtid(code, u32(event.head + 5), event.body[:min(<int64_t>25, event.end - event.body)])
         if code == MARIADB_GTID_EVENT:
-            if self.sql and run.wanted:
-                return -1
-            return IN_TRANSACTION if self._mariadb_gtid(out, event, run.wanted) else -1
+            return not (self.sql and run.wanted) and self._mariadb_gtid(out, event, run.wanted)
         if code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT:
-            return AFTER_GTID if self._gtid(out, event, run.wanted) else -1
-        return -1
+            return self._gtid(out, event, run.wanted)
+        return False
 
     cdef int _head(self, Memory out, Event* event, const char* name) except -1:
         """Append what all events have: the place and the header, up to the fields."""
@@ -428,10 +432,8 @@ cdef class EventTexts:
         cdef const uint8_t* last
         cdef int64_t at
         cdef uint32_t microseconds = 0
-        if event.end - body < QUERY_POST_HEADER:
-            return False
-        size = QUERY_POST_HEADER + u16(body + 11) + body[8] + 1
-        if event.end - body != size + 5 or body[size - 1] or memcmp(body + size, b"BEGIN", 5):
+        size = size_before_sql(body, event.end)
+        if not size or event.end - body != size + 5 or memcmp(body + size, b"BEGIN", 5):
             return False
         if not wanted:
             return True
@@ -790,11 +792,6 @@ cdef int64_t microseconds_in(const uint8_t* p, int64_t size) noexcept nogil:
         elif at < end:
             at += 1 + p[at] + (code == CATALOG)
     return -1
-
-
-cdef inline bint is_rows(int code) noexcept nogil:
-    return (WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or WRITE_ROWS_EVENT_V1 <= code <= DELETE_ROWS_EVENT_V1
-            or code == PARTIAL_UPDATE_ROWS_EVENT)
 
 
 cdef inline int number_of(int code) noexcept nogil:

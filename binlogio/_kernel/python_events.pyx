@@ -18,15 +18,15 @@ from types import MemberDescriptorType
 from binlogio._kernel.base.cursor cimport little, u16, u32, u64
 from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1,
-    GTID_LOG_EVENT, HEADER_SIZE, INCIDENT_EVENT, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT,
-    QUERY_COMPRESSED_EVENT, QUERY_EVENT, ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, TRANSACTION_PAYLOAD_EVENT,
-    WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
+    GTID_LOG_EVENT, HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_COMPRESSED_EVENT,
+    QUERY_EVENT, ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XID_EVENT,
 )
 from binlogio._kernel.event_scanner cimport Group, GtidFields, RowsEvent, gtid_fields, read_frame, read_group
 from binlogio._kernel.primitives cimport crc32
 from binlogio._kernel.scan.event_types cimport (
-    is_any_rows, is_group_start, is_load, is_of_file, is_rollback, is_statement_part, may_define,
+    QUERY_POST_HEADER, is_group_start, is_of_file, is_plain_rows, is_statement_part, may_define, size_before_sql,
 )
+from binlogio._kernel.scan.groups cimport G_OUTSIDE, GroupState, follow_body
 
 cdef extern from "structmember.h":
     ctypedef struct PyMemberDef:
@@ -37,7 +37,6 @@ cdef extern from "structmember.h":
 cdef enum:
     MOST_KNOWN = 1 << 12  # bodies, or parts of bodies
     MOST_KNOWN_BYTES = 1 << 23
-    QUERY_POST_HEADER = 13
     HAS_XID = 0xC0  # flags of MariaDB's GTID: the name of an XA transaction follows
 
 
@@ -160,7 +159,7 @@ cdef class EventCutter:
     cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
     cdef readonly int64_t at  # where the next event begins in the buffer
     cdef readonly int64_t good  # offset after the last group that was passed over, in the file
-    cdef bint begun, ended  # of the group that is passed over: its transaction has begun, its last event was passed
+    cdef GroupState group  # that is passed over
     cdef object choice  # that `wanted_tables` are of
     cdef dict wanted_tables  # by the bodies of their table maps
 
@@ -286,7 +285,7 @@ cdef class EventCutter:
                 break
             body = begin + HEADER_SIZE
             end = begin + size - tail
-            if (inside or looking) and (self.ended or is_group_start(code)):
+            if (inside or looking) and (self.group.place == G_OUTSIDE or is_group_start(code)):
                 for one in definitions:
                     follow(QUERY_EVENT, one)
                 definitions.clear()
@@ -300,25 +299,24 @@ cdef class EventCutter:
                 looking = not inside and choice.table is not None
                 if not inside and not looking:
                     break
-                self.begun = code == MARIADB_GTID_EVENT and not body[12] & 1
-                self.ended = False
+                follow_body(&self.group, code, body, end)
             elif is_of_file(code):
                 inside = False
                 break
             elif inside:
                 if code == QUERY_EVENT and may_define(body, end) or code == QUERY_COMPRESSED_EVENT:
                     follow(code, body[:end - body])
-                self._pass(code, body, end)
+                follow_body(&self.group, code, body, end)
             elif not looking or not self._is_unwanted(code, begin, body, end, definitions):
                 break
             else:
-                self._pass(code, body, end)
+                follow_body(&self.group, code, body, end)
             at += size
             if u32(begin + 13):
                 shift = u32(begin + 13) - <uint32_t>(base + at)
             if inside:
                 kept, kept_shift = at, shift
-        if (inside or looking) and self.ended:
+        if (inside or looking) and self.group.place == G_OUTSIDE:
             for one in definitions:
                 follow(QUERY_EVENT, one)
             kept, kept_shift, self.good = at, shift, base + at
@@ -329,27 +327,8 @@ cdef class EventCutter:
 
     def passes(self, int code, bytes body) -> bool:
         """Pass an event of a group that is not wanted; return whether the group continues."""
-        self._pass(code, <const uint8_t*>body, <const uint8_t*>body + len(body))
-        return not self.ended
-
-    cdef int _pass(self, int code, const uint8_t* body, const uint8_t* end) except -1:
-        """Follow a group to its end, as `binlogio.format.groups.GroupTracker` does."""
-        cdef const uint8_t* sql
-        cdef int64_t size
-        if code == XID_EVENT or code == XA_PREPARE_LOG_EVENT or code == TRANSACTION_PAYLOAD_EVENT or code == INCIDENT_EVENT:
-            self.ended = True
-        elif code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT:
-            size = _size_before_sql(body, end)
-            sql = body + size
-            if code == QUERY_EVENT and size and (_is(sql, end, b"BEGIN", 5) or _starts(sql, end, b"XA START", 8)):
-                self.begun = True
-            elif not self.begun:
-                self.ended = True
-            elif code == QUERY_EVENT and size:
-                self.ended = _is(sql, end, b"COMMIT", 6) or is_rollback(sql, end)
-        elif not self.begun and (is_load(code) or is_any_rows(code) and end - body >= 8 and body[6] & 1):
-            self.ended = True
-        return 0
+        follow_body(&self.group, code, <const uint8_t*>body, <const uint8_t*>body + len(body))
+        return self.group.place != G_OUTSIDE
 
     cdef bint _is_unwanted(self, int code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
                            list definitions) except -1:
@@ -372,7 +351,7 @@ cdef class EventCutter:
             if may_define(body, end):
                 definitions.append(body[:end - body])
             return True
-        return _is_rows(code) or code == XID_EVENT or code == INTVAR_EVENT or is_statement_part(code)
+        return is_plain_rows(code) or code == XID_EVENT or code == INTVAR_EVENT or is_statement_part(code)
 
     def learn(self, object event, bytes body):
         """Keep what a codec found in a body, for the next ones that begin in the same way."""
@@ -381,14 +360,14 @@ cdef class EventCutter:
         if self.maker[code] == NULL:
             return
         if code == QUERY_EVENT:
-            size = _size_before_sql(body, <const uint8_t*>body + len(body))
+            size = size_before_sql(body, <const uint8_t*>body + len(body))
             if size:
                 self.contexts.keep(body[11:size - 1], (event.status_vars, event.schema))
                 self._learn_context(event, <const uint8_t*>body + QUERY_POST_HEADER, u16(<const uint8_t*>body + 11),
                                     body[8])
         elif code == TABLE_MAP_EVENT:
             (<KnownBodies>self.known[code]).keep(body, event)
-        elif _is_rows(code):
+        elif is_plain_rows(code):
             head = replace(event, images=b"")  # images may have any size
             (<KnownBodies>self.known[code]).keep(body[:len(body) - len(event.images)], head)
 
@@ -415,7 +394,7 @@ cdef class EventCutter:
         if code == TABLE_MAP_EVENT:
             known = (<KnownBodies>self.known[code]).found.get(body[:end - body])
             return None if known is None else copied(maker, known, self._header(p, place, number))
-        if _is_rows(code):
+        if is_plain_rows(code):
             return self._rows(maker, code, p, body, end, place, number)
         if code == XID_EVENT:
             if end - body != 8:
@@ -472,7 +451,7 @@ cdef class EventCutter:
 
     cdef object _query(self, Maker maker, const uint8_t* p, const uint8_t* body, const uint8_t* end, object place,
                        object number):
-        cdef int64_t size = _size_before_sql(body, end)
+        cdef int64_t size = size_before_sql(body, end)
         cdef object known, made
         if not size:
             return None
@@ -584,28 +563,6 @@ cdef class EventCutter:
         put(maker, made, 9, None)
         put(maker, made, 10, self._header(p, place, number))
         return made
-
-
-cdef inline bint _is_rows(int code) noexcept nogil:
-    return (WRITE_ROWS_EVENT <= code <= WRITE_ROWS_EVENT + 2 or WRITE_ROWS_EVENT_V1 <= code <= DELETE_ROWS_EVENT_V1
-            or code == PARTIAL_UPDATE_ROWS_EVENT)
-
-
-cdef inline bint _starts(const uint8_t* at, const uint8_t* end, const char* word, int size) noexcept nogil:
-    return end - at >= size and memcmp(at, word, size) == 0
-
-
-cdef inline bint _is(const uint8_t* at, const uint8_t* end, const char* text, int size) noexcept nogil:
-    return end - at == size and memcmp(at, text, size) == 0
-
-
-cdef int64_t _size_before_sql(const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """Return the bytes of a QUERY_EVENT's body before its statement; 0 where they do not fit."""
-    cdef int64_t size
-    if end - body < QUERY_POST_HEADER:
-        return 0
-    size = QUERY_POST_HEADER + u16(body + 11) + body[8] + 1
-    return size if size <= end - body and body[size - 1] == 0 else 0
 
 
 cdef inline bint is_number(int code) noexcept nogil:

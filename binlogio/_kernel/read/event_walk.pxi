@@ -15,15 +15,12 @@ from binlogio._kernel.event_scanner cimport (
 )
 from binlogio._kernel.primitives cimport Memory, crc32, is_ascii, is_utf8
 from binlogio._kernel.scan.payloads cimport PayloadFields, payload_fields, small_zstd_size
-from binlogio._kernel.scan.event_types cimport is_group_start
-
-cdef enum GroupPlace:  # as binlogio.format.groups.GroupPlace
-    G_OUTSIDE = 0
-    G_OPEN = 1
-    G_TRANSACTION = 2
+from binlogio._kernel.scan.event_types cimport (
+    QUERY_POST_HEADER, is_compressed_rows, is_group_start, is_plain_rows, size_before_sql,
+)
+from binlogio._kernel.scan.groups cimport G_OUTSIDE, GroupState, follow_group
 
 cdef enum:
-    QUERY_POST_HEADER = 13
     ROWS_V1_POST_HEADER = 8
     ROWS_V2_POST_HEADER = 10
     TABLE_ID_SIZE = 6
@@ -121,8 +118,7 @@ cdef class EventWalk:
     cdef int64_t opened_size, max_records, max_bytes
     cdef uint8_t[256] by_construct
     # Of the event group
-    cdef int place
-    cdef readonly bint starts_group  # the event at hand is its first one
+    cdef GroupState state
     cdef uint8_t[GTID_TEXT] gtid_text
     cdef int gtid_size
     cdef bint has_clock
@@ -140,6 +136,7 @@ cdef class EventWalk:
         self.opened_size, self.max_records, self.max_bytes = opened_size, max_records, max_bytes
         self.wants_group = -1
         self.mapped = {}
+        self.set_group(G_OUTSIDE, None, None, None, starts_group=False)
         self.describe(range(256), None, None, None)
 
     def describe(self, by_construct, parse_table, parse_status, open_payload) -> None:
@@ -170,19 +167,25 @@ cdef class EventWalk:
         return self._is_full()
 
     @property
+    def starts_group(self) -> bool:
+        """True if the event at hand is the first one of its group."""
+        return self.state.begins
+
+    @property
     def group(self) -> tuple:
         """State of the event group: its place (0 to 2), GTID, last_committed and sequence_number."""
         gtid = (<const char*>self.gtid_text)[:self.gtid_size].decode("latin-1") if self.gtid_size else None
         if self.has_clock:
-            return self.place, gtid, self.last_committed, self.sequence_number
-        return self.place, gtid, None, None
+            return self.state.place, gtid, self.last_committed, self.sequence_number
+        return self.state.place, gtid, None, None
 
     def set_group(self, int place, gtid, last_committed, sequence_number, *, bint starts_group) -> None:
         """Set what an event made of it."""
         cdef bytes text = b"" if gtid is None else gtid.encode()
         if len(text) > GTID_TEXT:
             raise ValueError(f"a GTID of {len(text)} bytes")
-        self.place, self.starts_group = place, starts_group
+        self.state.place, self.state.begins = place, starts_group
+        self.state.ends = self.state.is_outside = False
         self.gtid_size = <int>len(text)
         memcpy(self.gtid_text, <const char*>text, len(text))
         self.has_clock = last_committed is not None
@@ -315,12 +318,11 @@ cdef class EventWalk:
         cdef bint is_known
         event.schema = event.table = event.sql = NULL
         event.has_xid = event.is_rows = False
+        event.flags, event.sql_size = 0, 0
         self.table = None
         if code == TABLE_MAP_EVENT:
             is_known = self._table_map(event)
-        elif (WRITE_ROWS_EVENT_V1 <= code <= DELETE_ROWS_EVENT_V1 or WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT
-                or code == PARTIAL_UPDATE_ROWS_EVENT
-                or WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT):
+        elif is_plain_rows(code) or is_compressed_rows(code):
             is_known = self._rows(event)
         elif code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT:
             is_known = self._query(event)
@@ -355,32 +357,15 @@ cdef class EventWalk:
     cdef int _follow(self, WalkEvent* event, Group* group) except -1:
         """Let an event of the file change the event group."""
         cdef uint8_t code = event.code
-        cdef int before = self.place
-        if before == G_OUTSIDE and (self.gtid_size or self.has_clock):
+        if self.state.place == G_OUTSIDE and (self.gtid_size or self.has_clock):
             self.gtid_size, self.has_clock, self.wants_group = 0, False, -1
+        follow_group(&self.state, code, event.gtid.flags if code == MARIADB_GTID_EVENT else event.flags, event.sql,
+                     event.sql_size)
         if is_group_start(code):
-            self.place = G_TRANSACTION if code == MARIADB_GTID_EVENT and not event.gtid.flags & 1 else G_OPEN
             self.gtid_size = put_gtid(self.gtid_text, group)
             self.has_clock = event.gtid.has_clock
             self.last_committed, self.sequence_number = group.last_committed, group.sequence_number
             self.wants_group = -1
-            self.starts_group = True
-            return 0
-        if code == XID_EVENT or code == TRANSACTION_PAYLOAD_EVENT:
-            self.place = G_OUTSIDE
-        elif code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT:
-            if _starts_transaction(event.sql, event.sql_size):
-                self.place = G_TRANSACTION
-            elif self.place != G_TRANSACTION or _ends_transaction(event.sql, event.sql_size):
-                self.place = G_OUTSIDE
-        elif self.place != G_TRANSACTION:
-            if code == TABLE_MAP_EVENT or code == INTVAR_EVENT or code == RAND_EVENT:
-                self.place = G_OPEN
-            elif event.is_rows:
-                self.place = G_OUTSIDE if event.flags & 1 else G_OPEN
-        self.starts_group = before == G_OUTSIDE and (
-            self.place != G_OUTSIDE or code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT or code == XID_EVENT
-            or code == TRANSACTION_PAYLOAD_EVENT)
         return 0
 
     # ------------------------------------------------------------------------------------------------- types of events
@@ -442,7 +427,7 @@ cdef class EventWalk:
             at += event.extra_size
         if not read_frame(&event.rows, code, at, event.end, &event.column_count):
             return False
-        if WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT:
+        if is_compressed_rows(code):
             self.plain = Memory()
             if not inflate_images(self.plain, &event.rows, self.opened_size):
                 return False
@@ -456,24 +441,20 @@ cdef class EventWalk:
 
     cdef bint _query(self, WalkEvent* event) except -1:
         cdef const uint8_t* at = event.body + QUERY_POST_HEADER
+        cdef int64_t size = size_before_sql(event.body, event.end)
         cdef int64_t status_size
         cdef RowsEvent compressed
-        if event.end < at:
+        if not size:
             return False
         event.schema_size = event.body[8]
         status_size = u16(event.body + 11)
-        if event.end - at < status_size + event.schema_size + 1:
-            return False
         if not self._status_variables(event, at, status_size):
             return False
         at += status_size
         event.schema = at
         if not is_utf8(at, event.schema_size):
             return False
-        at += event.schema_size
-        if at[0] != 0:
-            return False
-        event.sql, event.sql_size = at + 1, event.end - at - 1
+        event.sql, event.sql_size = event.body + size, event.end - event.body - size
         if event.code == QUERY_COMPRESSED_EVENT:
             compressed.images, compressed.size = event.sql, event.sql_size
             self.plain = Memory()
@@ -531,25 +512,4 @@ cdef bint _payload(WalkEvent* event) noexcept nogil:
         return False
     event.payload_at = fields.payload - event.body
     event.plain_size = small_zstd_size(&fields)
-    return True
-
-
-cdef bint _starts_transaction(const uint8_t* sql, int64_t size) noexcept nogil:
-    return size == 5 and memcmp(sql, b"BEGIN", 5) == 0 or size >= 8 and memcmp(sql, b"XA START", 8) == 0
-
-
-cdef bint _ends_transaction(const uint8_t* sql, int64_t size) noexcept nogil:
-    if size == 6 and memcmp(sql, b"COMMIT", 6) == 0:
-        return True
-    return _is_word(sql, size, b"ROLLBACK", 8) and not _is_word(sql, size, b"ROLLBACK TO ", 12)
-
-
-cdef bint _is_word(const uint8_t* sql, int64_t size, const char* word, int length) noexcept nogil:
-    """Whether the statement begins with `word`, in capitals or not."""
-    cdef int i
-    if size < length:
-        return False
-    for i in range(length):
-        if sql[i] != <uint8_t>word[i] and not (97 <= sql[i] <= 122 and sql[i] - 32 == <uint8_t>word[i]):
-            return False
     return True

@@ -4,13 +4,14 @@
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcpy
 
 from binlogio._kernel.base.cursor cimport u32
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.event_scanner cimport (
     DELETE, GTID_TEXT, INSERT, PARTIAL_UPDATE, UPDATE, ImagePlan, count_rows,
 )
+from binlogio._kernel.scan.groups cimport G_OUTSIDE, begins_transaction, ends_transaction, is_commit
 
 cdef enum:
     LARGEST_TIME = 0x7FFFFFFFFFFFFFFF
@@ -95,7 +96,7 @@ cdef class GroupRecords(EventWalk):
         The group before it may end, and one may begin.
         """
         self._turn(pos, <uint32_t>timestamp, <uint32_t>server_id)
-        if self.starts_group:
+        if self.state.begins:
             self._commit_times(commit_us is not None, 0 if commit_us is None else commit_us,
                                original_us is not None, 0 if original_us is None else original_us)
 
@@ -151,7 +152,7 @@ cdef class GroupRecords(EventWalk):
         cdef uint8_t code = event.code
         if event.inner < 0:
             self._turn(event.pos, u32(event.p), u32(event.p + 5))
-            if self.starts_group and (code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT
+            if self.state.begins and (code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT
                                       or code == GTID_TAGGED_LOG_EVENT):
                 self._commit_times(event.gtid.has_immediate, event.gtid.immediate,
                                    event.gtid.has_original, event.gtid.original)
@@ -173,9 +174,9 @@ cdef class GroupRecords(EventWalk):
         return 0
 
     cdef int _turn(self, int64_t pos, uint32_t timestamp, uint32_t server_id) except -1:
-        if self.is_open and (self.starts_group or self.outcome is not None):
+        if self.is_open and (self.state.begins or self.outcome is not None):
             self._finish()
-        if not self.starts_group:
+        if not self.state.begins:
             return 0
         self.is_open = True
         self.begin_pos, self.begin_time, self.begin_server = pos, timestamp, server_id
@@ -203,7 +204,7 @@ cdef class GroupRecords(EventWalk):
         return 0
 
     cdef int _end_statement(self) except -1:
-        if self.place == G_OUTSIDE and self.outcome is None and not self.is_compressed:
+        if self.state.place == G_OUTSIDE and self.outcome is None and not self.is_compressed:
             self.outcome = b"statement"
         return 0
 
@@ -215,10 +216,10 @@ cdef class GroupRecords(EventWalk):
         return 0
 
     cdef int _query_of(self, WalkEvent* event) except -1:
-        if _starts_transaction(event.sql, event.sql_size):
+        if begins_transaction(event.sql, event.sql_size):
             return 0
-        if _ends_transaction(event.sql, event.sql_size):
-            self.outcome = b"commit" if event.sql_size == 6 and memcmp(event.sql, b"COMMIT", 6) == 0 else b"rollback"
+        if ends_transaction(event.sql, event.sql_size):
+            self.outcome = b"commit" if is_commit(event.sql, event.sql_size) else b"rollback"
             return 0
         if event.has_xid and event.xid:
             self.has_xid, self.xid_number = True, <int64_t>event.xid

@@ -11,7 +11,7 @@ from libc.string cimport memset
 from binlogio._kernel.base.cursor cimport little, u16, u32
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.primitives cimport Memory, crc32
-from binlogio._kernel.scan.event_types cimport is_group_start, may_define
+from binlogio._kernel.scan.event_types cimport is_any_rows, is_compressed_rows, is_group_start, may_define
 from binlogio._kernel.scan.payloads cimport (
     PAYLOAD_COMPRESSION, PAYLOAD_PLAIN_SIZE, PayloadFields, payload_fields, small_zstd_size,
 )
@@ -297,8 +297,7 @@ cdef class EventScanner:
             self.actual = crc32(0, p, event_size - tail)
             if self.stored != self.actual:
                 return S_BAD_EVENT
-        if PRE_GA_WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT_V1 or WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or (
-                code == PARTIAL_UPDATE_ROWS_EVENT):
+        if is_any_rows(code) and not is_compressed_rows(code):
             status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
         elif self.unknown_post_header[code] and code < WRITE_ROWS_COMPRESSED_EVENT_V1:
             status = S_BAD_EVENT
@@ -308,7 +307,7 @@ cdef class EventScanner:
             status = self._begin_group(code, p, body, end)
         elif code == TRANSACTION_PAYLOAD_EVENT:
             status = self._payload(p, body, end, base + at[0]) if pos < 0 else S_BAD_EVENT
-        elif WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT:
+        elif is_compressed_rows(code):
             status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
         elif self.follows and ((code == QUERY_EVENT and may_define(body, end)) or code == QUERY_COMPRESSED_EVENT):
             self._follow(code, body, end - body)
@@ -423,7 +422,7 @@ cdef class EventScanner:
             at += extra
         if not read_frame(event, code, at, end, &columns):
             return S_BAD_EVENT
-        if WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT and not self._inflate(event):
+        if is_compressed_rows(code) and not self._inflate(event):
             return S_BAD_EVENT
         if self.choice is not None and not skipped_too and not self.choice.wants(event):
             event.images = NULL

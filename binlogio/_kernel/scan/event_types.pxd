@@ -8,15 +8,19 @@ from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, DELETE_FILE_EVENT, DELETE_ROWS_COMPRESSED_EVENT,
     DELETE_ROWS_EVENT, DELETE_ROWS_EVENT_V1, EXECUTE_LOAD_QUERY_EVENT, EXEC_LOAD_EVENT, FORMAT_DESCRIPTION_EVENT,
     GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, LOAD_EVENT, MARIADB_GTID_EVENT, MARIADB_GTID_LIST_EVENT, NEW_LOAD_EVENT,
-    PARTIAL_UPDATE_ROWS_EVENT, PREVIOUS_GTIDS_LOG_EVENT, PRE_GA_WRITE_ROWS_EVENT, RAND_EVENT, ROTATE_EVENT,
-    ROWS_QUERY_LOG_EVENT, START_ENCRYPTION_EVENT, START_EVENT_V3, STOP_EVENT, USER_VAR_EVENT,
-    WRITE_ROWS_COMPRESSED_EVENT_V1, WRITE_ROWS_EVENT,
+    PARTIAL_UPDATE_ROWS_EVENT, PREVIOUS_GTIDS_LOG_EVENT, PRE_GA_DELETE_ROWS_EVENT, PRE_GA_WRITE_ROWS_EVENT,
+    RAND_EVENT, ROTATE_EVENT, ROWS_QUERY_LOG_EVENT, START_ENCRYPTION_EVENT, START_EVENT_V3, STOP_EVENT,
+    USER_VAR_EVENT, WRITE_ROWS_COMPRESSED_EVENT_V1, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1,
 )
 from binlogio._kernel.event_scanner cimport PARTIAL_UPDATE
 
 
-cdef inline bint _begins(const uint8_t* at, const uint8_t* end, const char* word, int size) noexcept nogil:
-    """Return True where `word` comes next, in capitals or not."""
+cdef enum:
+    QUERY_POST_HEADER = 13
+
+
+cdef inline bint begins_with(const uint8_t* at, const uint8_t* end, const char* word, int size) noexcept nogil:
+    """Return True where `word`, which has letters only, comes next, in capitals or not."""
     cdef int i
     if end - at < size:
         return False
@@ -38,10 +42,21 @@ cdef inline bint is_of_file(uint8_t code) noexcept nogil:
             or code == PREVIOUS_GTIDS_LOG_EVENT or code == MARIADB_GTID_LIST_EVENT or code == START_ENCRYPTION_EVENT)
 
 
+cdef inline bint is_plain_rows(uint8_t code) noexcept nogil:
+    """Whether the event has rows, in one of today's forms without compression."""
+    return (WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or WRITE_ROWS_EVENT_V1 <= code <= DELETE_ROWS_EVENT_V1
+            or code == PARTIAL_UPDATE_ROWS_EVENT)
+
+
+cdef inline bint is_compressed_rows(uint8_t code) noexcept nogil:
+    """Whether the event has rows that MariaDB has compressed."""
+    return WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT
+
+
 cdef inline bint is_any_rows(uint8_t code) noexcept nogil:
-    """Whether the event has rows."""
-    return (PRE_GA_WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT_V1 or WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT
-            or code == PARTIAL_UPDATE_ROWS_EVENT or WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT)
+    """Whether the event has rows, those of 5.1 before GA and compressed ones too."""
+    return (is_plain_rows(code) or PRE_GA_WRITE_ROWS_EVENT <= code <= PRE_GA_DELETE_ROWS_EVENT
+            or is_compressed_rows(code))
 
 
 cdef inline bint is_load(uint8_t code) noexcept nogil:
@@ -50,16 +65,10 @@ cdef inline bint is_load(uint8_t code) noexcept nogil:
             or code == LOAD_EVENT or code == NEW_LOAD_EVENT)
 
 
-cdef inline bint is_rollback(const uint8_t* sql, const uint8_t* end) noexcept nogil:
-    """Whether a statement is ROLLBACK, and not to a savepoint."""
-    return _begins(sql, end, b"ROLLBACK", 8) and not (
-        end - sql >= 12 and sql[8] == 32 and _begins(sql + 9, end, b"TO", 2) and sql[11] == 32)
-
-
 cdef inline bint is_statement_part(uint8_t code) noexcept nogil:
     """Whether the event only says something about the statement or the row changes that follow."""
     return (code == RAND_EVENT or code == USER_VAR_EVENT or code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT
-            or WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT)
+            or is_compressed_rows(code))
 
 
 cdef inline uint8_t operation_of(uint8_t code) noexcept nogil:
@@ -73,18 +82,31 @@ cdef inline uint8_t operation_of(uint8_t code) noexcept nogil:
     return <uint8_t>((code - PRE_GA_WRITE_ROWS_EVENT) % 3)
 
 
+cdef inline int64_t query_head_size(const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """Return the bytes of a QUERY_EVENT's body before its statement; 0 where there are fewer."""
+    cdef int64_t size
+    if end - body < QUERY_POST_HEADER:
+        return 0
+    size = QUERY_POST_HEADER + u16(body + 11) + body[8] + 1
+    return size if size <= end - body else 0
+
+
+cdef inline int64_t size_before_sql(const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """As `query_head_size`; 0 where no zero byte ends the schema either, which construct refuses."""
+    cdef int64_t size = query_head_size(body, end)
+    return size if size and body[size - 1] == 0 else 0
+
+
 cdef inline bint may_define(const uint8_t* body, const uint8_t* end) noexcept nogil:
     """Return True for statements that begin with CREATE, ALTER, RENAME, DROP, SET or a comment."""
-    cdef int64_t skip
-    if end - body < 13:
+    cdef int64_t size = query_head_size(body, end)
+    if not size:
         return False
-    skip = 13 + u16(body + 11) + body[8] + 1
-    if end - body < skip:
-        return False
-    body += skip
+    body += size
     while body < end and (body[0] == 32 or 9 <= body[0] <= 13):
         body += 1
     if body < end and (body[0] == 0x2F or body[0] == 0x2D or body[0] == 0x23):  # / - #
         return True
-    return (_begins(body, end, b"CREATE", 6) or _begins(body, end, b"ALTER", 5) or _begins(body, end, b"RENAME", 6)
-            or _begins(body, end, b"DROP", 4) or _begins(body, end, b"SET", 3))
+    return (begins_with(body, end, b"CREATE", 6) or begins_with(body, end, b"ALTER", 5)
+            or begins_with(body, end, b"RENAME", 6) or begins_with(body, end, b"DROP", 4)
+            or begins_with(body, end, b"SET", 3))

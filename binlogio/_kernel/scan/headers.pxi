@@ -11,6 +11,7 @@ from binlogio._kernel.base.event_bytes cimport stamp_event
 from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, FORMAT_DESCRIPTION_EVENT, HEADER_SIZE
 from binlogio._kernel.primitives cimport Memory, crc32
 from binlogio._kernel.scan.event_types cimport is_group_start
+from binlogio._kernel.scan.groups cimport GroupState, follow_body
 
 from binlogio.errors import BinlogFormatError, ChecksumMismatch
 
@@ -168,6 +169,18 @@ def scan_groups(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum):
         with nogil:
             index.end = offset + _scan_groups(index, &buffer[0], buffer.shape[0], offset, checksum)
     return index
+
+
+def group_step(int place, int code, const uint8_t[::1] body):
+    """Return what an event does in a group at `place`: the place after it, and whether it begins, ends or is outside.
+
+    As `binlogio.format.groups.GroupTracker`, in numbers of the order of `GroupPlace`.
+    """
+    cdef GroupState group
+    cdef const uint8_t* p = &body[0] if body.shape[0] else NULL
+    group.place = place
+    follow_body(&group, <uint8_t>code, p, p + body.shape[0])
+    return group.place, bool(group.begins), bool(group.ends), bool(group.is_outside)
 
 
 cdef bint _could_follow(const uint8_t* p, int64_t offset) noexcept nogil:
