@@ -53,7 +53,7 @@ from binlogio.replay.start_position import (
 )
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
-from binlogio.writer.session.cache import TemporaryFile
+from binlogio.storage.spill_file import TemporaryFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from binlogio.replay.start_position import PreparedPlace
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.foreign_keys import Cascade
-    from binlogio.writer.session.cache import SpillFile
+    from binlogio.storage.spill_file import SpillFile
 
 _NO_PROGRESS: Final = Progress()
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)

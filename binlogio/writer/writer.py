@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.errors import WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet, MariadbGtid, Uuid
 from binlogio.options import Position, ServerVariables
+from binlogio.storage.spill_file import SpillFile, TemporaryFile
 from binlogio.writer.log.group_commit import GroupCommit, Wait, system_wait
 from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_builder import writer_kernel
@@ -22,7 +23,7 @@ from binlogio.writer.log.log_file import ActiveLog, Clock
 from binlogio.writer.log.log_index import logs_before, logs_up_to
 from binlogio.writer.log.log_storage import LocalStorage, LogStorage
 from binlogio.writer.log.recovery import examine, recover
-from binlogio.writer.session.cache import CacheStatus, SpillFile, TemporaryFile
+from binlogio.writer.session.cache import CacheStatus
 from binlogio.writer.session.connection import ConnectionState
 from binlogio.writer.session.open_tables import OpenTables
 from binlogio.writer.session.session import Session

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.errors import CacheLimitExceeded
+from binlogio.storage.spill_file import TemporaryFile
 from binlogio.writer.rows.writeset import WriteSetBuilder
-from binlogio.writer.session.cache import BinlogCache, CacheBuffer, CacheStatus, TemporaryFile, buffer_size
+from binlogio.writer.session.cache import BinlogCache, CacheBuffer, CacheStatus, buffer_size
 
 PAGE: Final = 4096
 UNLIMITED: Final = 1 << 62

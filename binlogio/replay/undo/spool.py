@@ -8,12 +8,12 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final
 
-from binlogio.writer.session.cache import TemporaryFile
+from binlogio.storage.spill_file import TemporaryFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from binlogio.writer.session.cache import SpillFile
+    from binlogio.storage.spill_file import SpillFile
 
 PIECE_SIZE: Final = 1 << 20
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.transactions import LoggedTransaction
     from binlogio.replay.undo.outputs import ChangeCounts, UndoOutput
-    from binlogio.writer.session.cache import SpillFile
+    from binlogio.storage.spill_file import SpillFile
 
 _Watch = Callable[["LoggedTransaction"], None]
 

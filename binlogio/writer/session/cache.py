@@ -21,10 +21,9 @@ mysys/mf_iocache.cc, _my_b_write, my_b_flush_io_cache and reinit_io_cache; sql/b
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from threading import Lock
-from typing import IO, TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.constants import HEADER_SIZE, TYPE_CODE_AT, EventType
 from binlogio.errors import CacheLimitExceeded
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from binlogio.options import ServerVariables
+    from binlogio.storage.spill_file import SpillFile
     from binlogio.writer.log.group_commit import GroupCommit
     from binlogio.writer.log.log_builder import LogBuilder, LoggedGtid
     from binlogio.writer.query_events import QueryContext
@@ -118,52 +118,6 @@ class CacheBuffer:
         self._capacity = self._size
         self.in_buffer = rest - pages
         return True
-
-
-class SpillFile(Protocol):
-    """A file for frames that do not fit memory. Every method may raise OSError."""
-
-    def write(self, offset: int, data: bytes) -> None:
-        """Write bytes at an offset, which is never after the end."""
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Return the bytes at an offset."""
-
-    def close(self) -> None:
-        """Delete the file."""
-
-
-class TemporaryFile:
-    """A `SpillFile` in the folder for temporary files."""
-
-    def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="ML", buffering=0)  # noqa: SIM115 - closed with the cache
-
-    def write(self, offset: int, data: bytes) -> None:
-        """Write bytes at an offset."""
-        self._file.seek(offset)
-        view = memoryview(data)
-        while view:
-            view = view[self._file.write(view) :]
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Return the bytes at an offset.
-
-        Raises:
-            OSError: the file is shorter.
-        """
-        self._file.seek(offset)
-        parts = bytearray()
-        while len(parts) < size:
-            part = self._file.read(size - len(parts))
-            if not part:
-                raise OSError("the temporary file of a cache is shorter than what was written to it")
-            parts += part
-        return bytes(parts)
-
-    def close(self) -> None:
-        """Delete the file."""
-        self._file.close()
 
 
 class FrameFile:

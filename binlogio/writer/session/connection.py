@@ -41,10 +41,11 @@ if TYPE_CHECKING:
 
     from binlogio.options import ServerVariables
     from binlogio.schema import TableDefinition
+    from binlogio.storage.spill_file import SpillFile
     from binlogio.writer.log.group_commit import GroupCommit
     from binlogio.writer.log.log_builder import WriterKernel
     from binlogio.writer.log.log_file import Clock
-    from binlogio.writer.session.cache import CacheStatus, SpillFile
+    from binlogio.writer.session.cache import CacheStatus
     from binlogio.writer.session.open_tables import OpenTables
     from binlogio.writer.session.statement_log import LoggingPlan
     from binlogio.writer.session.xa import XaTransaction, XaXid

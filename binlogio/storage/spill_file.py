@@ -1,0 +1,52 @@
+"""Temporary files: frames of caches, and images of large transactions, that do not fit memory."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import IO, Protocol
+
+
+class SpillFile(Protocol):
+    """A file for frames that do not fit memory. Every method may raise OSError."""
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write bytes at an offset, which is never after the end."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return the bytes at an offset."""
+
+    def close(self) -> None:
+        """Delete the file."""
+
+
+class TemporaryFile:
+    """A `SpillFile` in the folder for temporary files."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="ML", buffering=0)  # noqa: SIM115 - closed with the cache
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write bytes at an offset."""
+        self._file.seek(offset)
+        view = memoryview(data)
+        while view:
+            view = view[self._file.write(view) :]
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return the bytes at an offset.
+
+        Raises:
+            OSError: the file is shorter.
+        """
+        self._file.seek(offset)
+        parts = bytearray()
+        while len(parts) < size:
+            part = self._file.read(size - len(parts))
+            if not part:
+                raise OSError("the temporary file of a cache is shorter than what was written to it")
+            parts += part
+        return bytes(parts)
+
+    def close(self) -> None:
+        """Delete the file."""
+        self._file.close()
