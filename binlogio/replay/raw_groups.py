@@ -23,8 +23,6 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-
 from binlogio.columnar.windows import Window
 from binlogio.constants import (
     BIG_EVENT_SIZE,
@@ -317,12 +315,12 @@ class _Index:
             self.stops = True
             good = view[: (exc.offset or offset) - offset]
             found = scan_headers(good, offset, checksum=checksum, verify=False)
-        sizes = np.frombuffer(memoryview(found.event_size), np.uint32)
-        offsets = np.frombuffer(memoryview(found.offset), np.int64)
-        count = _count_of_sure(offsets, sizes, np.frombuffer(memoryview(found.log_pos), np.uint32), context)
+        offsets = memoryview(found.offset).cast("q").tolist()
+        sizes = memoryview(found.event_size).cast("I").tolist()
+        count = _count_of_sure(offsets, sizes, memoryview(found.log_pos).cast("I"), context)
         self.stops = self.stops or count < len(sizes)
-        self.offsets: Final[list[int]] = offsets[:count].tolist()
-        self.sizes: Final[list[int]] = sizes[:count].tolist()
+        self.offsets: Final[list[int]] = offsets[:count]
+        self.sizes: Final[list[int]] = sizes[:count]
         self.codes: Final = bytes(memoryview(found.type_code)[:count])
         self.offset: Final = offset
         self.end: Final = self.offsets[-1] + self.sizes[-1] if count else offset
@@ -335,12 +333,14 @@ class _Index:
         return number if number < len(self.offsets) and self.offsets[number] == offset else None
 
 
-def _count_of_sure(offsets: Any, sizes: Any, log_pos: Any, context: ParseContext) -> int:
+def _count_of_sure(offsets: list[int], sizes: list[int], log_pos: memoryview, context: ParseContext) -> int:
     """Return the number of events before the first one that the framer may refuse for its size."""
-    for at in np.flatnonzero(sizes > min(BIG_EVENT_SIZE, context.limits.event_size)).tolist():
-        end = int(offsets[at]) + int(sizes[at])
-        if sizes[at] > context.limits.event_size or int(log_pos[at]) not in (0, end & 0xFFFFFFFF):
-            return int(at)
+    limit = context.limits.event_size
+    sure = min(BIG_EVENT_SIZE, limit)
+    if max(sizes, default=0) > sure:
+        for at, size in enumerate(sizes):
+            if size > limit or (size > sure and log_pos[at] not in (0, offsets[at] + size & 0xFFFFFFFF)):
+                return at
     return len(sizes)
 
 

@@ -6,9 +6,8 @@ searches for a group in the middle of a log instead.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
+from itertools import compress
+from typing import TYPE_CHECKING, Final
 
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.columnar.windows import Window, least_for
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
+
+_IS_GROUP_START: Final = bytes(code in GROUP_STARTS for code in range(256))
 
 
 def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyring | None = None) -> Iterator[Split]:
@@ -45,10 +46,9 @@ def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyri
         window.go_to(max(start, len(BINLOG_MAGIC)), opened)
         while window.offset < within.end and window.fill(least_for(window)):
             index = scan_headers(window.view, window.offset, checksum=False, verify=False, stop_at_description=False)
-            starts = np.frombuffer(memoryview(index.offset), np.int64)
-            is_group = np.isin(np.frombuffer(memoryview(index.type_code), np.uint8), GROUP_STARTS)
-            for group in starts[is_group & (starts < within.end)].tolist():
-                if group - start >= max_bytes:
+            offsets, types = memoryview(index.offset).cast("q"), bytes(memoryview(index.type_code))
+            for group in compress(offsets, types.translate(_IS_GROUP_START)):
+                if group - start >= max_bytes and group < within.end:
                     yield Split(start, group)
                     start = group
             window.take(index.end - window.offset)

@@ -7,9 +7,8 @@ encrypted, relay and old logs), events are framed one by one.
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-import numpy as np
 
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.columnar.windows import Window, least_for
@@ -131,19 +130,16 @@ def _hop(opened: OpenedLog, framer: EventFramer, also: tuple[EventType, ...]) ->
     from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - there may be none
 
     context = framer.context
+    is_chosen = bytes(code in (*_SHOWN, *also) for code in range(256))
     window = Window(opened.read, readinto=opened.readinto)
     try:
         window.go_to(framer.offset, opened)
         while window.fill(least_for(window)):
             base, view = window.offset, window.view
             index = scan_headers(view, base, checksum=False, verify=False, stop_at_description=False)
-            offsets = np.frombuffer(memoryview(index.offset), np.int64)
-            sizes = np.frombuffer(memoryview(index.event_size), np.uint32)
-            codes = np.frombuffer(memoryview(index.type_code), np.uint8)
-            chosen = np.isin(codes, (*_SHOWN, *also))
-            for code, offset, size in zip(
-                codes[chosen].tolist(), offsets[chosen].tolist(), sizes[chosen].tolist(), strict=True
-            ):
+            offsets, sizes = memoryview(index.offset).cast("q"), memoryview(index.event_size).cast("I")
+            codes = bytes(memoryview(index.type_code))
+            for code, offset, size in compress(zip(codes, offsets, sizes, strict=True), codes.translate(is_chosen)):
                 raw = bytes(view[offset - base : offset - base + size])
                 if code in also or _is_shown(code, raw, context.header_size):
                     yield SkippedEvent(code, offset, offset + size, raw, context)

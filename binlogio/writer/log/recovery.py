@@ -24,10 +24,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
 
 from binlogio.constants import (
     BINLOG_MAGIC,
@@ -269,26 +267,21 @@ def _name_of(event: Any) -> str:
 
 def _next_event(storage: LogStorage, name: str, start: int, context: ParseContext) -> int | None:
     """Return where, from `start` on, the first event begins whose log_pos agrees with its place."""
+    import numpy as np  # noqa: PLC0415 - compares the numbers at every byte; needed for damaged logs only
+
     size = storage.size(name)
     least = HEADER_SIZE + CHECKSUM_SIZE * context.has_checksum
     for offset in range(start, size - least + 1, READ_SIZE):
         data = np.frombuffer(storage.read(name, offset, READ_SIZE + HEADER_SIZE - 1), np.uint8)
         count = len(data) - HEADER_SIZE + 1
-        event_sizes, log_poses = (_u32(data[part.start :], count) for part in (EVENT_SIZE_BYTES, LOG_POS_BYTES))
+        words = np.lib.stride_tricks.sliding_window_view(data, 4).view("<u4")[:, 0].astype(np.uint64)
+        event_sizes, log_poses = (words[part.start :][:count] for part in (EVENT_SIZE_BYTES, LOG_POS_BYTES))
         ends = np.arange(offset, offset + count, dtype=np.uint64) + event_sizes
         candidates = (ends & 0xFFFFFFFF == log_poses) & (ends <= size) & (event_sizes >= least)
         for at in map(int, np.flatnonzero(candidates)):
             if _is_whole(storage.read(name, offset + at, int(event_sizes[at])), context):
                 return offset + at
     return None
-
-
-def _u32(data: np.ndarray[Any, np.dtype[np.uint8]], count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Return the little-endian numbers that begin at the first `count` bytes."""
-    number = np.zeros(count, np.uint64)
-    for i in range(4):
-        number |= data[i : i + count].astype(np.uint64) << np.uint64(8 * i)
-    return number
 
 
 def _is_whole(raw: bytes, context: ParseContext) -> bool:
@@ -335,7 +328,8 @@ _ANONYMOUS: Final = int(EventType.ANONYMOUS_GTID_LOG_EVENT)
 _MARIADB: Final = int(EventType.MARIADB_GTID_EVENT)
 _QUERY: Final = int(EventType.QUERY_EVENT)
 _XID: Final = int(EventType.XID_EVENT)
-_IS_QUIET: Final = np.isin(np.arange(256), [int(code) for code in QUIET_TYPES])
+_STARTS: Final = (_GTID, _ANONYMOUS, _MARIADB)
+_IS_LOUD: Final = bytes(code not in QUIET_TYPES for code in range(256))
 _UUID: Final = slice(HEADER_SIZE + 1, HEADER_SIZE + 17)
 _GNO: Final = slice(HEADER_SIZE + 17, HEADER_SIZE + 25)
 _NUMBER: Final = slice(HEADER_SIZE, HEADER_SIZE + 8)
@@ -403,10 +397,10 @@ def skip_plain_groups(
             index = scan_headers(data, start, checksum=has_checksum)
         except BinlogFormatError:
             return start  # what was found before the damage will be looked at again
-        offsets = (np.frombuffer(memoryview(index.offset), np.int64) - start).tolist()
-        types = np.frombuffer(memoryview(index.type_code), np.uint8)
-        groups = np.flatnonzero((types == _GTID) | (types == _ANONYMOUS) | (types == _MARIADB)).tolist()
-        loud = np.cumsum(~_IS_QUIET[types]).tolist()
+        offsets = [offset - start for offset in memoryview(index.offset).cast("q")]
+        types = bytes(memoryview(index.type_code))
+        groups = [number for number, type_code in enumerate(types) if type_code in _STARTS]
+        loud = list(accumulate(types.translate(_IS_LOUD)))
         ends = [*offsets[1:], index.end - start]
         done = 0
         for first, after in pairwise((*groups, len(offsets))):
