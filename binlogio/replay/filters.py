@@ -23,7 +23,7 @@ from binlogio.schema.statement_scope import (
     scope_of,
     statement_words,
 )
-from binlogio.storage.index_file import log_number
+from binlogio.storage.index_file import is_before
 
 if TYPE_CHECKING:
     from binlogio.event_filter import Gtids
@@ -221,11 +221,3 @@ def _first(pattern: str) -> tuple[int, str]:
         end = pattern.find("]", 3 if pattern.startswith("[!") else 2)
         return (end + 1, pattern[: end + 1]) if end > 0 else (1, "[[]")
     return len(pattern[:1]), pattern[:1]
-
-
-def is_before(place: Position, other: Position) -> bool:
-    """Return whether a place is before another one, in the same file or in an earlier one of the series."""
-    if place.file == other.file:
-        return place.offset < other.offset
-    number, other_number = log_number(place.file), log_number(other.file)
-    return number[0] == other_number[0] and number < other_number

@@ -21,7 +21,7 @@ from binlogio.schema.ddl.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL, Se
 from binlogio.schema.ddl.tokens import iter_tokens
 
 _SPACE: Final = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--\s[^\n]*\n|#[^\n]*\n)"
-_NAME: Final = r"(?:`(?:[^`]|``)+`|[\w$\u0080-\uffff]+)"
+_NAME: Final = r"(?:`(?:[^`]|``)+`|[^\0-#%-/:-@\[-\^`{-\x7f]+)"  # unquoted: not ASCII, or a letter, a digit, _ or $
 _FLAGS: Final = re.IGNORECASE | re.DOTALL
 
 _SAVEPOINT: Final = re.compile(rf"SAVEPOINT\s+({_NAME})", _FLAGS)

@@ -10,9 +10,12 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogFormatError
+
+if TYPE_CHECKING:
+    from binlogio.options import Position
 
 INDEX_SUFFIX: Final = ".index"
 GTID_INDEX_SUFFIX: Final = ".idx"
@@ -38,6 +41,14 @@ def log_number(name: str) -> tuple[str, int, str]:
     if match is None:
         return name, -1, ""
     return match["stem"], int(match["number"]), match["more"]
+
+
+def is_before(place: Position, other: Position) -> bool:
+    """Return whether a place is before another one, in the same file or in an earlier one of the series."""
+    if place.file == other.file:
+        return place.offset < other.offset
+    number, other_number = log_number(place.file), log_number(other.file)
+    return number[0] == other_number[0] and number < other_number
 
 
 def next_log_name(name: str) -> str:

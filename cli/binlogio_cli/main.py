@@ -9,6 +9,7 @@ not load the library.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -64,7 +65,12 @@ class LazyGroup(click.Group):
         """Return the command of a name, or None if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"binlogio_cli.commands.{cmd_name}").command
+        gc.disable()  # nothing that an import makes is garbage
+        try:
+            command: click.Command = importlib.import_module(f"binlogio_cli.commands.{cmd_name}").command
+        finally:
+            gc.freeze()
+            gc.enable()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -95,7 +101,9 @@ class LazyGroup(click.Group):
 
         if not standalone_mode:
             return run()
-        sys.exit(_exit_code(run))
+        code = _exit_code(run)
+        gc.freeze()  # the process ends: the interpreter need not look for cycles in all that is left
+        sys.exit(code)
 
 
 def _exit_code(run: Callable[[], Any]) -> int:

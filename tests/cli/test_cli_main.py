@@ -41,6 +41,66 @@ def test_version_loads_nothing_of_the_library() -> None:
     assert not loaded & {"construct", "pyarrow", "pyspark", "numpy", "binlogio.reader", "sqlite3"}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        (
+            ["dump", "-vv"],
+            (
+                "binlogio.replay",
+                "binlogio.writer",
+                "binlogio.columnar",
+            ),
+        ),
+        (
+            ["dump", "--format", "json"],
+            (
+                "binlogio.replay",
+                "binlogio.writer",
+                "binlogio.columnar",
+            ),
+        ),
+        (
+            ["dump", "--format", "sql"],
+            (
+                "binlogio.schema.ddl.tree",
+                "binlogio.writer",
+            ),
+        ),
+        (
+            ["undo", "--on-statement", "skip"],
+            (
+                "binlogio.writer.log",
+                "binlogio.writer.session",
+            ),
+        ),
+        (["undo", "--on-statement", "skip", "--to-binlog", "-"], ("binlogio.writer.session",)),
+        (
+            ["replay", "--to", "dry-run:"],
+            (
+                "binlogio.writer.session",
+                "binlogio.replay.targets.sqlite",
+            ),
+        ),
+    ],
+    ids=str,
+)
+def test_a_command_imports_what_it_needs(arguments: list[str], unwanted: tuple[str, ...]) -> None:
+    """Reading a small log imports neither Arrow nor a database, nor the parts that the command does not use."""
+    code = f"""
+import os, sys
+from binlogio_cli.main import cli
+sys.stdout = open(os.devnull, "w")
+try: cli([{arguments[0]!r}, {str(ROWS)!r}, *{arguments[1:]!r}])
+except SystemExit as end: assert not end.code, end.code
+finally: sys.stdout = sys.__stdout__
+print(*sys.modules)
+"""
+    loaded = set(run_python(code).split())
+
+    assert not loaded & ({"pyarrow", "numpy", "sqlite3", "pyspark", "pymysql", *unwanted})
+
+
 def test_every_public_name_can_be_had() -> None:
     """Each name of `__all__` is in the module that the table says."""
     missing = [name for name in binlogio.__all__ if not hasattr(binlogio, name)]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.columnar.splits.log_identity import LogIdentity
 from binlogio.event_filter import has_gtid
 from binlogio.options import Position
-from binlogio.replay.filters import is_before
+from binlogio.storage.index_file import is_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,8 +5,21 @@
 
 from __future__ import annotations
 
-from binlogio.replay.undo.binlog_file import BinlogFile
+from typing import TYPE_CHECKING, Any
+
 from binlogio.replay.undo.sql_script import SqlScript
 from binlogio.replay.undo.undo import OnStatement, Undo, UndoSummary, undo
 
+if TYPE_CHECKING:
+    from binlogio.replay.undo.binlog_file import BinlogFile
+
 __all__ = ["BinlogFile", "OnStatement", "SqlScript", "Undo", "UndoSummary", "undo"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `BinlogFile` at its first use: it needs parts of the writer."""
+    if name != "BinlogFile":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from binlogio.replay.undo.binlog_file import BinlogFile  # noqa: PLC0415
+
+    return BinlogFile

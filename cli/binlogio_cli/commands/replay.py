@@ -16,11 +16,10 @@ import click
 
 import binlogio
 from binlogio.errors import ReplayError
-from binlogio.replay import ReplaySummary, SqliteTarget, replay
+from binlogio.replay import ReplaySummary, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
 from binlogio.replay.targets.mysql.server_tables import KINDS
-from binlogio.replay.targets.sqlite.target import SCHEME
 from binlogio_cli.messages import Refusal, say, say_torn_tails
 from binlogio_cli.options import limits_of
 from binlogio_cli.progress import watched
@@ -170,6 +169,8 @@ def _target(url: str, options: dict[str, Any]) -> Target:
             raise Refusal("a server target needs PyMySQL: pip install 'binlogio[replay]'") from exc
         applies_events = {"auto": None, "events": True, "sql": False}[options["how"]]
         return MysqlTarget.open(url, idempotent=options["idempotent"], applies_events=applies_events)
+    from binlogio.replay.targets.sqlite.target import SCHEME, SqliteTarget  # noqa: PLC0415 - imports sqlite3
+
     path = url.removeprefix(SCHEME)
     if path == url or not path:
         raise click.UsageError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import binlogio
-from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, UndoSummary, undo
+from binlogio.replay.undo import OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.outputs import KINDS
 from binlogio_cli.messages import say, say_torn_tails
 from binlogio_cli.options import definitions_file, limits_of
@@ -75,7 +75,13 @@ def command(
     if output is not None and to_binlog is not None:
         raise click.UsageError("--output and --to-binlog exclude each other: give only one")
     wanted = replay_filter(options)
-    form: UndoOutput = SqlScript(checks_rows=not options["no_check_rows"]) if to_binlog is None else BinlogFile()
+    form: UndoOutput
+    if to_binlog is None:
+        form = SqlScript(checks_rows=not options["no_check_rows"])
+    else:
+        from binlogio.replay.undo import BinlogFile  # noqa: PLC0415 - needs parts of the writer
+
+        form = BinlogFile()
     with binlogio.open(
         files,
         verify_checksum=not options["no_verify_checksum"],
