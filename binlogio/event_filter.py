@@ -53,7 +53,7 @@ class RouterChoice(TypedDict):
     timestamp: tuple[int, int]
     server_ids: frozenset[int] | None
     operations: list[int]
-    wants_group: Callable[[str | None], bool] | None
+    ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +116,14 @@ class EventFilter:
         is_known = self.known_gtids is not None and _has(self.known_gtids, gtid)
         return not is_known and (self.wanted_gtids is None or _has(self.wanted_gtids, gtid))
 
+    def gtid_answer(self, gtid: str | None) -> tuple[bool, int, int]:
+        """Return `wants_group`, and the first and the last number around that of the GTID that have the same answer."""
+        parsed = None if gtid is None else parse_gtid(gtid)
+        first, last = like_numbers(parsed, self.known_gtids, self.wanted_gtids)
+        if self.gtids is not None and parsed is not None:
+            first = last = _number_of(parsed)
+        return self.wants_group(gtid), first, last
+
     def as_choice(self) -> RouterChoice:
         """Return the arguments of `EventScanner.choose` of the kernel."""
         return {
@@ -125,7 +133,7 @@ class EventFilter:
             "operations": [
                 number for op in (_OPERATIONS if self.ops is None else self.ops) for number in _OPERATIONS.get(op, ())
             ],
-            "wants_group": self.wants_group if self.asks_for_gtids else None,
+            "ask_gtid": self.gtid_answer if self.asks_for_gtids else None,
         }
 
 
@@ -151,6 +159,39 @@ def parse_gtid_state(text: str) -> GtidSet | MariadbGtidPosition:
     return MariadbGtidPosition.parse(text) if _MARIADB_GTID.match(text) else GtidSet.parse(text)
 
 
+def parse_gtid(text: str) -> Gtid | MariadbGtid:
+    """Parse a GTID of MySQL or of MariaDB.
+
+    Raises:
+        BinlogFormatError: it is neither.
+    """
+    from binlogio.gtid import Gtid, MariadbGtid  # noqa: PLC0415
+
+    return MariadbGtid.parse(text) if _MARIADB_GTID.match(text) else Gtid.parse(text)
+
+
+def like_numbers(gtid: Gtid | MariadbGtid | None, *filters: Gtids | None) -> tuple[int, int]:
+    """Return the first and the last number around that of a GTID that have its answer from each set, of its source."""
+    from binlogio.gtid import Gtid, GtidSet, MariadbGtidPosition, MariadbGtidSet  # noqa: PLC0415
+
+    first, end = 0, 1 << 64
+    for gtids in filters:
+        if gtid is None or gtids is None or isinstance(gtid, Gtid) != isinstance(gtids, GtidSet):
+            continue
+        if isinstance(gtids, (GtidSet, MariadbGtidSet, MariadbGtidPosition)):
+            run = gtids.run_of(gtid)  # type: ignore[arg-type]
+        else:
+            run = _number_of(gtid), _number_of(gtid) + 1
+        first, end = max(first, run[0]), min(end, run[1])
+    return first, end - 1
+
+
+def _number_of(gtid: Gtid | MariadbGtid) -> int:
+    from binlogio.gtid import Gtid  # noqa: PLC0415
+
+    return gtid.gno if isinstance(gtid, Gtid) else gtid.sequence_number
+
+
 def has_gtid(gtids: Gtids, gtid: Gtid | MariadbGtid | None) -> bool:
     """Return whether a transaction is in a set or up to a position.
 
@@ -165,11 +206,7 @@ def has_gtid(gtids: Gtids, gtid: Gtid | MariadbGtid | None) -> bool:
 
 def _has(gtids: Gtids, gtid: str | None) -> bool:
     """As `has_gtid`, of a GTID as text."""
-    from binlogio.gtid import Gtid, MariadbGtid  # noqa: PLC0415
-
-    if gtid is None:
-        return False
-    return has_gtid(gtids, MariadbGtid.parse(gtid) if _MARIADB_GTID.match(gtid) else Gtid.parse(gtid))
+    return gtid is not None and has_gtid(gtids, parse_gtid(gtid))
 
 
 _OPERATIONS: Final = {"insert": (0,), "update": (1, 3), "delete": (2,)}  # the kernel's numbers; 3 is a partial update

@@ -176,10 +176,25 @@ cdef bint gtid_fields(GtidFields* fields, uint8_t code, const uint8_t* body, con
 cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil
 cdef object gtid_of(const Group* group)
 
+cdef enum:
+    GTID_SOURCES = 64  # whose last answer a GtidChoice keeps
+
+cdef struct GtidRun:
+    # An answer, and the numbers of a source to which it applies, with `last`
+    Group source
+    uint64_t first, last
+    bint is_known, wanted
+
+cdef class GtidChoice:
+    cdef object ask
+    cdef GtidRun[GTID_SOURCES] runs
+    cdef bint wants(self, const Group* group) except -1 nogil
+    cdef bint _ask(self, GtidRun* run, const Group* group) except -1 with gil
+
 # ------------------------------------------------------------------------------------------------- scan/row_filter.pxi
 
 cdef class RowChoice:
-    cdef object wants_group
+    cdef GtidChoice gtids  # None for any
     cdef bint wants_this_group
     cdef int64_t pos_start, pos_end, time_start, time_end
     cdef uint32_t* server_ids

@@ -27,7 +27,7 @@ class EventTexts:
         time_text: Callable[[int], bytes],
         flags_text: Callable[[int], bytes],
         gtid_flags_text: Callable[[int], bytes],
-        wants_gtid: Callable[[int, int, bytes], bool] | None = ...,
+        ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None = ...,
         start: int = ...,
         stop: int = ...,
         chooses_tables: bool = ...,

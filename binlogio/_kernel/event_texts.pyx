@@ -21,11 +21,11 @@ from binlogio._kernel.base.event_codes cimport (
 )
 from binlogio._kernel.base.hex_digits cimport HEX, UUID_TEXT, put_uuid
 from binlogio._kernel.base.memory_text cimport append_unsigned, end_of
-from binlogio._kernel.event_scanner cimport Group, GtidFields, RowsEvent, gtid_fields, read_frame, read_group
+from binlogio._kernel.event_scanner cimport Group, GtidChoice, GtidFields, RowsEvent, gtid_fields, read_frame, read_group
 from binlogio._kernel.json.strings cimport append_json_string
 from binlogio._kernel.primitives cimport MOST_TEXT, Memory, crc32
 from binlogio._kernel.row_decoder cimport ImageText
-from binlogio._kernel.scan.event_types cimport is_plain_rows, size_before_sql
+from binlogio._kernel.scan.event_types cimport is_group_start, is_plain_rows, size_before_sql
 from binlogio._kernel.scan.groups cimport G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, follow_body
 from binlogio._kernel.values.temporal_text cimport TIME_TEXT, put_datetime
 
@@ -142,8 +142,7 @@ cdef class EventTexts:
         time_text: from the seconds of a header to their text.
         flags_text: from the flags of a rows event to their text in its title.
         gtid_flags_text: from the flags of MariaDB's GTID to their text in its title.
-        wants_gtid: from a type code, a server id and the first bytes of a body to whether the transaction is wanted;
-            None for all.
+        ask_gtid: as of `GtidChoice`; None for all groups.
         start, stop: groups that begin before the one are not wanted; at the other nothing more is taken.
         chooses_tables: only changes of tables are wanted that were learned as such.
     """
@@ -151,7 +150,8 @@ cdef class EventTexts:
     cdef bint json, sql, has_gtids, chooses_tables
     cdef readonly bint wrote_gtid  # in SQL
     cdef Memory raw  # of a BINLOG statement
-    cdef object time_text, flags_text, gtid_flags_text, wants_gtid
+    cdef object time_text, flags_text, gtid_flags_text
+    cdef GtidChoice gtids
     cdef int64_t start, stop
     cdef int64_t[TIMES] times
     cdef list time_texts
@@ -171,13 +171,13 @@ cdef class EventTexts:
     cdef readonly bint needs_data  # the bytes ended before the end of a group
     cdef uint8_t[256] codes
 
-    def __cinit__(self, *, int style, bint has_gtids=True, time_text, flags_text, gtid_flags_text, wants_gtid=None, int64_t start=-1,
-                  int64_t stop=1 << 62, bint chooses_tables=False):
+    def __cinit__(self, *, int style, bint has_gtids=True, time_text, flags_text, gtid_flags_text,
+                  ask_gtid=None, int64_t start=-1, int64_t stop=1 << 62, bint chooses_tables=False):
         cdef int i
         self.json, self.sql, self.has_gtids, self.chooses_tables = style == JSON, style == SQL, has_gtids, chooses_tables
         self.raw = Memory()
         self.time_text, self.flags_text, self.gtid_flags_text = time_text, flags_text, gtid_flags_text
-        self.wants_gtid = wants_gtid
+        self.gtids = None if ask_gtid is None else GtidChoice(ask_gtid)
         self.start, self.stop = start, stop
         self.time_texts = [b""] * TIMES
         for i in range(TIMES):
@@ -307,6 +307,7 @@ cdef class EventTexts:
         cdef int code = event.code
         cdef int place = run.group.place
         cdef TextTable table
+        cdef Group group
         if code == TABLE_MAP_EVENT:
             if place != G_TRANSACTION:
                 return False
@@ -346,7 +347,7 @@ cdef class EventTexts:
                 out.size = run.group_mark
             return True
         if code == QUERY_EVENT:
-            if place != G_OPEN and (place != G_OUTSIDE or self.wants_gtid is not None):
+            if place != G_OPEN and (place != G_OUTSIDE or self.gtids is not None):
                 return False
             return self._query(out, event, run.wanted)
         if code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT:
@@ -357,8 +358,10 @@ cdef class EventTexts:
             return not run.wanted or self._annotation(out, event)
         if place != G_OUTSIDE:
             return False
-        if self.wants_gtid is not None and run.wanted:
-            run.wanted = self.wants_gtid(code, u32(event.head + 5), event.body[:min(<int64_t>25, event.end - event.body)])
+        if self.gtids is not None and run.wanted:
+            if not is_group_start(<uint8_t>code) or not read_group(&group, <uint8_t>code, event.head, event.body, event.end):
+                return False
+            run.wanted = self.gtids.wants(&group)
         if code == MARIADB_GTID_EVENT:
             return not (self.sql and run.wanted) and self._mariadb_gtid(out, event, run.wanted)
         if code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT:

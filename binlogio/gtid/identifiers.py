@@ -25,6 +25,9 @@ GNO_MIN: Final = 1
 GNO_END: Final = (1 << 63) - 1
 """The first number that no transaction can have (Gtid_event::GNO_END)."""
 
+NUMBERS_END: Final = 1 << 64
+"""The first number that no vendor's GTID can hold."""
+
 WHITESPACE: Final = " \t\n\v\f\r"
 """What the server skips between the parts of a GTID's text."""
 
@@ -243,6 +246,13 @@ class MariadbGtidPosition:
         """Return whether `gtid` is at or before the position, by the numbers of its domain."""
         last = self.get(gtid.domain_id)
         return last is not None and gtid.sequence_number <= last.sequence_number
+
+    def run_of(self, gtid: MariadbGtid) -> tuple[int, int]:
+        """Return the numbers around that of `gtid` that are all in the position, or all not, and the end after them."""
+        last = self.get(gtid.domain_id)
+        if last is None:
+            return 0, NUMBERS_END
+        return (0, last.sequence_number + 1) if gtid in self else (last.sequence_number + 1, NUMBERS_END)
 
     def __iter__(self) -> Iterator[MariadbGtid]:
         return iter(self.gtids)

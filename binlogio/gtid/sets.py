@@ -22,6 +22,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.gtid.identifiers import (
     GNO_END,
     GNO_MIN,
+    NUMBERS_END,
     WHITESPACE,
     Gtid,
     MariadbGtid,
@@ -86,6 +87,19 @@ def _subtract(left: Intervals, right: Intervals) -> Intervals:
         Interval(right[-1].end, GNO_END),
     )
     return _intersect(left, tuple(gap for gap in gaps if gap.start < gap.end))
+
+
+def _is_in(intervals: Intervals, number: int) -> bool:
+    at = bisect_right(intervals, number, key=lambda interval: interval.start)
+    return at > 0 and number < intervals[at - 1].end
+
+
+def _run(intervals: Intervals, number: int) -> Interval:
+    """Return the interval that has the number, or the numbers between two intervals."""
+    at = bisect_right(intervals, number, key=lambda interval: interval.start)
+    if at and number < intervals[at - 1].end:
+        return intervals[at - 1]
+    return Interval(intervals[at - 1].end if at else 0, intervals[at].start if at < len(intervals) else NUMBERS_END)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +207,11 @@ class GtidSet:
     __le__ = issubset
 
     def __contains__(self, gtid: Gtid) -> bool:
-        found = self.intervals(gtid.tsid)
-        at = bisect_right(found, (gtid.gno, GNO_END)) - 1
-        return at >= 0 and gtid.gno < found[at].end
+        return _is_in(self.intervals(gtid.tsid), gtid.gno)
+
+    def run_of(self, gtid: Gtid) -> Interval:
+        """Return the numbers around that of a GTID that are all in the set, or all not in it, with its source."""
+        return _run(self.intervals(gtid.tsid), gtid.gno)
 
     def __iter__(self) -> Iterator[tuple[Tsid, Interval]]:
         return ((tsid, interval) for tsid, intervals in self.sources for interval in intervals)
@@ -280,9 +296,11 @@ class MariadbGtidSet:
         return cls({source: _merge(found[source]) for source in sorted(found)})
 
     def __contains__(self, gtid: MariadbGtid) -> bool:
-        intervals = self.intervals.get((gtid.domain_id, gtid.server_id), ())
-        at = bisect_right(intervals, gtid.sequence_number, key=lambda interval: interval.start)
-        return at > 0 and gtid.sequence_number < intervals[at - 1].end
+        return _is_in(self.intervals.get((gtid.domain_id, gtid.server_id), ()), gtid.sequence_number)
+
+    def run_of(self, gtid: MariadbGtid) -> Interval:
+        """Return the numbers around that of a GTID that are all in the set, or all not in it, with its source."""
+        return _run(self.intervals.get((gtid.domain_id, gtid.server_id), ()), gtid.sequence_number)
 
     def __str__(self) -> str:
         return ",".join(

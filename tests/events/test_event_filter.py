@@ -5,10 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import binlogio
-from binlogio.event_filter import EVERY_EVENT, EventFilter, Range
-from binlogio.gtid import Gtid, GtidSet
+from binlogio.event_filter import EVERY_EVENT, EventFilter, Range, has_gtid, like_numbers
+from binlogio.gtid import (
+    NO_TAG,
+    Gtid,
+    GtidSet,
+    Interval,
+    MariadbGtid,
+    MariadbGtidPosition,
+    MariadbGtidSet,
+    Tag,
+    Tsid,
+    Uuid,
+)
+from binlogio_cli.dump.filters import DumpFilter
+from both_dumps import assert_dumped_alike
 from corpus import MARIADB, MYSQL
 
 if TYPE_CHECKING:
@@ -16,6 +31,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+EVERY_MARIADB_GTID = MariadbGtidPosition.parse("0-1-99999999")
 LOGS = [
     MYSQL / "gtid_on" / "binlog.000001",
     MYSQL / "compressed" / "binlog.000001",
@@ -85,6 +101,71 @@ def test_gtid_sets_leave_out_known_and_unwanted_transactions() -> None:
     assert places(log, EventFilter(known_gtids=some)) == (known, known)
     assert places(log, EventFilter(wanted_gtids=some)) == (wanted, wanted)
     assert places(log, EventFilter(wanted_gtids=some, known_gtids=some)) == ([], [])
+
+
+NUMBERS = st.integers(1, 30)
+TSIDS = st.builds(
+    Tsid, st.sampled_from([Uuid(bytes(16)), Uuid(bytes(15) + b"\1")]), st.sampled_from([NO_TAG, Tag("a")])
+)
+MARIADB_GTIDS = st.builds(MariadbGtid, st.integers(0, 1), st.integers(1, 2), NUMBERS)
+INTERVALS = st.tuples(NUMBERS, st.integers(1, 9)).map(lambda pair: Interval(pair[0], sum(pair)))
+SETS: st.SearchStrategy[Any] = st.one_of(
+    st.none(),
+    st.builds(GtidSet.from_intervals, st.lists(st.tuples(TSIDS, INTERVALS), max_size=5)),
+    st.builds(MariadbGtidPosition.of, st.lists(MARIADB_GTIDS, max_size=3)),
+    st.lists(MARIADB_GTIDS, max_size=9).map(lambda gtids: MariadbGtidSet.parse(",".join(map(str, gtids)))),
+)
+
+
+def with_number(gtid: Any, number: int) -> Any:
+    if isinstance(gtid, Gtid):
+        return Gtid(gtid.uuid, gtid.tag, number)
+    return MariadbGtid(gtid.domain_id, gtid.server_id, number)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.one_of(st.builds(lambda tsid, number: Gtid(tsid.uuid, tsid.tag, number), TSIDS, NUMBERS), MARIADB_GTIDS),
+    st.lists(SETS, max_size=3),
+)
+def test_numbers_like_that_of_a_gtid_have_its_answers(gtid: Any, sets: list[Any]) -> None:
+    """All of them, and, where there is one set, no others beside them."""
+    first, last = like_numbers(gtid, *sets)
+    number = gtid.gno if isinstance(gtid, Gtid) else gtid.sequence_number
+    answers = [has_gtid(gtids, gtid) for gtids in sets if gtids is not None]
+
+    assert first <= number <= last
+    for other in range(max(1, first), min(last, 45) + 1):
+        assert [has_gtid(gtids, with_number(gtid, other)) for gtids in sets if gtids is not None] == answers
+    if len(answers) == 1:
+        for other in (first - 1, last + 1):
+            if 1 <= other < 1 << 63:
+                (gtids,) = (one for one in sets if one is not None)
+                assert has_gtid(gtids, with_number(gtid, other)) is not answers[0]
+
+
+@pytest.mark.parametrize("log", [LOGS[0], LOGS[1], LOGS[2], LOGS[4]], ids=lambda path: path.parent.name)
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_dump_by_gtids_is_the_same_by_the_kernel(log: Any, data: st.DataObject) -> None:
+    """Sets with holes, in which the answer changes from one transaction to the next, and those of the other vendor."""
+    found = binlogio.read_rows(log).to_table().column("gtid").unique().to_pylist()
+    text = ",".join(sorted(data.draw(st.sets(st.sampled_from([gtid or "0-9-9" for gtid in found])))))
+    other = GtidSet() if "-1-" in text[:4] or not text else EVERY_MARIADB_GTID
+    some: Any = GtidSet.parse(text) if ":" in text else MariadbGtidSet.parse(text)
+    selection = data.draw(
+        st.sampled_from(
+            [
+                DumpFilter(include_gtids=some),
+                DumpFilter(exclude_gtids=some),
+                DumpFilter(include_gtids=some, exclude_gtids=other),
+                DumpFilter(include_gtids=other),
+                DumpFilter(up_to_gtids=some, after_gtids=other),
+            ]
+        )
+    )
+
+    assert_dumped_alike(log, selection)
 
 
 def test_changes_without_a_gtid_are_never_known() -> None:

@@ -177,9 +177,9 @@ cdef class EventScanner:
         """Let `scan` return STOP before the first event group that begins at or after `offset`."""
         self.stop_offset = offset
 
-    def choose(self, *, pos, timestamp, server_ids, operations, wants_group) -> None:
+    def choose(self, *, pos, timestamp, server_ids, operations, ask_gtid) -> None:
         """Leave out rows events, as `RowChoice` has it."""
-        self.choice = RowChoice(pos, timestamp, server_ids, operations, wants_group)
+        self.choice = RowChoice(pos, timestamp, server_ids, operations, ask_gtid)
         self.choice.begin_group(self.groups + self.group_count - 1)
 
     def describe_part(self, *, bint checksum) -> None:

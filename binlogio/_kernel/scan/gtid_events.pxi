@@ -5,7 +5,7 @@
 """
 
 from libc.stdint cimport int64_t, uint64_t, uint8_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from binlogio._kernel.base.cursor cimport lenenc, little, u16, u32, u64, varlen
 from binlogio._kernel.base.digits cimport put_unsigned
@@ -24,6 +24,8 @@ cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const ui
     """What the event with this body says of its group; False where it is malformed."""
     group.kind = NO_GTID
     group.tag_size = 0
+    group.domain_id = group.server_id = 0
+    memset(group.uuid, 0, sizeof(group.uuid))
     group.last_committed = -1
     group.sequence_number = -1
     group.committed_us = -1
@@ -69,6 +71,41 @@ cdef object gtid_of(const Group* group):
     cdef uint8_t[GTID_TEXT] text
     cdef int size = put_gtid(text, group)
     return (<const char*>text)[:size].decode("latin-1") if size else None
+
+
+cdef class GtidChoice:
+    """Which event groups are wanted, by their GTIDs. Asks once a run of numbers of a source that have one answer.
+
+    Args:
+        ask: from a GTID as text, or None, to whether its group is wanted, and the first and the last number of its
+            source around it that have the same answer.
+    """
+
+    def __cinit__(self, ask not None):
+        self.ask = ask
+
+    cdef bint wants(self, const Group* group) except -1 nogil:
+        cdef GtidRun* run = self.runs + (group.uuid[0] ^ group.uuid[15] ^ group.tag_size ^ group.domain_id
+                                         ^ group.server_id) % GTID_SOURCES
+        if run.is_known and is_same_source(&run.source, group) and (
+                group.kind == NO_GTID or run.first <= group.number <= run.last):
+            return run.wanted
+        return self._ask(run, group)
+
+    cdef bint _ask(self, GtidRun* run, const Group* group) except -1 with gil:
+        wanted, first, last = self.ask(gtid_of(group))
+        run.source, run.first, run.last, run.wanted, run.is_known = group[0], first, last, wanted, True
+        return run.wanted
+
+
+cdef inline bint is_same_source(const Group* one, const Group* other) noexcept nogil:
+    """Whether the GTIDs of two groups differ in their numbers at most."""
+    if one.kind != other.kind:
+        return False
+    if one.kind == MYSQL_GTID:
+        return (memcmp(one.uuid, other.uuid, 16) == 0 and one.tag_size == other.tag_size
+                and memcmp(one.tag, other.tag, one.tag_size) == 0)
+    return one.kind == NO_GTID or one.domain_id == other.domain_id and one.server_id == other.server_id
 
 
 cdef bint _mysql(Group* group, const uint8_t* body, const uint8_t* end) noexcept nogil:

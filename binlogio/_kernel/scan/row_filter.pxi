@@ -7,7 +7,6 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 
-
 cdef class RowChoice:
     """What is wanted.
 
@@ -15,14 +14,14 @@ cdef class RowChoice:
         pos, timestamp: (start, end).
         server_ids: None for any.
         operations: numbers.
-        wants_group: asked once a group, with the GTID as text, or None; None for any group.
+        ask_gtid: as of `GtidChoice`; None for any group.
     """
 
-    def __cinit__(self, pos, timestamp, server_ids, operations, wants_group):
+    def __cinit__(self, pos, timestamp, server_ids, operations, ask_gtid):
         cdef int64_t i
         self.pos_start, self.pos_end = pos
         self.time_start, self.time_end = timestamp
-        self.wants_group = wants_group
+        self.gtids = None if ask_gtid is None else GtidChoice(ask_gtid)
         self.wants_this_group = True
         for operation in operations:
             self.operations |= 1 << <int>operation
@@ -40,9 +39,8 @@ cdef class RowChoice:
 
     cdef int begin_group(self, const Group* group) except -1 nogil:
         """Go on in another group."""
-        with gil:
-            if self.wants_group is not None:
-                self.wants_this_group = self.wants_group(gtid_of(group))
+        if self.gtids is not None:
+            self.wants_this_group = self.gtids.wants(group)
         return 0
 
     cdef bint wants(self, const RowsEvent* event) noexcept nogil:

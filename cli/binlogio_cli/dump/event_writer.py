@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from binlogio.constants import EventType, HeaderFlag, QueryStatus
+from binlogio.constants import HeaderFlag, QueryStatus
 from binlogio.events import ROWS_EVENTS
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.gtid import GNO_END, GNO_MIN, NO_TAG, Gtid, MariadbGtid, Uuid
 from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from binlogio._kernel.event_texts import EventTexts
@@ -86,7 +84,7 @@ class EventWriter:
             time_text=form.time_text,
             flags_text=form.flags_text,
             gtid_flags_text=form.gtid_flags_text,
-            wants_gtid=_gtid_filter(selection),
+            ask_gtid=selection.gtid_answer if selection.chooses_gtids else None,
             start=-1 if selection.start is None else selection.start,
             stop=_FOREVER if selection.stop is None else selection.stop,
             chooses_tables=selection.looks_inside,
@@ -140,23 +138,3 @@ class EventWriter:
                 self.kernel.learn_table(body, *texts, images, wanted=wanted)
         if event.ends_statement:
             self._bodies.clear()
-
-
-def _gtid_filter(selection: DumpFilter) -> Callable[[int, int, bytes], bool] | None:
-    """Return the function that says from a type code, a server id and a body whether a transaction is wanted."""
-    if not selection.chooses_gtids:
-        return None
-
-    def wants(code: int, server_id: int, body: bytes) -> bool:
-        gtid: Gtid | MariadbGtid | None = None
-        if code == EventType.MARIADB_GTID_EVENT:
-            domain_id, number = int.from_bytes(body[8:12], "little"), int.from_bytes(body[:8], "little")
-            gtid = MariadbGtid(domain_id, server_id, number)
-        elif code == EventType.GTID_LOG_EVENT:
-            gno = int.from_bytes(body[17:25], "little")
-            if not GNO_MIN <= gno < GNO_END:
-                return True  # construct refuses the event
-            gtid = Gtid(Uuid(body[1:17]), NO_TAG, gno)
-        return selection.wants_gtid(gtid)
-
-    return wants

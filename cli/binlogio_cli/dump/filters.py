@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogError
-from binlogio.event_filter import has_gtid
+from binlogio.event_filter import has_gtid, like_numbers, parse_gtid
 from binlogio.events.base import event_name
 from binlogio.events.control import RowsQueryEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
@@ -106,8 +106,11 @@ class DumpFilter:
     @property
     def chooses_gtids(self) -> bool:
         """True if the selection depends on the GTID of a group."""
-        filters = (self.include_gtids, self.exclude_gtids, self.after_gtids, self.up_to_gtids)
-        return any(gtids is not None for gtids in filters)
+        return any(gtids is not None for gtids in self._gtids)
+
+    @property
+    def _gtids(self) -> tuple[Gtids | None, ...]:
+        return self.include_gtids, self.exclude_gtids, self.after_gtids, self.up_to_gtids
 
     def wants_group(self, event: Any) -> bool:
         """Return whether the group that begins with `event` is shown."""
@@ -122,6 +125,11 @@ class DumpFilter:
         if any(gtids is not None and not has_gtid(gtids, gtid) for gtids in wanted):
             return False
         return not any(gtids is not None and has_gtid(gtids, gtid) for gtids in unwanted)
+
+    def gtid_answer(self, gtid: str | None) -> tuple[bool, int, int]:
+        """Return `wants_gtid` of a GTID as text, and the first and the last number around its own with that answer."""
+        parsed = None if gtid is None else parse_gtid(gtid)
+        return self.wants_gtid(parsed), *like_numbers(parsed, *self._gtids)
 
 
 def _names_table(sql: str, glob: str) -> bool:
