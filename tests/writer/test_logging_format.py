@@ -312,7 +312,7 @@ def test_insert_delayed_is_unsafe_on_the_servers_that_delay_it(version: str, for
 
 @pytest.mark.parametrize(("rule_set", "is_unsafe"), [("5.1.31", True), ("5.5.9", True), ("9.7", False)])
 def test_insert_delayed_is_logged_as_rows_or_with_a_warning(rule_set: str, is_unsafe: bool) -> None:
-    delayed = {"unsafe": frozenset((UnsafeReason.INSERT_DELAYED,)), "more": {"rule_set": rule_set}}
+    delayed: dict[str, Any] = {"unsafe": frozenset((UnsafeReason.INSERT_DELAYED,)), "more": {"rule_set": rule_set}}
 
     assert len(decide(N, **delayed).warnings_when_cached) == is_unsafe
     assert (decide(N, **delayed, binlog_format="MIXED").format is LoggingFormat.ROW) == is_unsafe
@@ -320,7 +320,7 @@ def test_insert_delayed_is_logged_as_rows_or_with_a_warning(rule_set: str, is_un
 
 @pytest.mark.parametrize("rule_set", ["5.0", "5.1.31", "5.5.4", "5.5.9", "9.7"])
 def test_a_transaction_that_has_used_a_self_logging_engine_is_unsafe_by_the_old_rules(rule_set: str) -> None:
-    more = {"rule_set": rule_set}
+    more: dict[str, Any] = {"rule_set": rule_set}
     after = mix_engines(NO_ENGINES, variables(**more), StatementFacts(tables=writes(SELF_LOGGING)))[0]
     state = SessionState(in_transaction=True, is_self_logging=after.is_self_logging)
     stays = rule_set in ("5.1.31", "5.5.4", "5.5.9")
