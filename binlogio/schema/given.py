@@ -78,6 +78,10 @@ class GivenDefinitions:
         """Return the definition of a table, with the defaults of `server`; None if not given."""
         return self._described(server).get((schema, name))
 
+    def all(self, server: ServerDefaults = NEWEST_MYSQL) -> list[TableDefinition]:
+        """Return the definitions of all tables, with the defaults of `server`."""
+        return [described.definition for described in self._described(server).values()]
+
     def cascades_of(self, parent: TableName, server: ServerDefaults) -> tuple[Cascade, ...]:
         """Return the foreign keys that change rows of other tables with those of `parent`, from definitions in SQL."""
         from binlogio.schema.ddl.foreign_keys import cascades_of  # noqa: PLC0415

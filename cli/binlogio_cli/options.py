@@ -1,9 +1,10 @@
-"""Values of options that several commands have: times, GTID sets, table definitions."""
+"""Values of options that several commands have: times, GTID sets, server variables, table definitions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -13,7 +14,7 @@ from binlogio import event_filter
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.event_filter import Gtids
 from binlogio.gtid import MariadbGtidPosition
-from binlogio.options import DEFAULT_LIMITS, Limits
+from binlogio.options import DEFAULT_LIMITS, Limits, ServerVariables
 from binlogio.schema.given import GivenDefinitions, load_definitions
 from binlogio_cli.messages import Refusal, error_text
 
@@ -59,6 +60,27 @@ def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) ->
     except BinlogError as exc:
         forms = "expected a GTID set such as UUID:1-5:9, or GTIDs of MariaDB such as 0-1-100,1-1-5..7"
         raise click.BadParameter(f"{exc}; {forms}", ctx, param) from exc
+
+
+def parse_set(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+    """Parse NAME=VALUE pairs of server variables; values get the types of the variables.
+
+    Raises:
+        BadParameter: a name or a value is not one of a variable.
+    """
+    kinds = {field.name: str(field.type) for field in fields(ServerVariables)}
+    parsed: dict[str, Any] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not equals or name not in kinds:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE with a name of {', '.join(kinds)}", ctx, param)
+        parsed[name] = _typed(value, kinds[name], ctx, param)
+    return parsed
+
+
+def _typed(value: str, kind: str, ctx: click.Context, param: click.Parameter) -> Any:
+    converter: Any = {"int": click.INT, "bool": click.BOOL}.get(kind, click.STRING)
+    return converter.convert(value, param, ctx)
 
 
 def gtid_position(text: str) -> MariadbGtidPosition | None:

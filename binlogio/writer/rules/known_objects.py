@@ -128,7 +128,7 @@ class Names:
             for key in table.foreign_keys:
                 self._children.setdefault(key.parent, []).append((table, key))
         self.view_words: list[StatementWords] = []  # of the views that were resolved
-        self.functions: set[str] = set()  # those called that are none of the servers' own, views' too
+        self.functions: set[str] = set()  # that the text and its views call and no server has itself
 
     def access(self, schema: str, name: str, *, write: bool = False, read: bool = False) -> TableAccess | None:
         """Return the table of that name; None where the server does not lock one (parts of INFORMATION_SCHEMA).

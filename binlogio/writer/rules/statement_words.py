@@ -164,6 +164,19 @@ def read_words(sql: str) -> StatementWords:
     return _without_modifiers(replace(found, calls=calls, unsafe=unsafe), text, tokens, verb)
 
 
+def split_statements(sql: str) -> list[str]:
+    """Return the statements of a text, which semicolons separate, without these.
+
+    Raises:
+        UnsupportedFeature: sqlglot cannot split the text into tokens, or sqlglot is not installed.
+    """
+    text = _BEFORE + sql
+    ends = [token.start for token in _tokenize(text) if token.token_type.name == "SEMICOLON"]
+    starts = [len(_BEFORE), *(end + 1 for end in ends)]
+    parts = (text[start:end].strip() for start, end in zip(starts, [*ends, len(text)], strict=True))
+    return [part for part in parts if part]
+
+
 def _tokenize(text: str) -> list[Token]:
     try:
         from sqlglot.dialects.mysql import MySQL  # noqa: PLC0415 - needs an extra

@@ -112,6 +112,16 @@ class Session:
         """Warnings and notes of the last statement (SHOW WARNINGS), those that are about the log."""
         return self._connection.warnings
 
+    @property
+    def state(self) -> SessionState:
+        """What decides about the next statement, besides its own facts."""
+        return self._connection.state()
+
+    @property
+    def cached(self) -> int:
+        """The size of the events that wait for the end of the transaction, in bytes."""
+        return self._connection.caches.transaction.size
+
     def begin(self) -> None:
         """Begin a transaction; one that is open is committed."""
         self._connection.start()

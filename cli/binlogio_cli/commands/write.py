@@ -5,16 +5,15 @@ This file has the options. The format of a script is in `binlogio_cli.script`.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from binlogio.errors import BinlogError
-from binlogio.options import ServerVariables
 from binlogio.writer import BinlogWriter
 from binlogio_cli.messages import Refusal, error_text
+from binlogio_cli.options import parse_set
 from binlogio_cli.quoting import safe
 from binlogio_cli.script import Json, ScriptClock, ScriptError, ScriptRunner, read_lines, variables_of
 
@@ -27,23 +26,6 @@ Example: a script of three lines, and the log that it writes
   binlogio write script.jsonl --out data
   binlogio dump data/binlog.index
 """
-
-
-def _parse_set(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
-    """Parse NAME=VALUE pairs; values get the types of the variables."""
-    kinds = {field.name: str(field.type) for field in fields(ServerVariables)}
-    parsed: dict[str, Any] = {}
-    for text in values:
-        name, equals, value = text.partition("=")
-        if not equals or name not in kinds:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE with a name of {', '.join(kinds)}", ctx, param)
-        parsed[name] = _typed(value, kinds[name], ctx, param)
-    return parsed
-
-
-def _typed(value: str, kind: str, ctx: click.Context, param: click.Parameter) -> Any:
-    converter: Any = {"int": click.INT, "bool": click.BOOL}.get(kind, click.STRING)
-    return converter.convert(value, param, ctx)
 
 
 @click.command("write", epilog=_EXAMPLE)
@@ -60,7 +42,7 @@ def _typed(value: str, kind: str, ctx: click.Context, param: click.Parameter) ->
     "overrides",
     multiple=True,
     metavar="NAME=VALUE",
-    callback=_parse_set,
+    callback=parse_set,
     help="Set a server variable; may be repeated.",
 )
 @click.option(

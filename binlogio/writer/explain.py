@@ -1,0 +1,353 @@
+"""Explanation of how statements are logged: format, cache, flush, warnings and errors of each, in every binlog_format.
+
+Nothing is decided here: a writer logs the statements into a temporary folder, with one made-up row for each table that
+a statement writes, and the decisions, the caches and the log are read after each. `steps_of_notation` reads sequences
+as WL#2687 writes them, `steps_of_sql` SQL.
+
+    sequence := step (" " step)*
+    step     := B | C | R | S | RS | change "!"?        -- BEGIN COMMIT ROLLBACK SAVEPOINT ROLLBACK-TO; ! ends in error
+    change   := T | N | M | TN | NT                     -- T: InnoDB, N: MyISAM, M: both; TN: T from a SELECT of N
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import LoggingError, UnsupportedFeature
+from binlogio.events.control import XidEvent
+from binlogio.events.query import QueryEvent
+from binlogio.options import ServerVariables
+from binlogio.reader import open as open_logs
+from binlogio.schema import ColumnDefinition, TableDefinition, parse_create_table
+from binlogio.writer.rules.known_objects import KnownObjects
+from binlogio.writer.rules.logging_format import decide_logging_format, row_cache
+from binlogio.writer.rules.statement import Delete, Insert, Statement, Update, facts_of
+from binlogio.writer.rules.statement_facts import (
+    CacheKind,
+    LoggingDecision,
+    LoggingFormat,
+    LoggingWarning,
+    StatementFacts,
+    StatementKind,
+    TableAccess,
+)
+from binlogio.writer.rules.statement_words import split_statements
+from binlogio.writer.writer import BinlogWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from binlogio.writer.rules.statement import Change
+    from binlogio.writer.session.session import Session
+
+FORMATS: Final = ("STATEMENT", "ROW", "MIXED")
+SCHEMA: Final = "test"
+FAILS_WITH: Final = 1062  # ER_DUP_ENTRY
+_COLUMNS: Final = (ColumnDefinition("a", "int", nullable=False), ColumnDefinition("b", "int"))
+TABLES: Final = (
+    TableDefinition(SCHEMA, "t", _COLUMNS, ("a",)),
+    TableDefinition(SCHEMA, "n", _COLUMNS, ("a",), engine="MyISAM"),
+)
+_TEXTS: Final = {
+    "B": "BEGIN",
+    "C": "COMMIT",
+    "R": "ROLLBACK",
+    "S": "SAVEPOINT s",
+    "RS": "ROLLBACK TO s",
+    "T": "INSERT INTO t VALUES (1, 1)",
+    "N": "INSERT INTO n VALUES (1, 1)",
+    "M": "UPDATE t, n SET t.b = 2, n.b = 2",
+    "TN": "INSERT INTO t SELECT a, b FROM n",
+    "NT": "INSERT INTO n SELECT a, b FROM t",
+}
+_ERROR: Final = re.compile(r"/\*\s*error\s+(\d+)\s*\*/\s*$", re.IGNORECASE)
+_BOUNDARY: Final = re.compile(
+    r"(?P<begin>BEGIN|START\s+TRANSACTION)\b.*|(?P<commit>COMMIT)\b.*|SAVEPOINT\s+`?(?P<savepoint>\w+)`?"
+    r"|ROLLBACK\s+(?:WORK\s+)?TO\s+(?:SAVEPOINT\s+)?`?(?P<rollback_to>\w+)`?|(?P<rollback>ROLLBACK)\b.*"
+    r"|RELEASE\s+SAVEPOINT\s+`?(?P<release>\w+)`?|USE\s+`?(?P<use>\w+)`?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class Flush(Enum):
+    """When the events of a statement come into the log. The values are the letters of WL#2687."""
+
+    AT_ONCE = "D"
+    COMMIT = "C"
+    ROLLBACK = "R"
+    NEVER = "I"
+
+
+@dataclass(slots=True)
+class LoggedPart:
+    """What a statement leaves in one cache: its text, or its rows of transactional or of other tables."""
+
+    format: LoggingFormat
+    cache: CacheKind
+    flush: Flush = Flush.NEVER
+
+    @property
+    def letters(self) -> str:
+        """Format, cache and flush, a letter each."""
+        return f"{self.format.value[0]}{self.cache.value[0]}{self.flush.value}"
+
+
+@dataclass(slots=True)
+class ExplainedStatement:
+    """What became of a statement in one binlog_format.
+
+    `group_end` is what ends the group that the statement wrote, as COMMIT does: XID, COMMIT or ROLLBACK.
+    """
+
+    sql: str
+    error: int = 0
+    parts: list[LoggedPart] = field(default_factory=list)
+    unsafe: tuple[str, ...] = ()
+    warnings: tuple[LoggingWarning, ...] = ()
+    refusal: LoggingError | None = None
+    group_end: str = ""
+
+    @property
+    def letters(self) -> str:
+        """The letters of the parts, `!` where it is warned of as unsafe, `E` where it is refused."""
+        if self.refusal is not None:
+            return "E"
+        warned = any(warning.errno == 1592 for warning in self.warnings)
+        return "+".join(part.letters for part in self.parts) + ("!" if warned else "")
+
+
+def steps_of_notation(sequence: str) -> list[str]:
+    """Return the SQL of a sequence such as `B T N C`.
+
+    Raises:
+        UnsupportedFeature: a step is unknown.
+    """
+    steps = []
+    for word in sequence.split():
+        name = word.upper().removesuffix("!")
+        if name not in _TEXTS or (word.endswith("!") and not set(name) & {"T", "N", "M"}):
+            raise UnsupportedFeature("unknown step", field="sequence", expected=" ".join(_TEXTS), found=word)
+        steps.append(_TEXTS[name] + (f" /* error {FAILS_WITH} */" if word.endswith("!") else ""))
+    return steps
+
+
+def is_notation(text: str) -> bool:
+    """Return whether a text is a sequence of steps, and not SQL."""
+    return bool(text.split()) and all(word.upper().removesuffix("!") in _TEXTS for word in text.split())
+
+
+def steps_of_sql(text: str) -> list[str]:
+    """Return the statements of a text.
+
+    Raises:
+        UnsupportedFeature: it cannot be split into tokens, or sqlglot is not installed.
+    """
+    return split_statements(text)
+
+
+def explain(
+    steps: Sequence[str],
+    variables: ServerVariables,
+    *,
+    tables: Iterable[TableDefinition] = TABLES,
+    objects: KnownObjects | None = None,
+    schema: str = SCHEMA,
+) -> list[ExplainedStatement]:
+    """Explain statements that a session executes one after the other.
+
+    A statement that ends in the comment `/* error NUMBER */` fails after its first row. What is not committed at the
+    end is rolled back. A statement that is refused is passed over, as a client would.
+
+    Args:
+        steps: the statements.
+        variables: the server's, with binlog_format and rule_set.
+        tables: those that exist; CREATE TABLE adds to them, with its first use.
+        objects: views, functions and triggers.
+        schema: the default database.
+
+    Raises:
+        UnsupportedFeature: a statement cannot be analyzed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "binlog"
+        with BinlogWriter(path, variables=replace(variables, sync_binlog=0)) as log, log.session(schema) as session:
+            run = _Run(log, session, list(tables), KnownObjects() if objects is None else objects)
+            found = [run.step(sql) for sql in steps]
+            session.close()
+            run.end()
+        run.resolve(path.with_suffix(".000001"))
+    return found
+
+
+class _Run:
+    """A session that is watched. `_ends` are the sizes of the log after each step."""
+
+    def __init__(
+        self, log: BinlogWriter, session: Session, tables: list[TableDefinition], objects: KnownObjects
+    ) -> None:
+        self._log = log
+        self._session = session
+        self._objects = replace(objects, tables=[*objects.tables, *tables])
+        self._steps: list[ExplainedStatement] = []
+        self._ends = [log.position.offset]
+        self._own: list[tuple[int, LoggedPart]] = []  # (step, part) of what the step itself may have written
+        self._waiting: list[tuple[int, LoggedPart]] = []  # (size of the transaction cache after it, part)
+        self._closed: list[tuple[int, list[LoggedPart]]] = []  # (step, parts that waited until it)
+
+    def step(self, sql: str) -> ExplainedStatement:
+        """Execute a statement."""
+        error = _ERROR.search(sql)
+        text = sql[: error.start()].strip() if error else sql.strip()
+        step = ExplainedStatement(text, int(error[1]) if error else 0)
+        self._steps.append(step)
+        before = self._session.cached
+        try:
+            boundary = _BOUNDARY.fullmatch(text)
+            if boundary:
+                self._boundary(boundary)
+            else:
+                self._execute(step)
+        except LoggingError as refusal:
+            step.refusal = refusal
+            step.parts = []
+        step.warnings = tuple(self._session.warnings)
+        self._note(step, before)
+        return step
+
+    def end(self) -> None:
+        """Note what the end of the session has written."""
+        self._close(len(self._steps))
+        self._ends.append(self._log.position.offset)
+
+    def resolve(self, path: Path) -> None:
+        """Read from the log what was written, and by what it was ended."""
+        groups: list[list[str]] = [[] for _ in self._ends]
+        with open_logs(path) as reader:
+            for group in reader.groups():
+                for _ in group:
+                    pass
+                if group.end is not None:
+                    groups[bisect_left(self._ends, group.end)].append(_end_of(group.last))
+        for number, step in enumerate(self._steps, 1):
+            step.group_end = groups[number][-1] if groups[number] else ""
+        for number, part in self._own:
+            ends = groups[number + 1]
+            if part.cache is CacheKind.TRANSACTION:
+                is_last = len(ends) == len({id(one) for at, one in self._own if at == number})
+                part.flush = _flush(ends[-1]) if ends and is_last else Flush.NEVER
+            else:
+                part.flush = Flush.AT_ONCE if ends else Flush.NEVER
+        for number, parts in self._closed:
+            for part in parts:
+                part.flush = _flush(groups[number + 1][0]) if groups[number + 1] else Flush.NEVER
+
+    def _boundary(self, found: re.Match[str]) -> None:
+        session, names = self._session, found.groupdict()
+        if names["begin"]:
+            session.begin()
+        elif names["commit"]:
+            session.commit()
+        elif names["savepoint"]:
+            session.savepoint(names["savepoint"])
+        elif names["rollback_to"]:
+            session.rollback_to(names["rollback_to"])
+        elif names["release"]:
+            session.release(names["release"])
+        elif names["use"]:
+            session.schema = names["use"]
+        else:
+            session.rollback()
+
+    def _execute(self, step: ExplainedStatement) -> None:
+        session = self._session
+        statement = Statement.from_sql(step.sql, session.schema, (), objects=self._objects)
+        facts = facts_of(statement)
+        decision = decide_logging_format(session.variables, facts, session.state)
+        step.unsafe = tuple(reason.name for reason in decision.unsafe)
+        written = [table for table in facts.all_tables if table.write]
+        step.parts = _parts(session, decision, written)
+        statement = _with_rows(replace(statement, error=step.error), facts, written)
+        session.execute(statement)
+        self._define(step.sql, facts.kind)
+
+    def _define(self, sql: str, kind: StatementKind) -> None:
+        """Add the table of a CREATE TABLE to those that exist."""
+        if kind not in (StatementKind.DDL, StatementKind.CREATE_TEMPORARY):
+            return
+        try:
+            table = parse_create_table(sql, schema=self._session.schema)
+        except UnsupportedFeature:
+            return
+        if kind is StatementKind.DDL:
+            self._objects = replace(self._objects, tables=[*self._objects.tables, table])
+        else:
+            temporary = [*self._objects.temporary_tables, table]
+            self._objects = replace(self._objects, temporary_tables=temporary)
+
+    def _note(self, step: ExplainedStatement, before: int) -> None:
+        number, after = len(self._steps) - 1, self._session.cached
+        if after == 0 and self._waiting:
+            self._close(number)
+        self._waiting = [(size, part) for size, part in self._waiting if size <= after]
+        waits = after > before
+        for part in step.parts:
+            if part.cache is CacheKind.TRANSACTION and waits:
+                self._waiting.append((after, part))
+            else:
+                self._own.append((number, part))
+        self._ends.append(self._log.position.offset)
+
+    def _close(self, number: int) -> None:
+        self._closed.append((number, [part for _, part in self._waiting]))
+        self._waiting = []
+
+
+def _parts(session: Session, decision: LoggingDecision, written: Sequence[TableAccess]) -> list[LoggedPart]:
+    if decision.format is LoggingFormat.STATEMENT and decision.statement_cache is not None:
+        return [LoggedPart(decision.format, decision.statement_cache)]
+    if decision.format is LoggingFormat.ROW:
+        caches = {row_cache(session.variables, table, session.state) for table in written}
+        return [LoggedPart(decision.format, cache) for cache in CacheKind if cache in caches]
+    return []
+
+
+def _with_rows(statement: Statement, facts: StatementFacts, written: Sequence[TableAccess]) -> Statement:
+    """Return the statement with one row of each table that it writes, and tables made up for these."""
+    kinds = (StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.CREATE_SELECT)
+    if facts.kind not in kinds or facts.is_skipped or (statement.error and facts.kind is StatementKind.CREATE_SELECT):
+        return statement
+    tables = [
+        TableDefinition(table.schema, table.name, _COLUMNS[:1], engine=table.engine.name)
+        for table in written
+        if not table.is_local
+    ]
+    return replace(
+        statement,
+        changes=tuple(_change(facts.verb, table) for table in tables),
+        locked=tuple(tables),
+        cascades=(),
+    )
+
+
+def _change(verb: str, table: TableDefinition) -> Change:
+    if verb == "UPDATE":
+        return Update(table, [((1,), (2,))])
+    return Delete(table, [(1,)]) if verb == "DELETE" else Insert(table, [(1,)])
+
+
+def _end_of(event: object) -> str:
+    if isinstance(event, XidEvent):
+        return "XID"
+    if isinstance(event, QueryEvent) and event.sql.upper() in (b"COMMIT", b"ROLLBACK"):
+        return event.sql.decode().upper()
+    return "DIRECT"
+
+
+def _flush(end: str) -> Flush:
+    return Flush.ROLLBACK if end == "ROLLBACK" else Flush.COMMIT
