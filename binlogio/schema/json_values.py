@@ -90,7 +90,7 @@ def _decimal(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Decimal
 
 def _bit(value: Any, sql_type: SqlType, column: ColumnDefinition) -> int:
     if isinstance(value, str):
-        return int.from_bytes(_bytes(value), "big")
+        return int.from_bytes(bytes_from_json(value), "big")
     return _integer(value, sql_type, column)
 
 
@@ -98,7 +98,12 @@ def _text(value: Any, sql_type: SqlType, column: ColumnDefinition) -> str:
     return value if isinstance(value, str) else _refuse(value, "text")
 
 
-def _bytes(value: Any) -> bytes:
+def bytes_from_json(value: object) -> bytes:
+    """Return the bytes of a text of "0x" and hexadecimal digits.
+
+    Raises:
+        BinlogFormatError: it is anything else.
+    """
     if isinstance(value, str) and value.startswith("0x"):
         try:
             return bytes.fromhex(value[2:])
@@ -108,7 +113,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _binary(value: Any, sql_type: SqlType, column: ColumnDefinition) -> bytes:
-    return _bytes(value)
+    return bytes_from_json(value)
 
 
 def _date(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Any:
@@ -159,7 +164,7 @@ def _geometry(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Geomet
         if own is not None:
             return Geometry.from_wkt(text[own.end() :], int(own[1]))
         return Geometry.from_wkt(text, column.srid or 0)
-    data = _bytes(text)
+    data = bytes_from_json(text)
     if len(data) < SRID_SIZE:
         _refuse(value, "four bytes of SRID, followed by WKB")
     return Geometry(int.from_bytes(data[:SRID_SIZE], "little"), data[SRID_SIZE:])
@@ -168,7 +173,7 @@ def _geometry(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Geomet
 def _vector(value: Any, sql_type: SqlType, column: ColumnDefinition) -> tuple[float, ...]:
     """Return the numbers, rounded to the 32 bits that are stored."""
     if isinstance(value, str):
-        data = _bytes(value)
+        data = bytes_from_json(value)
         if len(data) % _FLOAT32_SIZE:
             _refuse(value, "four bytes for each number")
         return struct.unpack(f"<{len(data) // _FLOAT32_SIZE}f", data)

@@ -130,6 +130,14 @@ class BinlogWriter:
         finally:
             self._log.unlock()
 
+    def crash(self) -> None:
+        """End as a crash does: the log has no end and stays marked as in use; sessions cannot be used any more.
+
+        `open` recovers the log and begins the next one.
+        """
+        self._log.abandon()
+        self.close()
+
     def session(self, schema: str = "") -> Session:
         """Return a new session whose default schema is `schema`."""
         connection = ConnectionState(

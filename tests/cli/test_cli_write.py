@@ -134,21 +134,24 @@ def test_second_run_goes_on_behind_the_first(tmp_path: Path) -> None:
         ("{", "not JSON: "),
         ("[1]", "not a JSON object"),
         pytest.param("[" * 100_000, "JSON that is too deep", id="deep"),
-        ({"do": "dance"}, "\"do\" is 'dance'; it can be table, begin"),
+        ({"do": "dance"}, "\"do\" is 'dance'; it can be table, view"),
         ({**BEGIN, "sql": "x"}, "begin with 'sql'; expected do, session, at, schema"),
         ({**BEGIN, "at": "noon"}, "not a time such as"),
         ({**BEGIN, "session": 5}, '"session" is 5, not text'),
-        ({**VARIABLES}, "\"do\" is 'variables'"),
+        ({**VARIABLES}, "variables come first: in the first line of the first script"),
         ({**TABLE, "columns": [{"name": "id", "type": "integr"}]}, "not a column type"),
         ({**TABLE, "primary_key": ["nope"]}, "primary_key"),
         ({**INSERT, "sql": None}, '"sql" is null, not text'),
         ({**INSERT, "changes": {}}, '"changes" is {}, not a list'),
-        ({**INSERT, "changes": [5]}, "a change has one of insert, update and delete"),
+        ({**INSERT, "changes": [5]}, '"changes[0]" is 5, not an object with one of insert, update, delete'),
         (
             {**INSERT, "changes": [{"insert": "shop.nope", "rows": []}]},
             "no table 'shop.nope' was defined; defined are shop.orders",
         ),
-        ({**INSERT, "changes": [{"insert": "shop.orders", "rows": [[1]]}]}, "a row is an object"),
+        (
+            {**INSERT, "changes": [{"insert": "shop.orders", "rows": [[1]]}]},
+            '"changes[0].rows[0]" is [1], not an object',
+        ),
         ({**INSERT, "changes": [{"insert": "shop.orders", "rows": [{"nope": 1}]}]}, "unknown column"),
         (
             {**INSERT, "changes": [{"insert": "shop.orders", "rows": [{"id": "x"}]}]},
@@ -175,9 +178,9 @@ def test_refused_line_is_named(tmp_path: Path, line: Any, sentence: str) -> None
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ({"do": "variables", "nonsense": 1}, "unknown variable 'nonsense'; expected one of server_version"),
-        ({"do": "variables", "server_id": "7"}, "variable server_id is '7', which is not of type int"),
-        ({"do": "variables", "server_id": True}, "variable server_id is True, which is not of type int"),
+        ({"do": "variables", "nonsense": 1}, "variables with 'nonsense'; expected do, server_version"),
+        ({"do": "variables", "server_id": "7"}, '"server_id" is "7", not a whole number'),
+        ({"do": "variables", "server_id": True}, '"server_id" is true, not a whole number'),
         ({"do": "variables", "binlog_checksum": "MD5"}, "binlog_checksum"),
     ],
 )

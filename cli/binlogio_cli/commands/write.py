@@ -1,21 +1,26 @@
 """`binlogio write`: writes binary logs from a script.
 
-This file has the options. The format of a script is in `binlogio_cli.script`.
+This file has the options. The format of a script is in `binlogio_cli.write`.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any, Final
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple
 
 import click
 
 from binlogio.errors import BinlogError
+from binlogio.options import ServerVariables
 from binlogio.writer import BinlogWriter
-from binlogio_cli.messages import Refusal, error_text
+from binlogio_cli.messages import Refusal, error_text, say
 from binlogio_cli.options import parse_set
 from binlogio_cli.quoting import safe
-from binlogio_cli.script import Json, ScriptClock, ScriptError, ScriptRunner, read_lines, variables_of
+from binlogio_cli.write.actions import Json, script_schema
+from binlogio_cli.write.script import ScriptClock, ScriptError, ScriptRunner, check_lines, read_lines, variables_of
+from binlogio_cli.write.tables import ScriptTables
 
 _EXAMPLE: Final = """\b
 Example: a script of three lines, and the log that it writes
@@ -28,11 +33,16 @@ Example: a script of three lines, and the log that it writes
 """
 
 
+def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+    if value and not ctx.resilient_parsing:
+        click.echo(json.dumps(script_schema(), indent=1))
+        ctx.exit()
+
+
 @click.command("write", epilog=_EXAMPLE)
 @click.argument("scripts", nargs=-1, required=True, metavar="SCRIPT...")
 @click.option(
     "--out",
-    required=True,
     type=click.Path(file_okay=False),
     help="The directory for the logs, created if it does not exist.",
 )
@@ -53,13 +63,24 @@ Example: a script of three lines, and the log that it writes
 @click.option(
     "--gtid-mode", type=click.Choice(["ON", "OFF"], case_sensitive=False), help="The server variable gtid_mode."
 )
+@click.option("--check", is_flag=True, help="Check the scripts, and write nothing: they run in a temporary directory.")
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON Schema of a line of a script and exit.",
+)
 def command(
     scripts: tuple[str, ...],
-    out: str,
+    out: str | None,
     basename: str,
     overrides: dict[str, Any],
     checksum: str | None,
     gtid_mode: str | None,
+    *,
+    check: bool,
 ) -> None:
     """Write binary logs from a script of JSON lines: table definitions, sessions, statements with their row changes.
 
@@ -67,27 +88,73 @@ def command(
     that are already in the directory. Options override the variables of the script. Warnings, and assumptions about
     statements that cannot be parsed, go to standard error.
     """
+    if out is None and not check:
+        raise click.UsageError("Missing option '--out'.")
     overrides |= {"binlog_checksum": checksum} if checksum is not None else {}
     overrides |= {"gtid_mode": gtid_mode} if gtid_mode is not None else {}
     try:
         lines = [(script, _read(script)) for script in scripts]
         variables = variables_of(*lines[0], overrides)
-        clock = ScriptClock()
-        clock.start(*lines[0])
-        directory = Path(out)
-        with BinlogWriter(directory / basename, variables=variables, clock=clock) as writer:
-            names_before = len(writer.names) - 1
-            runner = ScriptRunner(writer, clock, lambda text: click.echo(safe(text), err=True))
-            for script, script_lines in lines:
-                runner.run(script, script_lines)
-            runner.close()
-            names, gtids = writer.names[names_before:], _gtids(writer)
+        _check(lines)
+        if check or out is None:
+            with TemporaryDirectory() as folder:
+                statements = _run(lines, variables, Path(folder), basename).statements
+            click.echo(f"{statements} statements, no errors")
+        else:
+            _write(lines, variables, Path(out), basename)
     except (ScriptError, BinlogError) as exc:
         raise Refusal(error_text(exc) if isinstance(exc, BinlogError) else str(exc)) from exc
-    for name in names:
-        path = directory / Path(name).name
+
+
+def _check(lines: list[tuple[str, list[tuple[int, Json]]]]) -> None:
+    """Refuse scripts with lines of the wrong form, after a message about each, before anything is written."""
+    found = [reason for script, script_lines in lines for reason in check_lines(script, script_lines)]
+    for reason in found[:-1]:
+        say(reason)
+    if found:
+        raise Refusal(found[-1])
+
+
+class _Written(NamedTuple):
+    """What a run has written: the number of statements, the new logs, and the GTIDs of all logs."""
+
+    statements: int
+    names: tuple[str, ...]
+    gtids: str
+
+
+def _run(
+    lines: list[tuple[str, list[tuple[int, Json]]]], variables: ServerVariables, folder: Path, basename: str
+) -> _Written:
+    """Run the scripts.
+
+    Raises:
+        ScriptError: a line is refused.
+        BinlogError: the logs in the folder are damaged, or another writer has them open.
+        OSError: the log cannot be written.
+    """
+    clock = ScriptClock()
+    clock.start(*lines[0])
+    with BinlogWriter(folder / basename, variables=variables, clock=clock) as writer:
+        names_before = writer.names[:-1]
+        tables = ScriptTables(variables.server_version)
+        runner = ScriptRunner(writer, folder, tables, clock, lambda text: click.echo(safe(text), err=True))
+        for script, script_lines in lines:
+            runner.run(script, script_lines)
+        runner.close()
+        names = tuple(name for name in writer.names if name not in names_before)
+        return _Written(runner.statements, names, _gtids(writer))
+
+
+def _write(
+    lines: list[tuple[str, list[tuple[int, Json]]]], variables: ServerVariables, folder: Path, basename: str
+) -> None:
+    """Run the scripts, and print what they have written."""
+    written = _run(lines, variables, folder, basename)
+    for name in written.names:
+        path = folder / Path(name).name
         click.echo(f"wrote {safe(str(path))}, {path.stat().st_size} bytes")
-    click.echo(f"{runner.statements} statements; {gtids}")
+    click.echo(f"{written.statements} statements; {written.gtids}")
 
 
 def _gtids(writer: BinlogWriter) -> str:

@@ -1,0 +1,767 @@
+"""Scripts of `binlogio write`: JSON lines that say which sessions execute and commit what, and their interpreter.
+
+The methods of `ScriptRunner` that `action` declares are the actions; docs/write_script.schema.json, which
+`binlogio write --schema` prints, has all of their keys. `binlogio.writer` writes the log. Values are as in
+`binlogio.schema.json_values`.
+
+    script := variables?  line*
+    line   := {"do": action, "session": name, "at": time, "schema": name, key: value...}  -- all but "do" may be missing
+
+How a statement is logged depends on its text; if the text cannot be parsed, rows are logged in MIXED format, and the
+report says so. Tables are known by CREATE TABLE and the other DDL of the script; a definition by `table` counts
+instead. Empty lines and lines that start with # are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, Final
+
+from binlogio.errors import BinlogError, LoggingError, UnsupportedFeature
+from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
+from binlogio.gtid import Gtid, Tag
+from binlogio.options import ServerVariables
+from binlogio.schema import TableDefinition, value_from_json
+from binlogio.schema.collations import BINARY, collation_id
+from binlogio.schema.json_values import bytes_from_json
+from binlogio.values.decimal import encode_decimal
+from binlogio.values.json import JsonDocument
+from binlogio.values.json.diff import JsonDiff, JsonDiffOperation, JsonDiffs
+from binlogio.writer import (
+    BinlogWriter,
+    Delete,
+    Insert,
+    KnownObjects,
+    LoadedFile,
+    Session,
+    Statement,
+    StatementFacts,
+    StatementKind,
+    Trigger,
+    Update,
+    XaXid,
+)
+from binlogio.writer.log.group import ANONYMOUS, AUTOMATIC, Automatic, NextGtid
+from binlogio.writer.rules.known_objects import table_access
+from binlogio.writer.rules.statement import Change, ContextEvent
+from binlogio.writer.rules.statement_text import NOT_STATEMENTS, facts_from_sql
+from binlogio.writer.rules.unsafe import UnsafeReason
+from binlogio.writer.server_format import server_format_of
+from binlogio_cli.write.actions import (
+    ACTIONS,
+    Json,
+    action,
+    check_line,
+    check_variables,
+    defined,
+    flag,
+    list_of,
+    object_of,
+    session_variables,
+    table_properties,
+    text,
+    unsigned,
+    value_of,
+)
+from binlogio_cli.write.tables import ScriptTables
+
+_MICROSECONDS: Final = 1_000_000
+_END_OF_TIME: Final = (1 << 32) * _MICROSECONDS
+_MAKES_UPSERTS: Final = re.compile(r"\s*(?:INSERT|REPLACE|LOAD)\b", re.IGNORECASE)
+_DROPS: Final = re.compile(r"\s*DROP\b", re.IGNORECASE)
+_MOST_ERRORS: Final = 20
+_MAX_PRECISION: Final = 65
+_SAVEPOINT: Final = text("The name of the savepoint.")
+_XID: Final = defined("xid")
+
+
+class ScriptError(Exception):
+    """A line that is refused; the message starts with script and line."""
+
+    def __init__(self, script: str, line: int, reason: str) -> None:
+        super().__init__(f"{script}:{line}: {reason}")
+
+
+class _InvalidLine(Exception):
+    """The reason why a line is refused, without its number."""
+
+
+def read_lines(script: str, lines: Iterable[str]) -> list[tuple[int, Json]]:
+    """Return the script's objects with the numbers of their lines.
+
+    Raises:
+        ScriptError: a line is not a JSON object.
+    """
+    found: list[tuple[int, Json]] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as exc:
+            raise ScriptError(script, number, f"not JSON: {exc.msg} at column {exc.colno}") from exc
+        except ValueError as exc:  # Python refuses to convert longer ones
+            limit = sys.get_int_max_str_digits()
+            raise ScriptError(script, number, f"a whole number of more than {limit} digits") from exc
+        except RecursionError as exc:
+            raise ScriptError(script, number, "JSON that is too deep") from exc
+        if not isinstance(value, dict):
+            raise ScriptError(script, number, "not a JSON object")
+        if not line.isascii() or "\\ud" in line.lower():
+            _refuse_surrogates(script, number, value)
+        found.append((number, value))
+    return found
+
+
+def _refuse_surrogates(script: str, number: int, line: Any) -> None:
+    """Refuse halves of surrogate pairs, which are not characters and cannot be written as UTF-8."""
+    pending = [line]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending += [*value, *value.values()]
+        elif isinstance(value, list):
+            pending += value
+        elif isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError as exc:
+                reason = f"a text with half of a surrogate pair at character {exc.start + 1}: {ascii(value)[:80]}"
+                raise ScriptError(script, number, reason) from exc
+
+
+def variables_of(script: str, lines: list[tuple[int, Json]], overrides: Mapping[str, Any]) -> ServerVariables:
+    """Return the server variables of the script's first line, replaced by `overrides`.
+
+    The line is removed from `lines`.
+
+    Raises:
+        ScriptError: the line has an unknown variable, or a value that no server accepts.
+        BinlogError: an override is such a value.
+    """
+    values: dict[str, Any] = {}
+    if lines and lines[0][1].get("do") == "variables":
+        number, line = lines.pop(0)
+        for reason in check_variables(line):
+            raise ScriptError(script, number, reason)
+        values = {name: value for name, value in line.items() if name != "do"}
+        try:
+            ServerVariables(**values)
+        except BinlogError as exc:
+            raise ScriptError(script, number, str(exc)) from exc
+    return ServerVariables(**{**values, **overrides})
+
+
+def check_lines(script: str, lines: Iterable[tuple[int, Json]]) -> list[str]:
+    """Return what is wrong with the form of the lines, each with its place; the first ones of many."""
+    found: list[str] = []
+    for number, line in lines:
+        try:
+            found += [str(ScriptError(script, number, reason)) for reason in check_line(line)]
+        except RecursionError:
+            found.append(str(ScriptError(script, number, "JSON that is too deep")))
+        if len(found) >= _MOST_ERRORS:
+            break
+    return found[:_MOST_ERRORS]
+
+
+class ScriptClock:
+    """The time of the script if it sets one, else that of the machine, in microseconds since 1970."""
+
+    def __init__(self) -> None:
+        self._at: int | None = None
+
+    def __call__(self) -> int:
+        """Return the time now."""
+        return time.time_ns() // 1000 if self._at is None else self._at
+
+    def start(self, script: str, lines: Iterable[tuple[int, Json]]) -> None:
+        """Start at the first time of the script, so that the log's own events have it too.
+
+        Raises:
+            ScriptError: the text is not a time.
+        """
+        for number, line in lines:
+            if "at" in line:
+                try:
+                    self.set(line["at"])
+                except _InvalidLine as exc:
+                    raise ScriptError(script, number, str(exc)) from exc
+                return
+
+    def set(self, value: Any) -> None:
+        """Set the time, which does not advance until it is set again."""
+        try:
+            at = round(_moment(value, "at").timestamp() * _MICROSECONDS)
+        except (ValueError, OverflowError):
+            at = -1
+        if not 0 <= at < _END_OF_TIME:
+            raise _InvalidLine(
+                f'"at" is {str(value)[:80]!r}, not a time from 1970 to 2106, which is what an event can have'
+            )
+        self._at = at
+
+
+def _moment(value: Any, name: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+    except ValueError as exc:
+        raise _InvalidLine(f'"{name}" is {str(value)[:80]!r}, not a time such as "2026-11-20T12:00:00Z"') from exc
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
+
+
+@dataclass(slots=True)
+class ScriptClient:
+    """A client of the script: its session, and its temporary tables by `schema.name`."""
+
+    session: Session
+    temporary: dict[str, TableDefinition] = field(default_factory=dict)
+
+
+class ScriptRunner:
+    """Interpreter of scripts: runs their lines, which have passed `check_lines`, on a writer."""
+
+    def __init__(
+        self,
+        writer: BinlogWriter,
+        folder: Path,
+        tables: ScriptTables,
+        clock: ScriptClock,
+        report: Callable[[str], None],
+    ) -> None:
+        """Prepare; `folder` has the logs, `report` is called with warnings and with assumptions about statements."""
+        self.statements = 0
+        self._writer = writer
+        self._folder = folder
+        self._clock = clock
+        self._report = report
+        self._place = ""
+        self._script_folder = Path()
+        self._is_crashed = False
+        self._tables = tables
+        self._clients: dict[str, ScriptClient] = {}
+        self._routines: dict[str, StatementFacts] = {}
+        self._udfs: list[str] = []
+        self._triggers: list[Trigger] = []
+        self._views: dict[str, str] = {}
+
+    def run(self, script: str, lines: Iterable[tuple[int, Json]]) -> None:
+        """Run the lines; sessions and tables of earlier scripts are kept.
+
+        Raises:
+            ScriptError: a line is invalid, or the writer refuses it.
+            OSError: the log cannot be written.
+        """
+        self._script_folder = Path(script).parent
+        for number, line in lines:
+            self._place = f"{script}:{number}"
+            try:
+                self._run(line)
+            except (BinlogError, _InvalidLine) as exc:
+                raise ScriptError(script, number, str(exc)) from exc
+
+    def close(self) -> None:
+        """Close the sessions; open transactions are rolled back. A server that has crashed stays so."""
+        for client in self._clients.values():
+            client.session.close()
+
+    def _run(self, line: Json) -> None:
+        if "at" in line:
+            self._clock.set(line["at"])
+        if self._is_crashed:
+            self._writer.open()
+            self._is_crashed = False
+        refused = line.get("refused")
+        try:
+            ACTIONS[line["do"]].run(self, line)
+        except LoggingError as exc:
+            if refused is None or exc.errno != refused:
+                raise
+        else:
+            if refused is not None:
+                raise _InvalidLine(f"the line is not refused; expected error {refused}")
+        client = self._clients.get(line.get("session", ""))
+        self._check_warnings(line, client.session if client is not None else None)
+
+    def _check_warnings(self, line: Json, session: Session | None) -> None:
+        """Report the warnings of the line, or compare them with those that it has to give."""
+        found = [] if session is None or line["do"] in _NOT_OF_SESSIONS else session.warnings
+        if "warnings" not in line:
+            for warning in found:
+                self._report(f"{self._place}: {warning.level} {warning.errno}: {warning.message}")
+        elif line["warnings"] != [warning.errno for warning in found]:
+            raise _InvalidLine(f"the warnings are {[warning.errno for warning in found]}; expected {line['warnings']}")
+
+    # ------------------------------------------------------------------------------------------------------- objects
+
+    @action("schema", "name", "columns", **table_properties())
+    def table(self, line: Json) -> None:
+        """Define a table; a second definition replaces the first. Nothing is logged."""
+        definition = {name: value for name, value in line.items() if name not in _NOT_OF_TABLES}
+        self._tables.define(TableDefinition.from_json(definition))
+
+    @action("name", "sql", name=text("The view, as schema.name."), sql=text("The SELECT of the view."))
+    def view(self, line: Json) -> None:
+        """Define a view, which statements may name. Nothing is logged: CREATE VIEW is a line of its own."""
+        self._views[line["name"]] = line["sql"]
+
+    @action(
+        "name",
+        "body",
+        name=text("The function, as name or schema.name."),
+        body=list_of(text("A statement."), "The statements that the function executes."),
+    )
+    def function(self, line: Json) -> None:
+        """Define a stored function, which statements may call. Nothing is logged."""
+        self._routines[line["name"]] = self._body(line)
+
+    @action("name", name=text("The function."))
+    def udf(self, line: Json) -> None:
+        """Define a loadable function, which makes statements unsafe. Nothing is logged."""
+        self._udfs.append(line["name"])
+
+    @action(
+        "table",
+        "event",
+        "body",
+        table=text("The table, as schema.name."),
+        event=text("What fires it.", enum=["INSERT", "UPDATE", "DELETE"]),
+        body=list_of(text("A statement."), "The statements that the trigger executes."),
+    )
+    def trigger(self, line: Json) -> None:
+        """Define a trigger. Nothing is logged; what it changes is in the changes of the statements that fire it."""
+        self._triggers.append(Trigger(table=line["table"], event=line["event"], body=self._body(line)))
+
+    def _body(self, line: Json) -> StatementFacts:
+        schema, known = self._client(line).session.schema, self._tables.all.values()
+        statements = [facts_from_sql(sql, schema, known, objects=self._objects()) for sql in line["body"]]
+        return StatementFacts(kind=StatementKind.SELECT, sub_statements=tuple(statements))
+
+    def _objects(self, temporary: Iterable[TableDefinition] = ()) -> KnownObjects:
+        return KnownObjects(
+            temporary_tables=tuple(temporary),
+            routines=self._routines,
+            udfs=self._udfs,
+            triggers=self._triggers,
+            views=self._views,
+        )
+
+    # -------------------------------------------------------------------------------------------------- transactions
+
+    @action()
+    def begin(self, line: Json) -> None:
+        """BEGIN; an open transaction is committed."""
+        self._session(line).begin()
+
+    @action()
+    def commit(self, line: Json) -> None:
+        """COMMIT."""
+        self._session(line).commit()
+
+    @action()
+    def rollback(self, line: Json) -> None:
+        """ROLLBACK."""
+        self._session(line).rollback()
+
+    @action("name", name=_SAVEPOINT)
+    def savepoint(self, line: Json) -> None:
+        """SAVEPOINT."""
+        self._session(line).savepoint(line["name"])
+
+    @action("name", name=_SAVEPOINT)
+    def rollback_to(self, line: Json) -> None:
+        """ROLLBACK TO SAVEPOINT."""
+        self._session(line).rollback_to(line["name"])
+
+    @action("name", name=_SAVEPOINT)
+    def release(self, line: Json) -> None:
+        """RELEASE SAVEPOINT."""
+        self._session(line).release(line["name"])
+
+    @action("xid", xid=_XID)
+    def xa_start(self, line: Json) -> None:
+        """XA START."""
+        self._session(line).xa_start(_xid(line))
+
+    @action("xid", xid=_XID)
+    def xa_end(self, line: Json) -> None:
+        """XA END."""
+        self._session(line).xa_end(_xid(line))
+
+    @action("xid", xid=_XID)
+    def xa_prepare(self, line: Json) -> None:
+        """XA PREPARE. Any session may commit the transaction or roll it back."""
+        self._session(line).xa_prepare(_xid(line))
+
+    @action("xid", xid=_XID, one_phase=flag("ONE PHASE: of a transaction that is not prepared."))
+    def xa_commit(self, line: Json) -> None:
+        """XA COMMIT."""
+        self._session(line).xa_commit(_xid(line), one_phase=line.get("one_phase", False))
+
+    @action("xid", xid=_XID)
+    def xa_rollback(self, line: Json) -> None:
+        """XA ROLLBACK."""
+        self._session(line).xa_rollback(_xid(line))
+
+    # ---------------------------------------------------------------------------------------------------- statements
+
+    @action(
+        "sql",
+        sql=text("The statement, as the client sent it."),
+        changes=list_of(defined("change"), "The rows that it changed, those of triggers and foreign keys too."),
+        error=unsigned("The error with which it ended, such as 1062, or 1317 if it was killed.", most=1 << 16),
+        facts=defined("facts"),
+        last_insert_id=unsigned("The value of LAST_INSERT_ID() in it."),
+        insert_id=unsigned("The first value of its AUTO_INCREMENT column."),
+        rand_seeds=value_of(
+            "array", "The two seeds of RAND() in it.", items=unsigned("A seed."), minItems=2, maxItems=2
+        ),
+        user_variables=value_of(
+            "object", "The user variables that it reads, by name.", additionalProperties=defined("user_variable")
+        ),
+        file=object_of(
+            "The file of a LOAD DATA, by one of `path`, `text` and `bytes`.",
+            path=text("Its name, relative to the folder of the script."),
+            text=text("Its contents."),
+            bytes=defined("bytes"),
+            on_duplicate=text("What happens to rows whose key is there.", enum=["", "IGNORE", "REPLACE"]),
+            block_size=value_of("integer", "The size of its blocks in the log, in bytes.", minimum=1, maximum=1 << 30),
+            database_collation=text("The collation of the database, if the statement depends on it."),
+        ),
+        table_exists=flag("True if CREATE TABLE IF NOT EXISTS found the table there."),
+        modifies_engine=flag("If an engine with two-phase commit has changes; without it the changes decide."),
+        updated_schemas=list_of({"type": "string"}, "The databases for the scheduler of replicas."),
+    )
+    def execute(self, line: Json) -> None:
+        """Execute a statement: its text decides how it is logged. CREATE TABLE ... SELECT needs a definition before."""
+        client, sql = self._client(line), line["sql"]
+        is_upsert = _MAKES_UPSERTS.match(sql) is not None
+        changes = tuple(self._change(client, one, replaces_insert=is_upsert) for one in line.get("changes", ()))
+        statement = replace(
+            self._statement(client, line, changes),
+            error=line.get("error", 0),
+            context=tuple(_context(line, client.session)),
+            loaded_file=self._file(line["file"]) if "file" in line else None,
+            table_exists=line.get("table_exists", False),
+            modifies_engine=line.get("modifies_engine"),
+            updated_schemas=tuple(line["updated_schemas"]) if "updated_schemas" in line else None,
+        )
+        client.session.execute(statement)
+        self.statements += 1
+        if not statement.error and statement.facts is not None:
+            self._follow(client, sql, statement.facts)
+
+    @action(
+        "sql",
+        sql=text("The statement."),
+        schemas=list_of({"type": "string"}, "The databases that it changes; without them, those of its text."),
+        error=unsigned("The error with which it ended.", most=1 << 16),
+    )
+    def ddl(self, line: Json) -> None:
+        """Execute a statement that is logged as text in every format: DDL, accounts and the like."""
+        client, sql = self._client(line), line["sql"]
+        facts, schemas = StatementFacts(kind=StatementKind.DDL), line.get("schemas")
+        error = line.get("error", 0)
+        client.session.execute(
+            Statement(sql, facts=facts, error=error, updated_schemas=None if schemas is None else tuple(schemas))
+        )
+        self.statements += 1
+        if not error:
+            self._follow(client, sql, facts)
+
+    def _statement(self, client: ScriptClient, line: Json, changes: tuple[Change, ...]) -> Statement:
+        """Return the statement with the facts of its text, or, if that cannot be parsed, of its changes."""
+        sql, session = line["sql"], client.session
+        if "facts" in line:
+            return Statement(sql, changes, facts=self._facts(client, sql, line["facts"]))
+        try:
+            return Statement.from_sql(
+                sql,
+                session.schema,
+                self._tables.all.values(),
+                changes,
+                objects=self._objects(client.temporary.values()),
+            )
+        except UnsupportedFeature as exc:
+            words = sql.split(maxsplit=1)
+            if words and words[0].upper().rstrip(";") in NOT_STATEMENTS:
+                raise
+            binlog_format, reason = session.variables.binlog_format, str(exc)
+        if binlog_format == "ROW":
+            if not changes:
+                self._report(f"{self._place}: nothing is logged of a statement without changes: {reason}")
+            return Statement(sql, changes)
+        how = "it is logged as its text, as if it were safe" if binlog_format == "STATEMENT" else "its rows are logged"
+        self._report(
+            f"{self._place}: assumed that the statement changes the tables of its changes and no others; "
+            f"{how}: {reason}"
+        )
+        tables = dict.fromkeys(change.table for change in changes)
+        facts = StatementFacts(tables=tuple(table_access(table, write=True) for table in tables), is_incomplete=True)
+        return Statement(sql, changes, facts=facts)
+
+    def _facts(self, client: ScriptClient, sql: str, facts: Json) -> StatementFacts:
+        """Return the facts that a line gives; `sql` is empty for those of a trigger or function."""
+        tables = []
+        for key, write in ("writes", True), ("reads", False):
+            for name in facts.get(key, ()):
+                temporary = name in client.temporary
+                table = self._table(client, name)
+                tables.append(table_access(table, write=write, read=not write, temporary=temporary))
+        return StatementFacts(
+            kind=StatementKind[facts.get("kind", "DML")],
+            verb=sql.lstrip().partition(" ")[0].upper(),
+            tables=tuple(tables),
+            unsafe=frozenset(UnsafeReason[name] for name in facts.get("unsafe", ())),
+            sub_statements=tuple(self._facts(client, "", one) for one in facts.get("statements", ())),
+        )
+
+    def _follow(self, client: ScriptClient, sql: str, facts: StatementFacts) -> None:
+        """Follow a statement that creates, changes or drops tables."""
+        kind, schema = facts.kind, client.session.schema
+        if kind in (StatementKind.CREATE_TEMPORARY, StatementKind.CREATE_TEMPORARY_SELECT):
+            created = facts.tables[0]
+            name = f"{created.schema}.{created.name}"
+            client.temporary[name] = self._tables.temporary(sql, created.schema, created.name)
+        elif kind in (StatementKind.DDL, StatementKind.DROP_TEMPORARY):
+            dropped = {f"{table.schema}.{table.name}" for table in facts.tables if table.temporary}
+            if dropped and _DROPS.match(sql):
+                client.temporary = {name: one for name, one in client.temporary.items() if name not in dropped}
+            if kind is StatementKind.DDL and len(dropped) < len(facts.tables or (None,)):
+                self._tables.follow(sql, schema)
+
+    def _file(self, file: Json) -> LoadedFile:
+        given = [name for name in ("path", "text", "bytes") if name in file]
+        if len(given) != 1:
+            raise _InvalidLine(f'"file" has one of path, text and bytes; found {", ".join(given) or "none of them"}')
+        if "path" in file:
+            data = (self._script_folder / file["path"]).read_bytes()
+        else:
+            data = file["text"].encode() if "text" in file else _bytes(file["bytes"])
+        options = {name: file[name] for name in ("on_duplicate", "block_size") if name in file}
+        if "database_collation" in file:
+            options["database_collation"] = collation_id(file["database_collation"])
+        return LoadedFile(data, **options)
+
+    def _change(self, client: ScriptClient, change: Json, *, replaces_insert: bool) -> Change:
+        kind = next(kind for kind in ("insert", "update", "delete") if kind in change)
+        table = self._table(client, change[kind])
+        columns, is_cascade = change.get("columns"), change.get("cascade", False)
+        if kind != "update":
+            rows = tuple(_whole_row(row, table) for row in change["rows"])
+            return Insert(table, rows, columns) if kind == "insert" else Delete(table, rows, is_cascade=is_cascade)
+        before, after = change["before"], change["after"]
+        if len(before) != len(after):
+            raise _InvalidLine(f"an update with {len(before)} rows before and {len(after)} after")
+        diffs = change.get("json_diffs", {})
+        if any(len(lists) != len(after) for lists in diffs.values()):
+            raise _InvalidLine(f"json_diffs need a list for each of {len(after)} rows")
+        changed = [{name: _json_diffs(lists[i]) for name, lists in diffs.items()} for i in range(len(after))]
+        rows_of = tuple(
+            (_whole_row(old, table), {**_row(new, table), **changed[i]})
+            for i, (old, new) in enumerate(zip(before, after, strict=True))
+        )
+        return Update(table, rows_of, columns, replaces_insert=replaces_insert, is_cascade=is_cascade)
+
+    def _table(self, client: ScriptClient, name: str) -> TableDefinition:
+        table = client.temporary.get(name) or self._tables.all.get(name)
+        if table is None:
+            known = [*self._tables.all, *client.temporary]
+            raise _InvalidLine(f"no table {name!r} was defined; defined are {', '.join(known) or 'no tables'}")
+        return table
+
+    # ------------------------------------------------------------------------------------------ sessions and the log
+
+    @action(
+        variables=session_variables(),
+        gtid_next=text("AUTOMATIC, AUTOMATIC:tag, ANONYMOUS, or a GTID: uuid:number or uuid:tag:number."),
+    )
+    def set(self, line: Json) -> None:
+        """SET SESSION of variables, and of gtid_next. MariaDB's GTIDs are set by gtid_domain_id and gtid_seq_no."""
+        gtid = _gtid_next(line["gtid_next"]) if "gtid_next" in line else None
+        self._session(line).set_variables(gtid_next=gtid, **line.get("variables", {}))
+
+    @action("tables", tables=list_of(text("A table, as schema.name."), "The tables."))
+    def lock_tables(self, line: Json) -> None:
+        """LOCK TABLES ... WRITE."""
+        client = self._client(line)
+        client.session.lock_tables([self._table(client, name) for name in line["tables"]])
+
+    @action()
+    def unlock_tables(self, line: Json) -> None:
+        """UNLOCK TABLES."""
+        self._session(line).unlock_tables()
+
+    @action()
+    def disconnect(self, line: Json) -> None:
+        """Disconnect: what is not committed is rolled back, temporary tables are dropped.
+
+        The next line with the name of the session is a new client.
+        """
+        client = self._clients.pop(line.get("session", ""), None)
+        if client is not None:
+            client.session.close()
+
+    @action()
+    def kill(self, line: Json) -> None:
+        """KILL of the connection, which ends as with `disconnect`; a killed statement has the error 1317."""
+        self.disconnect(line)
+
+    @action(
+        after_bytes=unsigned(
+            "The crash comes while the transaction of the session is written: so many of its bytes are."
+        )
+    )
+    def crash(self, line: Json) -> None:
+        """Crash the server: the log has no end and stays marked as in use, and nothing open is in it.
+
+        A line after it starts the server again, which recovers the log and begins the next one.
+        """
+        start = self._writer.position
+        if "after_bytes" in line:
+            self._session(line).commit()
+        self._clients.clear()
+        self._writer.crash()
+        self._is_crashed = True
+        path = self._folder / Path(start.file).name
+        end = start.offset + line.get("after_bytes", 0)
+        if "after_bytes" in line and end < path.stat().st_size:
+            os.truncate(path, end)
+
+    @action()
+    def rotate(self, line: Json) -> None:
+        """Begin the next log, as at its largest size; sessions and their transactions are not concerned."""
+        self._writer.rotate()
+
+    @action()
+    def flush_logs(self, line: Json) -> None:
+        """FLUSH BINARY LOGS: commit, and begin the next log."""
+        self._session(line).flush_logs()
+
+    @action(
+        to=text("Remove the logs before this one."),
+        before=text("Remove the logs that were last written before this time, in ISO 8601."),
+    )
+    def purge(self, line: Json) -> None:
+        """PURGE BINARY LOGS."""
+        before = _moment(line["before"], "before") if "before" in line else None
+        self._writer.purge(to=line.get("to"), before=before)
+
+    def _session(self, line: Json) -> Session:
+        return self._client(line).session
+
+    def _client(self, line: Json) -> ScriptClient:
+        name = line.get("session", "")
+        client = self._clients.get(name)
+        if client is None:
+            client = self._clients[name] = ScriptClient(self._writer.session())
+        if "schema" in line:
+            client.session.schema = line["schema"]
+        return client
+
+
+_NOT_OF_TABLES: Final = ("do", "at", "session", "refused", "warnings")
+_NOT_OF_SESSIONS: Final = ("table", "view", "function", "udf", "trigger", "rotate", "crash", "purge")
+
+
+def _row(row: Json, table: TableDefinition) -> dict[str, Any]:
+    columns = ((table.columns[table.column_index(name)], value) for name, value in row.items())
+    return {column.name: value_from_json(value, column) for column, value in columns}
+
+
+def _whole_row(row: Json, table: TableDefinition) -> dict[str, Any]:
+    """Return a row in which nullable columns that are missing are NULL."""
+    return {**{column.name: None for column in table.columns if column.nullable}, **_row(row, table)}
+
+
+def _json_diffs(diffs: list[Json]) -> JsonDiffs:
+    return JsonDiffs(
+        JsonDiff(
+            JsonDiffOperation[one["op"].upper()],
+            one["path"],
+            JsonDocument.from_python(one["value"]) if "value" in one else None,
+        )
+        for one in diffs
+    )
+
+
+def _bytes(value: str) -> bytes:
+    """Return the bytes of a text: those of its digits after "0x", or UTF-8."""
+    return bytes_from_json(value) if value.startswith("0x") else value.encode()
+
+
+def _xid(line: Json) -> XaXid:
+    xid = line["xid"]
+    if isinstance(xid, str):
+        return XaXid(_bytes(xid))
+    return XaXid(_bytes(xid["gtrid"]), _bytes(xid.get("bqual", "")), xid.get("format_id", 1))
+
+
+def _gtid_next(value: str) -> NextGtid:
+    word, _, tag = value.partition(":")
+    if word.upper() == "AUTOMATIC":
+        return Automatic(Tag(tag)) if tag else AUTOMATIC
+    return ANONYMOUS if value.upper() == "ANONYMOUS" else Gtid.parse(value)
+
+
+def _context(line: Json, session: Session) -> Iterable[ContextEvent]:
+    """Yield the events before the text of a statement, in the server's order."""
+    if "last_insert_id" in line:
+        yield IntvarEvent(IntvarKind.LAST_INSERT_ID_EVENT, line["last_insert_id"])
+    if "insert_id" in line:
+        yield IntvarEvent(IntvarKind.INSERT_ID_EVENT, line["insert_id"])
+    if "rand_seeds" in line:
+        yield RandEvent(*line["rand_seeds"])
+    collation = server_format_of(session.variables.server_version).query.collation
+    for name, value in line.get("user_variables", {}).items():
+        yield _user_variable(name, value, collation)
+
+
+def _user_variable(name: str, value: object, collation: int) -> UserVarEvent:
+    """Return the event of a user variable; texts have the given collation.
+
+    Raises:
+        _InvalidLine: a number that no variable can have.
+    """
+    if value is None:
+        return UserVarEvent(name, 1, None, None, None, b"")
+    binary = collation_id(BINARY)
+    if isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 64:
+            raise _InvalidLine(f"the user variable {name} is {value}, which is not a BIGINT")
+        data, is_unsigned = (value & (1 << 64) - 1).to_bytes(8, "little"), value >= 1 << 63
+        return UserVarEvent(name, 0, UserVarType.INT_RESULT, binary, data, bytes((is_unsigned,)))
+    if isinstance(value, float):
+        return UserVarEvent(name, 0, UserVarType.REAL_RESULT, binary, struct.pack("<d", value), b"")
+    if isinstance(value, str):
+        return UserVarEvent(name, 0, UserVarType.STRING_RESULT, collation, value.encode(), b"")
+    if isinstance(value, Mapping) and "decimal" in value:
+        return UserVarEvent(name, 0, UserVarType.DECIMAL_RESULT, binary, _decimal(name, value["decimal"]), b"")
+    if isinstance(value, Mapping):
+        collation = collation_id(value.get("collation", BINARY))
+        return UserVarEvent(name, 0, UserVarType.STRING_RESULT, collation, _bytes(value["value"]), b"")
+    raise _InvalidLine(f"the user variable {name} has a value of no type")
+
+
+def _decimal(name: str, digits: str) -> bytes:
+    """Return precision, scale and the packed digits."""
+    try:
+        number = Decimal(digits)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int):
+        raise _InvalidLine(f"the user variable {name} is {digits[:_MAX_PRECISION]!r}, which is not a decimal number")
+    scale = max(0, -exponent)
+    precision = max(1, len(number.as_tuple().digits) + max(0, exponent), scale)
+    return bytes((precision, scale)) + encode_decimal(number, precision, scale)

@@ -1,0 +1,96 @@
+"""Tables of a script: definitions that it gives, those of its DDL, and the temporary tables of a session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.events.base import ParseContext
+from binlogio.schema import ForeignKeyDefinition, KeyDefinition, TableDefinition
+from binlogio.schema.ddl.catalogue import Catalogue
+from binlogio.schema.ddl.parser import parse_ddl, parse_table
+from binlogio.schema.ddl.server_defaults import ServerDefaults
+from binlogio.schema.ddl.statements import follow_ddl
+from binlogio.schema.ddl.tree import CreateTable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from binlogio.schema.ddl.foreign_keys import Reference
+    from binlogio.schema.ddl.parsed_table import ParsedTable
+
+
+class ScriptTables:
+    """The tables that exist. A definition that the script gives counts instead of the one in its DDL."""
+
+    def __init__(self, server_version: str) -> None:
+        self._server = ServerDefaults.of(ParseContext(server_version=server_version))
+        self._catalogue = Catalogue()
+        self._references: dict[str, tuple[Reference, ...]] = {}
+        self._given: dict[str, TableDefinition] = {}
+        self._definitions: dict[str, tuple[ParsedTable, TableDefinition]] = {}
+        self._all: dict[str, TableDefinition] | None = None
+
+    def define(self, definition: TableDefinition) -> None:
+        """Take the definition that the script gives; a second one replaces the first."""
+        self._given[definition.full_name] = definition
+        self._all = None
+
+    def follow(self, sql: str, schema: str) -> None:
+        """Follow a DDL statement whose default database is `schema`."""
+        statement = parse_ddl(sql, self._server)
+        if isinstance(statement, CreateTable):
+            of, name = statement.table
+            self._references[f"{schema if of is None else of}.{name}"] = statement.references
+        follow_ddl(self._catalogue, statement, schema, self._server)
+        self._all = None
+
+    @property
+    def all(self) -> Mapping[str, TableDefinition]:
+        """The definitions by `schema.name`."""
+        if self._all is None:
+            found = {f"{schema}.{name}": known.table for (schema, name), known in self._catalogue.tables()}
+            self._definitions = {name: self._defined(name, table) for name, table in found.items()}
+            self._all = {name: definition for name, (_, definition) in self._definitions.items()} | self._given
+        return self._all
+
+    def temporary(self, sql: str, schema: str, name: str) -> TableDefinition:
+        """Return the definition of a temporary table: the given one, or that of its CREATE TEMPORARY TABLE.
+
+        Raises:
+            UnsupportedFeature: the text does not define its columns.
+        """
+        given = self._given.get(f"{schema}.{name}")
+        if given is not None:
+            return given
+        try:
+            return replace(parse_table(sql, server=self._server).definition(), schema=schema, name=name)
+        except UnsupportedFeature as exc:
+            exc.hint = f"define the table with a line such as {{'do': 'table', 'schema': {schema!r}, 'name': {name!r}}}"
+            raise
+
+    def _defined(self, name: str, table: ParsedTable) -> tuple[ParsedTable, TableDefinition]:
+        known = self._definitions.get(name)
+        if known is not None and known[0] is table:
+            return known
+        definition = table.definition()
+        return table, replace(
+            definition,
+            unique_keys=tuple(_unique_keys(table, definition.primary_key)),
+            foreign_keys=tuple(_foreign_keys(self._references.get(name, ()), table.schema)),
+        )
+
+
+def _unique_keys(table: ParsedTable, primary_key: Collection[str]) -> Iterable[KeyDefinition]:
+    """Yield the UNIQUE keys of columns, but for the one that identifies rows."""
+    for key in table.keys:
+        columns, prefixes = tuple(name for name, _ in key.parts), tuple(size for _, size in key.parts)
+        if key.is_unique and all(columns) and columns != tuple(primary_key):
+            yield KeyDefinition(columns, prefixes if any(prefixes) else ())
+
+
+def _foreign_keys(references: Iterable[Reference], schema: str) -> Iterable[ForeignKeyDefinition]:
+    for one in references:
+        of, name = one.parent
+        yield ForeignKeyDefinition(f"{schema if of is None else of}.{name}", one.on_delete, one.on_update)
