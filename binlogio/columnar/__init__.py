@@ -1,8 +1,8 @@
 """Row changes of logs as Arrow record batches.
 
 `binlogio.read_rows` and `binlogio.read_tables` (in `rows_reader`) are public. A walk reads a log window by window with
-the compiled kernel, a batcher makes record batches of the rows it finds, and threads read parts of logs; construct does
-the same slowly, as the reference.
+the compiled kernel, a batcher makes record batches of the rows it finds, and threads read parts of logs; `fallback`
+does the same slowly by construct.
 
     log -> windows -> walk -> batches -> parallel -> rows_reader
 

@@ -1,7 +1,7 @@
 """Records of events as Arrow record batches, for the Spark data source.
 
 The kernel fills the batches with events of frequent types. `BinlogReader` returns the others, which construct parses,
-and each becomes the same record by `reference.event_records`. Without the kernel all events go that way.
+and each becomes the same record by `event_records`. Without the kernel all events go that way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, cast
 import pyarrow as pa
 
 from binlogio.columnar.batches.row_counts import RowCounter
-from binlogio.columnar.reference.event_records import (
+from binlogio.columnar.event_records import (
     EVENT_SCHEMA,
     WantsTable,
     body_text,
@@ -22,14 +22,14 @@ from binlogio.columnar.reference.event_records import (
     event_records,
     json_text,
 )
-from binlogio.columnar.reference.group_context import GroupContext
-from binlogio.columnar.reference.transaction_records import (
+from binlogio.columnar.group_context import GroupContext
+from binlogio.columnar.splits.split_bounds import WHOLE, SplitBounds, split_bounds
+from binlogio.columnar.transaction_records import (
     TRANSACTION_SCHEMA,
     commit_times,
     group_change,
     transaction_records,
 )
-from binlogio.columnar.splits.split_bounds import WHOLE, SplitBounds, split_bounds
 from binlogio.constants import EventType, QueryStatus
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EVERY_EVENT, EventFilter

@@ -112,6 +112,11 @@ class RowsOperation(IntEnum):
     DELETE = 2
     PARTIAL_UPDATE = 3  # an update whose after images may hold JSON diffs
 
+    @property
+    def op(self) -> str:
+        """The `op` of records: insert, update (partial ones too) or delete."""
+        return "update" if self is RowsOperation.PARTIAL_UPDATE else self.name.lower()
+
 
 _STMT_END: Final = int(RowsFlag.STMT_END)
 

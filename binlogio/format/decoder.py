@@ -144,6 +144,14 @@ class Decoder:
         elif kind in _ROWS_CLASSES:
             self._statement_ended = event.ends_statement  # type: ignore[union-attr]
 
+    def end_statement(self) -> None:
+        """Forget the table maps before the next event: the last rows event of a statement was passed over."""
+        self._statement_ended = True
+
+    def known_table_map(self, table_id: int) -> TableMapEvent | None:
+        """Return the table map that a rows event which follows now refers to; None if there is none."""
+        return None if self._statement_ended else self._table_maps.get(table_id)
+
     def table_map(self, table_id: int, *, offset: int, event_type: int) -> TableMapEvent:
         """Return the table map that a rows event of the current statement refers to.
 

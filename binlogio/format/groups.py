@@ -54,6 +54,7 @@ class GroupPlace(Enum):
 
 
 _GTIDS: Final = (GtidEvent, AnonymousGtidEvent, GtidTaggedEvent)
+GTID_EVENTS: Final = (*_GTIDS, MariadbGtidEvent)
 _STATEMENT_PARTS: Final = (
     IntvarEvent,
     RandEvent,
@@ -121,7 +122,7 @@ class EventGroup:
     def gtid(self) -> Gtid | MariadbGtid | None:
         """The transaction's identifier; None where the log has none."""
         first = self.first
-        return first.gtid if isinstance(first, (*_GTIDS, MariadbGtidEvent)) else None
+        return first.gtid if isinstance(first, GTID_EVENTS) else None
 
     @property
     def last_committed(self) -> int | None:

@@ -383,6 +383,21 @@ def decode_rows(
         ) from exc
 
 
+def present_bitmaps(event: RowsEvent) -> tuple[bytes | None, bytes | None]:
+    """Return the bitmaps of the columns in the before and the after images; None if there is no such image.
+
+    Bits past the last column, which servers set, are clear.
+    """
+
+    def bits(present: bytes) -> bytes:
+        return (int.from_bytes(present, "little") & (1 << event.column_count) - 1).to_bytes(len(present), "little")
+
+    first = bits(event.present)
+    if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)):
+        return first, bits(event.present_after)
+    return (first, None) if isinstance(event, DeleteRowsEvent) else (None, first)
+
+
 def encode_rows(
     changes: Iterable[RowChange], plan: TablePlan, present: bytes, present_after: bytes | None = None
 ) -> bytes:

@@ -1,4 +1,4 @@
-"""Row changes of all tables in the order of the log: the kernel gives the records of `row_records`, on damage too."""
+"""Row changes of all tables in the order of the log: the kernel gives those of the event reader, on damage too."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from binlogio import (
     Statement,
     TableDefinition,
 )
-from binlogio.columnar.reference.row_records import ROW_COLUMNS, row_records
 from corpus import FIXTURES
+from row_records import NAMES, row_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,21 +31,17 @@ FILES = sorted(
 def by_events(path: Path) -> list[tuple[Any, ...]]:
     """Return the records of the event reader."""
     with binlogio.open(path) as reader:
-        return [_encodable(record) for record in row_records(reader)]
-
-
-def _encodable(record: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(one.encode("utf-8", "backslashreplace").decode() if isinstance(one, str) else one for one in record)
+        return list(row_records(reader))
 
 
 def by_kernel(path: Path | list[Path], **options: Any) -> list[tuple[Any, ...]]:
-    """Return the records of the kernel, times in microseconds."""
+    """Return the records of the kernel, times in seconds."""
     records = []
     for batch in binlogio.read_rows(path, **options):
         batch.validate(full=True)
         columns = batch.to_pydict()
-        columns["timestamp"] = [moment.timestamp() * 1_000_000 for moment in columns["timestamp"]]
-        records += list(zip(*(columns[name] for name in ROW_COLUMNS), strict=True))
+        columns["timestamp"] = [moment.timestamp() for moment in columns["timestamp"]]
+        records += list(zip(*(columns[name] for name in NAMES), strict=True))
     return records
 
 
@@ -70,7 +66,7 @@ def test_records_come_in_the_order_of_the_log_whatever_the_batches(threads: int)
 
 def _unverified_by_events(path: Path) -> list[Any]:
     with binlogio.open(path, verify_checksum=False) as reader:
-        return [_encodable(record) for record in row_records(reader)]
+        return list(row_records(reader))
 
 
 def _unverified_by_kernel(path: Path) -> list[Any]:
@@ -106,7 +102,7 @@ def test_rows_at_the_same_position_of_two_logs_are_counted_by_log(tmp_path: Path
         log.write_bytes(first.read_bytes())
     by_log = [record for log in logs for record in by_events(log)]
     with binlogio.open(logs) as reader:
-        together = [_encodable(record) for record in row_records(reader)]
+        together = list(row_records(reader))
     typed = [
         row
         for batch in binlogio.read_rows(logs, table="d.t", threads=threads)

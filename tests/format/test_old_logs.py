@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import binlogio
-from binlogio.columnar.reference.row_records import row_records
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.events.base import EventHeader
 from binlogio.events.control import XidEvent
@@ -18,6 +17,7 @@ from binlogio.format.encoder import Encoder
 from binlogio.implementation import VARIABLE
 from both_kernels import KERNELS
 from logs import POST_HEADER_SIZES, description, encode, header, query
+from row_records import row_records
 
 if TYPE_CHECKING:
     from pathlib import Path

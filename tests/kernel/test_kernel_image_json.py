@@ -17,7 +17,7 @@ from binlogio._kernel.primitives import json_number
 from binlogio._kernel.row_decoder import MixedBatch
 from binlogio.columnar.batches.mixed_batches import image_json, mixed_record_batch
 from binlogio.columnar.batches.records import Repeated
-from binlogio.columnar.reference.row_records import image_text
+from binlogio.columnar.fallback import image_text
 from binlogio.constants import ColumnType as T
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
@@ -57,13 +57,9 @@ def by_events(plan: TablePlan, events: Sequence[Any]) -> Pairs | None:
     """Return the images as the event reader has them; None where it refuses them."""
     try:
         changes = [change for event in events for change in decode_rows(event, plan)]
-        return [(_encodable(image_text(one.before)), _encodable(image_text(one.applied()))) for one in changes]
+        return [(image_text(one.before), image_text(one.applied())) for one in changes]
     except BinlogFormatError:
         return None
-
-
-def _encodable(text: str | None) -> str | None:
-    return None if text is None else text.encode("utf-8", "backslashreplace").decode()
 
 
 def by_kernel(plan: TablePlan, events: Sequence[Any], most: int = 1 << 20) -> Pairs | None:

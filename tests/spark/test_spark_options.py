@@ -16,7 +16,7 @@ import pytest
 import binlogio.reader
 import pyspark_binlogio
 from binlogio.columnar import event_reader
-from binlogio.columnar.reference.transaction_records import TRANSACTION_SCHEMA
+from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events.rows import WriteRowsEvent

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from binlogio.columnar.reference.event_records import EVENT_SCHEMA
-from binlogio.columnar.reference.row_records import ROW_COLUMNS
+from binlogio.columnar.event_records import EVENT_SCHEMA
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio import register
+from pyspark_binlogio.views.batches import ROW_COLUMNS
 from spark_frames import GTID_ON, MARIADB_GTID, TYPES_INT, changes, count, load, records_of
 
 if TYPE_CHECKING:

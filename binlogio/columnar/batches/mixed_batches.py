@@ -13,8 +13,8 @@ from binlogio._kernel.row_decoder import ImageText, MixedBatch, metadata_nodes, 
 from binlogio.arrow.types import no_arrow_type
 from binlogio.columnar.batches.records import Repeated, imported
 from binlogio.columnar.batches.refusals import RefusedRows
+from binlogio.columnar.fallback import row_images
 from binlogio.columnar.record_types import MIXED_SCHEMA
-from binlogio.columnar.reference.construct_records import text_pairs
 from binlogio.rows.image import record_bits
 from binlogio.rows.texts import COMPACT, TextForm, image_text
 from binlogio.values.kinds import column_kind
@@ -169,4 +169,4 @@ class MixedBatcher:
         return self._tables.get(number)
 
     def _check_rows(self, rows: RowsPart, number: int) -> None:
-        text_pairs(rows.event, self._tables[number], first_row=rows.first_row, first_byte=rows.first_byte)
+        row_images(rows.event, self._tables[number], None, first_row=rows.first_row, first_byte=rows.first_byte)

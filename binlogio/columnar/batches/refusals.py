@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from binlogio.columnar.reference.construct_reader import ROWS_TYPES, RowsWalk
+from binlogio.columnar.fallback import ROWS_TYPES, RowsWalk
 from binlogio.errors import BinlogFormatError
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, event_name

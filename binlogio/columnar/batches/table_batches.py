@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio._kernel.row_decoder import fill_all, fill_windows
 from binlogio.columnar.batches.records import JsonTexts, Repeated, TableRecords
 from binlogio.columnar.batches.refusals import RefusedRows
-from binlogio.columnar.reference.construct_records import image_pairs
+from binlogio.columnar.fallback import row_images
 from binlogio.constants import EventType
 
 if TYPE_CHECKING:
@@ -282,4 +282,5 @@ class TableBatcher:
         return None if records is None else records.plan
 
     def _check_rows(self, rows: RowsPart, number: int) -> None:
-        image_pairs(rows.event, self._records[number].type, first_row=rows.first_row, first_byte=rows.first_byte)
+        kind = self._records[number].type
+        row_images(rows.event, kind.plan, kind, first_row=rows.first_row, first_byte=rows.first_byte)

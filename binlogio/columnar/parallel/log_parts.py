@@ -1,6 +1,6 @@
 """Reads parts of logs one after another in one thread, and keeps the open file and its table plans between parts.
 
-`batches` reads a part with the kernel, `reference.construct_reader` without it. If other threads read other parts,
+`batches` reads a part with the kernel, `fallback` without it. If other threads read other parts,
 parts are numbered, and `part_definitions` passes table definitions from a part to later ones.
 """
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from binlogio.columnar.parallel.part_definitions import PartDefinitions
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.table_plans import KnownPlans
+from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.implementation import is_compiled
 from binlogio.reader import mariadb_decryptor_for
 from binlogio.schema.source import DefinitionSource
@@ -96,9 +97,12 @@ class LogPartReader:
                 known_plans=self._known_plans,
             )
             return self._walk.read
-        from binlogio.columnar.reference.construct_reader import ConstructReader  # noqa: PLC0415
+        from binlogio.columnar.fallback import read_frames  # noqa: PLC0415 - imports pyarrow
 
-        return lambda _: iter(ConstructReader(log, opened, self._selection, decryptor_for, self._definitions))
+        framer = EventFramer(
+            verify_checksum=self._selection.verify_checksum, decryptor_for=decryptor_for, limits=self._selection.limits
+        )
+        return lambda _: read_frames(log.name, _frames(opened, framer), self._selection, self._definitions)
 
     def forget_plans(self) -> None:
         """Resolve every table map again: the definitions have changed."""
@@ -112,6 +116,14 @@ class LogPartReader:
         if self._walk is not None:
             self._walk.close()
         self._log = self._opened = self._read = self._walk = None
+
+
+def _frames(opened: OpenedLog, framer: EventFramer) -> Iterator[EventFrame]:
+    while (frame := framer.next_frame()) is not Framing.END:
+        if isinstance(frame, EventFrame):
+            yield frame
+        else:
+            opened.feed(framer)
 
 
 class NumberedReader:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio._kernel import event_scanner
 from binlogio._kernel.primitives import crc32_of
 from binlogio.columnar.batches.refusals import refuse_event, refuse_payload, unreadable
-from binlogio.columnar.reference.construct_reader import ROWS_TYPES
+from binlogio.columnar.fallback import ROWS_TYPES
 from binlogio.columnar.walk.log_cursor import event_size, reader_of
 from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from binlogio._kernel import event_scanner
 from binlogio.columnar.batches.records import TableRecords
 from binlogio.columnar.batches.refusals import refuse_event, unreadable
+from binlogio.columnar.fallback import OPENED_TYPES, RowsWalk, read_frames
 from binlogio.columnar.record_types import RowSelection
-from binlogio.columnar.reference.construct_reader import OPENED_TYPES, ConstructReader, RowsWalk
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.big_events import IN_PARTS, BigEvents
 from binlogio.columnar.walk.log_cursor import DESCRIPTION_SIZE, LogCursor
@@ -269,11 +269,7 @@ class LogWalk:
 
     def _read_by_construct(self) -> Iterator[TableBatch]:
         """Return the rows of the rest of a log whose headers have a size that the kernel does not support."""
-        return iter(
-            ConstructReader(
-                self._log, self._opened, self._selection, definitions=self._definitions, frames=self._frames_left()
-            )
-        )
+        return read_frames(self._log.name, self._frames_left(), self._selection, self._definitions)
 
     def _frames_left(self) -> Iterator[EventFrame]:
         """Yield the events from the window's start to the end of the log."""

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from binlogio.columnar.reference.group_context import GroupContext
-from binlogio.columnar.reference.row_records import present_bitmaps
+from binlogio.columnar.group_context import GroupContext
 from binlogio.events.base import NEW_HEADER, ParseContext
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
@@ -25,7 +24,7 @@ from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEv
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.replay import statements
-from binlogio.rows.image import decode_rows
+from binlogio.rows.image import decode_rows, present_bitmaps
 from binlogio.schema.ddl.first_words import may_be_ddl
 
 if TYPE_CHECKING:

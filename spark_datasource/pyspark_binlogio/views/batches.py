@@ -27,6 +27,25 @@ ARROW_TYPES: Final = {
 }
 """Spark's names of the types in the views, and their Arrow types."""
 
+ROW_COLUMNS: Final = {
+    "file": "string",
+    "pos": "bigint",
+    "row": "int",
+    "op": "string",
+    "timestamp": "timestamp",
+    "server_id": "bigint",
+    "gtid": "string",
+    "last_committed": "bigint",
+    "sequence_number": "bigint",
+    "schema": "string",
+    "table": "string",
+    "before": "string",
+    "after": "string",
+    "before_present": "binary",
+    "after_present": "binary",
+}
+"""The columns of the view `rows`, and Spark's names of their types."""
+
 
 @contextmanager
 def opened(piece: Piece, request: Request) -> Iterator[BinlogReader | None]:

@@ -12,14 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.columnar.record_types import RowSelection
-from binlogio.columnar.reference.row_records import ROW_COLUMNS
 from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
 from binlogio.format.splits import Split
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
 from pyspark_binlogio.scan.damage import tolerant
 from pyspark_binlogio.scan.partitions import Piece, evenly
 from pyspark_binlogio.spark_types import spark_type
-from pyspark_binlogio.views.batches import ARROW_TYPES
+from pyspark_binlogio.views.batches import ARROW_TYPES, ROW_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa

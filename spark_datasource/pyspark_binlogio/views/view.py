@@ -15,15 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
-from binlogio.columnar.event_reader import EventSelection, read_by_construct, read_events, read_transactions
-from binlogio.columnar.reference.event_records import EVENT_SCHEMA
-from binlogio.columnar.reference.row_records import ROW_COLUMNS, row_records
-from binlogio.columnar.reference.transaction_records import TRANSACTION_SCHEMA
-from binlogio.implementation import is_compiled
+from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
+from binlogio.columnar.event_records import EVENT_SCHEMA
+from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA
 from pyspark_binlogio.spark_types import VARIANT
-from pyspark_binlogio.views.batches import ARROW_TYPES
+from pyspark_binlogio.views.batches import ARROW_TYPES, ROW_COLUMNS
 from pyspark_binlogio.views.change_feed import CDF_FILTERS, cdf_batches, cdf_columns
 from pyspark_binlogio.views.table_changes import (
     row_batches,
@@ -32,6 +28,8 @@ from pyspark_binlogio.views.table_changes import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from binlogio.storage.log_file import LogFile
     from pyspark_binlogio.scan.partitions import Piece
     from pyspark_binlogio.scan.request import Request
@@ -71,13 +69,6 @@ def _row_columns(request: Request, logs: list[LogFile]) -> Columns:
     return typed_row_columns(request, logs)
 
 
-def _rows(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
-    if request.options.tables.table is None and not is_compiled():
-        schema = pa.schema([pa.field(name, ARROW_TYPES[kind]) for name, kind in ROW_COLUMNS.items()])
-        return read_by_construct(piece.log, piece.split, _selection(request), request.keyring, schema, row_records)
-    return row_batches(piece, request)
-
-
 def _events(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
     return read_events(piece.log, piece.split, _selection(request), request.keyring)
 
@@ -100,7 +91,7 @@ _PLACE: Final = {"file": "files", "pos": "pos", "timestamp": "timestamp", "serve
 
 VIEWS: Final = {
     "rows": View(
-        _row_columns, _rows, {**_PLACE, "schema": "schemas", "table": "tables", "op": "ops"}, frozenset({"gtid"})
+        _row_columns, row_batches, {**_PLACE, "schema": "schemas", "table": "tables", "op": "ops"}, frozenset({"gtid"})
     ),
     "events": View(
         _fixed(EVENT_SCHEMA),

@@ -32,7 +32,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from binlogio.columnar.reference.row_records import ROW_COLUMNS
 from binlogio.errors import WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
@@ -42,7 +41,7 @@ from pyspark_binlogio.option_values import BinlogOptionError, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.scan.damage import option_hints
 from pyspark_binlogio.spark_types import VARIANT
-from pyspark_binlogio.views.batches import ARROW_TYPES
+from pyspark_binlogio.views.batches import ARROW_TYPES, ROW_COLUMNS
 from pyspark_binlogio.write.log_commit import BatchNumber, LogFolder
 from pyspark_binlogio.write.segments import Segment, SegmentWriter
 from pyspark_binlogio.write.transactions import transactions

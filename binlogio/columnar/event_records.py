@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from binlogio.columnar.reference.group_context import GroupContext
+from binlogio.columnar.group_context import GroupContext
 from binlogio.constants import OptionalMetadataType, QueryStatus
 from binlogio.errors import MissingTableMap
 from binlogio.event_filter import EVERY_EVENT, EventFilter

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from binlogio.columnar.batches.row_counts import RowCounter
-from binlogio.columnar.reference.event_records import WantsTable, statement_text, transaction_number
-from binlogio.columnar.reference.group_context import GroupContext
-from binlogio.columnar.reference.row_records import OPERATIONS
+from binlogio.columnar.event_records import WantsTable, statement_text, transaction_number
+from binlogio.columnar.group_context import GroupContext
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events import RowsEvent
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
@@ -211,7 +210,7 @@ def group_change(reader: BinlogReader, event: BinlogEvent, counts: RowCounter) -
             return _NO_CHANGE
         plan = reader.plan(event)
         return GroupChange(
-            op=OPERATIONS[type(event)],
+            op=event.operation.op,
             table=f"{plan.schema}.{plan.table}",
             rows=counts.of(event, plan),
             row_bytes=len(event.images),

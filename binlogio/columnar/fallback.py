@@ -1,0 +1,417 @@
+"""Rows by construct, one value at a time: without the compiled kernel, a hundred times as slow as with it.
+
+Parses only the events that rows depend on, as the kernel does. For an event or a row that the kernel refuses, this code
+raises the error; it also reads logs whose event headers have more than 19 bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from binlogio.columnar.record_types import MIXED_SCHEMA, RecordType, RowSelection
+from binlogio.constants import ColumnType, EventType
+from binlogio.errors import BinlogError, BinlogFormatError, Hint, MissingTableMap, UnsupportedFeature
+from binlogio.events import EVENT_CODECS, ROWS_EVENTS
+from binlogio.events.base import UnknownEvent, event_name
+from binlogio.events.format_description import BINLOG_VERSION
+from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1, RowsEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.format.decoder import Decoder
+from binlogio.format.groups import GTID_EVENTS, EventGroup
+from binlogio.rows.image import decode_rows, present_bitmaps
+from binlogio.rows.plan import resolve_plan
+from binlogio.storage.compression import decompress_zstd
+from binlogio.values.absent import ABSENT
+from binlogio.values.charsets import charset_of
+from binlogio.values.decimal import decimal_text
+from binlogio.values.enum_set import EnumValue, SetValue
+from binlogio.values.geometry import Geometry
+from binlogio.values.json import JsonDiffs, JsonDocument
+from binlogio.values.text import json_value, value_text
+
+if TYPE_CHECKING:
+    from binlogio.events.base import ParseContext
+    from binlogio.events.transaction_payload import TransactionPayloadEvent
+    from binlogio.format.framing import EventFrame
+    from binlogio.rows.image import RowImage
+    from binlogio.rows.plan import TablePlan
+    from binlogio.schema.source import DefinitionSource
+    from binlogio.values.column import ColumnPlan
+
+ROWS_TYPES: Final = frozenset(code for code, codec in EVENT_CODECS.items() if codec.event_class in ROWS_EVENTS)
+OPENED_TYPES: Final = ROWS_TYPES | {
+    EventType.TABLE_MAP_EVENT,
+    EventType.GTID_LOG_EVENT,
+    EventType.ANONYMOUS_GTID_LOG_EVENT,
+    EventType.GTID_TAGGED_LOG_EVENT,
+    EventType.MARIADB_GTID_EVENT,
+    EventType.TRANSACTION_PAYLOAD_EVENT,
+}
+"""The types of the events that matter to rows."""
+
+_STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
+_MOST_BYTES: Final = 64 << 20  # of images in one batch
+_MIXED_ROWS: Final = 1 << 12  # most rows of a batch whose images are JSON text
+
+Source = tuple[str | None, int | None, int | None]
+"""The `gtid`, `last_committed` and `sequence_number` of a transaction."""
+
+Images = list[tuple[Any, Any]]
+"""The before and the after image of each row as Arrow accepts them: a tuple of values, or JSON text; None without."""
+
+
+class FoundRows(NamedTuple):
+    """The rows of an event: `first_row` counts the rows before them at the same position."""
+
+    kind: RecordType
+    event: RowsEvent
+    source: Source
+    first_row: int
+    images: Images
+
+
+class RowsWalk:
+    """Takes the events of a log one after the other and yields those with selected rows.
+
+    Args:
+        selection: which rows are wanted.
+        definitions: what the columns of a table are.
+        table: the table of every rows event without a table map.
+    """
+
+    def __init__(self, selection: RowSelection, definitions: DefinitionSource, table: TablePlan | None = None) -> None:
+        self._selection = selection
+        self._definitions = definitions
+        self._decoder = Decoder(decompress=decompress_zstd, only=OPENED_TYPES)
+        self._types: dict[TablePlan, RecordType] = {}
+        self._source: Source = None, None, None
+        self._at, self._row = -1, 0
+        self._table = None if table is None else self._type_of(table)
+
+    def take(self, frame: EventFrame) -> Iterator[FoundRows]:
+        """Yield the rows events of a frame; a compressed transaction may have several.
+
+        Raises:
+            BinlogError: the event does not match its layout.
+        """
+        code = frame.header.type_code
+        if code in _STATEMENTS:
+            self._definitions.follow_body(code, frame.body, frame.context)
+        if frame.context.binlog_version != BINLOG_VERSION:
+            _check_no_rows(frame)
+        elif code in OPENED_TYPES and not (code in ROWS_TYPES and self._skips(frame)):
+            yield from self._take_events(self._decoder.decode(frame), frame.context)
+
+    def take_payload(
+        self, event: TransactionPayloadEvent, context: ParseContext, chunks: Iterator[bytes], start: int
+    ) -> Iterator[FoundRows]:
+        """Yield the rows events of a payload from byte `start` on, as `Decoder.decode_payload` yields them.
+
+        Raises:
+            BinlogError: an event does not match its layout.
+        """
+        yield from self._take_events(self._decoder.decode_payload(event, context, chunks, start), context)
+
+    def _take_events(self, events: Iterator[Any], context: ParseContext) -> Iterator[FoundRows]:
+        for event in events:
+            if isinstance(event, TableMapEvent):
+                self._type_of(self._plan(event, context))
+            elif isinstance(event, GTID_EVENTS):
+                group = EventGroup(event)
+                gtid = None if group.gtid is None else str(group.gtid)
+                has_clock = group.sequence_number is not None and group.sequence_number >= 0
+                clock = (group.last_committed, group.sequence_number) if has_clock else (None, None)
+                self._source = gtid, *clock
+            elif isinstance(event, UnknownEvent) and event.header.type_code in _STATEMENTS:
+                self._definitions.follow_body(event.header.type_code, event.body, context)
+            elif isinstance(event, RowsEvent):
+                yield from self._rows(event, context)
+
+    def _skips(self, frame: EventFrame) -> bool:
+        """Skip a rows event whose table is not selected."""
+        body, code = frame.body, frame.header.type_code
+        size = frame.context.post_header_size(code, POST_HEADER_V1)
+        id_size = 4 if size == POST_HEADER_V0 else 6
+        table = self._decoder.known_table_map(int.from_bytes(body[:id_size], "little"))
+        if table is None or len(body) < max(size, id_size + 2) or self._selection.wants(table.schema, table.table):
+            return False
+        if body[id_size] & 1:
+            self._decoder.end_statement()
+        return True
+
+    def _rows(self, event: RowsEvent, context: ParseContext) -> Iterator[FoundRows]:
+        header = event.header
+        try:
+            table = self._decoder.table_map(event.table_id, offset=header.offset, event_type=header.type_code)
+        except MissingTableMap:
+            if self._table is None:
+                raise
+            kind = self._table
+        else:
+            kind = self._type_of(self._plan(table, context))
+        if header.offset != self._at:
+            self._at, self._row = header.offset, 0
+        first_row, plan = self._row, kind.plan
+        if self._selection.wants(plan.schema, plan.table) and self._wants_event(event):
+            images = row_images(event, plan, None if self._selection.mixed else kind)
+            self._row += len(images)
+            yield FoundRows(kind, event, self._source, first_row, images)
+        elif header.inner is not None:  # events that share a position are counted, wanted or not
+            self._row += sum(1 for _ in decode_rows(event, plan, ()))
+
+    def _wants_event(self, event: RowsEvent) -> bool:
+        header, where = event.header, self._selection.where
+        return not where or (
+            where.wants_event(
+                pos=header.offset, timestamp=header.timestamp, server_id=header.server_id, op=event.operation.op
+            )
+            and where.wants_group(self._source[0])
+        )
+
+    def _plan(self, event: TableMapEvent, context: ParseContext) -> TablePlan:
+        if self._selection.wants(event.schema, event.table):
+            return self._definitions.plan(event, context)
+        return resolve_plan(event, context)
+
+    def _type_of(self, plan: TablePlan) -> RecordType:
+        found = self._types.get(plan)
+        if found is None:
+            is_typed = self._selection.wants(plan.schema, plan.table) and not self._selection.mixed
+            found = self._types[plan] = RecordType.of(
+                plan,
+                self._selection.columns_of(plan) if is_typed else (),
+                zero_dates=self._selection.zero_dates,
+                json_diffs=self._selection.json_diffs,
+            )
+        return found
+
+
+def _check_no_rows(frame: EventFrame) -> None:
+    """Refuse rows events in a log of a server that had none."""
+    if frame.header.type_code in ROWS_TYPES:
+        raise UnsupportedFeature(
+            f"a log of format version {frame.context.binlog_version} cannot contain rows events",
+            offset=frame.header.offset,
+            event_type=event_name(frame.header.type_code),
+        )
+
+
+# ------------------------------------------------------------------------------------------------------------- batches
+
+
+def read_frames(
+    file: str, frames: Iterator[EventFrame], selection: RowSelection, definitions: DefinitionSource
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the row changes of a log's events as (table, batch) pairs.
+
+    Raises:
+        BinlogError: the bytes are not a binary log. Batches with the rows before the damage come first.
+    """
+    walk = RowsWalk(selection, definitions)
+    most = min(selection.batch_rows, _MIXED_ROWS) if selection.mixed else selection.batch_rows
+    pending: dict[str, _Pending] = {}
+    try:
+        for frame in frames:
+            for rows in walk.take(frame):
+                name, kind = ("", None) if selection.mixed else (rows.kind.plan.full_name, rows.kind)
+                records = pending.get(name)
+                if records is not None and records.kind is not kind and records.rows:
+                    yield name, records.take(most)
+                if records is None or records.kind is not kind:
+                    records = pending[name] = _Pending(kind)
+                records.add(file, rows)
+                while len(records.rows) >= most or records.size >= _MOST_BYTES:
+                    yield name, records.take(most)
+    except BinlogError as exc:
+        exc.locate(file=file)
+        yield from ((name, records.take(most)) for name, records in pending.items() if records.rows)
+        raise
+    yield from ((name, records.take(most)) for name, records in pending.items() if records.rows)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Records that were not returned yet: of one table map, or of any tables with JSON images if `kind` is None.
+
+    `size` is the size of their images in the log, in bytes.
+    """
+
+    kind: RecordType | None
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, file: str, found: FoundRows) -> None:
+        """Add the rows of an event."""
+        errors = "backslashreplace" if self.kind is None else "replace"  # bytes as \udcff, as the kernel writes them
+        plan, event, header = found.kind.plan, found.event, found.event.header
+        names = (_encodable(plan.schema, errors), _encodable(plan.table, errors))
+        common = (event.operation.op, header.timestamp, header.server_id, *found.source, *names)
+        place, present = (_encodable(file, "replace"), header.offset), present_bitmaps(event)
+        self.rows += (
+            (*place, row, *common, *images, *present) for row, images in enumerate(found.images, start=found.first_row)
+        )
+        self.size += len(event.images)
+
+    def take(self, count: int) -> pa.RecordBatch:
+        """Return the first `count` records as a batch."""
+        schema = MIXED_SCHEMA if self.kind is None else self.kind.schema
+        columns = list(zip(*self.rows[:count], strict=True))
+        del self.rows[:count]
+        self.size = 0 if not self.rows else self.size
+        arrays = [_array(values, one.type) for values, one in zip(columns, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
+    if not isinstance(kind, pa.StructType):
+        return pa.array(values, kind)
+    fields, mask = list(kind), pa.array([image is None for image in values], pa.bool_())
+    if not fields:
+        return pa.array([None if image is None else {} for image in values], kind)
+    children = [
+        pa.array([None if image is None else image[slot] for image in values], one.type)
+        for slot, one in enumerate(fields)
+    ]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _encodable(text: str, errors: str) -> str:
+    """Return text with bytes that are not UTF-8 written as `errors` says."""
+    return text.encode("utf-8", errors).decode()
+
+
+# -------------------------------------------------------------------------------------------------------------- values
+
+_DATES: Final = frozenset(
+    {
+        ColumnType.DATE,
+        ColumnType.NEWDATE,
+        ColumnType.DATETIME,
+        ColumnType.DATETIME2,
+        ColumnType.TIMESTAMP,
+        ColumnType.TIMESTAMP2,
+    }
+)
+_TIMES: Final = frozenset({ColumnType.TIME, ColumnType.TIME2})
+_READ_EVENTS: Final = "read the log event by event, or leave the column out"
+
+
+def row_images(
+    event: RowsEvent, plan: TablePlan, kind: RecordType | None, *, first_row: int = 0, first_byte: int = 0
+) -> Images:
+    """Return the images of an event's rows: the values of the columns of `kind`, or JSON text if it is None.
+
+    `first_row` and `first_byte` are those of `decode_rows`.
+
+    Raises:
+        BinlogFormatError: the images do not fit the table, contain a damaged document or geometry, or the Arrow type
+            of a column cannot represent a value.
+    """
+    wanted = None if kind is None else frozenset(column.position for column in kind.columns)
+    images: Images = []
+    changes = decode_rows(event, plan, wanted, first_row=first_row, first_byte=first_byte)
+    for row, change in enumerate(changes, start=first_row):
+        try:
+            if kind is None:
+                after = change.applied()
+                images.append((image_text(change.before), image_text(after)))
+            else:
+                images.append((_values(change.before, kind), _values(change.applied(), kind)))
+        except BinlogFormatError as exc:
+            exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
+            exc.field = exc.field if kind is None else f"row {row}, {exc.field}"
+            raise
+    return images
+
+
+def image_text(image: RowImage | None) -> str | None:
+    """Return the columns in an image, and their values, as JSON; None if there is no image.
+
+    Raises:
+        BinlogFormatError: a JSON document or a geometry is damaged; the message names the column.
+    """
+    if image is None:
+        return None
+    values = {}
+    for column, value in zip(image.plan.columns, image.values, strict=True):
+        if value is not ABSENT:
+            try:
+                values[column.label] = json_value(value, column)
+            except BinlogFormatError as exc:
+                _name_column(exc, column)
+                raise
+    return _encodable(json.dumps(values, ensure_ascii=False, separators=(",", ":")), "backslashreplace")
+
+
+def _values(image: RowImage | None, kind: RecordType) -> tuple[Any, ...] | None:
+    if image is None:
+        return None
+    return tuple(_arrow_value(image.values[column.position], column, kind) for column in kind.columns)
+
+
+def _arrow_value(value: Any, column: ColumnPlan, kind: RecordType) -> Any:
+    """Return a value in the form that pyarrow accepts.
+
+    Raises:
+        BinlogFormatError: the Arrow type of the column cannot represent it.
+    """
+    if value is None or value is ABSENT:
+        return None
+    if isinstance(value, (JsonDocument, JsonDiffs)):
+        return _json_text(value, column, kind)
+    if column.type in _DATES:
+        return _date(value, column, kind.zero_dates)
+    if isinstance(value, str) and column.type in _TIMES:
+        raise _refused(column, "the minutes or seconds of the TIME exceed 59", value)
+    if column.members is not None:
+        if not isinstance(value, EnumValue | SetValue):
+            raise _refused(column, f"the value is not a member of the {column.type.name}", value)
+        return _encodable(str(value), "replace")
+    if column.type == ColumnType.GEOMETRY:
+        return {"srid": value.srid, "wkb": value.wkb} if isinstance(value, Geometry) else {"srid": 0, "wkb": value}
+    if column.type == ColumnType.DECIMAL:
+        return decimal_text(value)
+    charset = charset_of(column.collation_id) if isinstance(value, bytes) else None
+    if charset is not None:
+        raise _refused(column, f"the bytes are not valid {charset.name}", f"0x{value[:64].hex()}")
+    return value
+
+
+def _json_text(value: JsonDocument | JsonDiffs, column: ColumnPlan, kind: RecordType) -> str:
+    try:
+        if isinstance(value, JsonDocument):
+            return value.text
+        if kind.json_diffs == "operations":
+            return value.operations
+    except BinlogFormatError as exc:
+        _name_column(exc, column)
+        raise
+    raise _refused(
+        column,
+        "the before image has no document to which the JSON diffs apply",
+        value.sql(column.label),
+        'json_diffs="operations" gives the diffs as text; ' + _READ_EVENTS,
+    )
+
+
+def _date(value: Any, column: ColumnPlan, zero_dates: str) -> Any:
+    if zero_dates == "text":
+        return value_text(value, column)
+    if not isinstance(value, str):
+        return value
+    if zero_dates == "null":
+        return None
+    raise _refused(column, "zero or invalid date", value, Hint.ZERO_DATES)
+
+
+def _name_column(exc: BinlogFormatError, column: ColumnPlan) -> None:
+    exc.field = f"column {column.label}" + (f": {exc.field}" if exc.field else "")
+
+
+def _refused(column: ColumnPlan, reason: str, found: object, hint: str | Hint = _READ_EVENTS) -> BinlogFormatError:
+    return BinlogFormatError(reason, field=f"column {column.label}", found=found, hint=hint)

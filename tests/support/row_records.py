@@ -1,0 +1,65 @@
+"""The records of `read_rows` without a table, of the public reader alone: what the kernel's have to equal."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from binlogio import BinlogError
+from binlogio.columnar.record_types import MIXED_SCHEMA
+from binlogio.events import RowsEvent
+from binlogio.events.base import event_name
+from binlogio.rows.image import present_bitmaps
+from binlogio.values.absent import ABSENT
+from binlogio.values.text import json_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from binlogio import BinlogReader
+
+NAMES = tuple(MIXED_SCHEMA.names)
+Record = tuple[Any, ...]
+
+
+def row_records(reader: BinlogReader) -> Iterator[Record]:
+    """Yield the row changes of the logs as tuples in the order of `NAMES`, times in seconds."""
+    place, row = ("", -1), 0
+    for event in reader:
+        if not isinstance(event, RowsEvent):
+            continue
+        header, group = event.header, reader.group
+        if place != (reader.position.file, header.offset):
+            place, row = (reader.position.file, header.offset), 0
+        source: Record = (None, None, None)
+        if group is not None:
+            source = str(group.gtid) if group.gtid else None, group.last_committed, group.sequence_number
+        try:
+            plan = reader.plan(event)
+            for change in list(reader.rows(event)):
+                after = _text(change.applied())
+                common = header.timestamp, header.server_id, *source, _encodable(plan.schema), _encodable(plan.table)
+                images = _text(change.before), after
+                yield (*place, row, event.operation.op, *common, *images, *present_bitmaps(event))
+                row += 1
+        except BinlogError as exc:
+            exc.locate(file=place[0], offset=header.offset, event_type=event_name(header.type_code))
+            raise
+
+
+def _text(image: Any) -> str | None:
+    if image is None:
+        return None
+    values = {}
+    for column, value in zip(image.plan.columns, image.values, strict=True):
+        if value is not ABSENT:
+            try:
+                values[column.label] = json_value(value, column)
+            except BinlogError as exc:
+                exc.field = f"column {column.label}" + (f": {exc.field}" if exc.field else "")
+                raise
+    return _encodable(json.dumps(values, ensure_ascii=False, separators=(",", ":")))
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
