@@ -1,4 +1,4 @@
-"""docs/replay_requirements.md: every requirement names a test, and every named test and case exists."""
+"""docs/*_requirements.md: every requirement names a test, and every named test and case exists."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ import pytest
 from corpus import FIXTURES, ROOT
 
 TESTS = ROOT / "tests"
-TEXT = (ROOT / "docs" / "replay_requirements.md").read_text(encoding="utf-8")
-ROWS = [
-    line.strip("| ").split(" | ")
-    for line in TEXT.splitlines()
-    if line.startswith("| ") and not line.startswith("| requirement")
-]
+
+
+def rows_of(document: str) -> list[list[str]]:
+    """Return the requirements of a document with what is done and what shows it."""
+    return [
+        line.strip("| ").split(" | ")
+        for line in (ROOT / "docs" / document).read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ") and not line.startswith("| requirement")
+    ]
+
+
+ROWS = rows_of("replay_requirements.md")
+OF_THE_WRITER = rows_of("writer_requirements.md")
 
 
 @cache
@@ -31,7 +38,7 @@ def cases() -> tuple[str, ...]:
     return tuple(case["name"] for case in json.loads((FIXTURES / "find_row.json").read_text("utf-8")))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:60])
+@pytest.mark.parametrize("row", [*ROWS, *OF_THE_WRITER], ids=lambda row: row[0][:60])
 def test_a_requirement_is_shown_by_something_that_exists(row: list[str]) -> None:
     """Tests by file and name, cases by the beginning of theirs."""
     requirement, here, shown = row
@@ -55,3 +62,11 @@ def test_both_worklogs_are_there() -> None:
         for number in range(1, 10)
     )
     assert len(ROWS) > 40
+
+
+def test_the_rules_of_the_writer_are_there() -> None:
+    """32 of the chapter, 11 of WL#2687, 9 of the versions, 8 of WL#5092."""
+    numbers = [match[0] for row in OF_THE_WRITER if (match := re.match(r"\d+(?=:)", row[0]))]
+
+    assert numbers == [*map(str, range(1, 33)), *map(str, range(1, 6)), *map(str, range(1, 10))]
+    assert len(OF_THE_WRITER) == 32 + 11 + 9 + 8
