@@ -254,7 +254,7 @@ def _ddl(session: Session, step: Step, tables: Tables) -> None:
     if not step.error:
         if upper.startswith("CREATE TABLE"):
             tables.create(sql)
-        elif upper.startswith("CREATE FUNCTION"):
+        elif re.match(r"CREATE\s.*?\b(?:FUNCTION|VIEW)\b", upper, re.DOTALL):
             tables.functions += (sql,)
         elif upper.startswith("RENAME TABLE"):
             tables.rename(*re.findall(r"(\w+) TO (\w+)", sql)[0])

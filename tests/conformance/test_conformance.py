@@ -13,6 +13,7 @@ import pytest
 
 from binlogio.errors import BinlogError
 from conformance.driver import run
+from conformance.facts import facts_of_text
 from conformance.report import REPORT
 from conformance.scenarios import (
     ORACLE,
@@ -24,6 +25,7 @@ from conformance.scenarios import (
     scenarios,
     unreadable,
 )
+from conformance.tables import Tables
 
 EXCEPTIONS: Final = {
     "f2/N update big/ROW": (
@@ -113,3 +115,24 @@ def test_where_the_server_damages_its_log_ours_has_an_incident(name: str) -> Non
 
     assert any("type Incident" in difference for difference in differences)
     assert not any("error" in difference or "warnings" in difference for difference in differences)
+
+
+@pytest.mark.parametrize(
+    ("text", "statement", "expected"),
+    [
+        ("CREATE FUNCTION g(i INT) RETURNS INT RETURN i", "INSERT INTO t VALUES (g(1))", set()),
+        ("CREATE FUNCTION g() RETURNS DOUBLE RETURN (RAND())", "INSERT INTO t VALUES (g())", {"SYSTEM_FUNCTION"}),
+        (
+            "CREATE DEFINER=a@b FUNCTION IF NOT EXISTS g() RETURNS INT BEGIN DELETE FROM t LIMIT 1; RETURN 1; END",
+            "DO g()",
+            {"LIMIT"},
+        ),
+        ("CREATE OR REPLACE VIEW v AS SELECT a FROM t LIMIT 1", "INSERT INTO t SELECT a FROM v", {"LIMIT"}),
+    ],
+)
+def test_functions_and_views_of_any_form_count(text: str, statement: str, expected: set[str]) -> None:
+    table = {"engine": "InnoDB", "cols": ["a INT NOT NULL"], "pk": ["a"], "uk": [], "keys": [], "rows": []}
+    tables = Tables({"tables": {"t": table}})
+    tables.functions = (text,)
+
+    assert {reason.name for reason in facts_of_text(statement, tables).all_unsafe()} == expected
