@@ -7,7 +7,7 @@ threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import partial
@@ -17,6 +17,7 @@ from binlogio.columnar.parallel.log_cuts import LogCuts
 from binlogio.columnar.parallel.log_parts import LogPartReader, NumberedReader
 from binlogio.columnar.parallel.part_definitions import PartFacts
 from binlogio.columnar.parallel.threads import OrderedResults
+from binlogio.columnar.splits.skipped_logs import logs_without
 from binlogio.columnar.splits.split_bounds import KnownGroups, group_around
 from binlogio.columnar.walk.table_plans import KnownPlans
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
@@ -350,8 +351,9 @@ class TableBatches:
         if found is not None:
             yield from found
             return
-        if self._threads > 1:
-            yield from self._side_by_side(selection)
+        skipped = logs_without(self._logs, selection.where, self._keyring) if selection.where else frozenset()
+        if self._threads > 1 or skipped:
+            yield from self._side_by_side(selection, {id(self._logs[number]) for number in skipped})
             return
         definitions = DefinitionSource(selection.definitions)
         with closing(LogPartReader(selection, self._keyring, definitions=definitions)) as reader:
@@ -380,18 +382,27 @@ class TableBatches:
                 error = exc
         return None if begin and facts.asked(1) else _then_raise(batches, error)
 
-    def _side_by_side(self, selection: RowSelection) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield batches that several threads read.
+    def _side_by_side(self, selection: RowSelection, skipped: Collection[int]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield batches that several threads read; logs whose identities are in `skipped` have none.
 
-        If a part lacked a statement before it, reading begins again there.
+        If a part lacked a statement before it, reading begins again there. A skipped log is read for its statements if
+        the columns of a later one need them.
         """
         # Construct holds the GIL, so that threads do not help within a log.
         cuts = LogCuts(self._logs, self._threads if is_compiled() else 1)
         done, known, known_groups, known_plans = 0, DefinitionSource(), KnownGroups(), KnownPlans()
+
+        def read_skipped(facts: PartFacts, number: int) -> None:
+            part = cuts.part(number)
+            if part is not None:
+                with closing(NumberedReader(selection, self._keyring, facts, known_groups, known_plans)) as reader:
+                    for _ in reader.read((number, part)):
+                        pass
+
         while cuts.part(done) is not None:
-            facts = PartFacts(done, known)
+            facts = PartFacts(done, known, read_skipped)
             in_order = OrderedResults(
-                partial(_part_at, cuts, facts),
+                partial(_part_at, cuts, facts, skipped),
                 partial(NumberedReader, selection, self._keyring, facts, known_groups, known_plans),
                 _batch_size,
                 facts.holds,
@@ -400,6 +411,7 @@ class TableBatches:
             )
             done = yield from in_order.results(self._threads)
             if cuts.part(done) is not None:
+                facts.read_skipped(done)
                 known = facts.all_before(done)
 
     def _wants(self, schema: str, table: str) -> bool:
@@ -432,13 +444,15 @@ def read_split(
         yield from reader.read((log, split))
 
 
-def _part_at(cuts: LogCuts, facts: PartFacts, number: int) -> tuple[int, LogPart] | None:
+def _part_at(cuts: LogCuts, facts: PartFacts, skipped: Collection[int], number: int) -> tuple[int, LogPart] | None:
     part = cuts.part(number)
     if part is None:
         return None
     log, split = part
     if split is None or split.start == 0:
         facts.begin_log(number, log.name)
+    if id(log) in skipped:
+        facts.skip(number)
     return number, part
 
 
@@ -482,7 +496,10 @@ def read_tables(
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
         where: filters events by position, time, server, GTID and operation. Rows of other events are skipped without
-            being decoded.
+            being decoded. A log is not read, so that damage in it is not found, where its head (PREVIOUS_GTIDS,
+            GTID_LIST) and that of the next log prove that it has none of the wanted GTIDs, or its size that it ends
+            before the first wanted position; but for its DDL, where later logs do not name their columns. Times skip
+            no log: sessions can set them.
         limits: as in `binlogio.open`.
         definitions: as in `binlogio.open`. Where neither these nor the logs' metadata name the columns, the DDL in the
             logs does.

@@ -137,6 +137,7 @@ class NumberedReader:
         known_groups: KnownGroups,
         known_plans: KnownPlans,
     ) -> None:
+        self._facts = facts
         self._definitions = PartDefinitions(selection.definitions, facts)
         self._reader = LogPartReader(
             selection, keyring, definitions=self._definitions, known_groups=known_groups, known_plans=known_plans
@@ -149,6 +150,8 @@ class NumberedReader:
             OSError, BinlogError: as `LogPartReader.read`.
         """
         number, place = part
+        if self._facts.is_skipped(number):
+            return
         if self._definitions.begin_part(number):
             self._reader.forget_plans()
         try:

@@ -10,13 +10,15 @@ wait. So names are the same as those of one reader of whole logs. This module ha
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from threading import Event, Lock
+from threading import Event, Lock, RLock
 from typing import TYPE_CHECKING, Final
 
 from binlogio.schema.ddl.first_words import may_define
 from binlogio.schema.source import DefinitionSource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.events.table_map import TableMapEvent
@@ -72,10 +74,16 @@ class PartFacts:
     Args:
         first: number of the first part.
         before: the definitions before that part.
+        read_skipped: reads a skipped part for its facts.
     """
 
-    def __init__(self, first: int, before: DefinitionSource) -> None:
+    def __init__(
+        self, first: int, before: DefinitionSource, read_skipped: Callable[[PartFacts, int], None] | None = None
+    ) -> None:
         self.lock = Lock()
+        self._read_skipped = read_skipped
+        self._skipped: list[int] = []  # parts that are not read unless a later one needs their facts
+        self._skipped_lock = RLock()  # a skipped part that is read asks for the facts of those before it
         self._before = before
         self._begins: dict[int, LogBegin] = {}
         self._heads = {first: Event()}
@@ -89,6 +97,26 @@ class PartFacts:
         with self.lock:
             self._begins.setdefault(number, LogBegin(name))
             self._heads.setdefault(number, Event())
+
+    def skip(self, number: int) -> None:
+        """Record that nothing is wanted of part `number`."""
+        with self._skipped_lock:
+            if number not in self._skipped:
+                self._skipped.append(number)
+        self.pass_head(number)
+
+    def is_skipped(self, number: int) -> bool:
+        """Return whether part `number` is skipped, and was not read for its facts."""
+        with self._skipped_lock:
+            return number in self._skipped
+
+    def read_skipped(self, number: int) -> None:
+        """Read the skipped parts before part `number` for their facts."""
+        with self._skipped_lock:
+            for part in sorted(part for part in self._skipped if part < number):
+                self._skipped.remove(part)
+                if self._read_skipped is not None:
+                    self._read_skipped(self, part)
 
     def pass_head(self, number: int) -> None:
         """Stop waiting for the head of part `number`: it was read, or will not be read."""
@@ -172,6 +200,8 @@ class PartDefinitions(DefinitionSource):
         Returns True if plans that were made before may be wrong now.
         """
         self._facts.wait_for_head(number)
+        if self._known is not None:
+            self._facts.read_skipped(number)
         with self._facts.lock:
             self._number = number
             if self._known is None:
@@ -222,6 +252,7 @@ class PartDefinitions(DefinitionSource):
         """Apply the facts up to here. If others are found later, the part is read again."""
         if self._known is not None:
             return
+        self._facts.read_skipped(self._number)
         with self._facts.lock:
             before = self._facts.before(self._number)
             self._facts.take(self._number, before)

@@ -94,13 +94,13 @@ def log_identity(log: LogFile, keyring: Keyring | None = None) -> LogIdentity | 
     return found
 
 
-def head_frames(opened: OpenedLog, keyring: Keyring | None) -> Iterator[EventFrame]:
+def head_frames(opened: OpenedLog, keyring: Keyring | None, *, verify_checksum: bool = False) -> Iterator[EventFrame]:
     """Yield the first complete events of a log that was just opened.
 
     Raises:
         BinlogFormatError: one of them is damaged.
     """
-    framer = EventFramer(verify_checksum=False, decryptor_for=mariadb_decryptor_for(keyring))
+    framer = EventFramer(verify_checksum=verify_checksum, decryptor_for=mariadb_decryptor_for(keyring))
     size = 0
     while size < _MAX_HEAD:
         frame = framer.next_frame()

@@ -1,0 +1,185 @@
+"""Logs without a wanted event, by their heads alone: those are not read.
+
+    positions  a log that ends before the first wanted offset
+    GTIDs      PREVIOUS_GTIDS (MySQL) has what was logged before a log, and no GTID is logged twice; that of the next
+               log has what was logged up to there. GTID_LIST (MariaDB) has the last GTID of each domain and server: one
+               that is the same in the next log has no transaction in between.
+
+The head of the next log counts only if the log ends with a ROTATE to it of the same time: another log may have the name
+of the next one, after RESET or in a directory of several servers. Times of events prove nothing, since sessions set
+them (SET TIMESTAMP) and replicas keep those of the source. A transaction without a GTID can be in any log, so filters
+that let it through skip none.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from binlogio.columnar.splits.log_identity import HEAD_EVENTS, head_frames
+from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, LOG_POS_BYTES, EventType, HeaderFlag
+from binlogio.errors import BinlogError
+from binlogio.event_filter import parse_gtid_set
+from binlogio.events.base import parse_header
+from binlogio.events.gtid import PreviousGtidsEvent
+from binlogio.events.mariadb import MariadbGtidListEvent
+from binlogio.format.decoder import Decoder
+from binlogio.gtid import GtidSet, MariadbGtid, MariadbGtidPosition, MariadbGtidSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from binlogio.event_filter import EventFilter, Gtids
+    from binlogio.events.base import ParseContext
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
+
+_ROTATE_POSITION_SIZE: Final = 8
+_MOST_ROTATION_S: Final = 10  # seconds from the ROTATE at the end of a log to the head of the next one
+_Sources = dict[tuple[int, int], MariadbGtid]
+"""The last GTID of each domain and server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogHead:
+    """The head of a log: what was logged before it, as a set of MySQL or the last GTIDs of MariaDB."""
+
+    created: int
+    server_id: int
+    context: ParseContext
+    before: GtidSet | _Sources
+
+
+def logs_without(logs: Sequence[LogFile], where: EventFilter, keyring: Keyring | None = None) -> frozenset[int]:
+    """Return the numbers (from 0) of the logs that certainly have no row change that the filter selects.
+
+    Reads the heads of the logs, and their ends where the next log matters. A log whose head is damaged, encrypted with
+    a key that is missing, or that of a relay log, is not skipped.
+    """
+    wanted = list(_wanted_gtids(where))
+    heads = [_head(log, keyring) if wanted else None for log in logs]
+    return frozenset(
+        number
+        for number, log in enumerate(logs)
+        if (where.pos.start and _ends_before(log, where.pos.start))
+        or any(_lacks(gtids, number, logs, heads) for gtids in wanted)
+    )
+
+
+def _wanted_gtids(where: EventFilter) -> Iterator[Gtids]:
+    """Yield sets outside of which no transaction is wanted."""
+    if where.wanted_gtids is not None:
+        yield where.wanted_gtids
+    if where.gtids is not None and all(where.gtids):  # None is the GTID of other transactions
+        try:
+            yield parse_gtid_set(",".join(sorted(where.gtids)))
+        except BinlogError:  # text of no GTID, or GTIDs of both vendors
+            return
+
+
+def _ends_before(log: LogFile, offset: int) -> bool:
+    """Return whether a log that can be read at any offset has no byte at this one."""
+    if log.stream is not None or log.size is None:
+        return False
+    try:
+        opened = log.open()
+    except (OSError, BinlogError):
+        return False
+    try:
+        return opened.seekable and opened.end() <= offset
+    finally:
+        opened.close()
+
+
+def _head(log: LogFile, keyring: Keyring | None) -> LogHead | None:
+    """Return the head of a log; None if it says nothing about GTIDs, or cannot be read."""
+    if log.stream is not None:
+        return None
+    try:
+        opened = log.open(keyring)
+    except (OSError, BinlogError):
+        return None
+    try:
+        first = None
+        for frame in head_frames(opened, keyring, verify_checksum=True):
+            if frame.header.type_code not in HEAD_EVENTS:
+                break
+            first = first or frame
+            if frame.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL):
+                break
+            (event,) = Decoder(decompress=None).decode(frame)
+            if isinstance(event, (PreviousGtidsEvent, MariadbGtidListEvent)):
+                return LogHead(
+                    created=first.header.timestamp,
+                    server_id=first.header.server_id,
+                    context=frame.context,
+                    before=event.gtid_set
+                    if isinstance(event, PreviousGtidsEvent)
+                    else {(gtid.domain_id, gtid.server_id): gtid for gtid in event.gtids},
+                )
+    except (OSError, BinlogError):
+        return None
+    finally:
+        opened.close()
+    return None
+
+
+def _lacks(wanted: Gtids, number: int, logs: Sequence[LogFile], heads: list[LogHead | None]) -> bool:
+    """Return whether log `number` certainly has no transaction of the set."""
+    head = heads[number]
+    after = heads[number + 1] if number + 1 < len(logs) else None
+    if head is None:
+        return False
+    if isinstance(head.before, GtidSet):
+        if not isinstance(wanted, GtidSet):
+            return False
+        left = wanted.difference(head.before)
+        if not left:
+            return True
+        if after is None or not isinstance(after.before, GtidSet) or not head.before.issubset(after.before):
+            return False
+        return left.isdisjoint(after.before) and _is_followed_by(logs[number], head, logs[number + 1], after)
+    if after is None or not isinstance(after.before, dict) or not set(head.before) <= set(after.before):
+        return False
+    changed = {source for source, gtid in after.before.items() if head.before.get(source) != gtid}
+    if isinstance(wanted, MariadbGtidSet):
+        is_missing = changed.isdisjoint(wanted.intervals)
+    elif isinstance(wanted, MariadbGtidPosition):
+        is_missing = {domain for domain, _ in changed}.isdisjoint(gtid.domain_id for gtid in wanted)
+    else:
+        return False
+    return is_missing and _is_followed_by(logs[number], head, logs[number + 1], after)
+
+
+def _is_followed_by(log: LogFile, head: LogHead, following: LogFile, after: LogHead) -> bool:
+    """Return whether a log ends with a ROTATE to the one after it, which the same server began at that moment."""
+    name = os.path.basename(following.name).encode()  # noqa: PTH119 - may be a URI
+    tail = CHECKSUM_SIZE if head.context.has_checksum else 0
+    size = HEADER_SIZE + _ROTATE_POSITION_SIZE + len(name) + tail
+    try:
+        opened = log.open()
+    except (OSError, BinlogError):
+        return False
+    try:
+        if not opened.seekable or (end := opened.end()) < size:
+            return False
+        opened.seek(end - size)
+        raw = opened.read_up_to(size)
+    except OSError:
+        return False
+    finally:
+        opened.close()
+    header = parse_header(raw, end - size, head.context) if len(raw) == size else None
+    return (
+        header is not None
+        and header.type_code == EventType.ROTATE_EVENT
+        and header.event_size == size
+        and raw[LOG_POS_BYTES] == (end & 0xFFFFFFFF).to_bytes(4, "little")
+        and raw[HEADER_SIZE + _ROTATE_POSITION_SIZE : size - tail] == name
+        and (not tail or crc32(raw[:-tail]) == int.from_bytes(raw[-tail:], "little"))
+        and head.server_id == after.server_id == header.server_id
+        and head.context.is_mariadb == after.context.is_mariadb
+        and abs(after.created - header.timestamp) <= _MOST_ROTATION_S
+    )
