@@ -22,7 +22,6 @@ from binlogio.columnar.event_records import (
     event_records,
     json_text,
 )
-from binlogio.columnar.group_context import GroupContext
 from binlogio.columnar.splits.split_bounds import WHOLE, SplitBounds, split_bounds
 from binlogio.columnar.transaction_records import (
     TRANSACTION_SCHEMA,
@@ -39,7 +38,7 @@ from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.query import POST_HEADER, QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
-from binlogio.format.groups import GroupPlace
+from binlogio.format.groups import EventGroup, GroupFacts, GroupPlace, GroupTracker
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_LIMITS, ReadOptions
 from binlogio.reader import BinlogReader
@@ -213,7 +212,7 @@ class _EventFiller:
 
         where, tables = selection.where, selection.tables
         asks_for_names = tables is not None or where.schemas is not None or where.tables is not None
-        self._group = GroupContext()
+        self._tracker = GroupTracker()
         self._selection = selection
         self.walk: Final = EventRecords(
             **_limits_and_filter(where),
@@ -226,8 +225,8 @@ class _EventFiller:
 
     def add(self, reader: BinlogReader, event: BinlogEvent) -> None:
         """Add an event of the reader."""
-        follow_group(self.walk, self._group, event)
-        record = event_record(reader, event, self._group, self._selection.tables, self._selection.where)
+        group = follow_group(self.walk, self._tracker, event)
+        record = event_record(reader, event, group, self._selection.tables, self._selection.where)
         if record is not None:
             self.walk.append(record[1:])
 
@@ -241,7 +240,7 @@ class _GroupFiller:
     def __init__(self, selection: EventSelection) -> None:
         from binlogio._kernel.row_decoder import GroupRecords  # noqa: PLC0415 - there may be no kernel
 
-        self._group = GroupContext()
+        self._tracker = GroupTracker()
         self._counts = RowCounter()
         self._reader: BinlogReader | None = None
         self.walk: Final = GroupRecords(
@@ -255,7 +254,7 @@ class _GroupFiller:
     def add(self, reader: BinlogReader, event: BinlogEvent) -> None:
         """Add an event of the reader."""
         walk, header = self.walk, event.header
-        follow_group(walk, self._group, event)
+        follow_group(walk, self._tracker, event)
         if header.inner is None:
             walk.begin(header.offset, header.timestamp, header.server_id, *commit_times(event))
         if walk.is_open:
@@ -361,24 +360,24 @@ class WalkDecoder(Decoder):
         return replace(found.event, header=replace(found.event.header, offset=found.pos))
 
 
-def follow_group(walk: EventWalk, context: GroupContext, event: BinlogEvent) -> None:
-    """Let an event that construct has parsed change the event group of a walk; `context` is then the same group.
+def follow_group(walk: EventWalk, tracker: GroupTracker, event: BinlogEvent) -> GroupFacts:
+    """Let an event that construct has parsed change the event group of a walk, and return the facts of its group.
 
     Raises:
         BinlogFormatError: the event has an invalid GTID.
     """
     place, gtid, last_committed, sequence_number = walk.group
-    context.resume(_PLACES[place], gtid, last_committed, sequence_number)
+    group = GroupFacts(gtid, last_committed, sequence_number)
     if event.header.inner is not None:
-        return
-    context.feed(event)
-    walk.set_group(
-        _PLACES.index(context.place),
-        context.gtid,
-        context.last_committed,
-        context.sequence_number,
-        starts_group=context.starts_group,
-    )
+        return group
+    tracker.resume(_PLACES[place])
+    tracker.feed(event)
+    if tracker.starts_group:
+        group = EventGroup(event).facts
+    elif tracker.is_outside:
+        group = GroupFacts()
+    walk.set_group(_PLACES.index(tracker.place), *group, starts_group=tracker.starts_group)
+    return group
 
 
 def _wants_names(tables: WantsTable | None, where: EventFilter) -> WantsTable:

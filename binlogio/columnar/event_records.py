@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from binlogio.columnar.group_context import GroupContext
 from binlogio.constants import OptionalMetadataType, QueryStatus
 from binlogio.errors import MissingTableMap
 from binlogio.event_filter import EVERY_EVENT, EventFilter
@@ -29,6 +28,7 @@ from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import MetadataField
+from binlogio.format.groups import GroupFacts
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tsid, Uuid
 from binlogio.values.charsets import charset_of
 
@@ -84,16 +84,15 @@ def event_records(
     Raises:
         BinlogError: the bytes are not a binary log.
     """
-    group = GroupContext()
     for event in reader:
-        group.feed(event)
+        group = GroupFacts() if reader.group is None else reader.group.facts
         record = event_record(reader, event, group, tables, where)
         if record is not None:
             yield record
 
 
 def event_record(
-    reader: BinlogReader, event: BinlogEvent, group: GroupContext, tables: WantsTable | None, where: EventFilter
+    reader: BinlogReader, event: BinlogEvent, group: GroupFacts, tables: WantsTable | None, where: EventFilter
 ) -> EventRecord | None:
     """Return the record of the last event of a reader, in its group; None if it is not selected."""
     schema, table = _names(reader, event)
@@ -114,9 +113,7 @@ def event_record(
         header.type_code,
         header.flags,
         header.event_size,
-        group.gtid,
-        group.last_committed,
-        group.sequence_number,
+        *group,
         transaction_number(event),
         schema,
         table,

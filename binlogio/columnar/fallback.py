@@ -22,7 +22,7 @@ from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1, RowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
-from binlogio.format.groups import GTID_EVENTS, EventGroup
+from binlogio.format.groups import GTID_EVENTS, EventGroup, GroupFacts
 from binlogio.rows.image import decode_rows, present_bitmaps
 from binlogio.rows.plan import resolve_plan
 from binlogio.storage.compression import decompress_zstd
@@ -58,9 +58,6 @@ _STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
 _MOST_BYTES: Final = 64 << 20  # of images in one batch
 _MIXED_ROWS: Final = 1 << 12  # most rows of a batch whose images are JSON text
 
-Source = tuple[str | None, int | None, int | None]
-"""The `gtid`, `last_committed` and `sequence_number` of a transaction."""
-
 Images = list[tuple[Any, Any]]
 """The before and the after image of each row as Arrow accepts them: a tuple of values, or JSON text; None without."""
 
@@ -70,7 +67,7 @@ class FoundRows(NamedTuple):
 
     kind: RecordType
     event: RowsEvent
-    source: Source
+    source: GroupFacts
     first_row: int
     images: Images
 
@@ -89,7 +86,7 @@ class RowsWalk:
         self._definitions = definitions
         self._decoder = Decoder(decompress=decompress_zstd, only=OPENED_TYPES)
         self._types: dict[TablePlan, RecordType] = {}
-        self._source: Source = None, None, None
+        self._source = GroupFacts()
         self._at, self._row = -1, 0
         self._table = None if table is None else self._type_of(table)
 
@@ -122,11 +119,9 @@ class RowsWalk:
             if isinstance(event, TableMapEvent):
                 self._type_of(self._plan(event, context))
             elif isinstance(event, GTID_EVENTS):
-                group = EventGroup(event)
-                gtid = None if group.gtid is None else str(group.gtid)
-                has_clock = group.sequence_number is not None and group.sequence_number >= 0
-                clock = (group.last_committed, group.sequence_number) if has_clock else (None, None)
-                self._source = gtid, *clock
+                found = EventGroup(event).facts
+                has_clock = found.sequence_number is not None and found.sequence_number >= 0
+                self._source = found if has_clock else GroupFacts(found.gtid)
             elif isinstance(event, UnknownEvent) and event.header.type_code in _STATEMENTS:
                 self._definitions.follow_body(event.header.type_code, event.body, context)
             elif isinstance(event, RowsEvent):
@@ -170,7 +165,7 @@ class RowsWalk:
             where.wants_event(
                 pos=header.offset, timestamp=header.timestamp, server_id=header.server_id, op=event.operation.op
             )
-            and where.wants_group(self._source[0])
+            and where.wants_group(self._source.gtid)
         )
 
     def _plan(self, event: TableMapEvent, context: ParseContext) -> TablePlan:

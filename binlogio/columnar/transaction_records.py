@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from binlogio.columnar.batches.row_counts import RowCounter
 from binlogio.columnar.event_records import WantsTable, statement_text, transaction_number
-from binlogio.columnar.group_context import GroupContext
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events import RowsEvent
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
@@ -23,7 +22,7 @@ from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-from binlogio.format.groups import GroupPlace, ends_transaction, starts_transaction
+from binlogio.format.groups import EventGroup, GroupFacts, ends_transaction, starts_transaction
 
 if TYPE_CHECKING:
     from binlogio.events import BinlogEvent
@@ -86,11 +85,9 @@ class _TransactionRecord:
     """The facts about a group, up to the current event."""
 
     pos: int
-    gtid: str | None
     timestamp: int
     server_id: int
-    last_committed: int | None
-    sequence_number: int | None
+    facts: GroupFacts
     commit_timestamp: int | None = None
     original_commit_timestamp: int | None = None
     xid: int | None = None
@@ -121,13 +118,13 @@ class _TransactionRecord:
             file,
             self.pos,
             end,
-            self.gtid,
+            self.facts.gtid,
             self.timestamp * _US_PER_S,
             self.commit_timestamp,
             self.original_commit_timestamp,
             self.server_id,
-            self.last_committed,
-            self.sequence_number,
+            self.facts.last_committed,
+            self.facts.sequence_number,
             self.xid,
             self.outcome,
             self.is_compressed,
@@ -147,31 +144,30 @@ def transaction_records(
     Raises:
         BinlogError: the bytes are not a binary log.
     """
-    context, counts = GroupContext(), RowCounter()
+    counts = RowCounter()
     group: _TransactionRecord | None = None
     ended = 0
     for event in reader:
-        context.feed(event)
+        found = reader.group
         if event.header.inner is None:
-            if group is not None and (context.starts_group or group.outcome != "unfinished"):
+            is_first = found is not None and event is found.first
+            if group is not None and (is_first or group.outcome != "unfinished"):
                 yield from _finished(group, reader.position.file, ended, tables, where)
                 group = None
-            if context.starts_group:
-                group = _begin(event, context)
+            if found is not None and is_first:
+                group = _begin(event, found)
         if group is not None:
             group.add(group_change(reader, event, counts))
-            if context.place is GroupPlace.OUTSIDE and group.outcome == "unfinished" and not group.is_compressed:
+            is_ended = found is None or found.last is not None
+            if is_ended and group.outcome == "unfinished" and not group.is_compressed:
                 group.outcome = "statement"
         ended = reader.position.offset
     if group is not None:
         yield from _finished(group, reader.position.file, ended, tables, where)
 
 
-def _begin(event: Any, context: GroupContext) -> _TransactionRecord:
-    header = event.header
-    group = _TransactionRecord(
-        header.offset, context.gtid, header.timestamp, header.server_id, context.last_committed, context.sequence_number
-    )
+def _begin(event: BinlogEvent, found: EventGroup) -> _TransactionRecord:
+    group = _TransactionRecord(found.begin, found.timestamp, event.header.server_id, found.facts)
     group.commit_timestamp, group.original_commit_timestamp = commit_times(event)
     return group
 
@@ -193,7 +189,7 @@ def _finished(
         group.pos in where.pos
         and group.timestamp in where.timestamp
         and (where.server_ids is None or group.server_id in where.server_ids)
-        and where.wants_group(group.gtid)
+        and where.wants_group(group.facts.gtid)
     ):
         return
     yield group.record(file, end)

@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from binlogio.errors import BinlogFormatError
 from binlogio.events import ROWS_EVENTS, BinlogEvent, RowsEvent
+from binlogio.events.base import event_name
 from binlogio.events.control import IncidentEvent, RotateEvent, StopEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
@@ -85,6 +87,14 @@ class GroupKind(Enum):
     INCIDENT = "incident"
 
 
+class GroupFacts(NamedTuple):
+    """What a record has of its event group: the GTID as text, and MySQL's logical clock; None where there is none."""
+
+    gtid: str | None = None
+    last_committed: int | None = None
+    sequence_number: int | None = None
+
+
 class EventGroup:
     """An event group: what its first event says, and, once it was read to its end, where it ends and what it is.
 
@@ -120,9 +130,23 @@ class EventGroup:
 
     @property
     def gtid(self) -> Gtid | MariadbGtid | None:
-        """The transaction's identifier; None where the log has none."""
+        """The transaction's identifier; None where the log has none.
+
+        Raises:
+            BinlogFormatError: it is invalid.
+        """
         first = self.first
-        return first.gtid if isinstance(first, GTID_EVENTS) else None
+        try:
+            return first.gtid if isinstance(first, GTID_EVENTS) else None
+        except BinlogFormatError as exc:
+            exc.locate(offset=first.header.offset, event_type=event_name(first.header.type_code))
+            raise
+
+    @property
+    def facts(self) -> GroupFacts:
+        """What records have of the group. Raises as `gtid`."""
+        gtid = self.gtid
+        return GroupFacts(None if gtid is None else str(gtid), self.last_committed, self.sequence_number)
 
     @property
     def last_committed(self) -> int | None:
@@ -192,6 +216,11 @@ class GroupTracker:
     def starts_group(self) -> bool:
         """True if the last event began a group."""
         return bool(self._action & _BEGINS)
+
+    @property
+    def is_outside(self) -> bool:
+        """True if the last event belongs to no group."""
+        return bool(self._action & _OUTSIDE_OF_GROUPS)
 
     def resume(self, place: GroupPlace) -> None:
         """Continue in the state in which another tracker is, whose group is not known here."""

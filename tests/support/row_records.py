@@ -31,9 +31,7 @@ def row_records(reader: BinlogReader) -> Iterator[Record]:
         header, group = event.header, reader.group
         if place != (reader.position.file, header.offset):
             place, row = (reader.position.file, header.offset), 0
-        source: Record = (None, None, None)
-        if group is not None:
-            source = str(group.gtid) if group.gtid else None, group.last_committed, group.sequence_number
+        source = (None, None, None) if group is None else group.facts
         try:
             plan = reader.plan(event)
             for change in list(reader.rows(event)):

@@ -15,14 +15,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from binlogio.columnar.group_context import GroupContext
 from binlogio.events.base import NEW_HEADER, ParseContext
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.replay import statements
 from binlogio.rows.image import decode_rows, present_bitmaps
 from binlogio.schema.ddl.first_words import may_be_ddl
@@ -170,8 +168,6 @@ class _MarkScan:
         self.is_done = False
         self._reader = reader
         self._file = file
-        self._tracker = GroupTracker()
-        self._context = GroupContext()
         self._maps: dict[tuple[str, str], TableMapEvent] = {}
         self._images: dict[tuple[str, str], Images] = {}
         self._first_images: dict[tuple[str, str], Place] = {}
@@ -181,22 +177,20 @@ class _MarkScan:
         self, event: BinlogEvent, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]
     ) -> Iterator[Mark]:
         """Process the next event, and yield the marks of the group that ended before it."""
+        found = self._reader.group
         if event.header.inner is None:
             yield from self._end_group(is_beyond, wants_group)
             if self.is_done:
                 return
-            self._context.feed(event)
-            self._tracker.feed(event)
-            if self._tracker.starts_group:
-                yield from self._abandon(event.header.offset)
-                self._group = _MarkedGroup(Place(self._file, event.header.offset))
+            if found is not None and event is found.first:
+                yield from self._abandon(found.begin)
+                self._group = _MarkedGroup(Place(self._file, found.begin), found.facts.gtid)
         group = self._group
         if group is None:
             return
-        group.gtid = self._context.gtid
         group.timestamp = max(group.timestamp, event.header.timestamp)
         self._take(group, event)
-        if event.header.inner is None and self._tracker.place is GroupPlace.OUTSIDE:
+        if event.header.inner is None and (found is None or found.last is event):
             group.end = self._reader.position.offset
 
     def finish(self, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]) -> Iterator[Mark]:
@@ -270,10 +264,10 @@ class _MarkScan:
 class _MarkedGroup:
     """The facts about an event group, up to the current event."""
 
-    def __init__(self, start: Place) -> None:
+    def __init__(self, start: Place, gtid: str | None) -> None:
         self.start = start
+        self.gtid = gtid
         self.end: int | None = None
-        self.gtid: str | None = None
         self.timestamp = 0
         self.found: list[Mark] = []
         self.inner_rows: list[tuple[Any, TablePlan]] = []
