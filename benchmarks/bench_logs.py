@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
-from binlogio.arrow.column_arrays import natural_schema
 from binlogio.arrow.encode import plan_of
+from binlogio.arrow.types import column_spec
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.events.mariadb import MariadbGtidFlag
 from binlogio.writer.batches import BatchChange, BatchSession
@@ -153,7 +153,9 @@ def _third_row(number: int) -> dict[str, Any]:
 
 
 def _batch(table: TableDefinition, rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(rows, natural_schema(plan_of(table)))
+    columns = plan_of(table).columns
+    schema = pa.schema([pa.field(one.label, column_spec(one).type, nullable=one.nullable) for one in columns])
+    return pa.RecordBatch.from_pylist(rows, schema)
 
 
 @cache

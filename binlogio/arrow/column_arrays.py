@@ -30,7 +30,6 @@ from binlogio.values.kinds import characters_of
 from binlogio.values.layout import column_layout
 
 if TYPE_CHECKING:
-    from binlogio.rows.plan import TablePlan
     from binlogio.values.column import ColumnPlan
 
 _REFUSED: Final = (BinlogError, *BAD_BYTES)
@@ -55,13 +54,6 @@ class Native:
     make: Callable[[], Any]
     charset: str | None = None
     trims: bool = False
-
-
-def natural_schema(plan: TablePlan) -> pa.Schema:
-    """Return the columns of a table, with the types that the kernel decodes them to and reads without conversion."""
-    return pa.schema(
-        [pa.field(column.label, column_spec(column).type, nullable=column.nullable) for column in plan.columns]
-    )
 
 
 class ColumnArrays(ColumnValues):

@@ -43,65 +43,6 @@ _IMAGES: Final = {"insert": (False, True), "update": (True, True), "delete": (Tr
 """Whether a change has a before image, and an after image."""
 
 
-def encode_rows_events(
-    table: TableDefinition | TablePlan,
-    operation: Operation,
-    before: pa.RecordBatch | pa.Table | None = None,
-    after: pa.RecordBatch | pa.Table | None = None,
-    *,
-    table_id: int,
-    timestamp: int = 0,
-    server_id: int = 1,
-    flags: int = 0,
-    offset: int = 4,
-    checksum: bool = True,
-    row_event_max_size: int = DEFAULT_ROW_EVENT_MAX_SIZE,
-    present: bytes | None = None,
-    present_after: bytes | None = None,
-    partial_json: bool = False,
-) -> EventBuffer | EventFrames:
-    """Return the rows events of one statement's changes to one table, at `offset` of their file.
-
-    STMT_END is in the last one.
-
-    The batches have a column for each column of the images, under its name (`@1` and on if no names are given).
-
-    Args:
-        table: its columns.
-        operation: `insert` (takes `after`), `delete` (`before`), or `update` (both, of as many rows).
-        before: the images before the change.
-        after: the images after it.
-        table_id: that of the table map in front.
-        timestamp: in seconds since 1970, UTC.
-        server_id: of the headers.
-        flags: of the rows events.
-        offset: in bytes from the start of the file.
-        checksum: the events end in four bytes of CRC32.
-        row_event_max_size: binlog_row_event_max_size, in bytes.
-        present: which columns the images have (bit i of byte i // 8); all without it.
-        present_after: which columns the after images of an update have.
-        partial_json: write updates as with binlog_row_value_options=PARTIAL_JSON. A JSON column of `after` may then be
-            of the type `binlogio.arrow.types.JSON_DIFFS`.
-
-    Raises:
-        BinlogFormatError: a value does not fit its column, a column is missing, or the images are not those of the
-            operation.
-    """
-    buffer = new_buffer(offset, checksum=checksum)
-    encoder = TableEncoder(plan_of(table, table_id), operation, present, present_after, partial_json=partial_json)
-    encoder.encode(
-        buffer,
-        before,
-        after,
-        table_id=table_id,
-        timestamp=timestamp,
-        server_id=server_id,
-        flags=flags,
-        row_event_max_size=row_event_max_size,
-    )
-    return buffer
-
-
 def new_buffer(offset: int, *, checksum: bool) -> EventBuffer | EventFrames:
     """Return an empty place for events, by the kernel or by construct."""
     if not is_compiled():
@@ -135,7 +76,16 @@ def plan_of(table: TableDefinition | TablePlan, table_id: int = 0) -> TablePlan:
 
 
 class TableEncoder:
-    """Encodes changes of one kind to one table, a statement at a time."""
+    """Encodes changes of one kind to one table, a statement at a time.
+
+    Args:
+        plan: the table's columns.
+        operation: `insert` (takes `after`), `delete` (`before`), or `update` (both, of as many rows).
+        present: which columns the images have (bit i of byte i // 8); all without it.
+        present_after: which columns the after images of an update have.
+        partial_json: write updates as with binlog_row_value_options=PARTIAL_JSON. A JSON column of `after` may then be
+            of the type `binlogio.arrow.types.JSON_DIFFS`.
+    """
 
     def __init__(
         self,
@@ -174,9 +124,25 @@ class TableEncoder:
         row_event_max_size: int = DEFAULT_ROW_EVENT_MAX_SIZE,
         ends_statement: bool = True,
     ) -> int:
-        """Add the rows events of one statement to `buffer`; returns the number of rows. See `encode_rows_events`.
+        """Add the rows events of one statement to `buffer`, STMT_END in the last one; returns the number of rows.
 
+        The batches have a column for each column of the images, under its name (`@1` and on if no names are given).
         Where it raises, the buffer holds a part of the events and is of no use any more.
+
+        Args:
+            buffer: has the offset of the first event in its file.
+            before: the images before the change.
+            after: the images after it.
+            table_id: that of the table map in front.
+            timestamp: in seconds since 1970, UTC.
+            server_id: of the headers.
+            flags: of the rows events.
+            row_event_max_size: binlog_row_event_max_size, in bytes.
+            ends_statement: whether the last event has STMT_END.
+
+        Raises:
+            BinlogFormatError: a value does not fit its column, a column is missing, or the images are not those of the
+                operation.
         """
         try:
             row_count = self._bind(before, after)

@@ -19,9 +19,8 @@ from binlogio.constants import HeaderFlag, RowsFlag
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.events import ROWS_EVENTS, RowsEvent
 from binlogio.events.base import DEFAULT_CONTEXT
-from binlogio.events.control import IncidentEvent, XaPrepareEvent, XidEvent
+from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
-from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.load import (
     AppendBlockEvent,
     BeginLoadQueryEvent,
@@ -71,7 +70,6 @@ if TYPE_CHECKING:
 _NO_PROGRESS: Final = Progress()
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
 _ROWS_CLASSES: Final = frozenset(ROWS_EVENTS)
-_NO_STEP: Final = frozenset({TableMapEvent, XidEvent, GtidEvent, AnonymousGtidEvent, GtidTaggedEvent})
 _CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent)
 _LOAD: Final = (BeginLoadQueryEvent, AppendBlockEvent, DeleteFileEvent, ExecuteLoadQueryEvent)
 _OLD_LOAD: Final = (LoadEvent, ExecLoadEvent)

@@ -168,11 +168,6 @@ class MysqlCipher:
         digest = hashlib.sha512(password).digest()
         return cls(header, digest[:32], digest[32 : 32 + _BLOCK_SIZE // 2])
 
-    @property
-    def header_bytes(self) -> bytes:
-        """The header of the file, which precedes the encrypted bytes."""
-        return build_encryption_header(self.header)
-
     def decrypt(self, inner_offset: int, data: bytes) -> bytes:
         """Return the plain bytes of `data`, which begin at `inner_offset`.
 

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binlogio.arrow.encode import encode_rows_events
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.format.event_frames import EventFrames
 from both_kernels import KERNELS, Said, kernel_set_to
-from encode_cases import ROW_TABLES, batch_of, bitmaps, table_of
+from encode_cases import ROW_TABLES, batch_of, bitmaps, encode_rows_events, table_of
 from rowimage_cases import plan as plan_of
 
 

@@ -18,7 +18,7 @@ from binlogio import _kernel, constants
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.row_encoder import EventBuffer, RowsEncoder
 from binlogio.arrow.column_arrays import ColumnArrays
-from binlogio.arrow.encode import TableEncoder, encode_rows_events
+from binlogio.arrow.encode import TableEncoder
 from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.constants import ColumnType as T
 from binlogio.events import codec_for
@@ -37,6 +37,7 @@ from encode_cases import (
     as_arrow,
     batch_of,
     bitmaps,
+    encode_rows_events,
     image_of,
     rows_events_of,
     table_of,

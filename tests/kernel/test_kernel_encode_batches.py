@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.row_encoder import ArrowColumns, Cells, EventBuffer
-from binlogio.arrow.encode import TableEncoder, encode_rows_events
+from binlogio.arrow.encode import TableEncoder
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError
 from both_kernels import Said, kernel_set_to
-from encode_cases import ROW_TABLES, batch_of, bitmaps, table_of
+from encode_cases import ROW_TABLES, batch_of, bitmaps, encode_rows_events, table_of
 from rowimage_cases import UTF8MB4, column
 
 LONG, TEXT = column(T.LONG), column(T.VARCHAR, 80, collation_id=UTF8MB4)

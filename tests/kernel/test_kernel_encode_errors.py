@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.row_encoder import Cells, EventBuffer, RowsEncoder
-from binlogio.arrow.encode import encode_rows_events
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError, BinlogFormatError, WriterStateError
@@ -21,7 +20,7 @@ from binlogio.rows.image import RowChange, RowImage, decode_rows, encode_rows
 from binlogio.rows.packing import main_cells
 from binlogio.rows.plan import TablePlan
 from binlogio.values.json import JsonDocument
-from encode_cases import COLUMNS, batch_of, rows_events_of, table_of
+from encode_cases import COLUMNS, batch_of, encode_rows_events, rows_events_of, table_of
 from rowimage_cases import LATIN1, UTF8MB4, column
 
 # ------------------------------------------------------------------------------------------------------------ errors

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from binlogio.arrow.encode import encode_rows_events
 from binlogio.arrow.types import JSON_DIFFS
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogFormatError
@@ -18,7 +17,7 @@ from binlogio.rows.image import RowChange, RowImage, decode_rows, encode_partial
 from binlogio.rows.plan import TablePlan
 from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from both_kernels import KERNELS, kernel_set_to
-from encode_cases import DOCUMENTS, array_of, bitmaps, image_of, rows_events_of, table_of
+from encode_cases import DOCUMENTS, array_of, bitmaps, encode_rows_events, image_of, rows_events_of, table_of
 from rowimage_cases import UTF8MB4, column
 
 JSON = column(T.JSON, 4)

@@ -18,8 +18,8 @@ from binlogio.replay.undo import SqlScript, undo
 from binlogio.schema import TableDefinition
 from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
-from binlogio.schema.ddl.statements import follow_statement
 from binlogio_cli.main import cli
+from followed_ddl import follow_statement
 from logs import description, encode, query, rotate
 from real_servers import Instance, vendor
 from row_events import group, rows_of

@@ -15,10 +15,10 @@ from binlogio.reader import BinlogReader
 from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.first_words import body_may_define, may_define
 from binlogio.schema.ddl.logged_ddl import follow_event
-from binlogio.schema.ddl.statements import SessionFacts, follow_statement
+from binlogio.schema.ddl.statements import SessionFacts
 from binlogio.storage.log_file import LogFile
 from corpus import Case, cases
-from followed_ddl import MYSQL, START, after, shape
+from followed_ddl import MYSQL, START, after, follow_statement, shape
 
 CODEC: Final = EVENT_CODECS[EventType.TABLE_MAP_EVENT]
 CONTEXT: Final = ParseContext(server_version="9.7.0")

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.schema.ddl.catalogue import Catalogue
-from binlogio.schema.ddl.statements import follow_statement
-from followed_ddl import MARIADB, MYSQL, START, after, shape
+from followed_ddl import MARIADB, MYSQL, START, after, follow_statement, shape
 
 START_SHAPE: Final = "a int, b varchar(10), c text"
 WORDS: Final = (

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from binlogio.arrow.encode import TableEncoder, new_buffer, plan_of
 from binlogio.arrow.types import column_spec
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE
 from binlogio.constants import ColumnType as T
@@ -227,3 +228,23 @@ ROW_TABLES = st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=12).flatmap
     )
 )
 """Columns, and rows of values for them."""
+
+
+def encode_rows_events(
+    table: Any,
+    operation: Any,
+    before: Any = None,
+    after: Any = None,
+    *,
+    table_id: int,
+    offset: int = 4,
+    checksum: bool = True,
+    **options: Any,
+) -> Any:
+    """Return the rows events of one statement's changes to one table; options are those of `TableEncoder` and below."""
+    about_images = {name: options.pop(name) for name in ("present", "present_after", "partial_json") if name in options}
+    buffer = new_buffer(offset, checksum=checksum)
+    TableEncoder(plan_of(table, table_id), operation, **about_images).encode(
+        buffer, before, after, table_id=table_id, **options
+    )
+    return buffer

@@ -5,15 +5,28 @@ Knows a server of each vendor, and the table that most statements are about.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from binlogio.schema.ddl.catalogue import Catalogue
+from binlogio.schema.ddl.parser import parse_ddl
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.statements import follow_statement
+from binlogio.schema.ddl.statements import DEFAULT_SESSION, SessionFacts, follow_ddl
 
 MYSQL: Final = ServerDefaults(is_mariadb=False, version=(9, 7, 0))
 MARIADB: Final = ServerDefaults(is_mariadb=True, version=(10, 11, 18))
 START: Final = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10), c TEXT) CHARSET latin1"
+
+
+def follow_statement(
+    catalogue: Catalogue,
+    sql: str,
+    schema: str,
+    server: ServerDefaults,
+    session: SessionFacts = DEFAULT_SESSION,
+    **options: Any,
+) -> None:
+    """Parse and carry out a statement, as `follow_ddl`."""
+    follow_ddl(catalogue, parse_ddl(sql, server, session.sql_mode), schema, server, session, **options)
 
 
 def after(*statements: str, server: ServerDefaults = MYSQL) -> Catalogue:

@@ -54,11 +54,6 @@ class ClockScheduler:
         self._alone = False
 
     @property
-    def low_water_mark(self) -> int:
-        """All transactions of this file up to this sequence number have ended."""
-        return self._low_water_mark
-
-    @property
     def is_idle(self) -> bool:
         """True where nothing runs."""
         return not self._running and not self._alone

@@ -20,7 +20,6 @@ from binlogio.schema.ddl.column_text import TableSetting
 from binlogio.schema.ddl.create_table import created_table
 from binlogio.schema.ddl.foreign_keys import cascades_of
 from binlogio.schema.ddl.parsed_table import ParsedTable
-from binlogio.schema.ddl.parser import parse_ddl
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tree import (
     AlterDatabase,
@@ -73,19 +72,6 @@ class SessionFacts:
 
 
 DEFAULT_SESSION: Final = SessionFacts()
-
-
-def follow_statement(
-    catalogue: Catalogue,
-    sql: str,
-    schema: str,
-    server: ServerDefaults,
-    session: SessionFacts = DEFAULT_SESSION,
-    *,
-    failed: str | None = None,
-) -> None:
-    """Parse and carry out a statement, as `follow_ddl`."""
-    follow_ddl(catalogue, parse_ddl(sql, server, session.sql_mode), schema, server, session, failed=failed)
 
 
 def follow_ddl(
