@@ -30,6 +30,11 @@ cdef int append_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil
 cdef int append_json_as_string(Memory out, const uint8_t* p, int64_t size) except -1 nogil
 cdef int append_sorted_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil
 
+# ------------------------------------------------------------------------------------------------- json/expression.pxi
+
+cdef int append_json_expression(Memory out, Memory text, Memory marks, const uint8_t* p,
+                                int64_t size) except -1 nogil
+
 # ------------------------------------------------------------------------------------------------------- json/diff.pxi
 
 cdef enum Operation:

@@ -174,3 +174,44 @@ cdef class ImageText:
     cdef int _text(self, Memory out, int kind, Value* value, const uint8_t* p, int64_t size) except -1 nogil
     cdef uint8_t* _member(self, uint8_t* to, Value* value, uint64_t index) noexcept nogil
     cdef int _members(self, Memory out, Value* value, uint64_t bits) except -1 nogil
+
+# ------------------------------------------------------------------------------------------------ read/inverse_sql.pxi
+
+cdef struct InverseColumn:
+    Piece assignment, condition  # the text before a value in SET, and in WHERE
+    bint is_written  # by INSERT and UPDATE
+    bint is_filled  # set by each UPDATE, since the server may fill it
+    bint is_enum
+    bint has_default  # which a row gets for NULL
+    bint is_told  # values of different bytes have different literals
+    bint is_checked  # bytes may be no value of the type
+
+
+cdef class InverseSql:
+    cdef ImageText images
+    cdef InverseColumn* columns
+    cdef int32_t column_count
+    cdef int32_t* key
+    cdef int32_t key_count
+    cdef bint is_mariadb
+    cdef int64_t most
+    cdef const uint8_t** then  # the values of the row as it was
+    cdef const uint8_t** now
+    cdef uint8_t* changed
+    cdef Piece insert, update, remove, end
+    cdef Memory texts, out, row, starts, marks
+    cdef Piece _keep(self, bytes text)
+    cdef int _piece(self, Memory out, Piece* piece) except -1 nogil
+    cdef int64_t _rows(self, int operation, const uint8_t* present, const uint8_t* present_after, const uint8_t* data,
+                       int64_t size) except -2 nogil
+    cdef int _insert_row(self, int64_t* size) except -1 nogil
+    cdef int _update_row(self) except -1 nogil
+    cdef int _where(self) except -1 nogil
+    cdef int _differs(self, int32_t column) except -1 nogil
+    cdef int _are_values(self, const uint8_t** pointers) except -1 nogil
+    cdef bint _has_invalid_member(self) noexcept nogil
+    cdef int _literal(self, Memory out, int32_t column, const uint8_t* p) except -1 nogil
+    cdef uint8_t* _number(self, uint8_t* to, Value* value, const uint8_t* p) noexcept nogil
+    cdef int _long(self, Memory out, Value* value, const uint8_t* p) except -1 nogil
+    cdef int _text(self, Memory out, int kind, Value* value, const uint8_t* p, int64_t size) except -1 nogil
+    cdef int _document(self, Memory out, const uint8_t* p, int64_t size) except -1 nogil

@@ -269,3 +269,20 @@ class GroupRecords(EventWalk):
     def add_rows(self, table: MappedTable, operation: int, rows: int, size: int) -> None: ...
     def pass_to(self, end_pos: int) -> None: ...
     def finish(self) -> None: ...
+
+InverseColumn: TypeAlias = tuple[bytes, bytes, bool, bool, bool, bool]
+
+class InverseSql:
+    def __init__(
+        self,
+        images: ImageText,
+        columns: Sequence[InverseColumn],
+        key: Sequence[int],
+        heads: tuple[bytes, bytes, bytes, bytes],
+        most: int,
+        *,
+        is_mariadb: bool,
+    ) -> None: ...
+    def statements(
+        self, operation: int, present: bytes, present_after: bytes, images: bytes
+    ) -> tuple[bytes, int] | None: ...

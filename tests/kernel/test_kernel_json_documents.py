@@ -17,7 +17,7 @@ from binlogio.values.json.tree import MAX_DEPTH
 
 pytest.importorskip("binlogio._kernel.json_documents", reason="the kernel is not compiled")
 
-from binlogio._kernel.json_documents import json_text
+from binlogio._kernel.json_documents import json_expression, json_text
 from json_bytes import (
     DOUBLE,
     INT16,
@@ -38,6 +38,7 @@ from json_bytes import (
     check,
     container,
     document,
+    expression_of,
     varlen,
 )
 
@@ -61,6 +62,7 @@ def test_any_document_agrees(value: object) -> None:
     binary = JsonDocument.from_python(value).binary
 
     assert json_text(binary) == JsonDocument(binary).text.encode()
+    assert json_expression(binary) == expression_of(binary)
 
 
 @given(_VALUES, st.data())

@@ -6,8 +6,9 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from binlogio._kernel.json_documents import json_text
+from binlogio._kernel.json_documents import json_expression, json_text
 from binlogio.errors import BinlogError
+from binlogio.replay.targets.mysql.values import json_value, text_literal
 from binlogio.values.json import JsonDocument
 
 SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY, LITERAL, INT16 = range(6)
@@ -24,11 +25,23 @@ def oracle(binary: bytes) -> bytes | None:
         return None
 
 
+def expression_of(binary: bytes) -> bytes | None:
+    """Return the SQL expression by construct and Python; None where they refuse."""
+    try:
+        return json_value(JsonDocument(binary), text_literal).encode()
+    except BinlogError:
+        return None
+
+
 def check(binary: bytes) -> None:
     """Compare kernel and oracle."""
     expected = oracle(binary)
 
     assert json_text(binary) == expected, binary.hex()
+
+    expression = json_expression(binary)
+
+    assert expression is None or expression == expression_of(binary), binary.hex()
 
 
 def varlen(size: int) -> bytes:

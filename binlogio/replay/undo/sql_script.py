@@ -14,28 +14,32 @@ triggers, whose changes are in the log as well.
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from binlogio.constants import ColumnType
-from binlogio.errors import BinlogError
+from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
+from binlogio.implementation import is_compiled
 from binlogio.replay.find_row import Index
 from binlogio.replay.targets.mysql.statement_context import prepared
-from binlogio.replay.targets.mysql.table import MysqlTable
+from binlogio.replay.targets.mysql.table import MOST_BYTES, MysqlTable
 from binlogio.replay.undo.inverse import check_images, reversed_changes
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.replay.undo.spool import PIECE_SIZE
+from binlogio.rows.image import PRE_GA_EVENTS
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from binlogio._kernel.row_decoder import InverseSql
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.replay.row_changes import Change, Image
     from binlogio.replay.transactions import LoggedTransaction, RowsStep
     from binlogio.replay.undo.outputs import ChangeCounts
     from binlogio.replay.undo.spool import SpooledGroup
     from binlogio.rows.plan import TablePlan
+    from binlogio.values.column import ColumnPlan
 
 _VARIABLES: Final = (
     "character_set_client", "character_set_connection", "collation_connection", "character_set_results", "sql_mode",
@@ -50,7 +54,14 @@ _SETTINGS: Final = (
 )
 _RESTORE: Final = "SET " + ", ".join(f"@@session.{name} = @binlogio_{name}" for name in _VARIABLES)
 _FILLED: Final = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2, ColumnType.DATETIME, ColumnType.DATETIME2)
-_TWOFOLD: Final = (ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.ENUM)  # two values may be equal
+_TWOFOLD: Final = (
+    ColumnType.FLOAT,
+    ColumnType.DOUBLE,
+    ColumnType.NEWDECIMAL,
+    ColumnType.DECIMAL,
+    ColumnType.ENUM,
+    ColumnType.SET,
+)  # two values may be equal
 _CHECK: Final = "SET @binlogio_row = IF(ROW_COUNT() = 1, 1, (SELECT 1 UNION SELECT 2))"
 _ABOUT_CHECK: Final = (
     "-- ERROR 1242, Subquery returns more than 1 row: the row to be changed is not there as the log left it\n"
@@ -87,15 +98,13 @@ class SqlScript:
         for step in reversed(steps):
             try:
                 undone = self._table(step)
-                changes = reversed_changes(step, undone.plan)
-                statements = self._statements(undone, changes) if changes else []
-                if statements:
-                    pieces.append(_for_client(statements))
-                    size += len(pieces[-1])
+                sql, count = undone.statements(step) or self._by_python(undone, step)
             except BinlogError as exc:
                 exc.locate(offset=step.offset)
                 raise
-            rows[table_and_kind(step)] += len(changes)
+            pieces.append(sql)
+            size += len(sql)
+            rows[table_and_kind(step)] += count
             if size >= PIECE_SIZE:
                 yield b"".join(pieces)
                 pieces, size = [], 0
@@ -110,6 +119,12 @@ class SqlScript:
         for group in groups:
             yield from group
         yield f"\n{_RESTORE};\n".encode()
+
+    def _by_python(self, undone: _UndoneTable, step: RowsStep) -> tuple[bytes, int]:
+        """Return what `_UndoneTable.statements` returns."""
+        changes = reversed_changes(step, undone.plan)
+        statements = self._statements(undone, changes) if changes else []
+        return _for_client(statements) if statements else b"", len(changes)
 
     def _statements(self, undone: _UndoneTable, changes: Sequence[Change]) -> list[str]:
         statements: list[str] = []
@@ -140,7 +155,7 @@ class SqlScript:
             plan = check_images(step)
             if len(self._tables) >= _MOST_TABLES:
                 self._tables.clear()
-            found = self._tables[id(plan)] = _UndoneTable(plan, is_mariadb=self._is_mariadb)
+            found = self._tables[id(plan)] = _UndoneTable(plan, self._check, is_mariadb=self._is_mariadb)
         after = event.present_after if isinstance(event, UpdateRowsEvent | PartialUpdateRowsEvent) else b""
         key = type(event), event.column_count, event.present, after
         if key not in found.checked:
@@ -157,7 +172,7 @@ class _UndoneTable:
     `checked` are the kinds and bitmaps of rows events that have all that is needed.
     """
 
-    def __init__(self, plan: TablePlan, *, is_mariadb: bool) -> None:
+    def __init__(self, plan: TablePlan, check: tuple[str, ...], *, is_mariadb: bool) -> None:
         columns = plan.columns
         key = tuple((position, prefix) for position, prefix in plan.primary_key)
         indexes = (Index("PRIMARY", key, is_unique=True, is_primary=True),) if key else ()
@@ -167,17 +182,74 @@ class _UndoneTable:
         self.checked: Final[set[tuple[type, int, bytes, bytes]]] = set()
         self.enums: Final = tuple(column.position for column in columns if column.type == ColumnType.ENUM)
         self._filled = frozenset(column.position for column in columns if column.type in _FILLED)
-        self._twofold = tuple(column.position for column in columns if column.type in _TWOFOLD)
+        self._twofold = frozenset(column.position for column in columns if column.type in _TWOFOLD)
+        self._kernel = self._inverse_sql(check, is_mariadb=is_mariadb) if key and is_compiled() else None
+
+    def _inverse_sql(self, check: tuple[str, ...], *, is_mariadb: bool) -> InverseSql | None:
+        """Return the kernel's part; None if the table has a column or a name that it does not write."""
+        table, plan = self.table, self.plan
+        heads = [sql.encode("utf-8", "surrogateescape") for sql in table.heads]
+        names = [name.encode("utf-8", "surrogateescape") for name in table.quoted]
+        of_client = any(b"\\" in text or b"\r" in text for text in (*heads, *names))  # which removes them
+        if of_client or any(size for _, size in plan.primary_key):
+            return None
+        from binlogio.rows.texts import SQL, TextForm, image_text  # noqa: PLC0415 - there may be no kernel
+
+        def literal(value: Any, column: ColumnPlan) -> str:
+            return table.literals[column.position](value)
+
+        images = image_text(plan, TextForm(style=SQL, label=lambda _: "", literal=str, value=literal))
+        if images is None:
+            return None
+        from binlogio._kernel.row_decoder import InverseSql  # noqa: PLC0415
+
+        columns = [
+            (
+                name + b" = ",
+                name + b" <=> ",
+                at in table.writable,
+                at in self._filled,
+                at in self.enums,
+                not plan.columns[at].nullable,
+            )
+            for at, name in enumerate(names)
+        ]
+        end = "".join(f";\n{sql}" for sql in check) + ";\n"
+        return InverseSql(
+            images,
+            columns,
+            [at for at, _ in plan.primary_key],
+            (heads[0], heads[1], heads[2], end.encode()),
+            MOST_BYTES,
+            is_mariadb=is_mariadb,
+        )
+
+    def statements(self, step: RowsStep) -> tuple[bytes, int] | None:
+        """Return the statements that reverse the rows of a step and how many rows it has; None if Python has to."""
+        event = step.event
+        if self._kernel is None or event.header.type_code in PRE_GA_EVENTS:
+            return None
+        after = event.present_after if isinstance(event, UpdateRowsEvent) else event.present
+        try:
+            return self._kernel.statements(event.operation, event.present, after, event.images)
+        except ReplayError:  # of a value that SQL cannot write
+            return None
 
     def changed(self, before: Image, after: Image) -> list[int]:
         """Return the columns that an UPDATE sets: changed ones, and those with ON UPDATE CURRENT_TIMESTAMP.
 
-        0.0 and -0.0 are two values, and so are members of an ENUM that have the same name.
+        A column has changed if its literal has: 0.0 and -0.0 are two values, and so are members of an ENUM that have
+        the same name.
         """
+        literals, twofold = self.table.literals, self._twofold
         differs = {
-            at for at, old, new in zip(count(), before, after) if old is not new and new is not ABSENT and old != new
+            at
+            for at, old, new in zip(count(), before, after)
+            if old is not new
+            and new is not ABSENT
+            and (old != new or at in twofold)
+            and literals[at](old) != literals[at](new)
         }
-        differs.update(at for at in self._twofold if after[at] is not ABSENT and repr(before[at]) != repr(after[at]))
         return sorted(differs | self._filled) if differs else []
 
     def has_invalid_member(self, row: Image) -> bool:

@@ -5,7 +5,7 @@ The row lookup is in `find_row`, literals are in `mysql.values`. What is the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from binlogio.replay.targets.mysql.server_tables import Ask
     from binlogio.rows.plan import TablePlan
 
-_MOST_BYTES: Final = 1 << 20  # of one statement
+MOST_BYTES: Final = 1 << 20  # of one statement
 _MOST_WHERES: Final = 64
 
 
@@ -39,12 +39,12 @@ class MysqlTable:
         self._is_mariadb = is_mariadb
         self._name = table_name(plan.schema, plan.table)
         self._names = [name for name, _, _ in columns]
-        self._quoted = [backticked(name) for name in self._names]
+        self.quoted = [backticked(name) for name in self._names]
         shared = zip(plan.columns, columns, strict=False)
         self._target = replace(plan, columns=tuple(replace(c, nullable=nullable) for c, (_, nullable, _) in shared))
-        self._writable = dict.fromkeys(at for at in range(len(self._target.columns)) if not columns[at][2])
+        self.writable = dict.fromkeys(at for at in range(len(self._target.columns)) if not columns[at][2])
         self._indexes = indexes
-        self._literals = [self._literal(at) for at in range(len(self._target.columns))]
+        self.literals = [self._literal(at) for at in range(len(self._target.columns))]
         self._wheres: dict[tuple[bool, ...], _Where] = {}
 
     def _literal(self, at: int) -> Literal:
@@ -92,19 +92,28 @@ class MysqlTable:
     def insert(self, rows: Sequence[Sequence[Any]], *, replaces: bool = False) -> Iterator[tuple[str, int]]:
         """Statements with many rows each, and how many; all rows have values for the same columns."""
         positions = self._written(rows[0])
-        literals = [(at, self._literals[at]) for at in positions]
-        names = ", ".join(self._quoted[at] for at in positions)
-        head = f"{'REPLACE' if replaces else 'INSERT'} INTO {self._name} ({names}) VALUES "
+        literals = [(at, self.literals[at]) for at in positions]
+        head = self._insert_head(positions, replaces=replaces)
         some: list[str] = []
         size = 0
         for row in rows:
             text = f"({', '.join([literal(row[at]) for at, literal in literals])})"
-            if some and size + len(text) > _MOST_BYTES:
+            if some and size + len(text) > MOST_BYTES:
                 yield head + ",".join(some), len(some)
                 some, size = [], 0
             some.append(text)
             size += len(text)
         yield head + ",".join(some), len(some)
+
+    def _insert_head(self, positions: Iterable[int], *, replaces: bool = False) -> str:
+        names = ", ".join(self.quoted[at] for at in positions)
+        return f"{'REPLACE' if replaces else 'INSERT'} INTO {self._name} ({names}) VALUES "
+
+    @property
+    def heads(self) -> tuple[str, str, str]:
+        """The beginnings of an INSERT of whole rows, of an UPDATE and of a DELETE, up to their values."""
+        update, delete = f"UPDATE {self._name} SET ", f"DELETE FROM {self._name} WHERE "  # noqa: S608
+        return self._insert_head(self.writable), update, delete
 
     def update(
         self, before: Sequence[Any], after: Sequence[Any], only: Sequence[int] | None = None
@@ -127,7 +136,7 @@ class MysqlTable:
                 field=f"{self.plan.schema}.{self.plan.table}",
                 hint=Hint.APPLY_EVENTS,
             )
-        changes = ", ".join([f"{self._quoted[at]} = {self._literals[at](after[at])}" for at in changed])
+        changes = ", ".join([f"{self.quoted[at]} = {self.literals[at](after[at])}" for at in changed])
         return f"UPDATE {self._name} SET {changes} WHERE {where.of(before)}", where.algorithm  # noqa: S608
 
     def delete(self, before: Sequence[Any]) -> tuple[str, Algorithm]:
@@ -142,8 +151,8 @@ class MysqlTable:
     def _written(self, row: Sequence[Any], only: Sequence[int] | None = None) -> list[int]:
         """Return the columns of an image that the target has and does not compute."""
         if only is None:
-            return [at for at in self._writable if row[at] is not ABSENT]
-        return [at for at in only if row[at] is not ABSENT and at in self._writable]
+            return [at for at in self.writable if row[at] is not ABSENT]
+        return [at for at in only if row[at] is not ABSENT and at in self.writable]
 
     def _where(self, row: Sequence[Any]) -> _Where:
         absent = tuple([value is ABSENT for value in row])
@@ -159,7 +168,7 @@ class MysqlTable:
         columns, parts = self.plan.columns, dict(lookup.index.parts) if lookup.index is not None else {}
         conditions: list[tuple[int, str, Literal, str]] = []
         for at in lookup.key:
-            name, literal = self._quoted[at], literal_of(columns[at], is_mariadb=self._is_mariadb)
+            name, literal = self.quoted[at], literal_of(columns[at], is_mariadb=self._is_mariadb)
             if not parts[at]:
                 conditions.append((at, f"{name} <=> ", literal, ""))
             elif not lookup.same:  # a key over a prefix tells the row by the prefix; else the whole image is compared

@@ -1,0 +1,395 @@
+"""The SQL that reverses the row changes of an event, for tables whose primary key tells the rows.
+
+    insert of a row -> DELETE       update of a row -> UPDATE of the changed columns       delete of rows -> INSERT
+
+Rows are reversed from the last to the first. `binlogio.replay.undo.sql_script` is the oracle, and makes the statements of
+what is refused here: values that are none, documents with values that no expression has, ENUM values that a strict
+sql_mode refuses.
+"""
+
+from libc.float cimport FLT_MAX
+from libc.stdint cimport int32_t, int64_t, uintptr_t, uint64_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memchr, memcmp, memcpy
+
+from binlogio._kernel.base.cursor cimport little
+from binlogio._kernel.base.digits cimport put_unsigned
+from binlogio._kernel.base.memory_text cimport append_text, append_unsigned, end_of
+from binlogio._kernel.event_scanner cimport DELETE, INSERT, UPDATE, ImagePlan, Plan, pass_image, prepare
+from binlogio._kernel.json_documents cimport append_json_expression, append_sorted_json
+from binlogio._kernel.primitives cimport (
+    Characters, Memory, append_latin, append_native, inflate_column, is_ascii, is_utf8, old_decimal_text,
+    put_json_number, put_server_number,
+)
+from binlogio._kernel.read.json_values cimport *
+from binlogio._kernel.values.hex_literals cimport append_hex_literal, append_text_literal
+
+cdef enum:
+    NO_VALUE = 1  # the pointer to a value that the image does not have
+
+
+cdef inline bint _tells(int kind, int second) noexcept:
+    """Return whether values of different bytes have different literals; else the literals are compared."""
+    if kind == K_COPY:
+        return second == C_SIGNED or second == C_UNSIGNED
+    return (kind == K_INT24 or kind == K_UINT24 or kind == K_BITS or kind == K_UTF8 or kind == K_BYTES
+            or kind == K_ENUM_NAMES or kind == K_SET_NAMES or kind == K_LITTLE16 or kind == K_LITTLE64)
+
+
+cdef inline bint _may_be_damaged(int kind) noexcept:
+    """Return whether bytes of the right length may be no value. Documents are looked at when they are written."""
+    return not (kind == K_COPY or kind == K_INT24 or kind == K_UINT24 or kind == K_YEAR or kind == K_BITS
+                or kind == K_DATE or kind == K_UTF8 or kind == K_LATIN or kind == K_TEXT or kind == K_BYTES
+                or kind == K_PADDED or kind == K_ENUM_NAMES or kind == K_SET_NAMES or kind == K_LITTLE16
+                or kind == K_LITTLE64 or kind == K_JSON)
+
+
+cdef class InverseSql:
+    """How the changes of one table are reversed.
+
+    Args:
+        images: the table's images, as text in the style SQL; its `by_construct` gives literals for this.
+        columns: for each column the text before its value in SET and in WHERE, and whether it is written, filled by
+            the server, an ENUM, and has a default for NULL.
+        key: the columns of the primary key.
+        heads: the text before the rows of an INSERT, before the changes of an UPDATE, and before the condition of a
+            DELETE; and the text after an UPDATE or a DELETE.
+        most: bytes of rows in one INSERT.
+        is_mariadb: whether documents are text.
+    """
+
+    def __cinit__(self, ImageText images, columns, key, tuple heads, int64_t most, *, bint is_mariadb):
+        cdef int32_t count = images.plan.core.column_count
+        cdef InverseColumn* column
+        self.images, self.most, self.is_mariadb, self.column_count = images, most, is_mariadb, count
+        self.texts, self.out, self.row, self.starts, self.marks = Memory(), Memory(), Memory(), Memory(), Memory()
+        self.columns = <InverseColumn*>calloc(count + 1, sizeof(InverseColumn))
+        self.key = <int32_t*>calloc(len(key) + 1, sizeof(int32_t))
+        self.then = <const uint8_t**>calloc(count + 1, sizeof(void*))
+        self.now = <const uint8_t**>calloc(count + 1, sizeof(void*))
+        self.changed = <uint8_t*>calloc(count + 1, 1)
+        if (self.columns == NULL or self.key == NULL or self.then == NULL or self.now == NULL
+                or self.changed == NULL):
+            raise MemoryError(f"no memory for a table of {count} columns")
+        if images.style != S_SQL or len(columns) != count or not key or not 0 <= min(key) <= max(key) < count:
+            raise ValueError(f"{len(columns)} columns and the key {key} of {count} columns")
+        for number, (assignment, condition, is_written, is_filled, is_enum, has_default) in enumerate(columns):
+            column = self.columns + <int>number
+            column.assignment, column.condition = self._keep(assignment), self._keep(condition)
+            column.is_written, column.is_filled = is_written, is_filled
+            column.is_enum, column.has_default = is_enum, has_default
+            column.is_told = _tells(images.values[<int>number].kind, images.values[<int>number].second)
+            column.is_checked = _may_be_damaged(images.values[<int>number].kind)
+        for position in key:
+            self.key[self.key_count] = position
+            self.key_count += 1
+        self.insert, self.update = self._keep(heads[0]), self._keep(heads[1])
+        self.remove, self.end = self._keep(heads[2]), self._keep(heads[3])
+
+    def __dealloc__(self):
+        free(self.columns)
+        free(self.key)
+        free(self.then)
+        free(self.now)
+        free(self.changed)
+
+    cdef Piece _keep(self, bytes text):
+        cdef Piece piece
+        piece.begin, piece.size = self.texts.size, len(text)
+        memcpy(self.texts.grow(len(text)), <const char*>text, len(text))
+        return piece
+
+    cdef int _piece(self, Memory out, Piece* piece) except -1 nogil:
+        return append_text(out, <const char*>self.texts.data + piece.begin, piece.size)
+
+    def statements(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after, bytes images):
+        """Return the statements that reverse the rows of an event, and how many rows it has.
+
+        None where Python has to make them, or to say what is wrong with the images.
+        """
+        cdef int64_t bitmap_bytes = self.images.plan.core.bitmap_bytes
+        cdef const uint8_t* data = images
+        cdef int64_t size = len(images)
+        cdef int64_t count
+        if (present.shape[0] != bitmap_bytes or present_after.shape[0] != bitmap_bytes
+                or not (operation == INSERT or operation == UPDATE or operation == DELETE)):
+            return None
+        if self.out.capacity > MOST_KEPT_TEXT:
+            self.out = Memory()
+        if self.row.capacity > MOST_KEPT_TEXT:
+            self.row = Memory()
+        with nogil:
+            count = self._rows(operation, &present[0], &present_after[0], data, size)
+        if count <= 0:
+            return None
+        return (<char*>self.out.data)[:self.out.size], count
+
+    cdef int64_t _rows(self, int operation, const uint8_t* present, const uint8_t* present_after, const uint8_t* data,
+                       int64_t size) except -2 nogil:
+        """Append the statements; returns how many rows there are, or -1."""
+        cdef Plan* plan = &self.images.plan.core
+        cdef const uint8_t* at = data
+        cdef const uint8_t* end = data + size
+        cdef const uint8_t* row
+        cdef int64_t count, number
+        cdef int64_t inserted = 0
+        cdef int good = 1
+        self.out.size = self.starts.size = 0
+        prepare(plan, &plan.before, present)
+        if operation == UPDATE:
+            prepare(plan, &plan.after, present_after)
+        while at < end:
+            row = at
+            (<int64_t*>self.starts.grow(8))[0] = at - data
+            at = pass_image(&plan.before, at, end, self.then, 1)
+            if at != NULL and operation == UPDATE:
+                at = pass_image(&plan.after, at, end, self.now, 1)
+            if at == NULL or at == row:
+                return -1
+        count = self.starts.size // 8
+        for number in range(count - 1, -1, -1):
+            at = pass_image(&plan.before, data + (<int64_t*>self.starts.data)[number], end, self.then, 1)
+            if operation == UPDATE:
+                pass_image(&plan.after, at, end, self.now, 1)
+                good = self._update_row()
+            elif operation == DELETE:
+                good = self._insert_row(&inserted)
+            else:
+                memcpy(self.now, self.then, self.column_count * sizeof(void*))
+                self._piece(self.out, &self.remove)
+                good = self._are_values(self.now) and self._where()
+            if not good:
+                return -1
+        if operation == DELETE:
+            append_text(self.out, b";\n", 2)
+        return count
+
+    cdef int _insert_row(self, int64_t* size) except -1 nogil:
+        """Append the row as it was to the INSERT of `size` bytes of rows, or begin another one."""
+        cdef int32_t column
+        cdef bint first = True
+        if self._has_invalid_member() or not self._are_values(self.then):
+            return 0
+        self.row.size = 0
+        append_text(self.row, b"(", 1)
+        for column in range(self.column_count):
+            if self.columns[column].is_written:
+                if <uintptr_t>self.then[column] == NO_VALUE:
+                    return 0
+                if not first:
+                    append_text(self.row, b", ", 2)
+                first = False
+                if self.then[column] == NULL and self.columns[column].has_default:
+                    append_text(self.row, b"DEFAULT", 7)
+                elif not self._literal(self.row, column, self.then[column]):
+                    return 0
+        append_text(self.row, b")", 1)
+        if size[0] and size[0] + self.row.size > self.most:
+            append_text(self.out, b";\n", 2)
+            size[0] = 0
+        if size[0]:
+            append_text(self.out, b",", 1)
+        else:
+            self._piece(self.out, &self.insert)
+        size[0] += self.row.size
+        return append_text(self.out, <const char*>self.row.data, self.row.size)
+
+    cdef int _update_row(self) except -1 nogil:
+        """Append the UPDATE of the row as it is now to what it was; nothing if no column has changed."""
+        cdef int64_t begin = self.out.size
+        cdef int32_t column
+        cdef int found
+        cdef int any_changed = 0
+        cdef bint first = True
+        if not self._are_values(self.then) or not self._are_values(self.now):
+            return 0
+        for column in range(self.column_count):
+            if <uintptr_t>self.now[column] == NO_VALUE:
+                self.now[column] = self.then[column]
+            found = self._differs(column)
+            if found < 0:
+                return 0
+            self.changed[column] = found
+            any_changed |= found
+        if not any_changed:
+            return 1
+        if self._has_invalid_member():
+            return 0
+        self._piece(self.out, &self.update)
+        for column in range(self.column_count):
+            if not self.columns[column].is_written or <uintptr_t>self.then[column] == NO_VALUE:
+                continue
+            if self.changed[column] or self.columns[column].is_filled:
+                if not first:
+                    append_text(self.out, b", ", 2)
+                first = False
+                self._piece(self.out, &self.columns[column].assignment)
+                if self.then[column] == NULL and self.columns[column].has_default:
+                    append_text(self.out, b"DEFAULT", 7)
+                elif not self._literal(self.out, column, self.then[column]):
+                    return 0
+        if first:
+            self.out.size = begin
+            return 1
+        append_text(self.out, b" WHERE ", 7)
+        return self._where()
+
+    cdef int _where(self) except -1 nogil:
+        """Append the condition of the row as it is now, and the end of the statement."""
+        cdef int32_t i, column
+        for i in range(self.key_count):
+            column = self.key[i]
+            if <uintptr_t>self.now[column] == NO_VALUE:
+                return 0
+            if i:
+                append_text(self.out, b" AND ", 5)
+            self._piece(self.out, &self.columns[column].condition)
+            if not self._literal(self.out, column, self.now[column]):
+                return 0
+        return self._piece(self.out, &self.end)
+
+    cdef int _differs(self, int32_t column) except -1 nogil:
+        """Return 1 if a column that the row had is another one now, 0 if not, and -2 where a value is refused."""
+        cdef const uint8_t* then = self.then[column]
+        cdef const uint8_t* now = self.now[column]
+        cdef int width = self.images.values[column].width
+        cdef int64_t size = width
+        cdef int64_t now_size = width
+        if then == now or <uintptr_t>then == NO_VALUE:
+            return 0
+        if then == NULL or now == NULL:
+            return 1
+        if width < 0:
+            size, now_size = <int64_t>little(then, -width) - width, <int64_t>little(now, -width) - width
+        if size == now_size and memcmp(then, now, size) == 0:
+            return 0
+        if self.columns[column].is_told:
+            return 1
+        self.row.size = 0
+        if not self._literal(self.row, column, then):
+            return -2
+        size = self.row.size
+        if not self._literal(self.row, column, now):
+            return -2
+        return self.row.size != 2 * size or memcmp(self.row.data, self.row.data + size, size) != 0
+
+    cdef int _are_values(self, const uint8_t** pointers) except -1 nogil:
+        """Return 0 if bytes of an image, which need not be written, are no value of their type."""
+        cdef int32_t column
+        for column in range(self.column_count):
+            if self.columns[column].is_checked and <uintptr_t>pointers[column] > NO_VALUE:
+                self.row.size = 0
+                if not self._literal(self.row, column, pointers[column]):
+                    return 0
+        return 1
+
+    cdef bint _has_invalid_member(self) noexcept nogil:
+        """Return whether an ENUM of the row as it was has the number 0."""
+        cdef int32_t column
+        for column in range(self.column_count):
+            if self.columns[column].is_enum and <uintptr_t>self.then[column] > NO_VALUE:
+                if little(self.then[column], self.images.values[column].width) == 0:
+                    return True
+        return False
+
+    cdef int _literal(self, Memory out, int32_t column, const uint8_t* p) except -1 nogil:
+        """Append the literal of a value; 0 where it has none."""
+        cdef Value* value = &self.images.values[column]
+        cdef int kind = value.kind
+        cdef int64_t before = out.size
+        cdef uint8_t* to
+        if p == NULL:
+            return append_text(out, b"NULL", 4)
+        if value.form == F_SHORT:
+            to = end_of(out, value.room)
+            if kind == K_ENUM_NAMES:
+                to = put_unsigned(to, little(p, value.width))
+            elif kind == K_COPY and (value.second == C_FLOAT or value.second == C_DOUBLE):
+                to = self._number(to, value, p)
+            else:
+                to = self.images._short(to, value, p)
+            if to != NULL:
+                out.size = to - out.data
+                return 1
+        elif self._long(out, value, p):
+            return 1
+        out.size = before
+        return self.images._slowly(out, column, p, NULL, 0)
+
+    cdef uint8_t* _number(self, uint8_t* to, Value* value, const uint8_t* p) noexcept nogil:
+        """Write a number that is a DOUBLE in SQL; NULL for one that needs more digits, or is none."""
+        cdef double wide
+        cdef float narrow
+        cdef uint8_t* end
+        if value.second == C_FLOAT:
+            memcpy(&narrow, p, 4)
+            if not -FLT_MAX < narrow < FLT_MAX:
+                return NULL
+            end = put_server_number(to, narrow, True, False)
+        else:
+            memcpy(&wide, p, 8)
+            if wide - wide != 0:
+                return NULL
+            end = put_json_number(to, wide, False)
+        if end != NULL and memchr(to, 101, end - to) == NULL:
+            memcpy(end, b"e0", 2)
+            end += 2
+        return end
+
+    cdef int _long(self, Memory out, Value* value, const uint8_t* p) except -1 nogil:
+        """Append a value of any length; 0 where it has no literal here."""
+        cdef int kind = value.kind
+        cdef int64_t size = value.width
+        if size < 0:
+            size = <int64_t>little(p, -value.width)
+            p -= value.width
+        if kind == K_UTF8 or kind == K_LATIN or kind == K_TEXT or kind == K_BYTES:
+            return self._text(out, kind, value, p, size)
+        if kind == K_SET_NAMES:
+            return append_unsigned(out, little(p, <int>size))
+        if kind == K_PADDED:
+            return append_hex_literal(out, p, size, value.first - size if size < value.first else 0)
+        if kind == K_COMPRESSED:
+            self.images.plain.size = 0
+            if not inflate_column(self.images.plain, p, size, self.images.opened_size):
+                return 0
+            return self._text(out, value.first, value, self.images.plain.data, self.images.plain.size)
+        if kind == K_JSON:
+            return self._document(out, p, size)
+        if kind == K_GEOMETRY:
+            return append_hex_literal(out, p, size, 0) if size >= SRID_SIZE else 0
+        if kind == K_OLD_DECIMAL:
+            return old_decimal_text(out, p, size)
+        if kind == K_UUID or kind == K_INET4 or kind == K_INET6:
+            self.images.text.size = 0
+            if not append_native(self.images.text, kind, p, size, value.first):
+                return 0
+            return append_text_literal(out, self.images.text.data, self.images.text.size)
+        return 0
+
+    cdef int _text(self, Memory out, int kind, Value* value, const uint8_t* p, int64_t size) except -1 nogil:
+        """Append text, or bytes that are none."""
+        cdef bint good = False
+        if kind == K_UTF8:
+            if is_utf8(p, size):
+                return append_text_literal(out, p, size)
+        elif kind == K_LATIN and value.second and is_ascii(p, size):
+            return append_text_literal(out, p, size)
+        elif kind != K_BYTES:
+            self.images.text.size = 0
+            if kind == K_TEXT:
+                good = (<Characters>value.characters).append(self.images.text, p, size)
+            else:
+                good = append_latin(self.images.text, p, size, self.images.names.data,
+                                    <const uint32_t*>self.images.name_offsets.data + value.names)
+            if good:
+                return append_text_literal(out, self.images.text.data, self.images.text.size)
+        return append_hex_literal(out, p, size, 0)
+
+    cdef int _document(self, Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+        self.images.text.size = 0
+        if size == 0 or not append_sorted_json(self.images.text, p, size):
+            return 0
+        if self.is_mariadb:
+            return append_text_literal(out, self.images.text.data, self.images.text.size)
+        return append_json_expression(out, self.images.text, self.marks, p, size)

@@ -1,0 +1,102 @@
+"""Undo as SQL by the kernel and by Python: the same script, or the same error."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import binlogio
+from binlogio.constants import OptionalMetadataType
+from binlogio.errors import BinlogError
+from binlogio.events.table_map import MetadataField
+from binlogio.replay.undo import OnStatement, SqlScript, undo
+from binlogio.values.json import JsonDocument
+from both_kernels import KERNELS, Said, kernel_set_to
+from corpus import CorpusFile, files
+from log_cases import Rows, damaged_rows, raw_rows, rows
+from logs import log
+from row_events import group
+from undo_logs import rows_of
+
+pytest.importorskip("binlogio._kernel.row_decoder", reason="the kernel is not compiled")
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+def undone_by(kernel: str, source: Any) -> bytes | Said:
+    """Return the script that undoes a log; events are read by the compiled kernel either way."""
+    try:
+        with (
+            binlogio.open(source) as reader,
+            kernel_set_to(kernel),
+            undo(reader, SqlScript(), on_statement=OnStatement.SKIP) as ready,
+        ):
+            return b"".join(ready.pieces())
+    except BinlogError as exc:
+        return Said.of(exc)
+
+
+def assert_undone_alike(source: Any) -> bytes | Said:
+    """Compare both, and return what the kernel makes."""
+    by_kernel, by_python = (
+        undone_by(kernel, io.BytesIO(source) if isinstance(source, bytes) else source) for kernel in KERNELS
+    )
+
+    assert by_kernel == by_python
+    return by_kernel
+
+
+@st.composite
+def keyed(draw: st.DrawFn, cases: st.SearchStrategy[Rows]) -> Rows:
+    """Give the table a primary key, of columns that its images have."""
+    found = draw(cases)
+    event = found.event
+    present = [at for at in range(event.column_count) if event.present[at >> 3] >> (at & 7) & 1]
+    key = tuple(draw(st.lists(st.sampled_from(present), min_size=1, max_size=3, unique=True))) if present else ()
+    field = MetadataField(OptionalMetadataType.SIMPLE_PRIMARY_KEY, key)
+    table = replace(found.table_map, optional_metadata=(*found.table_map.optional_metadata, field))
+    return replace(
+        found, table_map=replace(table, nullable=draw(st.sampled_from((table.nullable, (False,) * event.column_count))))
+    )
+
+
+@settings(max_examples=250, suppress_health_check=SLOW)
+@given(keyed(rows()))
+def test_rows_of_every_type_are_undone_alike(case: Rows) -> None:
+    """Tables of random columns, in all row images."""
+    assert_undone_alike(case.log())
+
+
+@settings(max_examples=250, suppress_health_check=SLOW)
+@given(keyed(damaged_rows()))
+def test_damaged_rows_end_in_the_same_error(case: Rows) -> None:
+    """Images that are cut, too long, or that have other bytes."""
+    assert_undone_alike(case.log())
+
+
+@settings(max_examples=250, suppress_health_check=SLOW)
+@given(keyed(raw_rows()))
+def test_values_of_any_bytes_are_undone_alike(case: Rows) -> None:
+    """One column of each type, bytes that no server would write among them."""
+    assert_undone_alike(case.log())
+
+
+@pytest.mark.parametrize("sizes", [(300_000,) * 5, (10, 700_000, 10, 10), (700_000, 700_000), (262_120, 262_120, 8)])
+def test_large_rows_are_inserted_by_several_statements(sizes: tuple[int, ...]) -> None:
+    """A statement has at most 1 MiB of rows, or one row."""
+    deleted = [((number, "a", JsonDocument.from_text(f'"{"b" * size}"')), None) for number, size in enumerate(sizes)]
+    script = assert_undone_alike(log(*group(rows_of(*deleted))))
+
+    assert isinstance(script, bytes)
+    assert script.count(b"INSERT INTO") > 1
+
+
+@pytest.mark.parametrize("one", [one for one in files() if not one.keys], ids=lambda one: one.id)
+def test_real_logs_are_undone_alike(one: CorpusFile) -> None:
+    """All logs of the corpus, those that were damaged on purpose among them."""
+    assert_undone_alike(one.path)
