@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 import pytest
 
 from binlogio.errors import BinlogFormatError
 from binlogio.storage.compression import ZstdFrames, compress_zstd, decompress_zstd
+
+
+@pytest.fixture(params=["libzstd", "pyarrow"], autouse=True)
+def library(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run the test with the functions of libzstd, where there are any, and by pyarrow alone."""
+    primitives = pytest.importorskip("binlogio._kernel.primitives", reason="the kernel is not compiled")
+    found = primitives.use_zstd("pyarrow" if request.param == "pyarrow" else None)
+    if found == "pyarrow" != request.param:
+        pytest.skip("no libzstd on this machine")
+    yield
+    primitives.use_zstd()
 
 
 def _expected(data: bytes, size: int) -> bytes | None:
@@ -44,6 +56,19 @@ def test_frames_are_those_that_a_new_context_decompresses(seed: int) -> None:
             size += random.choice((-1, 1, -size, 1 << 20))
 
         assert frames.decompress(data, size) == _expected(data, size)
+
+
+def _stored(data: bytes, window: int) -> bytes:
+    """Return a frame of one block that is not compressed, with a window descriptor."""
+    return b"\x28\xb5\x2f\xfd\0" + bytes([window]) + (len(data) << 3 | 1).to_bytes(3, "little") + data
+
+
+@pytest.mark.parametrize("window", [0, 0x88, 0x89, 0x90, 0xFF])
+def test_frames_with_a_large_window_are_refused_by_both(window: int) -> None:
+    """The size of a window decides how much memory a stream needs: 128 MiB at most."""
+    data = _stored(b"a row" * 50, window)
+
+    assert ZstdFrames().decompress(data, 250) == _expected(data, 250) == (b"a row" * 50 if window <= 0x88 else None)
 
 
 def test_whole_frames_are_decompressed_after_a_damaged_one() -> None:

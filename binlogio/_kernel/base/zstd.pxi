@@ -1,0 +1,104 @@
+"""Small zstd frames by libzstd, whose functions are called by address, so that no header is needed to build the kernel.
+
+The library is the one that Python has (3.14 and later), or the system's. Where there is none, and for a frame that is
+not plainly whole and small, `binlogio.storage.compression` asks pyarrow, which takes more than twice as long for a frame
+of some hundred bytes, and is the oracle.
+
+    frame := magic: u32  flags: u8  window: u8?  ...      -- no window where bit 5 of the flags is set
+
+Source: RFC 8878, 3.1.1.1.
+"""
+
+import sys
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t, uintptr_t
+
+cdef enum:
+    SINGLE_SEGMENT = 0x20
+    LEAST_FRAME = 6  # bytes: magic, flags, and the window or the size
+    MOST_WINDOW = 27 - 10 << 3  # what a stream allocates at most, as the descriptor has it
+    LONG_FRAME = 1 << 14  # plain bytes that are worth releasing the interpreter lock
+
+ctypedef void* (*zstd_make_function)() noexcept nogil
+ctypedef size_t (*zstd_free_function)(void*) noexcept nogil
+ctypedef size_t (*zstd_size_function)(const void*, size_t) noexcept nogil
+ctypedef size_t (*zstd_decompress_function)(void*, void*, size_t, const void*, size_t) noexcept nogil
+
+cdef zstd_make_function zstd_make = NULL
+cdef zstd_free_function zstd_free = NULL
+cdef zstd_size_function zstd_size = NULL
+cdef zstd_decompress_function zstd_decompress = NULL
+cdef object zstd_library = None  # not looked for yet
+
+
+def _zstd_files():
+    """Return the files that may have libzstd."""
+    try:
+        import _zstd
+    except ImportError:
+        own = None
+    else:
+        own = getattr(_zstd, "__file__", None)
+    return (*((own,) if own else ()), *(("libzstd.1.dylib",) if sys.platform == "darwin" else ("libzstd.so.1",)))
+
+
+def use_zstd(name=None):
+    """Choose the library with the functions, or pyarrow by the name "pyarrow"; returns the name of the one in use."""
+    global zstd_make, zstd_free, zstd_size, zstd_decompress, zstd_library
+    import ctypes
+
+    zstd_make, zstd_free, zstd_size, zstd_decompress = NULL, NULL, NULL, NULL
+    zstd_library = "pyarrow"
+    names = ("ZSTD_createDCtx", "ZSTD_freeDCtx", "ZSTD_findFrameCompressedSize", "ZSTD_decompressDCtx")
+    for file in _zstd_files() if name != "pyarrow" and sys.platform != "win32" else ():
+        try:
+            library = ctypes.CDLL(file)
+            found = [ctypes.cast(getattr(library, one), ctypes.c_void_p).value for one in names]
+        except (OSError, AttributeError):
+            continue
+        zstd_make = <zstd_make_function><uintptr_t>found[0]
+        zstd_free = <zstd_free_function><uintptr_t>found[1]
+        zstd_size = <zstd_size_function><uintptr_t>found[2]
+        zstd_decompress = <zstd_decompress_function><uintptr_t>found[3]
+        zstd_library = file
+        break
+    return zstd_library
+
+
+cdef class ZstdContext:
+    """Decompresses frames one after the other, for one thread at a time."""
+
+    cdef void* context
+
+    def __cinit__(self):
+        if zstd_library is None:
+            use_zstd()
+        if zstd_make != NULL:
+            self.context = zstd_make()
+
+    def __dealloc__(self):
+        if self.context != NULL and zstd_free != NULL:
+            zstd_free(self.context)
+
+    def decompress(self, bytes data, int64_t size):
+        """Return the `size` plain bytes of a frame, which is all of `data`; None where pyarrow has to say."""
+        cdef const uint8_t* p = data
+        cdef size_t length = len(data)
+        cdef bytes plain
+        cdef char* to
+        cdef size_t found
+        if self.context == NULL or zstd_decompress == NULL or length < LEAST_FRAME or size <= 0:
+            return None
+        if not p[4] & SINGLE_SEGMENT and p[5] > <int>MOST_WINDOW:
+            return None
+        if zstd_size(p, length) != length:
+            return None
+        plain = PyBytes_FromStringAndSize(NULL, size)
+        to = plain
+        if size >= LONG_FRAME:
+            with nogil:
+                found = zstd_decompress(self.context, to, size, p, length)
+        else:
+            found = zstd_decompress(self.context, to, size, p, length)
+        return plain if found == <size_t>size else None
