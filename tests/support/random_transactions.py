@@ -1,9 +1,13 @@
 """Random transactions of several threads over `random_tables`, one session for each thread, and the resulting tables.
 
 A transaction locks its rows of InnoDB tables before it begins and up to its end, and all of a table where no key finds
-them; MyISAM tables are locked for a statement at a time. In STATEMENT format, where statements are logged as text
-whatever they are, these too are locked up to the end: what a server then warns of, statements of others in between,
-cannot happen.
+them. It locks all of the table too where statements may be logged as text: InnoDB then locks the gaps beside the rows,
+and an INSERT into such a gap waits for the transaction. A log that says that both can be applied at the same time,
+which no server writes, lets the workers of a replica run into a deadlock that the replica does not resolve.
+
+MyISAM tables are locked for a statement at a time. In STATEMENT format, where statements are logged as text whatever
+they are, these too are locked up to the end: what a server then warns of, statements of others in between, cannot
+happen.
 """
 
 from __future__ import annotations
@@ -105,6 +109,7 @@ class Worker:
         self._random = random
         self._session = log.session(SCHEMA)
         self._is_statement = log.variables.binlog_format == "STATEMENT"
+        self._locks_gaps = log.variables.binlog_format != "ROW"
         self._refuses = log.variables.gtid_mode == "ON"
         self._is_direct = False
 
@@ -146,7 +151,12 @@ class Worker:
         steps = [self._step() for _ in range(random.choice([1, 1, 2, 3, 5]))]
         is_autocommitted = len(steps) == 1 and random.random() < 0.7
         ends_with = random.choices([None, random.choice(shared.tables)], [30, 1])[0]
-        needed = {lock for step in steps for table, slot in step.cells for lock in shared.locks_of(table, (slot,))}
+        cells = [cell for step in steps for cell in step.cells]
+        needed = {
+            lock
+            for table, slot in cells
+            for lock in shared.locks_of(table, tuple(SLOTS) if self._locks_gaps and table.is_transactional else (slot,))
+        }
         if ends_with is not None and not is_autocommitted:
             needed |= shared.locks_of_ddl(ends_with)
         held = {lock for lock in needed if self._is_statement or lock[0].startswith("t")}

@@ -23,6 +23,19 @@ STATE: Final = (
     "SELECT 'finished' FROM information_schema.tables WHERE table_name = 'finished'; DO SLEEP(0.3);"
 )
 
+IDLE_POLLS: Final = 300  # of 0.3 s and more
+# What moves while a replica works: the last transaction of each worker, the rows that InnoDB and MyISAM have written.
+APPLIED: Final = (
+    "SELECT relay_log_name, relay_log_pos FROM mysql.slave_worker_info;"
+    "SHOW GLOBAL STATUS WHERE variable_name IN ('Handler_write', 'Handler_update', 'Handler_delete', 'Handler_commit',"
+    " 'Com_insert', 'Com_update', 'Com_delete');"
+)
+WHY: Final = (
+    "SHOW FULL PROCESSLIST; SELECT * FROM performance_schema.replication_applier_status_by_worker;"
+    "SELECT * FROM performance_schema.data_lock_waits;"
+    "SELECT object_schema, object_name, lock_type, lock_status, owner_thread_id FROM performance_schema.metadata_locks;"
+)
+
 
 def place(server: Instance, logs: Iterable[bytes], name: str = "relay") -> None:
     """Make `logs` the relay logs of that name, from number 1 on."""
@@ -41,9 +54,12 @@ def apply(server: Instance, logs: Iterable[bytes], channel: str = "") -> None:
         f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='none', RELAY_LOG_FILE='{name}.000001', RELAY_LOG_POS=4"
         f" FOR CHANNEL '{channel}'; START REPLICA SQL_THREAD FOR CHANNEL '{channel}';"
     )
-    for _ in range(300):
+    applied, idle = "", 0
+    while idle < IDLE_POLLS:
         found = server.sql(STATE)
         if found:
-            assert found == "finished\n", channel
+            assert found == "finished\n", f"channel {channel!r}: {found}{server.sql(WHY)}"
             return
-    pytest.fail("the replica did not come to the end")
+        before, applied = applied, server.sql(APPLIED)
+        idle = 0 if applied != before else idle + 1
+    pytest.fail(f"the replica has stopped to apply its relay log in channel {channel!r}:\n{server.sql(WHY)}")
