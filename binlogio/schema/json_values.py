@@ -10,6 +10,8 @@ JSON lacks some types: bytes are "0x..." text; decimals, dates and times are tex
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import struct
 from collections.abc import Callable
@@ -18,7 +20,7 @@ from typing import Any, Final, NoReturn
 
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.schema.definition import ColumnDefinition
-from binlogio.schema.types import BINARY_TYPES, GEOMETRY_TYPES, NAMED_TYPES, TEXT_TYPES, SqlType
+from binlogio.schema.types import BINARY_TYPES, GEOMETRY_TYPES, NAMED_TYPES, TEXT_TYPES, SqlType, Vendor
 from binlogio.values import temporal
 from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import SRID_SIZE, Geometry
@@ -29,8 +31,8 @@ _SRID: Final = re.compile(r"SRID=(\d{1,9});")  # as `binlogio.values.text` shows
 _INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 
 
-def value_from_json(value: object, column: ColumnDefinition) -> object:
-    """Return the Python value of a JSON value in that column. Ranges and lengths are checked when it is encoded.
+def value_from_json(value: object, column: ColumnDefinition, vendor: Vendor = "mysql") -> object:
+    """Return the Python value of a JSON value in that column. Ranges are checked when it is encoded.
 
     Raises:
         BinlogFormatError: the value does not match the column's type.
@@ -39,6 +41,8 @@ def value_from_json(value: object, column: ColumnDefinition) -> object:
     if value is None:
         return None
     sql_type = column.sql_type
+    if sql_type.name == "json" and vendor == "mariadb":  # LONGTEXT there
+        return json.dumps(value, ensure_ascii=False)
     try:
         return _READERS[sql_type.name](value, sql_type, column)
     except BinlogError as exc:
@@ -73,9 +77,10 @@ def _float(value: Any, sql_type: SqlType, column: ColumnDefinition) -> float:
     if not isinstance(value, (int, float)):
         _refuse(value, "a number")
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
-        _refuse(value, "a number in the range of DOUBLE")
+        number = math.inf
+    return number if math.isfinite(number) else _refuse(value, "a number in the range of DOUBLE")
 
 
 def _decimal(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Decimal:
@@ -96,6 +101,13 @@ def _bit(value: Any, sql_type: SqlType, column: ColumnDefinition) -> int:
 
 def _text(value: Any, sql_type: SqlType, column: ColumnDefinition) -> str:
     return value if isinstance(value, str) else _refuse(value, "text")
+
+
+def _limited_text(value: Any, sql_type: SqlType, column: ColumnDefinition) -> str:
+    text = _text(value, sql_type, column)
+    if sql_type.arguments and len(text) > sql_type.arguments[0]:
+        _refuse(value, f"at most {sql_type.arguments[0]} characters")
+    return text
 
 
 def bytes_from_json(value: object) -> bytes:
@@ -197,6 +209,7 @@ _READERS: Final[dict[str, _Reader]] = {
     "datetime": _fractional(temporal.encode_datetime2, temporal.decode_datetime2),
     "timestamp": _fractional(temporal.encode_timestamp2, temporal.decode_timestamp2),
     **dict.fromkeys((*TEXT_TYPES, *NAMED_TYPES), _text),
+    **dict.fromkeys(("char", "varchar"), _limited_text),
     **dict.fromkeys(BINARY_TYPES, _binary),
     "enum": _enum,
     "set": _set,

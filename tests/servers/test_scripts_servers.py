@@ -70,3 +70,39 @@ def test_a_replica_ends_with_the_tables_of_the_script(tmp_path: Path) -> None:
 
     assert found == TABLES
     assert prepared == ""
+
+
+ORDERS: Final = """CREATE DATABASE shop;
+CREATE TABLE shop.orders (id INT PRIMARY KEY, e ENUM('a','b'), d DECIMAL(6,2), j JSON, dt DATETIME(3), tm TIME(1),
+  b VARBINARY(4), bi BIT(4), v VARCHAR(5), g POINT, u BIGINT UNSIGNED, vec VECTOR(2));
+"""
+ROWS: Final = """id,e,d,j,dt,tm,b,bi,v,g,u,vec
+1,a,1.50,"{""k"": [1]}",2026-01-02 03:04:05.678,-10:11:12.5,0x6162,5,äöü,POINT(1 2),\
+18446744073709551615,0x0000803f00000040
+2,,,,,,,,"",,,
+"""
+
+
+def test_mysqlbinlog_feeds_a_server_with_the_rows_of_a_file(tmp_path: Path) -> None:
+    mysql = vendor("mysql")
+    (tmp_path / "schema.sql").write_text(ORDERS, encoding="utf-8")
+    (tmp_path / "orders.csv").write_text(ROWS, encoding="utf-8")
+    with mysql.folder("rows") as folder, mysql.server("rows") as server:
+        arguments = ["--from", str(tmp_path / "orders.csv"), "--table", "shop.orders"]
+        more = ["--ddl", str(tmp_path / "schema.sql"), "--gtid-mode", "OFF", "--out", str(folder / "logs")]
+        result = CliRunner().invoke(cli, ["write", *arguments, *more])
+        assert result.exit_code == 0, result.stderr
+        printed = mysql.run(
+            "mysqlbinlog", "--no-defaults", "--skip-gtids", mysql.inside(folder / "logs" / "binlog.000001")
+        )
+        server.sql(printed.stdout)
+        found = server.sql(
+            "SELECT id, e, d, j, dt, tm, b, bi + 0, HEX(v), ST_AsText(g), u, HEX(vec) FROM shop.orders ORDER BY id"
+        )
+
+    last = ["POINT(1 2)", "18446744073709551615", "0000803F00000040"]
+
+    assert [line.split("\t") for line in found.splitlines()] == [
+        ["1", "a", "1.50", '{"k": [1]}', "2026-01-02 03:04:05.678", "-10:11:12.5", "ab", "5", "C3A4C3B6C3BC", *last],
+        ["2", *["NULL"] * 7, "", *["NULL"] * 3],
+    ]

@@ -8,19 +8,25 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from binlogio.errors import BinlogError
+from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.options import ServerVariables
 from binlogio.writer import BinlogWriter
+from binlogio.writer.writer import system_clock
 from binlogio_cli.messages import Refusal, error_text, say
 from binlogio_cli.options import parse_set
 from binlogio_cli.quoting import safe
 from binlogio_cli.write.actions import Json, script_schema
 from binlogio_cli.write.script import ScriptClock, ScriptError, ScriptRunner, check_lines, read_lines, variables_of
 from binlogio_cli.write.tables import ScriptTables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from binlogio.writer.log.log_file import Clock
 
 _EXAMPLE: Final = """\b
 Example: a script of three lines, and the log that it writes
@@ -31,6 +37,13 @@ Example: a script of three lines, and the log that it writes
   binlogio write script.jsonl --out data
   binlogio dump data/binlog.index
 """
+FORMATS: Final = {
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
+    "csv": (".csv",),
+    "jsonl": (".jsonl", ".ndjson"),
+}
+"""The formats of data files, and the endings of their names."""
 
 
 def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
@@ -40,13 +53,35 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 
 
 @click.command("write", epilog=_EXAMPLE)
-@click.argument("scripts", nargs=-1, required=True, metavar="SCRIPT...")
+@click.argument("scripts", nargs=-1, metavar="[SCRIPT...]")
 @click.option(
     "--out",
     type=click.Path(file_okay=False),
     help="The directory for the logs, created if it does not exist.",
 )
 @click.option("--basename", default="binlog", show_default=True, help="The base name of the logs (without the number).")
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Write the rows of a data file instead of a script: Parquet, Arrow, CSV or JSON lines; rows to insert, or "
+    "change records with op, before and after.",
+)
+@click.option(
+    "--format", "kind", type=click.Choice(list(FORMATS)), help="The format of the data file, else by its name."
+)
+@click.option("--table", metavar="SCHEMA.NAME", help="The table of the rows.")
+@click.option("--primary-key", metavar="COLUMN,...", help="The primary key of the table, if there is no --ddl.")
+@click.option(
+    "--ddl",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="SQL statements that define the table. They come first in the log.",
+)
+@click.option(
+    "--transaction-rows", type=click.IntRange(min=1), default=1000, show_default=True, help="Rows of a transaction."
+)
 @click.option(
     "--set",
     "overrides",
@@ -63,7 +98,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 @click.option(
     "--gtid-mode", type=click.Choice(["ON", "OFF"], case_sensitive=False), help="The server variable gtid_mode."
 )
-@click.option("--check", is_flag=True, help="Check the scripts, and write nothing: they run in a temporary directory.")
+@click.option("--check", is_flag=True, help="Check the input, and write nothing: it runs in a temporary directory.")
 @click.option(
     "--schema",
     is_flag=True,
@@ -76,85 +111,166 @@ def command(
     scripts: tuple[str, ...],
     out: str | None,
     basename: str,
+    source: str | None,
+    kind: str | None,
+    table: str | None,
+    primary_key: str | None,
+    ddl: str | None,
+    transaction_rows: int,
     overrides: dict[str, Any],
     checksum: str | None,
     gtid_mode: str | None,
     *,
     check: bool,
 ) -> None:
-    """Write binary logs from a script of JSON lines: table definitions, sessions, statements with their row changes.
+    """Write binary logs from a script of JSON lines, or from the rows of a data file.
 
     SCRIPT is a file, or - for standard input; several scripts run one after the other. The new logs follow the logs
     that are already in the directory. Options override the variables of the script. Warnings, and assumptions about
     statements that cannot be parsed, go to standard error.
     """
+    if (source is None) != bool(scripts):
+        raise click.UsageError("Expected SCRIPT, or --from, and not both.")
+    if source is None and any(value is not None for value in (kind, table, primary_key, ddl)):
+        raise click.UsageError("--format, --table, --primary-key and --ddl need --from.")
     if out is None and not check:
         raise click.UsageError("Missing option '--out'.")
     overrides |= {"binlog_checksum": checksum} if checksum is not None else {}
     overrides |= {"gtid_mode": gtid_mode} if gtid_mode is not None else {}
     try:
-        lines = [(script, _read(script)) for script in scripts]
-        variables = variables_of(*lines[0], overrides)
-        _check(lines)
+        if source is None:
+            run = _scripts(scripts, overrides)
+        else:
+            run = _data(Path(source), kind, _table_name(table), primary_key, ddl, transaction_rows, overrides)
         if check or out is None:
             with TemporaryDirectory() as folder:
-                statements = _run(lines, variables, Path(folder), basename).statements
-            click.echo(f"{statements} statements, no errors")
+                click.echo(f"{_write(run, Path(folder), basename).summary}, no errors")
         else:
-            _write(lines, variables, Path(out), basename)
+            written = _write(run, Path(out), basename)
+            for name in written.names:
+                path = Path(out) / Path(name).name
+                click.echo(f"wrote {safe(str(path))}, {path.stat().st_size} bytes")
+            click.echo(f"{written.summary}; {written.gtids}")
     except (ScriptError, BinlogError) as exc:
         raise Refusal(error_text(exc) if isinstance(exc, BinlogError) else str(exc)) from exc
 
 
-def _check(lines: list[tuple[str, list[tuple[int, Json]]]]) -> None:
-    """Refuse scripts with lines of the wrong form, after a message about each, before anything is written."""
+class WriteRun(NamedTuple):
+    """What is written: by the variables of the server, its clock, and a function that returns a summary."""
+
+    variables: ServerVariables
+    clock: Clock
+    fill: Callable[[BinlogWriter, Path], str]
+
+
+class _Written(NamedTuple):
+    """What was written: a summary, the new logs, and the GTIDs of all logs."""
+
+    summary: str
+    names: tuple[str, ...]
+    gtids: str
+
+
+def _write(run: WriteRun, folder: Path, basename: str) -> _Written:
+    """Write the logs.
+
+    Raises:
+        ScriptError: a line is refused.
+        Refusal: a row is refused.
+        BinlogError: the logs in the folder are damaged, or another writer has them open.
+        OSError: the log cannot be written.
+    """
+    with BinlogWriter(folder / basename, variables=run.variables, clock=run.clock) as writer:
+        names_before = writer.names[:-1]
+        summary = run.fill(writer, folder)
+        names = tuple(name for name in writer.names if name not in names_before)
+        return _Written(summary, names, _gtids(writer))
+
+
+def _scripts(scripts: tuple[str, ...], overrides: dict[str, Any]) -> WriteRun:
+    """Read scripts and check the form of their lines.
+
+    Raises:
+        ScriptError: a line is not JSON, or its variables are refused.
+        Refusal: a line has the wrong form; messages about others are printed before.
+    """
+    lines = [(script, _read(script)) for script in scripts]
+    variables = variables_of(*lines[0], overrides)
     found = [reason for script, script_lines in lines for reason in check_lines(script, script_lines)]
     for reason in found[:-1]:
         say(reason)
     if found:
         raise Refusal(found[-1])
-
-
-class _Written(NamedTuple):
-    """What a run has written: the number of statements, the new logs, and the GTIDs of all logs."""
-
-    statements: int
-    names: tuple[str, ...]
-    gtids: str
-
-
-def _run(
-    lines: list[tuple[str, list[tuple[int, Json]]]], variables: ServerVariables, folder: Path, basename: str
-) -> _Written:
-    """Run the scripts.
-
-    Raises:
-        ScriptError: a line is refused.
-        BinlogError: the logs in the folder are damaged, or another writer has them open.
-        OSError: the log cannot be written.
-    """
     clock = ScriptClock()
     clock.start(*lines[0])
-    with BinlogWriter(folder / basename, variables=variables, clock=clock) as writer:
-        names_before = writer.names[:-1]
+
+    def fill(writer: BinlogWriter, folder: Path) -> str:
         tables = ScriptTables(variables.server_version)
         runner = ScriptRunner(writer, folder, tables, clock, lambda text: click.echo(safe(text), err=True))
         for script, script_lines in lines:
             runner.run(script, script_lines)
         runner.close()
-        names = tuple(name for name in writer.names if name not in names_before)
-        return _Written(runner.statements, names, _gtids(writer))
+        return f"{runner.statements} statements"
+
+    return WriteRun(variables, clock, fill)
 
 
-def _write(
-    lines: list[tuple[str, list[tuple[int, Json]]]], variables: ServerVariables, folder: Path, basename: str
-) -> None:
-    """Run the scripts, and print what they have written."""
-    written = _run(lines, variables, folder, basename)
-    for name in written.names:
-        path = folder / Path(name).name
-        click.echo(f"wrote {safe(str(path))}, {path.stat().st_size} bytes")
-    click.echo(f"{written.statements} statements; {written.gtids}")
+def _table_name(table: str | None) -> tuple[str, str]:
+    schema, dot, name = (table or "").partition(".")
+    if not (schema and dot and name):
+        raise click.UsageError(
+            f"--from needs --table SCHEMA.NAME; found {table!r}" if table else "--from needs --table."
+        )
+    return schema, name
+
+
+def _data(
+    path: Path,
+    kind: str | None,
+    name: tuple[str, str],
+    primary_key: str | None,
+    ddl: str | None,
+    transaction_rows: int,
+    overrides: dict[str, Any],
+) -> WriteRun:
+    """Open a data file; without DDL its columns define the table.
+
+    Raises:
+        BinlogError: a variable has a value that no server accepts, or file and table do not fit.
+        OSError: a file cannot be read.
+    """
+    from binlogio_cli.write.data_files import DataWriter, open_data, table_of  # noqa: PLC0415 - pyarrow is slow to import
+
+    kind = kind or next((name for name, endings in FORMATS.items() if path.suffix.lower() in endings), None)
+    if kind is None:
+        raise click.UsageError(f"The name {path.name!r} does not tell the format; give --format.")
+    if ddl is not None and primary_key is not None:
+        raise click.UsageError("--primary-key is in the --ddl.")
+    variables = ServerVariables(**{"sync_binlog": 0, **overrides})
+    tables = ScriptTables(variables.server_version)
+    statements = tables.read_script(Path(ddl)) if ddl is not None else []
+    defined = tables.all.get(".".join(name))
+    if ddl is not None and defined is None:
+        raise UnsupportedFeature(
+            "the DDL does not define the table",
+            file=ddl,
+            expected=".".join(name),
+            found=", ".join(tables.all) or "none",
+        )
+    data = open_data(path, kind, defined)
+    keys = [column.strip() for column in primary_key.split(",")] if primary_key is not None else []
+    table = table_of(data.columns, *name, keys) if defined is None else defined
+
+    def fill(writer: BinlogWriter, _: Path) -> str:
+        with writer.session() as session:
+            for schema, sql in statements:
+                session.schema = schema
+                session.ddl(sql)
+        rows = DataWriter(writer, table, transaction_rows)
+        rows.write(data)
+        return f"{rows.row_count} rows in {rows.transaction_count} transactions"
+
+    return WriteRun(variables, system_clock, fill)
 
 
 def _gtids(writer: BinlogWriter) -> str:

@@ -34,6 +34,7 @@ from binlogio.options import ServerVariables
 from binlogio.schema import TableDefinition, value_from_json
 from binlogio.schema.collations import BINARY, collation_id
 from binlogio.schema.json_values import bytes_from_json
+from binlogio.schema.types import Vendor
 from binlogio.values.decimal import encode_decimal
 from binlogio.values.json import JsonDocument
 from binlogio.values.json.diff import JsonDiff, JsonDiffOperation, JsonDiffs
@@ -555,10 +556,10 @@ class ScriptRunner:
 
     def _change(self, client: ScriptClient, change: Json, *, replaces_insert: bool) -> Change:
         kind = next(kind for kind in ("insert", "update", "delete") if kind in change)
-        table = self._table(client, change[kind])
+        table, vendor = self._table(client, change[kind]), self._tables.vendor
         columns, is_cascade = change.get("columns"), change.get("cascade", False)
         if kind != "update":
-            rows = tuple(_whole_row(row, table) for row in change["rows"])
+            rows = tuple(_whole_row(row, table, vendor) for row in change["rows"])
             return Insert(table, rows, columns) if kind == "insert" else Delete(table, rows, is_cascade=is_cascade)
         before, after = change["before"], change["after"]
         if len(before) != len(after):
@@ -568,7 +569,7 @@ class ScriptRunner:
             raise _InvalidLine(f"json_diffs need a list for each of {len(after)} rows")
         changed = [{name: _json_diffs(lists[i]) for name, lists in diffs.items()} for i in range(len(after))]
         rows_of = tuple(
-            (_whole_row(old, table), {**_row(new, table), **changed[i]})
+            (_whole_row(old, table, vendor), {**_row(new, table, vendor), **changed[i]})
             for i, (old, new) in enumerate(zip(before, after, strict=True))
         )
         return Update(table, rows_of, columns, replaces_insert=replaces_insert, is_cascade=is_cascade)
@@ -674,14 +675,14 @@ _NOT_OF_TABLES: Final = ("do", "at", "session", "refused", "warnings")
 _NOT_OF_SESSIONS: Final = ("table", "view", "function", "udf", "trigger", "rotate", "crash", "purge")
 
 
-def _row(row: Json, table: TableDefinition) -> dict[str, Any]:
+def _row(row: Json, table: TableDefinition, vendor: Vendor) -> dict[str, Any]:
     columns = ((table.columns[table.column_index(name)], value) for name, value in row.items())
-    return {column.name: value_from_json(value, column) for column, value in columns}
+    return {column.name: value_from_json(value, column, vendor) for column, value in columns}
 
 
-def _whole_row(row: Json, table: TableDefinition) -> dict[str, Any]:
+def _whole_row(row: Json, table: TableDefinition, vendor: Vendor) -> dict[str, Any]:
     """Return a row in which nullable columns that are missing are NULL."""
-    return {**{column.name: None for column in table.columns if column.nullable}, **_row(row, table)}
+    return {**{column.name: None for column in table.columns if column.nullable}, **_row(row, table, vendor)}
 
 
 def _json_diffs(diffs: list[Json]) -> JsonDiffs:

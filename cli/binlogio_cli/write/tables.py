@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.base import ParseContext
@@ -12,13 +13,20 @@ from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.parser import parse_ddl, parse_table
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.statements import follow_ddl
+from binlogio.schema.ddl.tokens import iter_tokens
 from binlogio.schema.ddl.tree import CreateTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
 
     from binlogio.schema.ddl.foreign_keys import Reference
     from binlogio.schema.ddl.parsed_table import ParsedTable
+    from binlogio.schema.ddl.tokens import Token
+    from binlogio.schema.types import Vendor
+
+_COMMENTS: Final = re.compile(r"(?:\s+|--[ \t][^\n]*(?:\n|$)|--(?:\n|$)|#[^\n]*(?:\n|$)|/\*(?![!M]).*?\*/)*", re.DOTALL)
+_DDL_VERBS: Final = frozenset("CREATE ALTER DROP RENAME TRUNCATE GRANT REVOKE ANALYZE OPTIMIZE REPAIR".split())
 
 
 class ScriptTables:
@@ -31,6 +39,11 @@ class ScriptTables:
         self._given: dict[str, TableDefinition] = {}
         self._definitions: dict[str, tuple[ParsedTable, TableDefinition]] = {}
         self._all: dict[str, TableDefinition] | None = None
+
+    @property
+    def vendor(self) -> Vendor:
+        """The vendor of the server."""
+        return self._server.vendor
 
     def define(self, definition: TableDefinition) -> None:
         """Take the definition that the script gives; a second one replaces the first."""
@@ -45,6 +58,35 @@ class ScriptTables:
             self._references[f"{schema if of is None else of}.{name}"] = statement.references
         follow_ddl(self._catalogue, statement, schema, self._server)
         self._all = None
+
+    def read_script(self, path: Path) -> list[tuple[str, str]]:
+        """Follow the DDL statements of a file, such as those of `mysqldump --no-data`; returns them with their schemas.
+
+        USE sets the schema, SET is left out.
+
+        Raises:
+            UnsupportedFeature: a statement is not DDL, or a quote or comment does not end.
+            OSError: the file cannot be read.
+        """
+        found, schema = [], ""
+        try:
+            sql = path.read_bytes().decode("utf-8-sig")
+            for statement, raw in _statements(sql, self._server):
+                text = _COMMENTS.sub("", raw, 1).strip()
+                verb = statement[0].upper
+                if verb == "USE":
+                    schema = statement[1].text
+                elif verb in _DDL_VERBS:
+                    self.follow(text, schema)
+                    found.append((schema, text))
+                elif verb != "SET":
+                    raise UnsupportedFeature("the statement is not DDL", found=repr(text[:80]))
+        except UnsupportedFeature as exc:
+            exc.locate(file=str(path))
+            raise
+        except UnicodeDecodeError as exc:
+            raise UnsupportedFeature("the file is not UTF-8", file=str(path), found=str(exc)) from exc
+        return found
 
     @property
     def all(self) -> Mapping[str, TableDefinition]:
@@ -80,6 +122,21 @@ class ScriptTables:
             unique_keys=tuple(_unique_keys(table, definition.primary_key)),
             foreign_keys=tuple(_foreign_keys(self._references.get(name, ()), table.schema)),
         )
+
+
+def _statements(sql: str, server: ServerDefaults) -> Iterable[tuple[list[Token], str]]:
+    """Yield the tokens and the text of each statement; semicolons separate them."""
+    statement: list[Token] = []
+    start = 0
+    for token in iter_tokens(sql, server):
+        if token.kind == "symbol" and token.text == ";":
+            if statement:
+                yield statement, sql[start : token.start]
+            statement, start = [], token.end
+        elif token.kind != "end":
+            statement.append(token)
+    if statement:
+        yield statement, sql[start:]
 
 
 def _unique_keys(table: ParsedTable, primary_key: Collection[str]) -> Iterable[KeyDefinition]:

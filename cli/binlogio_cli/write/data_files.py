@@ -1,0 +1,674 @@
+"""Rows of data files as transactions: Parquet, Arrow, CSV and JSON lines, inserted rows or change records.
+
+    file    := row*  |  record*
+    record  := op (insert | update | delete; c, r, u, d)  before: row?  after: row?   -- struct columns, or JSON objects
+
+Columns of Parquet, Arrow and CSV stay in Arrow arrays up to the rows events. JSON lines are converted value by value,
+as values of scripts are, and so is everything that is written for a server whose rows events `BatchSession` does not
+write. Without DDL the types of the columns follow from the file; docs/write.md has the table.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, groupby, islice, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from binlogio.arrow.encode import Operation, TableEncoder, new_buffer
+from binlogio.arrow.types import GEOMETRY
+from binlogio.arrow.values import as_value
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.rows.plan import resolve_plan
+from binlogio.schema import ColumnDefinition, TableDefinition, value_from_json
+from binlogio.schema.types import BINARY_TYPES, GEOMETRY_TYPES, Vendor
+from binlogio.values.geometry import Geometry
+from binlogio.writer import Delete, Insert, Statement, Update
+from binlogio.writer.batches import BatchChange, BatchSession
+from binlogio.writer.log.log_builder import describe_format
+from binlogio.writer.rows.value_checks import BatchChecks
+from binlogio_cli.messages import Refusal
+from binlogio_cli.write.actions import Json
+
+if TYPE_CHECKING:
+    from binlogio.writer import BinlogWriter, Session
+    from binlogio.writer.rules.statement import Change
+
+_BATCH_ROWS: Final = 1 << 16
+_INFERRED_ROWS: Final = 10_000
+_OPERATIONS: Final[dict[object, Operation]] = {
+    **dict.fromkeys(("insert", "c", "r"), "insert"),
+    **dict.fromkeys(("update", "u"), "update"),
+    **dict.fromkeys(("delete", "d"), "delete"),
+}
+_NULLS_OF_CSV: Final = ("", "NULL", "\\N")
+_OWN_ROW: Final = re.compile(r"^row \d+(?:, )?|, row \d+$")
+_MAX_PRECISION: Final = 65
+_MAX_SCALE: Final = 30
+_TEXT_KEY: Final = 255
+
+
+def row_refused(file: Path, row: int, reason: str) -> Refusal:
+    """Return the error about a row that does not fit its table, by its number from 1 on."""
+    return Refusal(f"{file}: row {row}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of rows.
+
+    `columns` are those of its rows or images, with the types that it gives them; `is_changes` for change records.
+    `batches` are Arrow, `rows` JSON objects; one of them is None.
+    """
+
+    path: Path
+    columns: pa.Schema
+    is_changes: bool
+    batches: Iterable[pa.RecordBatch] | None = None
+    rows: Iterable[Json] | None = None
+
+
+def open_data(path: Path, kind: str, table: TableDefinition | None) -> DataFile:
+    """Open a file of rows; `table` is that of the DDL, or None.
+
+    Raises:
+        UnsupportedFeature: the file is not of this format, or has no rows or change records.
+        OSError: it cannot be read.
+    """
+    try:
+        return _READERS[kind](path, table)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
+        raise UnsupportedFeature(f"the file cannot be read as {kind}: {exc}", file=str(path)) from exc
+
+
+def _of_arrow(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> DataFile:
+    images = [schema.field(name).type for name in ("before", "after") if name in schema.names]
+    if "op" not in schema.names or not images or not all(pa.types.is_struct(kind) for kind in images):
+        return DataFile(path, schema, is_changes=False, batches=batches)
+    kind = images[-1]
+    return DataFile(path, pa.schema([kind.field(i) for i in range(kind.num_fields)]), is_changes=True, batches=batches)
+
+
+def _open_parquet(path: Path, _: TableDefinition | None) -> DataFile:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import
+
+    file = pq.ParquetFile(path)
+    return _of_arrow(path, file.schema_arrow, file.iter_batches(_BATCH_ROWS))
+
+
+def _open_arrow(path: Path, _: TableDefinition | None) -> DataFile:
+    source = pa.memory_map(str(path))
+    try:
+        file = pa.ipc.open_file(source)
+    except pa.ArrowInvalid:
+        source.seek(0)
+        stream = pa.ipc.open_stream(source)
+        return _of_arrow(path, stream.schema, stream)
+    return _of_arrow(path, file.schema, map(file.get_batch, range(file.num_record_batches)))
+
+
+def _open_csv(path: Path, table: TableDefinition | None) -> DataFile:
+    """Open a CSV file: with DDL its columns are read as text, else the types of its first rows count."""
+    from pyarrow import csv  # noqa: PLC0415 - slow to import
+
+    read_options = csv.ReadOptions(use_threads=False)  # errors then have the line
+    names: Sequence[str] = ()
+    if table is not None:
+        with csv.open_csv(path, read_options=read_options) as reader:
+            names = reader.schema.names
+    convert_options = csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        null_values=_NULLS_OF_CSV,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    reader = csv.open_csv(
+        path,
+        read_options=read_options,
+        convert_options=convert_options,
+        parse_options=csv.ParseOptions(newlines_in_values=True),
+    )
+    return DataFile(path, reader.schema, is_changes=False, batches=reader)
+
+
+def _open_json(path: Path, table: TableDefinition | None) -> DataFile:
+    rows = _json_rows(path)
+    first = list(islice(rows, _INFERRED_ROWS))
+    is_changes = bool(first) and "op" in first[0] and ("before" in first[0] or "after" in first[0])
+    columns = pa.schema([])
+    if table is None:
+        images = [row.get(name) for row in first for name in ("before", "after")] if is_changes else first
+        columns = _json_types(path, [image for image in images if isinstance(image, dict)])
+    return DataFile(path, columns, is_changes=is_changes, rows=chain(first, rows))
+
+
+def _json_rows(path: Path) -> Iterator[Json]:
+    number = 0
+    with path.open("rb") as file:
+        for line in file:
+            if not line.strip():
+                continue
+            number += 1
+            try:
+                row = json.loads(line.decode())
+            except UnicodeDecodeError as exc:
+                raise row_refused(path, number, f"not UTF-8: {exc.reason} at byte {exc.start}") from exc
+            except (ValueError, RecursionError) as exc:
+                raise row_refused(path, number, f"not JSON: {exc}") from exc
+            if not isinstance(row, dict):
+                raise row_refused(path, number, "not a JSON object")
+            yield row
+
+
+def _json_types(path: Path, rows: list[Json]) -> pa.Schema:
+    """Return the columns of JSON rows: the keys in the order of their first use, with a type for all their values."""
+    kinds: dict[str, set[str]] = {}
+    for row in rows:
+        for name, value in row.items():
+            found = kinds.setdefault(name, set())
+            if value is not None:
+                found.add(_JSON_KINDS.get(type(value), "json"))
+    types = {name: _JSON_ARROW.get(frozenset(found)) for name, found in kinds.items()}
+    for name, kind in types.items():
+        if kind is None:
+            raise UnsupportedFeature(
+                f"the values of {name} have several types: {', '.join(sorted(kinds[name]))}",
+                file=str(path),
+                hint="give the table with --ddl",
+            )
+    return pa.schema(list(types.items()))
+
+
+_JSON_KINDS: Final = {bool: "true or false", int: "whole", float: "number", str: "text"}
+_JSON_ARROW: Final = {
+    frozenset(): pa.null(),
+    frozenset({"true or false"}): pa.bool_(),
+    frozenset({"whole"}): pa.int64(),
+    frozenset({"number"}): pa.float64(),
+    frozenset({"whole", "number"}): pa.float64(),
+    frozenset({"text"}): pa.string(),
+    frozenset({"json"}): pa.struct([]),
+}
+_READERS: Final[dict[str, Callable[[Path, TableDefinition | None], DataFile]]] = {
+    "parquet": _open_parquet,
+    "arrow": _open_arrow,
+    "csv": _open_csv,
+    "jsonl": _open_json,
+}
+
+
+# ---------------------------------------------------------------------------------------------------------- definition
+
+
+def table_of(columns: pa.Schema, schema: str, name: str, key: Sequence[str]) -> TableDefinition:
+    """Return the definition of a table with the columns of a file.
+
+    Raises:
+        UnsupportedFeature: a column has a type that no column of a server has, or the key names no columns.
+    """
+    keys = {one.casefold() for one in key}
+    definitions = []
+    for field in columns:
+        is_key = field.name.casefold() in keys
+        sql_type = _sql_type(field, is_key=is_key)
+        definitions.append(ColumnDefinition(field.name, sql_type, nullable=field.nullable and not is_key))
+    return TableDefinition(schema, name, tuple(definitions), tuple(key))
+
+
+def _sql_type(field: pa.Field, *, is_key: bool) -> str:
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    found = _SQL_TYPES.get(kind)
+    if found is not None:
+        return found
+    types = pa.types
+    if (
+        types.is_decimal(kind)
+        and 0 <= kind.scale <= min(kind.precision, _MAX_SCALE)
+        and kind.precision <= _MAX_PRECISION
+    ):
+        return f"decimal({kind.precision},{kind.scale})"
+    if types.is_timestamp(kind):
+        return ("datetime" if kind.tz is None else "timestamp") + _FRACTIONS[kind.unit]
+    if types.is_time(kind) or types.is_duration(kind):
+        return "time" + _FRACTIONS[kind.unit]
+    if types.is_fixed_size_binary(kind) and kind.byte_width <= _TEXT_KEY:
+        return f"binary({kind.byte_width})"
+    if str(kind) in ("string", "large_string", "string_view"):
+        return f"varchar({_TEXT_KEY})" if is_key else "longtext"
+    if types.is_fixed_size_binary(kind) or str(kind) in ("binary", "large_binary", "binary_view"):
+        return f"varbinary({_TEXT_KEY})" if is_key else "longblob"
+    if types.is_nested(kind) and not is_key:
+        return "json"
+    raise UnsupportedFeature(
+        "no column type fits this column of the file",
+        field=field.name,
+        found=str(kind),
+        hint="give the table with --ddl",
+    )
+
+
+_SQL_TYPES: Final = {
+    pa.bool_(): "tinyint(1)",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.uint8(): "tinyint unsigned",
+    pa.uint16(): "smallint unsigned",
+    pa.uint32(): "int unsigned",
+    pa.uint64(): "bigint unsigned",
+    pa.float16(): "float",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): "date",
+    pa.date64(): "date",
+    pa.null(): "longtext",
+    GEOMETRY: "geometry",
+}
+_FRACTIONS: Final = {"s": "", "ms": "(3)", "us": "(6)", "ns": "(6)"}
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+class DataWriter:
+    """Writes the rows of a file into a table, so many rows a transaction."""
+
+    def __init__(self, writer: BinlogWriter, table: TableDefinition, transaction_rows: int) -> None:
+        self.row_count = 0
+        self.transaction_count = 0
+        self._writer = writer
+        self._table = table
+        self._vendor: Vendor = "mariadb" if writer.variables.is_mariadb else "mysql"
+        table_map = table.table_map(1, "FULL", self._vendor)
+        context = describe_format(writer.variables).context
+        self._plan = resolve_plan(table_map, context, definition=table.plan_columns(self._vendor))
+        self._transaction_rows = transaction_rows
+
+    def write(self, data: DataFile) -> None:
+        """Write all rows.
+
+        Raises:
+            Refusal: a row does not fit the table.
+            UnsupportedFeature: a column of the file is not one of the table, or the file is damaged.
+            OSError: the file cannot be read, or the log cannot be written.
+        """
+        if data.rows is not None:
+            self._write_objects(data.path, data.rows, is_changes=data.is_changes)
+        else:
+            self._write_batches(data)
+
+    # ---------------------------------------------------------------------------------------------------- Arrow arrays
+
+    def _write_batches(self, data: DataFile) -> None:
+        changes_of = self._changes_of_records if data.is_changes else self._changes_of_rows
+        write: Callable[[list[BatchChange]], object]
+        try:
+            write = BatchSession(self._writer, self._table.schema).write
+        except UnsupportedFeature:  # rows events of another version
+            write = partial(self._execute_batches, self._row_session())
+        for batch in _transactions(_readable(data), self._transaction_rows):
+            try:
+                write(changes_of(batch))
+            except BinlogError as exc:
+                self._refuse(data.path, batch, changes_of, exc)
+            except _RecordError as exc:
+                raise row_refused(data.path, self.row_count + exc.row + 1, str(exc)) from exc
+            self._count(batch.num_rows)
+
+    def _execute_batches(self, session: Session, changes: list[BatchChange]) -> None:
+        found: list[_RowChange] = []
+        for change in changes:
+            pairs = zip_longest(self._objects(change.before), self._objects(change.after))
+            found += [(change.operation, before, after) for before, after in pairs]
+        self._execute(session, found)
+
+    def _objects(self, image: pa.RecordBatch | None) -> list[Json]:
+        """Return the rows of an image as the row encoder takes them."""
+        columns = self._plan.columns
+        rows = [] if image is None else image.to_pylist()
+        return [{column.label: as_value(row[column.label], column) for column in columns} for row in rows]
+
+    def _row_session(self) -> Session:
+        session = self._writer.session(self._table.schema)
+        session.set_variables(binlog_format="ROW")
+        return session
+
+    def _count(self, rows: int) -> None:
+        self.row_count += rows
+        self.transaction_count += bool(rows)
+
+    def _changes_of_rows(self, batch: pa.RecordBatch) -> list[BatchChange]:
+        return [BatchChange(self._table, after=self._columns(batch))]
+
+    def _changes_of_records(self, batch: pa.RecordBatch) -> list[BatchChange]:
+        found, start = [], 0
+        for operation, same in groupby(_operations(batch)):
+            count = len(list(same))
+            part = batch.slice(start, count)
+            if operation != "update":
+                _require_none(part, "before" if operation == "insert" else "after", start, operation)
+            before = None if operation == "insert" else self._columns(_image(part, "before", start))
+            after = None if operation == "delete" else self._columns(_image(part, "after", start))
+            found.append(BatchChange(self._table, before, after))
+            start += count
+        return found
+
+    def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns of the table, in types that the encoder takes."""
+        places = {name.casefold(): place for place, name in enumerate(batch.schema.names)}
+        arrays = []
+        for column in self._table.columns:
+            place = places.pop(column.name.casefold(), None)
+            arrays.append(pa.nulls(batch.num_rows) if place is None else _fitting(batch.column(place), column))
+        for name in places:
+            self._table.column_index(name)  # refuses the name
+        return pa.RecordBatch.from_arrays(arrays, [column.name for column in self._table.columns])
+
+    def _refuse(
+        self,
+        path: Path,
+        batch: pa.RecordBatch,
+        changes_of: Callable[[pa.RecordBatch], list[BatchChange]],
+        refused: BinlogError,
+    ) -> None:
+        """Raise the error of the first row of a transaction that is refused by itself.
+
+        Raises:
+            Refusal: a row is.
+            BinlogError: none is.
+        """
+        for row in range(batch.num_rows):
+            try:
+                for change in changes_of(batch.slice(row, 1)):
+                    self._check(change)
+            except BinlogError as exc:
+                exc.field = _OWN_ROW.sub("", exc.field or "")
+                raise row_refused(path, self.row_count + row + 1, str(exc)) from exc
+        raise refused
+
+    def _check(self, change: BatchChange) -> None:
+        not_null = [column.name for column in self._table.columns if not column.nullable]
+        checks = BatchChecks(self._plan, not_null)
+        for image in (change.before, change.after):
+            if image is not None:
+                checks.check_nulls(image)
+                checks.check_values(image)
+        buffer = new_buffer(0, checksum=False)
+        TableEncoder(self._plan, change.operation).encode(buffer, change.before, change.after, table_id=1)
+
+    # ---------------------------------------------------------------------------------------------------- JSON objects
+
+    def _write_objects(self, path: Path, rows: Iterable[Json], *, is_changes: bool) -> None:
+        session = self._row_session()
+        remaining = iter(rows)
+        while part := list(islice(remaining, self._transaction_rows)):
+            changes: list[_RowChange] = []
+            for number, row in enumerate(part, self.row_count + 1):
+                try:
+                    changes.append(self._change(row) if is_changes else ("insert", None, self._row(row)))
+                except (BinlogError, _RecordError) as exc:
+                    raise row_refused(path, number, str(exc)) from exc
+            try:
+                self._execute(session, changes)
+            except BinlogError as exc:
+                self._refuse_objects(path, changes, exc)
+            self._count(len(part))
+        session.close()
+
+    def _execute(self, session: Session, changes: list[_RowChange]) -> None:
+        """Execute a transaction, each run of changes of one kind as a statement."""
+        session.begin()
+        for operation, run in groupby(changes, key=lambda change: change[0]):
+            session.execute(Statement("", [_change_of(self._table, operation, list(run))]))
+        session.commit()
+
+    def _refuse_objects(self, path: Path, changes: list[_RowChange], refused: BinlogError) -> None:
+        """Raise the error of the first row that is refused by itself, as `_refuse`.
+
+        Raises:
+            Refusal: a row is.
+            BinlogError: none is.
+        """
+        with self._row_session() as session:
+            for number, change in enumerate(changes, self.row_count + 1):
+                session.begin()
+                try:
+                    session.execute(Statement("", [_change_of(self._table, change[0], [change])]))
+                except BinlogError as exc:
+                    raise row_refused(path, number, str(exc)) from exc
+                finally:
+                    session.rollback()
+        raise refused
+
+    def _change(self, record: Json) -> _RowChange:
+        operation = _OPERATIONS.get(record.get("op"))
+        if operation is None:
+            raise _RecordError(0, f'"op" is {record.get("op")!r}; it can be {", ".join(map(str, _OPERATIONS))}')
+        before, after = record.get("before"), record.get("after")
+        wanted = [("before", before, operation != "insert"), ("after", after, operation != "delete")]
+        for name, image, is_wanted in wanted:
+            if isinstance(image, dict) is not is_wanted and (is_wanted or image is not None):
+                raise _RecordError(0, f"{operation} {'without' if is_wanted else 'with'} {name!r}")
+        return (
+            operation,
+            self._row(before) if isinstance(before, dict) else None,
+            self._row(after, is_whole=operation != "update") if isinstance(after, dict) else None,
+        )
+
+    def _row(self, row: Json, *, is_whole: bool = True) -> Json:
+        """Return the values of a row; columns that are missing in a whole row are NULL, if they can be."""
+        found: dict[str, object] = {}
+        if is_whole:
+            found = {column.name: None for column in self._table.columns if column.nullable}
+        for name, value in row.items():
+            column = self._table.columns[self._table.column_index(name)]
+            found[column.name] = value_from_json(value, column, self._vendor)
+        return found
+
+
+_RowChange = tuple[Operation, Json | None, Json | None]
+
+
+class _RecordError(Exception):
+    """A change record of the wrong form; `row` counts from 0 in its batch."""
+
+    def __init__(self, row: int, reason: str) -> None:
+        super().__init__(reason)
+        self.row = row
+
+
+def _change_of(table: TableDefinition, operation: Operation, run: list[_RowChange]) -> Change:
+    if operation == "insert":
+        return Insert(table, [after for _, _, after in run if after is not None])
+    if operation == "delete":
+        return Delete(table, [before for _, before, _ in run if before is not None])
+    pairs = [(before, after) for _, before, after in run if before is not None and after is not None]
+    return Update(table, pairs, [column.name for column in table.columns])
+
+
+def _readable(data: DataFile) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file; an error of its format names the file."""
+    try:
+        yield from data.batches or ()
+    except pa.ArrowInvalid as exc:
+        raise UnsupportedFeature(f"the file cannot be read: {exc}", file=str(data.path)) from exc
+
+
+def _transactions(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """Yield batches of `size` rows, the last one of the rest."""
+    waiting: list[pa.RecordBatch] = []
+    missing = size
+    for batch in batches:
+        start = 0
+        while start < batch.num_rows:
+            part = batch.slice(start, missing)
+            start += part.num_rows
+            missing -= part.num_rows
+            waiting.append(part)
+            if not missing:
+                yield _joined(waiting)
+                waiting, missing = [], size
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def _operations(batch: pa.RecordBatch) -> list[Operation]:
+    """Return the operations of change records.
+
+    Raises:
+        _RecordError: one is unknown.
+    """
+    found = []
+    for row, name in enumerate(batch.column("op").to_pylist()):
+        operation = _OPERATIONS.get(name)
+        if operation is None:
+            raise _RecordError(row, f'"op" is {name!r}; it can be {", ".join(map(str, _OPERATIONS))}')
+        found.append(operation)
+    return found
+
+
+def _require_none(records: pa.RecordBatch, name: str, start: int, operation: Operation) -> None:
+    """Refuse images that records of a kind do not have.
+
+    Raises:
+        _RecordError: one has.
+    """
+    if name in records.schema.names and records.column(name).null_count < records.num_rows:
+        row = records.column(name).is_valid().to_pylist().index(True)
+        raise _RecordError(start + row, f"{operation} with {name!r}")
+
+
+def _image(records: pa.RecordBatch, name: str, start: int) -> pa.RecordBatch:
+    """Return the images of some records of one kind.
+
+    Raises:
+        _RecordError: one is missing, or lacks columns.
+    """
+    if name not in records.schema.names:
+        raise _RecordError(start, f"the record has no {name!r}")
+    images = records.column(name)
+    if images.null_count:
+        row = images.is_valid().to_pylist().index(False)
+        raise _RecordError(start + row, f"the record has no {name!r}")
+    present = f"{name}_present"
+    if present in records.schema.names:
+        for row, bits in enumerate(records.column(present).to_pylist()):
+            if bits is not None and int.from_bytes(bits, "little") != (1 << images.type.num_fields) - 1:
+                raise _RecordError(start + row, f"{name!r} lacks columns (a minimal row image)")
+    fields = [images.type.field(i).name for i in range(images.type.num_fields)]
+    return pa.RecordBatch.from_arrays(images.flatten(), fields)
+
+
+# --------------------------------------------------------------------------------------------------------- conversions
+
+
+def _fitting(array: pa.Array, column: ColumnDefinition) -> pa.Array:
+    """Return an array in a type that the encoder takes for the column; it refuses all others itself.
+
+    Raises:
+        BinlogFormatError: a value does not fit.
+    """
+    types, name = pa.types, column.sql_type.name
+    kind = array.type
+    if types.is_dictionary(kind):
+        array = array.dictionary_decode()
+        kind = array.type
+    try:
+        if types.is_boolean(kind):
+            return array.cast(pa.int8())
+        if types.is_float16(kind):
+            return array.cast(pa.float32())
+        if types.is_timestamp(kind) and kind.unit == "ns":
+            return array.cast(pa.timestamp("us", kind.tz))
+        if types.is_duration(kind) and kind.unit == "ns":
+            return array.cast(pa.duration("us"))
+        if types.is_time(kind):
+            return array.cast(pa.time64("us")).cast(pa.int64()).cast(pa.duration("us"))
+    except pa.ArrowInvalid as exc:
+        raise BinlogFormatError(f"the value does not fit: {exc}", field=column.name) from exc
+    if name == "json" and types.is_nested(kind):
+        return _json_texts(array, column)
+    if str(kind) in ("string", "large_string", "string_view"):
+        array = _from_text(array, column)
+    if types.is_floating(array.type) and not pc.all(pc.is_finite(array)).as_py() and len(array) > array.null_count:
+        raise BinlogFormatError("a column has neither infinity nor NaN", field=column.name)
+    return array
+
+
+def _from_text(array: pa.Array, column: ColumnDefinition) -> pa.Array:
+    """Return texts in a type that the encoder takes for the column.
+
+    Raises:
+        BinlogFormatError: a value does not fit.
+    """
+    sql_type = column.sql_type
+    number = _NUMBERS.get(sql_type.name)
+    if number is not None:
+        kind = number[sql_type.is_unsigned]
+    elif sql_type.name == "decimal":
+        kind = pa.decimal256(*(sql_type.arguments or (10, 0)))
+    elif sql_type.name in ("char", "varchar"):
+        most = pc.max(pc.utf8_length(array)).as_py()
+        if most is not None and most > sql_type.arguments[0]:
+            raise BinlogFormatError(
+                "the text is too long", field=column.name, expected=sql_type.arguments[0], found=most
+            )
+        return array
+    elif sql_type.name in _NOT_OF_TEXT:
+        given = (int(value) if value is not None and value.isdecimal() else value for value in array.to_pylist())
+        values = [None if value is None else value_from_json(value, column) for value in given]
+        return _NOT_OF_TEXT[sql_type.name](values)
+    else:
+        return array
+    try:
+        return array.cast(kind)
+    except pa.ArrowInvalid as exc:
+        raise BinlogFormatError(f"the value does not fit: {exc}", field=column.name) from exc
+
+
+def _json_texts(array: pa.Array, column: ColumnDefinition) -> pa.Array:
+    try:
+        texts = [None if value is None else json.dumps(value, ensure_ascii=False) for value in array.to_pylist()]
+    except TypeError as exc:
+        raise BinlogFormatError(f"the value is no JSON: {exc}", field=column.name) from exc
+    return pa.array(texts, pa.string())
+
+
+def _geometries(values: list[Any]) -> pa.Array:
+    found = [{"srid": one.srid, "wkb": one.wkb} if isinstance(one, Geometry) else None for one in values]
+    return pa.array(found, GEOMETRY)
+
+
+_NUMBERS: Final = {
+    "tinyint": (pa.int8(), pa.uint8()),
+    "smallint": (pa.int16(), pa.uint16()),
+    "mediumint": (pa.int32(), pa.uint32()),
+    "int": (pa.int32(), pa.uint32()),
+    "bigint": (pa.int64(), pa.uint64()),
+    "year": (pa.int16(), pa.int16()),
+    "float": (pa.float32(), pa.float32()),
+    "double": (pa.float64(), pa.float64()),
+}
+"""Numbers, signed and unsigned, that are text in a CSV file."""
+
+_NOT_OF_TEXT: Final[dict[str, Callable[[list[Any]], pa.Array]]] = {
+    **dict.fromkeys(BINARY_TYPES, partial(pa.array, type=pa.binary())),
+    **dict.fromkeys(GEOMETRY_TYPES, _geometries),
+    "bit": partial(pa.array, type=pa.uint64()),
+    "vector": partial(pa.array, type=pa.list_(pa.float32())),
+}
+"""Types whose values are text in a script and something else in Arrow."""

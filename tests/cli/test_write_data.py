@@ -1,0 +1,532 @@
+"""`binlogio write --from`: rows of data files, their types, change records, and rows that do not fit."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import binlogio
+from binlogio.events.base import event_name
+from binlogio.events.query import QueryEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.schema import from_table_map
+from binlogio_cli.main import cli
+
+UTC: Final = timezone.utc
+DDL: Final = """-- a dump
+/*!40101 SET @saved = @@character_set_client */;
+CREATE DATABASE shop;
+USE shop;;
+CREATE TABLE t (id INT PRIMARY KEY, e ENUM('a','b'), s SET('x','y'), d DECIMAL(6,2) NOT NULL, j JSON, dt DATETIME(3),
+  ts TIMESTAMP, tm TIME(1), da DATE, b VARBINARY(4), bi BIT(4), v VARCHAR(5), y YEAR, g POINT, f FLOAT, db DOUBLE,
+  u BIGINT UNSIGNED, vec VECTOR(2))
+/*!50100 PARTITION BY HASH (id) */;
+"""
+CSV: Final = """id,e,s,d,j,dt,ts,tm,da,b,bi,v,y,g,f,db,u,vec
+1,a,"x,y",1.50,"{""k"": [1]}",2026-01-02 03:04:05.678,2026-01-02 03:04:05,-10:11:12.5,2026-02-28,0x0102,5,abc,2026,\
+POINT(1 2),1.5,2.25,18446744073709551615,0x0000803f00000040
+2,,NULL,2,,,,,,,,,,,,,,
+3,b,x,3.1,,,,,,0x61,,"",1999,,,,0,
+"""
+JSON_LINES: Final = """{"id": 1, "e": "a", "s": "x,y", "d": "1.50", "j": {"k": [1]}, "dt": "2026-01-02 03:04:05.678",\
+ "ts": "2026-01-02 03:04:05", "tm": "-10:11:12.5", "da": "2026-02-28", "b": "0x0102", "bi": 5, "v": "abc", "y": 2026,\
+ "g": "POINT(1 2)", "f": 1.5, "db": 2.25, "u": 18446744073709551615, "vec": [1, 2]}
+
+{"id": 2, "d": 2}
+{"id": 3, "e": "b", "s": ["x"], "d": 3.1, "b": "0x61", "v": "", "y": 1999, "u": 0}
+"""
+FIRST: Final = {
+    "id": 1,
+    "e": "a",
+    "s": "x,y",
+    "d": Decimal("1.50"),
+    "j": '{"k": [1]}',
+    "dt": datetime(2026, 1, 2, 3, 4, 5, 678000),
+    "ts": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+    "tm": -timedelta(hours=10, minutes=11, seconds=12.5),
+    "da": date(2026, 2, 28),
+    "b": b"\x01\x02",
+    "bi": 5,
+    "v": "abc",
+    "y": 2026,
+    "g": {"srid": 0, "wkb": bytes.fromhex("0101000000000000000000f03f0000000000000040")},
+    "f": 1.5,
+    "db": 2.25,
+    "u": (1 << 64) - 1,
+    "vec": [1.0, 2.0],
+}
+NONE: Final = dict.fromkeys(FIRST)
+ROWS: Final = [
+    FIRST,
+    {**NONE, "id": 2, "d": Decimal("2.00")},
+    {**NONE, "id": 3, "e": "b", "s": "x", "d": Decimal("3.10"), "b": b"a", "v": "", "y": 1999, "u": 0},
+]
+
+
+def write(folder: Path, name: str, content: str | bytes | pa.Table, *options: str, ddl: str | None = None) -> Result:
+    """Write a data file into `folder`, and its rows into logs in `folder/logs`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+    if isinstance(content, pa.Table):
+        pq.write_table(content, file, row_group_size=700)
+    else:
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+    if ddl is not None:
+        (folder / "schema.sql").write_text(ddl, encoding="utf-8")
+        options = ("--ddl", str(folder / "schema.sql"), *options)
+    arguments = ["write", "--from", str(file), "--table", "shop.t", "--out", str(folder / "logs"), *options]
+    return CliRunner().invoke(cli, arguments)
+
+
+def records(folder: Path, table: str = "shop.t") -> pa.Table:
+    return pa.Table.from_batches(list(binlogio.read_rows(folder / "logs", table=table)))
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = records(folder)["after"].to_pylist()
+    return found
+
+
+def transactions(folder: Path) -> list[int]:
+    """Return the number of rows of each transaction."""
+    positions = records(folder)["gtid"].to_pylist()
+    return [positions.count(gtid) for gtid in dict.fromkeys(positions)]
+
+
+# -------------------------------------------------------------------------------------------------------- formats
+
+
+@pytest.mark.parametrize(("name", "content"), [("t.csv", CSV), ("t.jsonl", JSON_LINES)])
+def test_text_formats_are_read_by_the_types_of_the_ddl(tmp_path: Path, name: str, content: str) -> None:
+    result = write(tmp_path, name, content, ddl=DDL)
+
+    assert result.exit_code == 0, result.stderr
+    assert rows(tmp_path) == ROWS
+
+
+def test_the_ddl_comes_first_in_the_log(tmp_path: Path) -> None:
+    """USE chooses the schema; SET and comments are left out, comments that a server executes are kept."""
+    assert write(tmp_path, "t.csv", CSV, ddl=DDL).exit_code == 0
+    with binlogio.open(tmp_path / "logs") as reader:
+        queries = [event for event in reader if isinstance(event, QueryEvent)]
+
+    assert [query.sql.decode().partition(" (")[0] for query in queries] == [
+        "CREATE DATABASE shop",
+        "CREATE TABLE t",
+        "BEGIN",
+    ]
+    assert queries[1].schema == "shop"
+    assert queries[1].sql.decode().endswith("/*!50100 PARTITION BY HASH (id) */")
+
+
+def test_mariadb_gets_the_same_rows(tmp_path: Path) -> None:
+    """Its JSON is text."""
+    ddl = DDL.replace(", vec VECTOR(2)", "")
+    lines = JSON_LINES.replace(', "vec": [1, 2]', "")
+    version = "server_version=10.11.6-MariaDB"
+    result = write(tmp_path, "t.jsonl", lines, "--set", version, ddl=ddl)
+
+    assert result.exit_code == 0, result.stderr
+    assert rows(tmp_path) == [{name: row[name] for name in row if name != "vec"} for row in ROWS]
+
+
+TYPED: Final = pa.table(
+    {
+        "k": pa.array(["a", "b"], pa.string()),
+        "i8": pa.array([-128, None], pa.int8()),
+        "u16": pa.array([65535, 0], pa.uint16()),
+        "u64": pa.array([(1 << 64) - 1, 1], pa.uint64()),
+        "yes": pa.array([True, False]),
+        "f4": pa.array([1.5, None], pa.float32()),
+        "f8": pa.array([1e300, -0.5]),
+        "dec": pa.array([Decimal("12345678901234567890.123456"), None], pa.decimal128(26, 6)),
+        "day": pa.array([date(2026, 1, 2), None]),
+        "ms": pa.array([datetime(2026, 1, 2, 3, 4, 5, 678000), None], pa.timestamp("ms")),
+        "ns": pa.array([datetime(2026, 1, 2, 3, 4, 5, 678912), None], pa.timestamp("ns")),
+        "utc": pa.array([datetime(2026, 1, 2, 3, 4, 5, 678912, UTC), None], pa.timestamp("us", "UTC")),
+        "clock": pa.array([time(23, 59, 59, 5), None], pa.time64("us")),
+        "text": pa.array(["naïve 日本語 🙂", ""]),
+        "dict": pa.array(["red", None]).dictionary_encode(),
+        "raw": pa.array([b"\x00\xff", b""]),
+        "sha": pa.array([bytes(range(20)), None], pa.binary(20)),
+        "doc": pa.array([{"a": 1, "b": ["x"]}, None], pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))])),
+        "none": pa.nulls(2),
+    }
+)
+
+
+def test_without_ddl_the_types_follow_from_the_file(tmp_path: Path) -> None:
+    result = write(tmp_path, "t.parquet", TYPED, "--primary-key", "k")
+    expected = TYPED.to_pylist()
+    expected[0]["doc"] = '{"a": 1, "b": ["x"]}'
+    for row in expected:
+        row["yes"] = int(row["yes"])
+        row["ns"] = row["ns"] and row["ns"].to_pydatetime()
+        row["clock"] = row["clock"] and timedelta(hours=23, minutes=59, seconds=59, microseconds=5)
+
+    assert result.exit_code == 0, result.stderr
+    assert rows(tmp_path) == expected
+
+
+def test_the_definition_of_a_file(tmp_path: Path) -> None:
+    """It is in the table map."""
+    assert write(tmp_path, "t.parquet", TYPED, "--primary-key", "k").exit_code == 0
+    with binlogio.open(tmp_path / "logs") as reader:
+        (table,) = [from_table_map(event) for event in reader if isinstance(event, TableMapEvent)]
+
+    assert table.primary_key == ("k",)
+    assert {column.name: (column.type, column.nullable) for column in table.columns} == {
+        "k": ("varchar(255)", False),
+        "i8": ("tinyint", True),
+        "u16": ("smallint unsigned", True),
+        "u64": ("bigint unsigned", True),
+        "yes": ("tinyint", True),
+        "f4": ("float", True),
+        "f8": ("double", True),
+        "dec": ("decimal(26,6)", True),
+        "day": ("date", True),
+        "ms": ("datetime(3)", True),
+        "ns": ("datetime(6)", True),
+        "utc": ("timestamp(6)", True),
+        "clock": ("time(6)", True),
+        "text": ("longtext", True),
+        "dict": ("longtext", True),
+        "raw": ("longblob", True),
+        "sha": ("binary(20)", True),
+        "doc": ("json", True),
+        "none": ("longtext", True),
+    }
+
+
+@pytest.mark.parametrize("writer", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_arrow_files_and_streams(tmp_path: Path, writer: Any) -> None:
+    table = pa.table({"id": [1, 2, 3], "v": ["a", None, "c"]})
+    sink = pa.BufferOutputStream()
+    with writer(sink, table.schema) as out:
+        out.write_table(table, max_chunksize=2)
+    result = write(tmp_path, "t.arrow", sink.getvalue().to_pybytes(), "--primary-key", "id")
+
+    assert result.exit_code == 0, result.stderr
+    assert rows(tmp_path) == table.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("t.csv", "id,v,w\n1,a,0.5\n2,,2\n", [{"id": 1, "v": "a", "w": 0.5}, {"id": 2, "v": None, "w": 2.0}]),
+        (
+            "t.jsonl",
+            '{"id": 1, "v": "a", "j": [1]}\n{"id": 2, "w": 2}\n{"w": 0.5, "id": 3}',
+            [
+                {"id": 1, "v": "a", "j": "[1]", "w": None},
+                {"id": 2, "v": None, "j": None, "w": 2.0},
+                {"id": 3, "v": None, "j": None, "w": 0.5},
+            ],
+        ),
+    ],
+)
+def test_text_formats_without_ddl(tmp_path: Path, name: str, content: str, expected: list[Any]) -> None:
+    result = write(tmp_path, name, content, "--primary-key", "id")
+
+    assert result.exit_code == 0, result.stderr
+    assert rows(tmp_path) == expected
+
+
+# --------------------------------------------------------------------------------------------------- transactions
+
+
+@pytest.mark.parametrize(("size", "expected"), [("1000", [1000, 1000, 100]), ("2100", [2100]), ("2000", [2000, 100])])
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_transactions_have_the_rows_that_are_asked_for(
+    tmp_path: Path, kind: str, size: str, expected: list[int]
+) -> None:
+    """The row groups of the file have 700."""
+    table = pa.table({"id": list(range(2100)), "v": [f"v{i}" for i in range(2100)]})
+    content = table if kind == "parquet" else "".join(f"{json.dumps(row)}\n" for row in table.to_pylist())
+    result = write(tmp_path, f"t.{kind}", content, "--primary-key", "id", "--transaction-rows", size)
+
+    assert result.exit_code == 0, result.stderr
+    assert f"2100 rows in {len(expected)} transactions" in result.stdout
+    assert transactions(tmp_path) == expected
+    assert rows(tmp_path) == table.to_pylist()
+
+
+def test_a_file_without_rows_is_a_log_without_transactions(tmp_path: Path) -> None:
+    table = pa.table({"id": pa.array([], pa.int32())})
+    result = write(tmp_path, "t.parquet", table, "--primary-key", "id")
+
+    assert result.exit_code == 0, result.stderr
+    assert "0 rows in 0 transactions" in result.stdout
+
+
+# ------------------------------------------------------------------------------------------------- change records
+
+CHANGES: Final[list[dict[str, Any]]] = [
+    {"op": "insert", "before": None, "after": {"id": 1, "v": "a"}},
+    {"op": "c", "before": None, "after": {"id": 2, "v": None}},
+    {"op": "update", "before": {"id": 1, "v": "a"}, "after": {"id": 3, "v": "b"}},
+    {"op": "u", "before": {"id": 2, "v": None}, "after": {"id": 2, "v": "c"}},
+    {"op": "delete", "before": {"id": 3, "v": "b"}, "after": None},
+    {"op": "d", "before": {"id": 2, "v": "c"}, "after": None},
+    {"op": "r", "before": None, "after": {"id": 4, "v": "d"}},
+]
+NAMES: Final = {"c": "insert", "r": "insert", "u": "update", "d": "delete"}
+
+
+@pytest.mark.parametrize("version", ["9.7.0", "10.11.6-MariaDB"])
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_change_records_become_their_changes(tmp_path: Path, kind: str, version: str) -> None:
+    lines = "".join(f"{json.dumps(one)}\n" for one in CHANGES)
+    content = pa.Table.from_pylist(CHANGES) if kind == "parquet" else lines
+    options = ("--primary-key", "id", "--transaction-rows", "3", "--set", f"server_version={version}")
+    result = write(tmp_path, f"t.{kind}", content, *options)
+
+    assert result.exit_code == 0, result.stderr
+    assert records(tmp_path).select(["op", "before", "after"]).to_pylist() == [
+        {**one, "op": NAMES.get(str(one["op"]), one["op"])} for one in CHANGES
+    ]
+    assert "7 rows in 3 transactions" in result.stdout
+
+
+def test_records_of_our_reader_are_change_records(tmp_path: Path) -> None:
+    """The log has the same changes as the one that the records are of."""
+    assert write(tmp_path / "a", "t.csv", CSV, ddl=DDL).exit_code == 0
+    read = records(tmp_path / "a")
+    result = write(tmp_path / "b", "t.parquet", read, ddl=DDL)
+
+    assert result.exit_code == 0, result.stderr
+    assert records(tmp_path / "b").select(["op", "before", "after"]).equals(read.select(["op", "before", "after"]))
+
+
+@pytest.mark.parametrize("row_image", ["MINIMAL", "FULL"])
+def test_the_row_image_of_the_server_counts(tmp_path: Path, row_image: str) -> None:
+    lines = "".join(f"{json.dumps(one)}\n" for one in CHANGES)
+    options = ("--primary-key", "id", "--set", f"binlog_row_image={row_image}")
+    assert write(tmp_path, "t.parquet", pa.Table.from_pylist(CHANGES), *options).exit_code == 0
+    assert write(tmp_path / "lines", "t.jsonl", lines, *options).exit_code == 0
+    deleted = [one for one in records(tmp_path).to_pylist() if one["op"] == "delete"]
+
+    assert deleted[0]["before"] == {"id": 3, "v": None if row_image == "MINIMAL" else "b"}
+    assert records(tmp_path / "lines")["before"].to_pylist()[-2:] == records(tmp_path)["before"].to_pylist()[-2:]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({"op": "upsert", "before": None, "after": {"id": 9, "v": ""}}, "\"op\" is 'upsert'; it can be insert"),
+        ({"op": None, "before": None, "after": {"id": 9, "v": ""}}, '"op" is None'),
+        ({"op": "update", "before": None, "after": {"id": 9, "v": ""}}, "'before'"),
+        ({"op": "delete", "before": None, "after": None}, "'before'"),
+        ({"op": "insert", "before": {"id": 9, "v": ""}, "after": None}, "insert with 'before'"),
+        ({"op": "insert", "before": None, "after": {"id": None, "v": ""}}, "id"),
+    ],
+)
+def test_records_of_the_wrong_form_are_refused_with_their_number(
+    tmp_path: Path, kind: str, record: dict[str, Any], reason: str
+) -> None:
+    changes = [*CHANGES, record]
+    lines = "".join(f"{json.dumps(one)}\n" for one in changes)
+    content = pa.Table.from_pylist(changes) if kind == "parquet" else lines
+    result = write(tmp_path, f"t.{kind}", content, "--primary-key", "id", "--transaction-rows", "5")
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"binlogio: {tmp_path / 't'}.{kind}: row 8: ")
+    assert reason in result.stderr
+
+
+def test_records_with_minimal_images_are_refused(tmp_path: Path) -> None:
+    """Their missing columns would be NULL."""
+    options = ("--primary-key", "id", "--set", "binlog_row_image=MINIMAL")
+    assert write(tmp_path, "t.parquet", pa.Table.from_pylist(CHANGES), *options).exit_code == 0
+    result = write(tmp_path / "again", "t.parquet", records(tmp_path), "--primary-key", "id")
+
+    assert result.exit_code == 2
+    assert "row 3: 'before' lacks columns (a minimal row image)" in result.stderr
+
+
+# ----------------------------------------------------------------------------------------------- values that do not fit
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ({"id": 1 << 40}, "id"),
+        ({"id": "x"}, "id"),
+        ({"d": None}, "the column cannot be NULL"),
+        ({"d": "1.555"}, "d"),
+        ({"d": "99999"}, "d"),
+        ({"e": "zz"}, "e"),
+        ({"s": "x,q"}, "s"),
+        ({"v": "abcdef"}, "5"),
+        ({"dt": "2026-13-01 00:00:00"}, "dt"),
+        ({"dt": "2026-01-02 03:04:05.6789"}, "dt"),
+        ({"ts": "1960-01-02 03:04:05"}, "ts"),
+        ({"y": 1800}, "y"),
+        ({"b": "0x0102030405"}, "b"),
+        ({"bi": 16}, "bi"),
+        ({"f": 1e300}, "f"),
+        ({"db": "nan"}, "db"),
+        ({"u": -1}, "u"),
+        ({"g": "POINT(1)"}, "g"),
+        ({"vec": "0x00"}, "vec"),
+        ({"nope": 1}, "unknown column"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "mariadb"])
+def test_a_value_that_does_not_fit_is_refused_with_row_and_column(
+    tmp_path: Path, kind: str, line: dict[str, Any], reason: str
+) -> None:
+    """And nothing of its transaction is in the log."""
+    given = [{"id": 1, "d": "1"}, {"id": 2, "d": "1"}, {"id": 3, "d": "1", **line}, {"id": 4, "d": "1"}]
+    ddl, options = DDL, ["--transaction-rows", "2"]
+    if kind == "mariadb":
+        if "vec" in line:
+            pytest.skip("there is no VECTOR in MariaDB 10.11")
+        ddl, options = DDL.replace(", vec VECTOR(2)", ""), [*options, "--set", "server_version=10.11.6-MariaDB"]
+    if kind == "jsonl":
+        result = write(tmp_path, "t.jsonl", "".join(f"{json.dumps(one)}\n" for one in given), *options, ddl=ddl)
+    else:
+        names = list(dict.fromkeys(name for one in given for name in one))
+        cells = [
+            names,
+            *([str(one.get(name) or "").join('""') if one.get(name) else "" for name in names] for one in given),
+        ]
+        result = write(tmp_path, "t.csv", "".join(",".join(row) + "\n" for row in cells), *options, ddl=ddl)
+    row = "row 1" if "nope" in line and kind != "jsonl" else "row 3"
+
+    assert result.exit_code == 2, result.exception
+    assert f": {row}: " in result.stderr
+    assert reason in result.stderr
+    if row == "row 3":
+        assert transactions(tmp_path) == [2]
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (pa.array([1.5, float("nan")]), "neither infinity nor NaN"),
+        (pa.array([0, 1], pa.timestamp("ns")), "lose data"),
+        (pa.array([{"a": b"x"}, {"a": b"y"}]), "no JSON"),
+    ],
+)
+def test_values_of_arrow_that_no_column_can_have(tmp_path: Path, column: pa.Array, reason: str) -> None:
+    table = pa.table({"id": [1, 2], "c": column})
+    result = write(tmp_path, "t.parquet", table, "--primary-key", "id")
+
+    assert result.exit_code == 2
+    assert ": row " in result.stderr
+    assert reason in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("t.parquet", "no parquet", "cannot be read as parquet"),
+        ("t.arrow", "no arrow", "cannot be read as arrow"),
+        ("t.csv", "a,b\n1,2,3\n", "cannot be read as csv"),
+        ("t.csv", "", "cannot be read as csv"),
+        ("t.csv", "id\n" + "1\n" * 700_000 + "x\n", "Row #700002"),
+        ("t.jsonl", '{"id": 1}\n{', "row 2: not JSON"),
+        ("t.jsonl", '{"id": 1}\n[1]', "row 2: not a JSON object"),
+        ("t.jsonl", b'{"id": "\xff"}', "not UTF-8"),
+        ("t.jsonl", '{"id": 1, "v": 1}\n{"id": 2, "v": "x"}', "several types: text, whole"),
+        ("t.jsonl", '{"id": 1, "v": "\\ud800"}', "row 1"),
+        ("t.jsonl", "", "invalid table definition"),
+        ("t.parquet", pa.table({"i": pa.array([None], pa.month_day_nano_interval())}), "no column type fits"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: Any, reason: str) -> None:
+    if isinstance(content, pa.Table):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, content.schema) as out:
+            out.write_table(content)
+        name, content = "t.arrow", sink.getvalue().to_pybytes()
+    result = write(tmp_path, name, content)
+
+    assert result.exit_code in (2, 3), result.exception
+    assert reason in result.stderr
+
+
+@pytest.mark.parametrize("size", [0, 1, 50, 200, 500])
+def test_a_damaged_file_is_refused(tmp_path: Path, size: int) -> None:
+    write(tmp_path, "t.parquet", TYPED, "--check")
+    data = bytearray((tmp_path / "t.parquet").read_bytes())
+    for cut in (data[:size], data[:size] + b"\xff" * 8 + data[size + 8 :]):
+        result = write(tmp_path / "cut", "t.parquet", bytes(cut), "--check")
+
+        assert result.exit_code in (0, 2, 3, 4), result.exception
+        assert result.exit_code == 0 or result.stderr.startswith("binlogio: ")
+
+
+# --------------------------------------------------------------------------------------------------------- options
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["x.jsonl", "--from", "{file}", "--table", "s.t"], "not both"),
+        (["--from", "{file}"], "--from needs --table"),
+        (["--from", "{file}", "--table", "t"], "--from needs --table SCHEMA.NAME"),
+        (["--from", "{file}", "--table", "s.t", "--primary-key", "nope"], "primary_key"),
+        (
+            ["--from", "{file}", "--table", "s.t", "--primary-key", "id", "--ddl", "{file}"],
+            "--primary-key is in the --ddl",
+        ),
+        (["--from", "{file}", "--table", "s.t", "--ddl", "{file}"], "not DDL"),
+        (["x.jsonl", "--table", "s.t"], "need --from"),
+        ([], "Expected SCRIPT, or --from"),
+        (["--from", "{other}", "--table", "s.t"], "does not tell the format"),
+    ],
+)
+def test_wrong_options(tmp_path: Path, arguments: list[str], reason: str) -> None:
+    file, other = tmp_path / "t.csv", tmp_path / "t.data"
+    for one in (file, other):
+        one.write_text("id\n1\n")
+    given = [one.format(file=file, other=other) for one in arguments]
+    result = CliRunner().invoke(cli, ["write", *given, "--out", str(tmp_path / "logs")])
+
+    assert result.exit_code == 2
+    assert reason in result.stderr
+    assert not (tmp_path / "logs").exists()
+
+
+def test_the_format_can_be_given(tmp_path: Path) -> None:
+    result = write(tmp_path, "t.data", "id\n1\n", "--format", "csv")
+
+    assert result.exit_code == 0, result.stderr
+    assert rows(tmp_path) == [{"id": 1}]
+
+
+def test_ddl_of_another_table_is_refused(tmp_path: Path) -> None:
+    result = write(tmp_path, "t.csv", "id\n1\n", ddl="CREATE TABLE shop.u (id INT)")
+
+    assert result.exit_code != 0
+    assert "the DDL does not define the table, expected shop.t, found shop.u" in result.stderr
+
+
+def test_check_writes_nothing(tmp_path: Path) -> None:
+    result = write(tmp_path, "t.csv", CSV, "--check", ddl=DDL)
+
+    assert (result.exit_code, result.stdout) == (0, "3 rows in 1 transactions, no errors\n")
+    assert not (tmp_path / "logs").exists()
+
+
+def test_event_names_are_those_of_rows(tmp_path: Path) -> None:
+    """One statement a transaction, in rows events of the largest size."""
+    table = pa.table({"id": list(range(3000)), "v": ["x" * 20] * 3000})
+    assert write(tmp_path, "t.parquet", table, "--primary-key", "id", "--transaction-rows", "3000").exit_code == 0
+    with binlogio.open(tmp_path / "logs") as reader:
+        names = [event_name(event.header.type_code) for event in reader]
+
+    assert names.count("TABLE_MAP_EVENT") == 1
+    assert names.count("WRITE_ROWS_EVENT") > 5
