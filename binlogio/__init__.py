@@ -27,8 +27,9 @@ Reading raises only `BinlogError`, which says where and what, or `OSError`, what
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     KERNEL: str
@@ -105,54 +106,33 @@ __all__ = [
     "read_tables",
 ]
 
-# Where each public name lives. Modules are imported when a name is first asked for, so that `import binlogio` costs
-# nothing.
-_HOMES: Final = {
-    **dict.fromkeys(
-        (
-            "BadMagic",
-            "BinlogError",
-            "BinlogFormatError",
-            "CacheLimitExceeded",
-            "ChecksumMismatch",
-            "CommitOutcomeUnknown",
-            "LoggingError",
-            "MissingTableMap",
-            "PositionError",
-            "ReplayError",
-            "TruncatedEvent",
-            "UnsupportedFeature",
-            "WriterStateError",
-        ),
-        "binlogio.errors",
-    ),
-    **dict.fromkeys(("EventFilter", "Range"), "binlogio.event_filter"),
-    **dict.fromkeys(("BinlogEvent", "RowsEvent"), "binlogio.events"),
-    **dict.fromkeys(("EventGroup", "GroupChoice", "GroupKind"), "binlogio.format.groups"),
-    **dict.fromkeys(("Gtid", "GtidSet"), "binlogio.gtid"),
-    **dict.fromkeys(("Limits", "Position", "ServerVariables"), "binlogio.options"),
-    **dict.fromkeys(("BinlogReader", "open"), "binlogio.reader"),
-    **dict.fromkeys(("read_rows", "read_tables"), "binlogio.columnar.rows_reader"),
-    **dict.fromkeys(("ColumnDefinition", "TableDefinition"), "binlogio.schema"),
-    **dict.fromkeys(("BinlogWriter", "Delete", "Insert", "Session", "Statement", "Update"), "binlogio.writer"),
-    **dict.fromkeys(("BatchChange", "BatchSession"), "binlogio.writer.batches"),
-}
-
-
 if not TYPE_CHECKING:  # a type checker refuses a name that is not imported above
+    _find: Final = lazy_names(
+        __name__,
+        {
+            "columnar.rows_reader": "read_rows read_tables",
+            "errors": "BadMagic BinlogError BinlogFormatError CacheLimitExceeded ChecksumMismatch CommitOutcomeUnknown"
+            " LoggingError MissingTableMap PositionError ReplayError TruncatedEvent UnsupportedFeature"
+            " WriterStateError",
+            "event_filter": "EventFilter Range",
+            "events": "BinlogEvent RowsEvent",
+            "format.groups": "EventGroup GroupChoice GroupKind",
+            "gtid": "Gtid GtidSet",
+            "options": "Limits Position ServerVariables",
+            "reader": "BinlogReader open",
+            "schema": "ColumnDefinition TableDefinition",
+            "writer": "BinlogWriter Delete Insert Session Statement Update",
+            "writer.batches": "BatchChange BatchSession",
+        },
+    )
 
     def __getattr__(name: str) -> object:
-        """Import a public name on first use (PEP 562)."""
-        home = _HOMES.get(name)
+        """Import a public name at its first use, so that `import binlogio` costs nothing."""
         if name == "KERNEL":  # asked each time: BINLOGIO_KERNEL may have changed
             from binlogio.implementation import implementation  # noqa: PLC0415
 
             return implementation()
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(home), name)
-        globals()[name] = value
-        return value
+        return _find(name)
 
 
 def __dir__() -> list[str]:

@@ -8,3 +8,43 @@ does the same slowly by construct.
 
 `event_reader` gives records of events instead of rows, for the Spark data source.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from binlogio.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
+    from binlogio.columnar.event_records import EVENT_SCHEMA
+    from binlogio.columnar.record_types import RecordType, RowSelection
+    from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
+    from binlogio.columnar.splits.group_scan import last_group_end, splits_at_groups
+    from binlogio.columnar.splits.log_identity import HEAD_EVENTS, LogIdentity, head_frames, log_identity, tail_checksum
+    from binlogio.columnar.splits.split_bounds import GROUP_STARTS, WHOLE, group_behind, is_one_piece, split_bounds
+    from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA
+    from binlogio.columnar.windows import WINDOW_SIZE, Window
+
+__all__ = [
+    "DEFAULT_BATCH_ROWS", "EVENT_SCHEMA", "GROUP_STARTS", "HEAD_EVENTS", "TRANSACTION_SCHEMA", "WHOLE",
+    "WINDOW_SIZE", "EventSelection", "LogIdentity", "RecordType", "RowSelection", "Window", "group_behind",
+    "head_frames", "is_one_piece", "last_group_end", "log_identity", "read_events", "read_split",
+    "read_transactions", "split_bounds", "splits_at_groups", "tail_checksum",
+]  # fmt: skip
+
+if not TYPE_CHECKING:
+    __getattr__: Final = lazy_names(
+        __name__,
+        {
+            "event_reader": "EventSelection read_events read_transactions",
+            "event_records": "EVENT_SCHEMA",
+            "record_types": "RecordType RowSelection",
+            "rows_reader": "DEFAULT_BATCH_ROWS read_split",
+            "splits.group_scan": "last_group_end splits_at_groups",
+            "splits.log_identity": "HEAD_EVENTS LogIdentity head_frames log_identity tail_checksum",
+            "splits.split_bounds": "GROUP_STARTS WHOLE group_behind is_one_piece split_bounds",
+            "transaction_records": "TRANSACTION_SCHEMA",
+            "windows": "WINDOW_SIZE Window",
+        },
+    )

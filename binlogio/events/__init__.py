@@ -25,18 +25,40 @@ from binlogio.events import (
     table_map,
     transaction_payload,
 )
-from binlogio.events.base import UNKNOWN, EventCodec, EventHeader, UnknownEvent
-from binlogio.events.rows import ROWS_EVENTS, RowsEvent
+from binlogio.events.base import NEW_HEADER, UNKNOWN, EventCodec, EventHeader, ParseContext, UnknownEvent
+from binlogio.events.control import IncidentEvent, XaPrepareEvent
+from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.query import QueryEvent
+from binlogio.events.rows import (
+    ROWS_EVENTS,
+    DeleteRowsEvent,
+    PartialUpdateRowsEvent,
+    RowsEvent,
+    UpdateRowsEvent,
+    WriteRowsEvent,
+)
+from binlogio.events.table_map import TableMapEvent
 
 __all__ = [
     "EVENT_CODECS",
+    "NEW_HEADER",
     "ROWS_EVENTS",
     "BinlogEvent",
+    "DeleteRowsEvent",
     "EventCodec",
     "EventHeader",
+    "ExecuteLoadQueryEvent",
     "GtidLogEvent",
+    "IncidentEvent",
+    "ParseContext",
+    "PartialUpdateRowsEvent",
+    "QueryEvent",
     "RowsEvent",
+    "TableMapEvent",
     "UnknownEvent",
+    "UpdateRowsEvent",
+    "WriteRowsEvent",
+    "XaPrepareEvent",
     "codec_for",
     "default_type",
 ]

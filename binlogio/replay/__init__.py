@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from binlogio.replay.apply.replay import ReplaySummary, replay
@@ -15,16 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplayFilter", "ReplaySummary", "SqliteTarget", "replay"]
 
-_HOMES: Final = {
-    "ReplayFilter": "binlogio.replay.filters",
-    "ReplaySummary": "binlogio.replay.apply.summary",
-    "SqliteTarget": "binlogio.replay.targets.sqlite.target",
-    "replay": "binlogio.replay.apply.replay",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name at its first use: undo and `dump --format sql` need no target."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # undo and `dump --format sql` need no target
+    __getattr__: Final = lazy_names(
+        __name__,
+        {
+            "apply.replay": "replay",
+            "apply.summary": "ReplaySummary",
+            "filters": "ReplayFilter",
+            "targets.sqlite.target": "SqliteTarget",
+        },
+    )

@@ -7,8 +7,9 @@ definition counts for a table of a log is decided in `source`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
+from binlogio.lazy_names import lazy_names
 from binlogio.schema.definition import (
     ColumnDefinition,
     ForeignKeyDefinition,
@@ -20,22 +21,28 @@ from binlogio.schema.json_values import value_from_json
 
 if TYPE_CHECKING:
     from binlogio.schema.ddl.parser import parse_create_table
+    from binlogio.schema.given import GivenDefinitions, load_definitions
+    from binlogio.schema.source import DefinitionSource
 
 __all__ = [
     "ColumnDefinition",
+    "DefinitionSource",
     "ForeignKeyDefinition",
+    "GivenDefinitions",
     "KeyDefinition",
     "TableDefinition",
     "from_table_map",
+    "load_definitions",
     "parse_create_table",
     "value_from_json",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import the parser of DDL at its first use: a log whose table maps name their columns needs none."""
-    if name == "parse_create_table":
-        from binlogio.schema.ddl.parser import parse_create_table  # noqa: PLC0415
-
-        return parse_create_table
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a log whose table maps name their columns needs no parser of DDL
+    __getattr__: Final = lazy_names(
+        __name__,
+        {
+            "ddl.parser": "parse_create_table",
+            "given": "GivenDefinitions load_definitions",
+            "source": "DefinitionSource",
+        },
+    )

@@ -3,3 +3,35 @@
 `find_logs` in `sources` finds logs, and `LogFile.open` in `log_file` opens them, decompressed and decrypted;
 `load_keyring` in `keyring` loads the keys of encrypted logs. `binlogio.format` parses their bytes.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from binlogio.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from binlogio.storage.index_file import is_index_file, log_number, next_log_name, read_index
+    from binlogio.storage.keyring import Keyring, load_keyring
+    from binlogio.storage.log_file import COMPRESSED_SUFFIXES, LogFile, OpenedLog
+    from binlogio.storage.object_store import find_objects_below
+    from binlogio.storage.sources import find_logs
+    from binlogio.storage.stored_json import is_list_of, read_stored
+
+__all__ = [
+    "COMPRESSED_SUFFIXES", "Keyring", "LogFile", "OpenedLog", "find_logs", "find_objects_below", "is_index_file",
+    "is_list_of", "load_keyring", "log_number", "next_log_name", "read_index", "read_stored",
+]  # fmt: skip
+
+if not TYPE_CHECKING:
+    __getattr__: Final = lazy_names(
+        __name__,
+        {
+            "index_file": "is_index_file log_number next_log_name read_index",
+            "keyring": "Keyring load_keyring",
+            "log_file": "COMPRESSED_SUFFIXES LogFile OpenedLog",
+            "object_store": "find_objects_below",
+            "sources": "find_logs",
+            "stored_json": "is_list_of read_stored",
+        },
+    )

@@ -9,52 +9,50 @@ with BinlogWriter("data/binlog") as log, log.session("shop") as session:
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from binlogio.writer.batches import BatchChange, EncodedRow, RowsStatement, TransactionEncoder
+    from binlogio.writer.log.log_builder import LogBuilder, writer_kernel
+    from binlogio.writer.log.log_index import LogIndex
+    from binlogio.writer.log.log_storage import LocalStorage, LogStorage
+    from binlogio.writer.log.recovery import examine
+    from binlogio.writer.query_events import QueryContext
     from binlogio.writer.rules.known_objects import KnownObjects, Trigger, Uses
     from binlogio.writer.rules.statement import Delete, Insert, LoadedFile, Statement, Update
     from binlogio.writer.rules.statement_facts import LoggingWarning, StatementFacts, StatementKind, TableAccess
+    from binlogio.writer.server_format import server_format_of
+    from binlogio.writer.session.open_tables import OpenTable, OpenTables
     from binlogio.writer.session.session import Session
     from binlogio.writer.session.xa import XaXid
     from binlogio.writer.writer import BinlogWriter
 
 __all__ = [
-    "BinlogWriter",
-    "Delete",
-    "Insert",
-    "KnownObjects",
-    "LoadedFile",
-    "LoggingWarning",
-    "Session",
-    "Statement",
-    "StatementFacts",
-    "StatementKind",
-    "TableAccess",
-    "Trigger",
-    "Update",
-    "Uses",
-    "XaXid",
-]
+    "BatchChange", "BinlogWriter", "Delete", "EncodedRow", "Insert", "KnownObjects", "LoadedFile", "LocalStorage",
+    "LogBuilder", "LogIndex", "LogStorage", "LoggingWarning", "OpenTable", "OpenTables", "QueryContext",
+    "RowsStatement", "Session", "Statement", "StatementFacts", "StatementKind", "TableAccess", "TransactionEncoder",
+    "Trigger", "Update", "Uses", "XaXid", "examine", "server_format_of", "writer_kernel",
+]  # fmt: skip
 
-_HOMES: Final = {
-    **dict.fromkeys(("KnownObjects", "Trigger", "Uses"), "binlogio.writer.rules.known_objects"),
-    **dict.fromkeys(
-        ("Delete", "Insert", "LoadedFile", "Statement", "Update"),
-        "binlogio.writer.rules.statement",
-    ),
-    **dict.fromkeys(
-        ("LoggingWarning", "StatementFacts", "StatementKind", "TableAccess"), "binlogio.writer.rules.statement_facts"
-    ),
-    "Session": "binlogio.writer.session.session",
-    "XaXid": "binlogio.writer.session.xa",
-    "BinlogWriter": "binlogio.writer.writer",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name at its first use: who needs only the parts that make logs does not import sessions."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # who needs only the parts that make logs does not import sessions
+    __getattr__: Final = lazy_names(
+        __name__,
+        {
+            "batches": "BatchChange EncodedRow RowsStatement TransactionEncoder",
+            "log.log_builder": "LogBuilder writer_kernel",
+            "log.log_index": "LogIndex",
+            "log.log_storage": "LocalStorage LogStorage",
+            "log.recovery": "examine",
+            "query_events": "QueryContext",
+            "rules.known_objects": "KnownObjects Trigger Uses",
+            "rules.statement": "Delete Insert LoadedFile Statement Update",
+            "rules.statement_facts": "LoggingWarning StatementFacts StatementKind TableAccess",
+            "server_format": "server_format_of",
+            "session.open_tables": "OpenTable OpenTables",
+            "session.session": "Session",
+            "session.xa": "XaXid",
+            "writer": "BinlogWriter",
+        },
+    )

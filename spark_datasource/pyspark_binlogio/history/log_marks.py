@@ -15,20 +15,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from binlogio.events.base import NEW_HEADER, ParseContext
-from binlogio.events.control import IncidentEvent, XaPrepareEvent
-from binlogio.events.load import ExecuteLoadQueryEvent
-from binlogio.events.query import QueryEvent
-from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, WriteRowsEvent
-from binlogio.events.table_map import TableMapEvent
+from binlogio.events import (
+    NEW_HEADER,
+    DeleteRowsEvent,
+    ExecuteLoadQueryEvent,
+    IncidentEvent,
+    ParseContext,
+    PartialUpdateRowsEvent,
+    QueryEvent,
+    RowsEvent,
+    TableMapEvent,
+    WriteRowsEvent,
+    XaPrepareEvent,
+)
 from binlogio.replay import statements
-from binlogio.rows.image import decode_rows, present_bitmaps
-from binlogio.schema.ddl.first_words import may_be_ddl
+from binlogio.rows import decode_rows, present_bitmaps
+from binlogio.schema.ddl import may_be_ddl
 
 if TYPE_CHECKING:
     from binlogio.events import BinlogEvent
     from binlogio.reader import BinlogReader
-    from binlogio.rows.plan import TablePlan
+    from binlogio.rows import TablePlan
 
     IsBeyond = Callable[[int, int], bool]
 

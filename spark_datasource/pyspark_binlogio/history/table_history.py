@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import OptionalMetadataType
 from binlogio.errors import BinlogError, ReplayError, UnsupportedFeature
-from binlogio.events.base import ParseContext
-from binlogio.events.query import QueryEvent
+from binlogio.events import ParseContext, QueryEvent
 from binlogio.schema import TableDefinition, from_table_map
-from binlogio.schema.ddl.catalogue import Catalogue, KnownTable, TableName
-from binlogio.schema.ddl.column_history import ColumnChanges, column_changes, defaults_after, effective_defaults
-from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
-from binlogio.schema.ddl.logged_ddl import LoggedDdl, text_of
-from binlogio.schema.ddl.parsed_table import PRIMARY, Key, ParsedTable
-from binlogio.schema.ddl.tokens import Token, tokenize
-from binlogio.schema.ddl.tree import (
+from binlogio.schema.ddl import (
+    PRIMARY,
+    UNKNOWN_DEFAULT,
     AlterTable,
+    Catalogue,
+    ColumnChanges,
     CreateIndex,
     CreateTable,
     Default,
@@ -33,11 +30,22 @@ from binlogio.schema.ddl.tree import (
     DropIndex,
     DropTables,
     FromSelect,
+    Key,
+    KnownTable,
     Like,
+    LoggedDdl,
+    ParsedTable,
     RenameTables,
+    TableName,
+    Token,
     TruncateTable,
     Unparsed,
     Unreadable,
+    column_changes,
+    defaults_after,
+    effective_defaults,
+    text_of,
+    tokenize,
 )
 from pyspark_binlogio.history.log_marks import (
     Cut,

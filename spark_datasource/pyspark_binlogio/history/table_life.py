@@ -19,20 +19,17 @@ import numpy as np
 import pyarrow as pa
 
 from binlogio.errors import BinlogFormatError, ReplayError
-from binlogio.events.base import ParseContext
-from binlogio.rows.plan import TablePlan, resolve_plan
-from binlogio.schema.ddl.column_history import ColumnChanges
-from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.tree import Default
-from binlogio.schema.given import GivenDefinitions
-from binlogio.schema.source import DefinitionSource
+from binlogio.events import ParseContext
+from binlogio.rows import TablePlan, resolve_plan
+from binlogio.schema import DefinitionSource, GivenDefinitions
+from binlogio.schema.ddl import ColumnChanges, Default, ServerDefaults
 from pyspark_binlogio.history.log_marks import END_OF_LOG, Mapped, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from binlogio.schema.ddl.catalogue import TableName
-    from binlogio.schema.definition import TableDefinition
+    from binlogio.schema import TableDefinition
+    from binlogio.schema.ddl import TableName
 
 BEGIN: Final = Place(-1, 0)
 END: Final = Place(END_OF_LOG, 0)

@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from binlogio.columnar.splits.group_scan import splits_at_groups
-from binlogio.columnar.splits.split_bounds import is_one_piece
+from binlogio.columnar import is_one_piece, splits_at_groups
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import EventFilter, Range
-from binlogio.format.event_starts import check_event_start
+from binlogio.format import check_event_start
 from pyspark_binlogio.options import BinlogOptionError, TableFilter, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.read.filters import NOTHING_PUSHED, push
@@ -39,9 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-    from binlogio.format.splits import Split
-    from binlogio.storage.keyring import Keyring
-    from binlogio.storage.log_file import LogFile
+    from binlogio.format import Split
+    from binlogio.storage import Keyring, LogFile
     from pyspark_binlogio.options import BinlogOptions
 
 _IMAGES = ("before", "after")

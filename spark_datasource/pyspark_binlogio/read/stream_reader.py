@@ -23,13 +23,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from binlogio.columnar.splits.group_scan import last_group_end
-from binlogio.columnar.splits.log_identity import LogIdentity, log_identity, tail_checksum
-from binlogio.columnar.splits.split_bounds import group_behind, is_one_piece
+from binlogio.columnar import LogIdentity, group_behind, is_one_piece, last_group_end, log_identity, tail_checksum
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import HIGHEST, Range
-from binlogio.format.event_starts import check_event_start
-from binlogio.storage.index_file import log_number
+from binlogio.format import check_event_start
+from binlogio.storage import log_number
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, AvailableNowSource, require_pyspark
 from pyspark_binlogio.read.batch_reader import BinlogBatchReader
 from pyspark_binlogio.scan.damage import option_hints
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
-    from binlogio.storage.log_file import LogFile
+    from binlogio.storage import LogFile
     from pyspark_binlogio.options import BinlogOptions
 
 Offset = dict[str, Any]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from binlogio.errors import BinlogError, BinlogFormatError, Surface
-from binlogio.format.splits import Split
+from binlogio.format import Split
 from pyspark_binlogio.scan.partitions import Piece
 
 if TYPE_CHECKING:

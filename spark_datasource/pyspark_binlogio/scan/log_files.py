@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from binlogio.storage.index_file import is_index_file, log_number, read_index
-from binlogio.storage.sources import find_logs
+from binlogio.storage import find_logs, is_index_file, log_number, read_index
 
 if TYPE_CHECKING:
-    from binlogio.storage.log_file import LogFile
+    from binlogio.storage import LogFile
     from pyspark_binlogio.options import BinlogOptions
 
 
@@ -53,7 +52,7 @@ def _is_after(name: str, position: tuple[str, int] | None) -> bool:
 
 def _find(path: str, options: BinlogOptions) -> Iterator[LogFile]:
     if options.recursive_file_lookup and "://" in path:
-        from binlogio.storage.object_store import find_objects_below  # noqa: PLC0415 - imports pyarrow
+        from binlogio.storage import find_objects_below  # noqa: PLC0415 - imports pyarrow
 
         try:
             yield from find_objects_below(path)

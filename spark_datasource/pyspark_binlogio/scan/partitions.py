@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import InputPartition
 
-from binlogio.format.splits import Split, cut
-from binlogio.storage.log_file import COMPRESSED_SUFFIXES
+from binlogio.format import Split, cut
+from binlogio.storage import COMPRESSED_SUFFIXES
 
 if TYPE_CHECKING:
     from binlogio.event_filter import Range
-    from binlogio.storage.log_file import LogFile
+    from binlogio.storage import LogFile
 
 Cut = Callable[["LogFile", Split, int], Iterable[Split]]
 """A function that cuts a range of a log into pieces of about so many bytes."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from binlogio.event_filter import EVERY_EVENT, EventFilter, Range, parse_gtid_state
-from binlogio.schema.given import GivenDefinitions, load_definitions
+from binlogio.schema import GivenDefinitions, load_definitions
 from pyspark_binlogio.option_values import refused
 
 if TYPE_CHECKING:
-    from binlogio.storage.keyring import Keyring
+    from binlogio.storage import Keyring
     from pyspark_binlogio.options import BinlogOptions
 
 
@@ -39,7 +39,7 @@ def request_of(options: BinlogOptions) -> Request:
     """
     keyring = None
     if options.keyring is not None:
-        from binlogio.storage.keyring import load_keyring  # noqa: PLC0415 - seldom needed
+        from binlogio.storage import load_keyring  # noqa: PLC0415 - seldom needed
 
         keyring = load_keyring(options.keyring)
     known, wanted = (

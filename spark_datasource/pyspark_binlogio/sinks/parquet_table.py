@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from binlogio.storage.stored_json import is_list_of, read_stored
+from binlogio.storage import is_list_of, read_stored
 from pyspark_binlogio.state.rows import state_of, touched_keys
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
 from binlogio.errors import BinlogFormatError
-from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
+from binlogio.values import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from pyspark_binlogio.state.stage import AT, LAYOUT, Stage, is_present, whole
 
 if TYPE_CHECKING:

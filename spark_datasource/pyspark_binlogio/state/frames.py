@@ -18,11 +18,11 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
-from binlogio.columnar.record_types import RecordType
+from binlogio.columnar import RecordType
 from binlogio.event_filter import EventFilter
-from binlogio.rows.plan import TablePlan, resolve_plan
+from binlogio.rows import TablePlan, resolve_plan
 from binlogio.schema import TableDefinition
-from binlogio.storage.index_file import log_number
+from binlogio.storage import log_number
 from pyspark_binlogio.option_values import BinlogOptionError
 from pyspark_binlogio.spark_types import quoted, spark_ddl, spark_type
 from pyspark_binlogio.state.stage import Layout, Stage, whole

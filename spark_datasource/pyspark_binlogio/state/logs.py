@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from binlogio.columnar.record_types import RecordType
+from binlogio.columnar import RecordType
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter
-from binlogio.storage.index_file import log_number
+from binlogio.storage import log_number
 from pyspark_binlogio.history.log_marks import Mark, Place, marks_of
 from pyspark_binlogio.options import BinlogOptions
 from pyspark_binlogio.scan.damage import option_hints
@@ -34,7 +34,7 @@ from pyspark_binlogio.views.batches import opened
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from binlogio.rows.plan import TablePlan
+    from binlogio.rows import TablePlan
     from pyspark_binlogio.history.table_life import Stretch
     from pyspark_binlogio.state.until import Until
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-    from binlogio.schema.ddl.tree import Default
+    from binlogio.schema.ddl import Default
 
 AT: Final = "_at"
 LAYOUT: Final = "_layout"

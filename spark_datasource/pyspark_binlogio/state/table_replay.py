@@ -20,8 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
 from binlogio.schema import TableDefinition
-from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
-from binlogio.schema.ddl.tree import Default
+from binlogio.schema.ddl import UNKNOWN_DEFAULT, Default
 from pyspark_binlogio.history.log_marks import Images
 from pyspark_binlogio.history.table_history import TableHistory
 from pyspark_binlogio.history.table_life import Life, Stretch, detoured
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import StructType
 
-    from binlogio.rows.plan import TablePlan
+    from binlogio.rows import TablePlan
 
 UNFOLLOWED: Final = ("error", "ignore")
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from binlogio.columnar.splits.split_bounds import WHOLE, split_bounds
+from binlogio.columnar import WHOLE, split_bounds
 from binlogio.constants import EventType
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.schema.source import DefinitionSource
+from binlogio.schema import DefinitionSource
 
 if TYPE_CHECKING:
     from pyspark_binlogio.scan.partitions import Piece

@@ -25,20 +25,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from binlogio.columnar.splits.log_identity import HEAD_EVENTS, head_frames
-from binlogio.columnar.splits.split_bounds import GROUP_STARTS, WHOLE, split_bounds
-from binlogio.columnar.windows import WINDOW_SIZE, Window
+from binlogio.columnar import GROUP_STARTS, HEAD_EVENTS, WHOLE, WINDOW_SIZE, Window, head_frames, split_bounds
 from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, HEADER_SIZE, EventType, HeaderFlag
 from binlogio.errors import BinlogError
 from binlogio.implementation import is_compiled
-from binlogio.storage.index_file import log_number
+from binlogio.storage import log_number
 from pyspark_binlogio.option_values import BinlogOptionError
 from pyspark_binlogio.views.batches import ARROW_TYPES, opened
 from pyspark_binlogio.views.table_changes import image_type, row_batches
 
 if TYPE_CHECKING:
-    from binlogio.storage.keyring import Keyring
-    from binlogio.storage.log_file import LogFile, OpenedLog
+    from binlogio.storage import Keyring, LogFile, OpenedLog
     from pyspark_binlogio.scan.partitions import Piece
     from pyspark_binlogio.scan.request import Request
 

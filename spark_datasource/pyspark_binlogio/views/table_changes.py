@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from binlogio.columnar.record_types import RowSelection
-from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
-from binlogio.format.splits import Split
+from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection, read_split
+from binlogio.format import Split
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
 from pyspark_binlogio.scan.damage import tolerant
 from pyspark_binlogio.scan.partitions import Piece, evenly
@@ -23,7 +22,7 @@ from pyspark_binlogio.views.batches import ARROW_TYPES, ROW_COLUMNS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio.storage.log_file import LogFile
+    from binlogio.storage import LogFile
     from pyspark_binlogio.scan.request import Request
 
 _PIECE_BYTES: Final = 16 << 20  # of a log in which the last change of a table is searched for

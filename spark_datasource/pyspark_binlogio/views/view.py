@@ -15,9 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
-from binlogio.columnar.event_records import EVENT_SCHEMA
-from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA
+from binlogio.columnar import EVENT_SCHEMA, TRANSACTION_SCHEMA, EventSelection, read_events, read_transactions
 from pyspark_binlogio.spark_types import VARIANT
 from pyspark_binlogio.views.batches import ARROW_TYPES, ROW_COLUMNS
 from pyspark_binlogio.views.change_feed import CDF_FILTERS, cdf_batches, cdf_columns
@@ -30,7 +28,7 @@ from pyspark_binlogio.views.table_changes import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from binlogio.storage.log_file import LogFile
+    from binlogio.storage import LogFile
     from pyspark_binlogio.scan.partitions import Piece
     from pyspark_binlogio.scan.request import Request
 

@@ -21,11 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE
 from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet
-from binlogio.storage.index_file import log_number, next_log_name
-from binlogio.storage.stored_json import read_stored
-from binlogio.writer.log.log_builder import LogBuilder, writer_kernel
-from binlogio.writer.log.log_index import LogIndex
-from binlogio.writer.log.recovery import examine
+from binlogio.storage import log_number, next_log_name, read_stored
+from binlogio.writer import LogBuilder, LogIndex, examine, writer_kernel
 from pyspark_binlogio.write.segments import Segment
 from pyspark_binlogio.write.transactions import IN_ORDER_HINT, out_of_order
 
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from binlogio.options import ServerVariables
-    from binlogio.writer.log.log_storage import LogStorage
+    from binlogio.writer import LogStorage
 
 WINDOW_SIZE: Final = 4 << 20
 BATCHES_SUFFIX: Final = ".batches"

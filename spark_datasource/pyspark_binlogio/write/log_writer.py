@@ -35,8 +35,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from binlogio.errors import WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
-from binlogio.writer.log.log_storage import LocalStorage
-from binlogio.writer.server_format import server_format_of
+from binlogio.writer import LocalStorage, server_format_of
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.scan.damage import option_hints
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from binlogio.gtid import GtidSet
-    from binlogio.writer.log.log_storage import LogStorage
+    from binlogio.writer import LogStorage
     from pyspark_binlogio.options import BinlogOptions
 
 STAGING: Final = "_binlog_staging"

@@ -16,7 +16,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 from binlogio.errors import UnsupportedFeature
 
 if TYPE_CHECKING:
-    from binlogio.writer.log.log_storage import LogStorage
+    from binlogio.writer import LogStorage
 
 
 class ObjectStorage:

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval
 from binlogio.options import ServerVariables
-from binlogio.writer.batches import TransactionEncoder
-from binlogio.writer.log.log_builder import LogBuilder, writer_kernel
-from binlogio.writer.query_events import QueryContext
+from binlogio.writer import LogBuilder, QueryContext, TransactionEncoder, writer_kernel
 from pyspark_binlogio.write.transactions import log_name
 from pyspark_binlogio.write.written_tables import WrittenTables
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from binlogio._kernel.row_encoder import EventBuffer
-    from binlogio.writer.log.log_storage import LogStorage
+    from binlogio.writer import LogStorage
     from pyspark_binlogio.write.transactions import Place, TransactionKey, WrittenTransaction
 
 THREAD_ID: Final = 1

@@ -22,7 +22,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from binlogio.errors import BinlogFormatError
-from binlogio.storage.index_file import log_number
+from binlogio.storage import log_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -20,23 +20,20 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
-from binlogio.arrow.types import column_spec
+from binlogio.arrow import column_spec
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.primitives import bitmap_size
-from binlogio.rows.image import RowChange, RowImage, encode_rows
-from binlogio.schema import ColumnDefinition, TableDefinition
-from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
-from binlogio.schema.json_values import value_from_json
-from binlogio.values.absent import ABSENT
-from binlogio.values.json import JsonDocument
-from binlogio.writer.batches import BatchChange, EncodedRow, RowsStatement
-from binlogio.writer.session.open_tables import OpenTables
+from binlogio.rows import RowChange, RowImage, encode_rows
+from binlogio.schema import ColumnDefinition, TableDefinition, value_from_json
+from binlogio.schema.ddl import NEWEST_MYSQL
+from binlogio.values import ABSENT, JsonDocument
+from binlogio.writer import BatchChange, EncodedRow, OpenTables, RowsStatement
 from pyspark_binlogio.scan.request import given_definitions
 
 if TYPE_CHECKING:
-    from binlogio.arrow.encode import Operation
+    from binlogio.arrow import Operation
     from binlogio.options import ServerVariables
-    from binlogio.writer.session.open_tables import OpenTable
+    from binlogio.writer import OpenTable
     from pyspark_binlogio.write.transactions import RecordRun
 
 _MAX_SHAPES: Final = 1024

@@ -1,0 +1,21 @@
+"""Public names of a package that are imported at their first use (PEP 562), so that an import costs what it uses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+    """Return the `__getattr__` of a package; `homes` has the names in each of its modules, separated by spaces."""
+    modules = {name: f"{package}.{module}" for module, names in homes.items() for name in names.split()}
+
+    def find(name: str) -> object:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value: object = getattr(import_module(modules[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find
