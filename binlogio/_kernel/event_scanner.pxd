@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t, uintptr_
 
 from binlogio._kernel.base.cursor cimport u16, u24, u32
 from binlogio._kernel.primitives cimport Memory
+from binlogio._kernel.scan.groups cimport GroupState
 
 # ------------------------------------------------------------------------------------------------- scan/row_images.pxi
 
@@ -31,6 +32,8 @@ cdef struct RowsEvent:
     int32_t first_row  # its number at `pos`
     uint8_t operation
     uint8_t code  # of its type
+    int64_t end_pos  # offset after the event, or the payload event around it
+    int32_t statement  # number of its text in the scanner; -1 without
 
 cdef struct Layout:
     # The columns that an image has, in order; rebuilt when the present bitmap changes.
@@ -158,6 +161,10 @@ cdef struct Group:
     int64_t last_committed  # -1 where the file does not say
     int64_t sequence_number
     int64_t committed_us  # when the server committed it, in microseconds since 1970; -1 where the file does not say
+    # Only of an EventScanner that keeps sources
+    int64_t thread_id  # -1 where the file does not say
+    uint64_t xid
+    bint has_xid, is_complete  # its last event was seen: no XID follows
 
 cdef struct GtidFields:
     # What `Group` does not have; of MariaDB's events `flags` to `thread_id`.
@@ -245,7 +252,26 @@ cdef class TablePlans:
 
 # ---------------------------------------------------------------------------------------------- scan/event_scanner.pxi
 
+cdef struct SourceText:
+    # The statement that rows come from.
+    int64_t begin, size
+    int64_t serial  # that no other text of the scanner has
+
 cdef class EventScanner:
+    cdef public bint keeps_sources  # threads, XIDs and statements of rows
+    cdef public int64_t event_end  # of the event that is given in parts; -1 for none
+    cdef bint in_payload  # that is given in parts
+    cdef GroupState state
+    cdef GroupState ahead  # of the search for the end of the group
+    cdef Memory texts, source_texts  # bytes of statements, and a SourceText for each
+    cdef int32_t statement  # number of the text at hand; -1 without
+    cdef int64_t last_serial
+    cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
+    cdef void _follow(self, GroupState* state, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil
+    cdef int _new_group(self) except -1 nogil
+    cdef int _keep_statement(self, const uint8_t* sql, int64_t size) except -1 nogil
+    cdef int _keep_escaped(self, const uint8_t* sql, int64_t size) except -1 with gil
+    cdef int _end_source(self) noexcept nogil
     cdef Group* groups
     cdef int64_t group_count, group_capacity
     cdef RowsEvent* events
@@ -284,4 +310,4 @@ cdef class EventScanner:
     cdef int _make_plain(self, Plan* plan, RowsEvent* event) except -1 nogil
     cdef int _inflate(self, RowsEvent* event) except -1 nogil
     cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
-    cdef int _follow(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil
+    cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil

@@ -3,7 +3,9 @@
 
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 
-from binlogio._kernel.event_scanner cimport GTID_TEXT, ImagePlan, Layout, Operation, Plan, EventScanner, RowsEvent
+from binlogio._kernel.event_scanner cimport (
+    GTID_TEXT, EventScanner, ImagePlan, Layout, Operation, Plan, RowsEvent, SourceText,
+)
 from binlogio._kernel.json_documents cimport JsonPatcher
 from binlogio._kernel.primitives cimport Characters, Memory
 from binlogio._kernel.read.json_values cimport Value
@@ -58,10 +60,25 @@ cdef class MetadataColumns:
     cdef uint8_t[GTID_TEXT] gtid_text
     cdef int gtid_size
     cdef int64_t gtid_group
+    cdef readonly SourceColumns source  # None before there is a row of a scanner that keeps sources
     cdef list own_memories(self)
     cdef int begin(self) except -1 nogil
     cdef int add(self, EventScanner scanner, RowsEvent* event, int64_t row, int64_t run, Plan* plan, Presence before,
                  Presence after) except -1 nogil
+    cdef int _make_source(self) except -1 with gil
+
+
+cdef class SourceNumbers:
+    cdef readonly Memory values, validity
+    cdef int add(self, int64_t value, bint is_there, int64_t count, int64_t run) except -1 nogil
+
+
+cdef class SourceColumns:
+    cdef readonly SourceNumbers end_pos, thread_id, xid, commit_timestamp, statement
+    cdef readonly list statements
+    cdef int64_t last_serial, statement_count, text_bytes
+    cdef int add(self, EventScanner scanner, const RowsEvent* event, int64_t count, int64_t run) except -1 nogil
+    cdef int _statement(self, EventScanner scanner, const SourceText* text) except -1 with gil
 
 cdef int repeat(Memory data, Memory offsets, const uint8_t* value, int size, int64_t run) except -1 nogil
 

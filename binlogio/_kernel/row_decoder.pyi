@@ -34,7 +34,20 @@ class Presence:
     validity: Memory
     rows: int
 
+class SourceNumbers:
+    values: Memory
+    validity: Memory
+
+class SourceColumns:
+    end_pos: SourceNumbers
+    thread_id: SourceNumbers
+    xid: SourceNumbers
+    commit_timestamp: SourceNumbers
+    statement: SourceNumbers
+    statements: list[bytes]
+
 class MetadataColumns:
+    source: SourceColumns | None
     count: int
     pos: Memory
     row: Memory

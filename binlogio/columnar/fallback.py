@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from binlogio.columnar.record_types import MIXED_SCHEMA, RecordType, RowSelection
+from binlogio.columnar.record_types import MIXED_SCHEMA, SOURCE_FIELDS, RecordType, RowSelection, with_source_fields
 from binlogio.constants import ColumnType, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, Hint, MissingTableMap, UnsupportedFeature
 from binlogio.events import EVENT_CODECS, ROWS_EVENTS
 from binlogio.events.base import UnknownEvent, event_name
 from binlogio.events.format_description import BINLOG_VERSION
+from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1, RowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
-from binlogio.format.groups import GTID_EVENTS, EventGroup, GroupFacts
+from binlogio.format.groups import GTID_EVENTS, EventGroup, GroupFacts, GroupPlace, GroupTracker, starts_transaction
 from binlogio.rows.image import decode_rows, present_bitmaps
 from binlogio.rows.plan import resolve_plan
 from binlogio.storage.compression import decompress_zstd
@@ -55,11 +56,36 @@ OPENED_TYPES: Final = ROWS_TYPES | {
 """The types of the events that matter to rows."""
 
 _STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
+_XID_SIZE: Final = 8
+_QUERY_POST_HEADER: Final = 13
+_LARGEST_TIME: Final = (1 << 63) - 1
 _MOST_BYTES: Final = 64 << 20  # of images in one batch
 _MIXED_ROWS: Final = 1 << 12  # most rows of a batch whose images are JSON text
 
 Images = list[tuple[Any, Any]]
 """The before and the after image of each row as Arrow accepts them: a tuple of values, or JSON text; None without."""
+
+
+@dataclass(slots=True)
+class RowsTransaction:
+    """What a transaction says after its rows were found: its thread, and its XID, once it is known."""
+
+    thread_id: int | None = None
+    xid: int | None = None
+
+
+class SourceFacts(NamedTuple):
+    """What the source columns are made of."""
+
+    end_pos: int
+    transaction: RowsTransaction
+    commit_timestamp: int | None
+    statement: str | None
+
+    def value(self, name: str) -> int | str | None:
+        """Return the value of a source column."""
+        found: int | str | None = getattr(self.transaction if name in ("thread_id", "xid") else self, name)
+        return found
 
 
 class FoundRows(NamedTuple):
@@ -70,6 +96,7 @@ class FoundRows(NamedTuple):
     source: GroupFacts
     first_row: int
     images: Images
+    facts: SourceFacts
 
 
 class RowsWalk:
@@ -87,6 +114,11 @@ class RowsWalk:
         self._decoder = Decoder(decompress=decompress_zstd, only=OPENED_TYPES)
         self._types: dict[TablePlan, RecordType] = {}
         self._source = GroupFacts()
+        self._groups = GroupTracker()
+        self._end_pos = 0
+        self._transaction = RowsTransaction()
+        self._commit_timestamp: int | None = None
+        self._statement: str | None = None
         self._at, self._row = -1, 0
         self._table = None if table is None else self._type_of(table)
 
@@ -97,12 +129,50 @@ class RowsWalk:
             BinlogError: the event does not match its layout.
         """
         code = frame.header.type_code
+        self._end_pos = frame.end
+        if self._selection.source_columns:
+            self._follow_group(code, frame)
         if code in _STATEMENTS:
             self._definitions.follow_body(code, frame.body, frame.context)
         if frame.context.binlog_version != BINLOG_VERSION:
             _check_no_rows(frame)
         elif code in OPENED_TYPES and not (code in ROWS_TYPES and self._skips(frame)):
             yield from self._take_events(self._decoder.decode(frame), frame.context)
+        if self._groups.ends_group:
+            self._statement = None
+
+    @property
+    def is_in_group(self) -> bool:
+        """True within an event group, whose XID may follow."""
+        return self._groups.place is not GroupPlace.OUTSIDE
+
+    def _follow_group(self, code: int, frame: EventFrame) -> None:
+        """Follow the event groups by the bodies of events, most of which are not parsed, as in the kernel."""
+        codec, body, flag = EVENT_CODECS.get(code), frame.body, b""
+        if code in ROWS_TYPES:
+            at = 4 if frame.context.post_header_size(code, POST_HEADER_V1) == POST_HEADER_V0 else 6
+            flag = body[at : at + 1] if len(body) >= at + 2 else b""
+        elif code == EventType.MARIADB_GTID_EVENT:
+            flag = body[12:13]
+        self._groups.take(
+            codec.event_class if codec is not None else UnknownEvent,
+            flag=bool(flag and flag[0] & 1),
+            sql=_sql(body) if code == EventType.QUERY_EVENT else b"",
+        )
+        if self._groups.starts_group:
+            self._transaction = RowsTransaction()
+        self._note_source(code, body)
+
+    def _note_source(self, code: int, body: bytes) -> None:
+        """Take the thread, the XID and the statement of the rows that an event belongs to."""
+        if code == EventType.QUERY_EVENT and starts_transaction(_sql(body)):
+            self._transaction.thread_id = int.from_bytes(body[:4], "little")
+        elif code == EventType.XID_EVENT and len(body) == _XID_SIZE:
+            self._transaction.xid = int.from_bytes(body, "little", signed=True)
+        elif code == EventType.ROWS_QUERY_LOG_EVENT and body:
+            self._statement = body[1:].decode("utf-8", "backslashreplace")
+        elif code == EventType.ANNOTATE_ROWS_EVENT:
+            self._statement = body.decode("utf-8", "backslashreplace")
 
     def take_payload(
         self, event: TransactionPayloadEvent, context: ParseContext, chunks: Iterator[bytes], start: int
@@ -122,8 +192,16 @@ class RowsWalk:
                 found = EventGroup(event).facts
                 has_clock = found.sequence_number is not None and found.sequence_number >= 0
                 self._source = found if has_clock else GroupFacts(found.gtid)
-            elif isinstance(event, UnknownEvent) and event.header.type_code in _STATEMENTS:
-                self._definitions.follow_body(event.header.type_code, event.body, context)
+                commit_timestamp = EventGroup(event).commit_timestamp
+                is_in_range = commit_timestamp is not None and commit_timestamp <= _LARGEST_TIME
+                self._commit_timestamp = commit_timestamp if is_in_range else None
+                if isinstance(event, MariadbGtidEvent):
+                    self._transaction.thread_id = event.thread_id
+            elif isinstance(event, UnknownEvent):
+                if event.header.type_code in _STATEMENTS:
+                    self._definitions.follow_body(event.header.type_code, event.body, context)
+                if event.header.inner is not None and self._selection.source_columns:
+                    self._note_source(event.header.type_code, event.body)
             elif isinstance(event, RowsEvent):
                 yield from self._rows(event, context)
 
@@ -137,6 +215,7 @@ class RowsWalk:
             return False
         if body[id_size] & 1:
             self._decoder.end_statement()
+            self._statement = None
         return True
 
     def _rows(self, event: RowsEvent, context: ParseContext) -> Iterator[FoundRows]:
@@ -152,10 +231,13 @@ class RowsWalk:
         if header.offset != self._at:
             self._at, self._row = header.offset, 0
         first_row, plan = self._row, kind.plan
+        facts = SourceFacts(self._end_pos, self._transaction, self._commit_timestamp, self._statement)
+        if event.ends_statement:
+            self._statement = None
         if self._selection.wants(plan.schema, plan.table) and self._wants_event(event):
             images = row_images(event, plan, None if self._selection.mixed else kind)
             self._row += len(images)
-            yield FoundRows(kind, event, self._source, first_row, images)
+            yield FoundRows(kind, event, self._source, first_row, images, facts)
         elif header.inner is not None:  # events that share a position are counted, wanted or not
             self._row += sum(1 for _ in decode_rows(event, plan, ()))
 
@@ -186,6 +268,14 @@ class RowsWalk:
         return found
 
 
+def _sql(body: bytes) -> bytes:
+    """Return the statement of a QUERY_EVENT, which is not parsed for that; none where the body is malformed."""
+    if len(body) < _QUERY_POST_HEADER:
+        return b""
+    at = _QUERY_POST_HEADER + int.from_bytes(body[11:13], "little") + body[8]
+    return body[at + 1 :] if at < len(body) and body[at] == 0 else b""
+
+
 def _check_no_rows(frame: EventFrame) -> None:
     """Refuse rows events in a log of a server that had none."""
     if frame.header.type_code in ROWS_TYPES:
@@ -207,26 +297,57 @@ def read_frames(
     Raises:
         BinlogError: the bytes are not a binary log. Batches with the rows before the damage come first.
     """
-    walk = RowsWalk(selection, definitions)
-    most = min(selection.batch_rows, _MIXED_ROWS) if selection.mixed else selection.batch_rows
-    pending: dict[str, _Pending] = {}
+    walk, batches = RowsWalk(selection, definitions), _Batches(file, selection)
+    waits = "xid" in selection.source_columns
+    found: list[FoundRows] = []  # of the group at hand, if they wait for its XID
     try:
         for frame in frames:
             for rows in walk.take(frame):
-                name, kind = ("", None) if selection.mixed else (rows.kind.plan.full_name, rows.kind)
-                records = pending.get(name)
-                if records is not None and records.kind is not kind and records.rows:
-                    yield name, records.take(most)
-                if records is None or records.kind is not kind:
-                    records = pending[name] = _Pending(kind)
-                records.add(file, rows)
-                while len(records.rows) >= most or records.size >= _MOST_BYTES:
-                    yield name, records.take(most)
+                found.append(rows)
+                if not waits:
+                    yield from batches.add(found.pop())
+            if not walk.is_in_group:
+                yield from batches.add_all(found)
+        yield from batches.add_all(found)
     except BinlogError as exc:
         exc.locate(file=file)
-        yield from ((name, records.take(most)) for name, records in pending.items() if records.rows)
+        yield from batches.add_all(found)
+        yield from batches.rest()
         raise
-    yield from ((name, records.take(most)) for name, records in pending.items() if records.rows)
+    yield from batches.rest()
+
+
+class _Batches:
+    """Makes batches of rows events, one table each, or of all tables with JSON images."""
+
+    def __init__(self, file: str, selection: RowSelection) -> None:
+        self._file = file
+        self._selection = selection
+        self._most = min(selection.batch_rows, _MIXED_ROWS) if selection.mixed else selection.batch_rows
+        self._pending: dict[str, _Pending] = {}
+
+    def add(self, rows: FoundRows) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Add the rows of an event, and yield the batches that are full, or end because their table has changed."""
+        is_mixed, most = self._selection.mixed, self._most
+        name, kind = ("", None) if is_mixed else (rows.kind.plan.full_name, rows.kind)
+        records = self._pending.get(name)
+        if records is not None and records.kind is not kind and records.rows:
+            yield name, records.take(most)
+        if records is None or records.kind is not kind:
+            records = self._pending[name] = _Pending(kind, self._selection.source_columns)
+        records.add(self._file, rows)
+        while len(records.rows) >= most or records.size >= _MOST_BYTES:
+            yield name, records.take(most)
+
+    def add_all(self, found: list[FoundRows]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Add the rows of events, and empty the list."""
+        for rows in found:
+            yield from self.add(rows)
+        found.clear()
+
+    def rest(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the batches that are not full."""
+        yield from ((name, records.take(self._most)) for name, records in self._pending.items() if records.rows)
 
 
 @dataclass(slots=True)
@@ -237,6 +358,7 @@ class _Pending:
     """
 
     kind: RecordType | None
+    source_columns: tuple[str, ...] = ()
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     size: int = 0
 
@@ -247,14 +369,16 @@ class _Pending:
         names = (_encodable(plan.schema, errors), _encodable(plan.table, errors))
         common = (event.operation.op, header.timestamp, header.server_id, *found.source, *names)
         place, present = (_encodable(file, "replace"), header.offset), present_bitmaps(event)
+        source = [found.facts.value(one.name) for one in SOURCE_FIELDS if one.name in self.source_columns]
         self.rows += (
-            (*place, row, *common, *images, *present) for row, images in enumerate(found.images, start=found.first_row)
+            (*place, row, *common, *images, *present, *source)
+            for row, images in enumerate(found.images, start=found.first_row)
         )
         self.size += len(event.images)
 
     def take(self, count: int) -> pa.RecordBatch:
         """Return the first `count` records as a batch."""
-        schema = MIXED_SCHEMA if self.kind is None else self.kind.schema
+        schema = with_source_fields(MIXED_SCHEMA if self.kind is None else self.kind.schema, self.source_columns)
         columns = list(zip(*self.rows[:count], strict=True))
         del self.rows[:count]
         self.size = 0 if not self.rows else self.size

@@ -41,6 +41,19 @@ HEAD: Final = (
 PRESENT: Final = (pa.field("before_present", pa.binary()), pa.field("after_present", pa.binary()))
 MIXED_SCHEMA: Final = pa.schema([*HEAD, pa.field("before", pa.string()), pa.field("after", pa.string()), *PRESENT])
 """The columns of a record whose images are JSON text."""
+SOURCE_FIELDS: Final = (
+    pa.field("end_pos", pa.int64()),
+    pa.field("thread_id", pa.int64()),
+    pa.field("xid", pa.int64()),
+    pa.field("commit_timestamp", pa.timestamp("us", "UTC")),
+    pa.field("statement", pa.dictionary(pa.int32(), pa.string())),
+)
+"""The columns that a record has on request, after the others (`read_tables`, `source_columns`)."""
+
+
+def with_source_fields(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+    """Return the schema of records with the source columns of these names."""
+    return pa.schema([*schema, *(one for one in SOURCE_FIELDS if one.name in names)]) if names else schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +71,7 @@ class RowSelection:
         definitions: table definitions of the caller, for logs without column names.
         limits: the largest sizes that are accepted.
         json_diffs: "error", or "operations" for JSON diffs as text where the before image has no document.
+        source_columns: names of `SOURCE_FIELDS`.
         mixed: batches are of all tables in the order of the log, and their images are JSON text.
     """
 
@@ -72,6 +86,7 @@ class RowSelection:
     limits: Limits = DEFAULT_LIMITS
     mixed: bool = False
     json_diffs: str = "error"
+    source_columns: tuple[str, ...] = ()
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
         """Return the names of the wanted columns of a table; None for all."""

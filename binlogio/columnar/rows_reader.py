@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _ZERO_DATES: Final = ("error", "null", "text")
 _JSON_DIFFS: Final = ("operations", "error")
+_SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "commit_timestamp", "statement")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
 _SMALL_RANGE: Final = 1 << 24  # bytes of a log whose batches may be in memory together
 
@@ -61,6 +62,7 @@ class SelectionOptions(TypedDict):
     where: EventFilter
     definitions: GivenDefinitions | None
     limits: Limits
+    source_columns: tuple[str, ...]
 
 
 class RowBatches:
@@ -228,7 +230,7 @@ class MixedBatches:
     @property
     def schema(self) -> pa.Schema:
         """The columns of a record."""
-        return mixed_schema()
+        return mixed_schema(self._tables.source_columns)
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
@@ -244,7 +246,7 @@ class MixedBatches:
         """All batches as one table."""
         import pyarrow as pa  # noqa: PLC0415
 
-        return pa.Table.from_batches(list(self), mixed_schema())
+        return pa.Table.from_batches(list(self), self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
         """All batches as a pandas data frame."""
@@ -254,14 +256,14 @@ class MixedBatches:
         """Return a stream of batches. DuckDB and Polars read it without a copy."""
         import pyarrow as pa  # noqa: PLC0415
 
-        return pa.RecordBatchReader.from_batches(mixed_schema(), iter(self))
+        return pa.RecordBatchReader.from_batches(self.schema, iter(self))
 
 
-def mixed_schema() -> pa.Schema:
+def mixed_schema(source_columns: Collection[str] = ()) -> pa.Schema:
     """Return the columns of a record whose images are JSON text."""
-    from binlogio.columnar.record_types import MIXED_SCHEMA  # noqa: PLC0415 - imports pyarrow
+    from binlogio.columnar.record_types import MIXED_SCHEMA, with_source_fields  # noqa: PLC0415 - imports pyarrow
 
-    return MIXED_SCHEMA
+    return with_source_fields(MIXED_SCHEMA, source_columns)
 
 
 class TableBatches:
@@ -286,6 +288,11 @@ class TableBatches:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.description}>"
+
+    @property
+    def source_columns(self) -> tuple[str, ...]:
+        """The names of the source columns that were asked for."""
+        return self._options["source_columns"]
 
     @property
     def names(self) -> str:
@@ -321,13 +328,14 @@ class TableBatches:
         Raises:
             BinlogFormatError: neither the given definitions nor the logs define its columns.
         """
-        from binlogio.columnar.record_types import RecordType, RowSelection  # noqa: PLC0415
+        from binlogio.columnar.record_types import RecordType, RowSelection, with_source_fields  # noqa: PLC0415
 
         if self._tables is not None and len(self._tables) == 1:
             selection = RowSelection(wants=self._wants, **self._options)
             plan = _known_plan(self._tables[0], self._logs, selection, self._keyring)
             if plan is not None:
-                return RecordType.of(plan, selection.columns, zero_dates=selection.zero_dates).schema
+                kind = RecordType.of(plan, selection.columns, zero_dates=selection.zero_dates)
+                return with_source_fields(kind.schema, selection.source_columns)
         raise BinlogFormatError(
             "the logs contain no row of the table, and its columns are unknown",
             field=self.names,
@@ -476,6 +484,7 @@ def read_tables(
     where: EventFilter = EVERY_EVENT,
     definitions: Definitions | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    source_columns: Collection[str] = (),
 ) -> TableBatches:
     """Return the row changes of every table: pairs of a name, `schema.table`, and a batch that is typed by that table.
 
@@ -501,12 +510,20 @@ def read_tables(
             before the first wanted position; but for its DDL, where later logs do not name their columns. Times skip
             no log: sessions can set them.
         limits: as in `binlogio.open`.
+        source_columns: more columns of each record, after the others: `end_pos` (the offset after the rows event, or
+            the payload event around it), `thread_id` (of the session, from BEGIN, or from MariaDB's GTID event where it
+            has one), `xid` (of the storage engines' transaction), `commit_timestamp` (in microseconds, from MySQL's
+            GTID event), and `statement` (ROWS_QUERY, ANNOTATE_ROWS). A column is null where the log does not say it.
+            The XID comes after the rows: a log is read ahead, from the end of a window to the end of the transaction
+            there. `xid` is null for transactions that end otherwise (COMMIT of other engines, XA PREPARE), and for one
+            whose end the log does not have.
         definitions: as in `binlogio.open`. Where neither these nor the logs' metadata name the columns, the DDL in the
             logs does.
 
     Raises:
         OSError: a file does not exist or cannot be opened.
-        UnsupportedFeature: a definition is not supported.
+        UnsupportedFeature: a definition is not supported; or, while iterating, `xid` is wanted of a stream that cannot
+            be read twice, or of a log of MariaDB's encrypt_binlog.
         BinlogError: while iterating, where the bytes are not a binary log, or a definition has other columns than the
             table.
     """
@@ -514,6 +531,11 @@ def read_tables(
         raise UnsupportedFeature("unknown value", field="zero_dates", expected=", ".join(_ZERO_DATES), found=zero_dates)
     if json_diffs not in _JSON_DIFFS:
         raise UnsupportedFeature("unknown value", field="json_diffs", expected=", ".join(_JSON_DIFFS), found=json_diffs)
+    unknown = [name for name in source_columns if name not in _SOURCE_COLUMNS]
+    if unknown:
+        raise UnsupportedFeature(
+            "unknown value", field="source_columns", expected=", ".join(_SOURCE_COLUMNS), found=", ".join(unknown)
+        )
     options: SelectionOptions = {
         "json_diffs": json_diffs,
         "columns": None if columns is None else tuple(columns),
@@ -523,6 +545,7 @@ def read_tables(
         "where": where,
         "definitions": load_definitions(definitions),
         "limits": limits,
+        "source_columns": tuple(source_columns),
     }
     ring = None
     if keyring is not None:
@@ -549,6 +572,7 @@ def read_rows(
     where: EventFilter = ...,
     definitions: Definitions | None = ...,
     limits: Limits = ...,
+    source_columns: Collection[str] = ...,
 ) -> RowBatches: ...
 
 
@@ -569,6 +593,7 @@ def read_rows(
     where: EventFilter = ...,
     definitions: Definitions | None = ...,
     limits: Limits = ...,
+    source_columns: Collection[str] = ...,
 ) -> MixedBatches: ...
 
 
@@ -588,6 +613,7 @@ def read_rows(
     where: EventFilter = EVERY_EVENT,
     definitions: Definitions | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    source_columns: Collection[str] = (),
 ) -> RowBatches | MixedBatches:
     """Read the row changes of one table as typed columns, or of all tables with JSON images.
 
@@ -617,6 +643,7 @@ def read_rows(
         where=where,
         definitions=definitions,
         limits=limits,
+        source_columns=source_columns,
     )
     return MixedBatches(selected) if table is None else RowBatches(selected)
 

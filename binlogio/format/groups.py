@@ -231,7 +231,7 @@ class GroupTracker:
         """Take the next event and return the state after it."""
         step = self._steps.get(type(event))
         if step is None:
-            step = _step(event, self.place)
+            step = _step(type(event), self.place, *_facts(event))
         self.place, action, self._steps = step
         self._action = action
         if action & _BEGINS:
@@ -241,6 +241,24 @@ class GroupTracker:
         if action & _ENDS and self.group is not None:
             self.group.last = event
         return self.place
+
+    def take(self, event_class: type, *, flag: bool = False, sql: bytes = b"") -> GroupPlace:
+        """Take the next event by its class, without a group for it; return the state after it.
+
+        Args:
+            event_class: the class of the event.
+            flag: of a rows event, whether it ends its statement; of MariaDB's GTID event, whether it is standalone.
+            sql: the statement of a QueryEvent.
+        """
+        step = self._steps.get(event_class) or _step(event_class, self.place, flag, sql)
+        self.place, self._action, self._steps = step
+        self.group = None
+        return self.place
+
+    @property
+    def ends_group(self) -> bool:
+        """True if the last event ended a group."""
+        return bool(self._action & _ENDS)
 
 
 _BEGINS, _ENDS, _OUTSIDE_OF_GROUPS = 1, 2, 4
@@ -269,15 +287,24 @@ for _before, _steps in _STEPS_FROM.items():
         _steps.update(dict.fromkeys(_ENDS_STATEMENT, _to(_before, _OUTSIDE)))
 
 
-def _step(event: BinlogEvent, before: GroupPlace) -> _Step:
-    """Return the step of an event that its class alone does not say."""
+def _facts(event: BinlogEvent) -> tuple[bool, bytes]:
+    """Return `flag` and `sql` of `GroupTracker.take`."""
     if isinstance(event, QueryEvent):
-        return _to(before, _after_query(event.sql, before))
+        return False, event.sql
     if isinstance(event, MariadbGtidEvent):
-        after = _OPEN if event.standalone else _TRANSACTION
+        return event.standalone, b""
+    return isinstance(event, RowsEvent) and event.ends_statement, b""
+
+
+def _step(event_class: type, before: GroupPlace, flag: bool, sql: bytes) -> _Step:  # noqa: FBT001 - of the event
+    """Return the step of an event that its class alone does not say."""
+    if event_class is QueryEvent:
+        return _to(before, _after_query(sql, before))
+    if event_class is MariadbGtidEvent:
+        after = _OPEN if flag else _TRANSACTION
         return after, _BEGINS, _STEPS_FROM[after]
-    if isinstance(event, RowsEvent):
-        if not event.ends_statement:
+    if event_class in ROWS_EVENTS:
+        if not flag:
             return _to(before, _OPEN)
         if before is not _OUTSIDE:
             return _to(before, _OUTSIDE)

@@ -111,7 +111,7 @@ def test_only_the_heads_of_skipped_logs_are_read(tmp_path: Path, monkeypatch: py
 
 
 def large_logs(folder: Path) -> list[Path]:
-    """Return the rotated logs; the first and the last have a MiB of events that nobody wants before their ends."""
+    """Return the rotated logs; the first and the last have a MiB of ignorable events before their ends."""
     logs = []
     for number, path in enumerate(ROTATED):
         data = path.read_bytes()

@@ -7,7 +7,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from binlogio._kernel.base.copying cimport copy_value
-from binlogio._kernel.event_scanner cimport DELETE, INSERT, NO_GTID, Group, Plan, EventScanner, RowsEvent, put_gtid
+from binlogio._kernel.event_scanner cimport (
+    DELETE, INSERT, NO_GTID, EventScanner, Group, Plan, RowsEvent, SourceText, put_gtid,
+)
 from binlogio._kernel.primitives cimport Memory, room
 
 
@@ -104,7 +106,66 @@ cdef class MetadataColumns:
             set_bits(self.clock_validity.data, self.count, run)
         before.add(NULL if event.operation == INSERT else event.present, plan, self.count, run)
         after.add(NULL if event.operation == DELETE else event.present_after, plan, self.count, run)
+        if scanner.keeps_sources:
+            if self.source is None:
+                self._make_source()
+            self.source.add(scanner, event, self.count, run)
         self.count += run
+        return 0
+
+    cdef int _make_source(self) except -1 with gil:
+        self.source = SourceColumns()
+        return 0
+
+
+cdef class SourceNumbers:
+    """A column of numbers that may be NULL."""
+
+    def __cinit__(self):
+        self.values, self.validity = Memory(), Memory()
+
+    cdef int add(self, int64_t value, bint is_there, int64_t count, int64_t run) except -1 nogil:
+        """Append a number `run` times to the `count` before."""
+        cdef int64_t i
+        cdef int64_t new_bytes = (count + run + 7) // 8 - self.validity.size
+        cdef int64_t* values = <int64_t*>self.values.grow(8 * run)
+        for i in range(run):
+            values[i] = value if is_there else 0
+        if new_bytes > 0:
+            memset(self.validity.grow(new_bytes), 0, new_bytes)
+        if is_there:
+            set_bits(self.validity.data, count, run)
+        return 0
+
+
+cdef class SourceColumns:
+    """Columns of what else the log says of the source of rows, which are made on request.
+
+    `statement` has numbers of `statements`.
+    """
+
+    def __cinit__(self):
+        self.end_pos, self.thread_id, self.xid = SourceNumbers(), SourceNumbers(), SourceNumbers()
+        self.commit_timestamp, self.statement = SourceNumbers(), SourceNumbers()
+        self.statements = []
+
+    cdef int add(self, EventScanner scanner, const RowsEvent* event, int64_t count, int64_t run) except -1 nogil:
+        cdef const Group* group = scanner.groups + event.group
+        cdef const SourceText* text = <const SourceText*>scanner.source_texts.data + event.statement
+        if event.statement >= 0 and text.serial != self.last_serial:
+            self._statement(scanner, text)
+        self.end_pos.add(event.end_pos, True, count, run)
+        self.thread_id.add(group.thread_id, group.thread_id >= 0, count, run)
+        self.xid.add(<int64_t>group.xid, group.has_xid, count, run)
+        self.commit_timestamp.add(group.committed_us, group.committed_us >= 0, count, run)
+        self.statement.add(self.statement_count - 1, event.statement >= 0, count, run)
+        return 0
+
+    cdef int _statement(self, EventScanner scanner, const SourceText* text) except -1 with gil:
+        self.statements.append((<const char*>scanner.texts.data + text.begin)[:text.size])
+        self.statement_count += 1
+        self.last_serial = text.serial
+        self.text_bytes += text.size
         return 0
 
 

@@ -102,7 +102,10 @@ cdef class MixedBatch(MetadataColumns):
                    self.after.texts, self.after.offsets])
 
     cdef bint _has_room(self, int64_t max_rows, int64_t max_bytes) noexcept nogil:
-        return self.count < max_rows and self.before.texts.size + self.after.texts.size < max_bytes
+        cdef int64_t total = self.before.texts.size + self.after.texts.size
+        if self.source is not None:
+            total += self.source.text_bytes
+        return self.count < max_rows and total < max_bytes
 
     cdef int _event(self, EventScanner scanner, RowsEvent* event, ImageText table, int64_t max_rows,
                     int64_t max_bytes) except -1 nogil:

@@ -183,7 +183,10 @@ cdef class Batch(MetadataColumns):
         return 0
 
     cdef int64_t byte_count(self) noexcept nogil:
-        return self.gtid.size + self.count * 40 + self._side_bytes(self.before) + self._side_bytes(self.after)
+        cdef int64_t total = self.gtid.size + self.count * 40
+        if self.source is not None:
+            total += self.source.text_bytes
+        return total + self._side_bytes(self.before) + self._side_bytes(self.after)
 
     cdef int64_t _side_bytes(self, Side side) noexcept nogil:
         cdef int64_t total = 0

@@ -6,12 +6,15 @@ returns: a malformed event is always parsed again by construct, which raises the
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memset
+from libc.string cimport memmove, memset
 
-from binlogio._kernel.base.cursor cimport little, u16, u32
+from binlogio._kernel.base.cursor cimport little, u16, u32, u64
 from binlogio._kernel.base.event_codes cimport *
-from binlogio._kernel.primitives cimport Memory, crc32
-from binlogio._kernel.scan.event_types cimport is_any_rows, is_compressed_rows, is_group_start, may_define
+from binlogio._kernel.primitives cimport Memory, crc32, is_utf8
+from binlogio._kernel.scan.event_types cimport (
+    is_any_rows, is_compressed_rows, is_group_start, may_define, size_before_sql,
+)
+from binlogio._kernel.scan.groups cimport G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, follow_group
 from binlogio._kernel.scan.payloads cimport (
     PAYLOAD_COMPRESSION, PAYLOAD_PLAIN_SIZE, PayloadFields, payload_fields, small_zstd_size,
 )
@@ -37,6 +40,7 @@ cdef enum:
     POST_HEADER_V0 = 4 + 2  # bytes, with the table id of 5.1.4 and before
     POST_HEADER_V1 = 6 + 2
     POST_HEADER_V2 = 6 + 2 + 2
+    LONGEST_QUERY_HEAD = 13 + 65535 + 255 + 1 + 12  # bytes of a QUERY_EVENT up to what COMMIT and BEGIN need
     MOST_KEPT = 1 << 22  # bytes that were compressed; a window may hold a thousand times its size
 
 
@@ -81,7 +85,11 @@ cdef class EventScanner:
         self.renumber(range(256))
         self.describe(checksum=checksum, post_headers={})
         memset(&no_group, 0, sizeof(Group))
-        no_group.last_committed = no_group.sequence_number = -1
+        no_group.last_committed = no_group.sequence_number = no_group.committed_us = no_group.thread_id = -1
+        no_group.is_complete = True
+        self.texts, self.source_texts = Memory(), Memory()
+        self.statement = -1
+        self.event_end = -1
         self._add_group(&no_group)
 
     def __dealloc__(self):
@@ -159,6 +167,8 @@ cdef class EventScanner:
         cdef int code
         self.checksum = checksum
         self.has_positions = has_positions
+        self.state.place = G_OUTSIDE
+        self._end_source()
         for code in range(256):
             self.post_headers[code] = post_headers.get(code,
                                                        POST_HEADER_V2 if code >= WRITE_ROWS_EVENT else POST_HEADER_V1)
@@ -208,6 +218,81 @@ cdef class EventScanner:
     def end_statement(self) -> None:
         """Forget the table maps: a rows event that was given in parts has ended its statement."""
         self.maps.end_statement()
+        self.statement = -1
+        if self.state.place == G_OPEN and not self.in_payload:
+            self._end_source()
+
+    def begin_payload(self, int64_t end_pos) -> None:
+        """Begin a compressed transaction that is given in parts, and ends at this offset."""
+        if self.keeps_sources and self.state.place == G_OUTSIDE:
+            self._new_group()
+            self.state.place = G_OPEN
+        self.event_end, self.in_payload = end_pos, True
+
+    def end_payload(self) -> None:
+        """End a compressed transaction that was given in parts."""
+        self.event_end, self.in_payload = -1, False
+        self._end_source()
+
+    @property
+    def in_transaction(self) -> bool:
+        """True in a transaction whose end was not seen."""
+        return self.state.place == G_TRANSACTION and not self.groups[self.group_count - 1].is_complete
+
+    @property
+    def lacks_xid(self) -> bool:
+        """True if rows were collected whose transaction ends after the events that were scanned."""
+        cdef int32_t last = <int32_t>(self.group_count - 1)
+        return (self.event_count > 0 and self.events[self.event_count - 1].group == last
+                and not self.groups[last].is_complete)
+
+    def begin_ahead(self) -> None:
+        """Begin to search for the end of the transaction at hand."""
+        self.ahead = self.state
+
+    def look_ahead(self, const uint8_t[::1] data, bint inner=False) -> int:
+        """Search the events at the start of `data` for the end of the transaction, and take its XID.
+
+        Args:
+            inner: the bytes are events of a payload, in which an XID_EVENT is that of the transaction.
+
+        Returns:
+            -1 if the end was found; else how many bytes the events have that were passed. That may be more than there
+            are, and the last event is passed only if there is enough of it.
+        """
+        cdef int64_t at = 0
+        cdef int64_t size = data.shape[0]
+        cdef int tail = CHECKSUM_SIZE if self.checksum and not inner else 0
+        cdef Group* group = self.groups + self.group_count - 1
+        cdef const uint8_t* p
+        cdef const uint8_t* end
+        cdef uint32_t event_size
+        cdef uint8_t code
+        while size - at >= HEADER_SIZE:
+            p = &data[at]
+            event_size = u32(p + 9)
+            code = self.codes[p[4]]
+            if event_size < <uint32_t>(HEADER_SIZE + tail):
+                return -1
+            if min(<int64_t>event_size, HEADER_SIZE + LONGEST_QUERY_HEAD) > size - at and not (
+                    is_any_rows(code) and size - at >= 64 or code == TRANSACTION_PAYLOAD_EVENT):
+                break
+            end = p + event_size - tail
+            if code == XID_EVENT and end - p == HEADER_SIZE + 8 and (inner or self.ahead.place != G_OUTSIDE):
+                group.has_xid, group.xid = True, u64(p + HEADER_SIZE)
+                if inner:
+                    return -1
+            if not inner:
+                self._follow(&self.ahead, code, p + HEADER_SIZE, end)
+                if self.ahead.place == G_OUTSIDE or self.ahead.begins:
+                    group.is_complete = True
+                    return -1
+            at += event_size
+        return at
+
+    def end_ahead(self) -> None:
+        """Give up the search: the log has no end of the transaction."""
+        self.groups[self.group_count - 1].is_complete = True
 
     def forget_plans(self) -> None:
         """Resolve every table map again: the tables' definitions have changed."""
@@ -234,9 +319,16 @@ cdef class EventScanner:
 
     cdef void drop_events(self) noexcept nogil:
         """As `clear`, where nothing was unpacked."""
+        cdef SourceText* texts = <SourceText*>self.source_texts.data
         self.groups[0] = self.groups[self.group_count - 1]
         self.group_count = 1
         self.event_count = 0
+        if self.statement >= 0:
+            memmove(self.texts.data, self.texts.data + texts[self.statement].begin, texts[self.statement].size)
+            texts[0] = texts[self.statement]
+            texts[0].begin = self.statement = 0
+        self.texts.size = texts[0].size if self.statement == 0 else 0
+        self.source_texts.size = sizeof(SourceText) if self.statement == 0 else 0
 
     cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
         """As `scan`; `pos` is -1 for bytes of a file."""
@@ -271,6 +363,7 @@ cdef class EventScanner:
         cdef int tail = CHECKSUM_SIZE if self.checksum and pos < 0 else 0
         cdef int status = S_GO_ON
         cdef uint8_t code
+        cdef GroupState before = self.state
         if size - at[0] < HEADER_SIZE:
             return S_NEED_DATA
         p = data + at[0]
@@ -297,6 +390,8 @@ cdef class EventScanner:
             self.actual = crc32(0, p, event_size - tail)
             if self.stored != self.actual:
                 return S_BAD_EVENT
+        if self.keeps_sources:
+            self._follow_source(code, body, end, pos)
         if is_any_rows(code) and not is_compressed_rows(code):
             status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
         elif self.unknown_post_header[code] and code < WRITE_ROWS_COMPRESSED_EVENT_V1:
@@ -310,17 +405,90 @@ cdef class EventScanner:
         elif is_compressed_rows(code):
             status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
         elif self.follows and ((code == QUERY_EVENT and may_define(body, end)) or code == QUERY_COMPRESSED_EVENT):
-            self._follow(code, body, end - body)
-        if status == S_GO_ON:
+            self._define(code, body, end - body)
+        if status != S_GO_ON:
+            self.state = before
+        else:
             # Where an event is refused, its table map stays valid: the event is looked at again
             if self.ends_statement:
                 self.maps.end_statement()
+                self.statement = -1
+            if pos < 0 and self.state.ends:
+                self._end_source()
             at[0] += event_size
             if pos < 0:
                 self.position_shift = position_shift
         return status
 
-    cdef int _follow(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
+    cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil:
+        """Let an event change what is known of the source of rows: the thread, the XID, the statement."""
+        cdef Group* group
+        cdef int64_t size
+        if pos < 0:
+            self._follow(&self.state, code, body, end)
+            if self.state.begins and not is_group_start(code):
+                self._new_group()
+        group = self.groups + self.group_count - 1
+        if code == QUERY_EVENT:
+            size = size_before_sql(body, end)
+            if size and begins_transaction(body + size, end - body - size):
+                group.thread_id = u32(body)
+        elif code == XID_EVENT and end - body == 8:
+            group.has_xid, group.xid = True, u64(body)
+        elif code == ROWS_QUERY_LOG_EVENT and body < end:
+            self._keep_statement(body + 1, end - body - 1)
+        elif code == ANNOTATE_ROWS_EVENT:
+            self._keep_statement(body, end - body)
+        return 0
+
+    cdef void _follow(self, GroupState* state, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil:
+        cdef int64_t size = 0
+        cdef int flags = 0
+        cdef int id_size
+        if code == QUERY_EVENT:
+            size = size_before_sql(body, end)
+            follow_group(state, code, 0, body + size, end - body - size if size else 0)
+            return
+        if code == MARIADB_GTID_EVENT:
+            flags = body[12] if end - body > 12 else 0
+        elif is_any_rows(code):
+            id_size = 4 if self.post_headers[code] == POST_HEADER_V0 else 6
+            flags = body[id_size] if end - body >= id_size + 2 else 0
+        follow_group(state, code, flags, body, 0)
+
+    cdef int _new_group(self) except -1 nogil:
+        """Begin a group without a GTID event."""
+        cdef Group group = self.groups[self.group_count - 1]
+        group.thread_id = -1
+        group.has_xid = group.is_complete = False
+        return self._add_group(&group)
+
+    cdef int _end_source(self) noexcept nogil:
+        """End a group: no row after it comes from it."""
+        self.state.place = G_OUTSIDE
+        self.statement = -1
+        if self.group_count:
+            self.groups[self.group_count - 1].is_complete = True
+        return 0
+
+    cdef int _keep_statement(self, const uint8_t* sql, int64_t size) except -1 nogil:
+        cdef SourceText* text
+        if not is_utf8(sql, size):
+            return self._keep_escaped(sql, size)
+        text = <SourceText*>self.source_texts.grow(sizeof(SourceText))
+        text.begin, text.size = self.texts.size, size
+        self.last_serial += 1
+        text.serial = self.last_serial
+        self.statement = <int32_t>(self.source_texts.size // <int64_t>sizeof(SourceText)) - 1
+        memmove(self.texts.grow(size), sql, size)
+        return 0
+
+    cdef int _keep_escaped(self, const uint8_t* sql, int64_t size) except -1 with gil:
+        """Keep a statement with other bytes than UTF-8, which become escapes."""
+        cdef bytes text = (<const char*>sql)[:size].decode("utf-8", "backslashreplace").encode()
+        return self._keep_statement(<const uint8_t*><const char*>text, len(text))
+
+    cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
         """Pass on a statement that may change a table; if it does, forget the plans."""
         if self.follow(code, <bytes>(<const char*>body)[:size]):
             self.maps.forget()
@@ -329,8 +497,15 @@ cdef class EventScanner:
     cdef int _begin_group(self, uint8_t code, const uint8_t* header, const uint8_t* body,
                           const uint8_t* end) except -1 nogil:
         cdef Group group
+        cdef GtidFields fields
         if not read_group(&group, code, header, body, end):
             return S_BAD_EVENT
+        group.thread_id = -1
+        group.has_xid = group.is_complete = False
+        if self.keeps_sources and code == MARIADB_GTID_EVENT:
+            gtid_fields(&fields, code, body, end)
+            if fields.has_thread:
+                group.thread_id = fields.thread_id
         self._add_group(&group)
         if self.choice is not None:
             self.choice.begin_group(&group)
@@ -358,6 +533,8 @@ cdef class EventScanner:
         cdef int64_t taken = 0
         cdef int status
         event.pos = pos
+        event.end_pos = self.event_end if self.event_end >= 0 else pos + u32(header + 9)
+        event.statement = self.statement
         event.timestamp = u32(header)
         event.server_id = u32(header + 5)
         event.group = <int32_t>(self.group_count - 1)
@@ -477,8 +654,10 @@ cdef class EventScanner:
             data = <const uint8_t*><const char*>plain
             size = len(plain)
         self.inner_rows = 0
+        self.event_end = pos + u32(header + 9)
         while status == S_GO_ON:
             status = self._route(data, size, &at, 0, pos)
+        self.event_end = -1
         self.ends_statement = False
         self.payload_stop = at
         return S_GO_ON if at == size else S_BAD_EVENT

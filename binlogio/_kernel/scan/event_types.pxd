@@ -12,7 +12,6 @@ from binlogio._kernel.base.event_codes cimport (
     RAND_EVENT, ROTATE_EVENT, ROWS_QUERY_LOG_EVENT, START_ENCRYPTION_EVENT, START_EVENT_V3, STOP_EVENT,
     USER_VAR_EVENT, WRITE_ROWS_COMPRESSED_EVENT_V1, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1,
 )
-from binlogio._kernel.event_scanner cimport PARTIAL_UPDATE
 
 
 cdef enum:
@@ -69,17 +68,6 @@ cdef inline bint is_statement_part(uint8_t code) noexcept nogil:
     """Whether the event only says something about the statement or the row changes that follow."""
     return (code == RAND_EVENT or code == USER_VAR_EVENT or code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT
             or is_compressed_rows(code))
-
-
-cdef inline uint8_t operation_of(uint8_t code) noexcept nogil:
-    """What a rows event does to rows."""
-    if code == PARTIAL_UPDATE_ROWS_EVENT:
-        return PARTIAL_UPDATE
-    if code >= WRITE_ROWS_COMPRESSED_EVENT_V1:
-        return <uint8_t>((code - WRITE_ROWS_COMPRESSED_EVENT_V1) % 3)
-    if code >= WRITE_ROWS_EVENT:
-        return <uint8_t>(code - WRITE_ROWS_EVENT)
-    return <uint8_t>((code - PRE_GA_WRITE_ROWS_EVENT) % 3)
 
 
 cdef inline int64_t query_head_size(const uint8_t* body, const uint8_t* end) noexcept nogil:

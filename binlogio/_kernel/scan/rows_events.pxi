@@ -6,9 +6,22 @@
 from libc.stdint cimport int64_t, uint64_t, uint8_t
 
 from binlogio._kernel.base.cursor cimport big, lenenc
-from binlogio._kernel.base.event_codes cimport PRE_GA_UPDATE_ROWS_EVENT
+from binlogio._kernel.base.event_codes cimport (
+    PARTIAL_UPDATE_ROWS_EVENT, PRE_GA_UPDATE_ROWS_EVENT, PRE_GA_WRITE_ROWS_EVENT, WRITE_ROWS_COMPRESSED_EVENT_V1,
+    WRITE_ROWS_EVENT,
+)
 from binlogio._kernel.primitives cimport Memory, inflate
-from binlogio._kernel.scan.event_types cimport operation_of
+
+
+cdef inline uint8_t operation_of(uint8_t code) noexcept nogil:
+    """What a rows event does to rows."""
+    if code == PARTIAL_UPDATE_ROWS_EVENT:
+        return PARTIAL_UPDATE
+    if code >= WRITE_ROWS_COMPRESSED_EVENT_V1:
+        return <uint8_t>((code - WRITE_ROWS_COMPRESSED_EVENT_V1) % 3)
+    if code >= WRITE_ROWS_EVENT:
+        return <uint8_t>(code - WRITE_ROWS_EVENT)
+    return <uint8_t>((code - PRE_GA_WRITE_ROWS_EVENT) % 3)
 
 
 cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end,

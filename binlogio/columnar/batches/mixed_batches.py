@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel.row_decoder import ImageText, MixedBatch, metadata_nodes, presence_node, text_node
 from binlogio.arrow.types import no_arrow_type
-from binlogio.columnar.batches.records import Repeated, imported
+from binlogio.columnar.batches.records import Repeated, imported, with_source_columns
 from binlogio.columnar.batches.refusals import RefusedRows
 from binlogio.columnar.fallback import row_images
 from binlogio.columnar.record_types import MIXED_SCHEMA
@@ -21,7 +21,7 @@ from binlogio.values.kinds import column_kind
 from binlogio.values.text import json_value
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Collection, Generator, Iterator
 
     import pyarrow as pa
 
@@ -63,7 +63,9 @@ _JSON: Final = TextForm(
 )
 
 
-def mixed_record_batch(batch: MixedBatch, file: str, repeated: Repeated) -> pa.RecordBatch:
+def mixed_record_batch(
+    batch: MixedBatch, file: str, repeated: Repeated, source_columns: Collection[str] = ()
+) -> pa.RecordBatch:
     """Return a batch as an Arrow record batch. It takes over the buffers, which must not grow any more."""
     count = batch.count
     nodes = [
@@ -75,7 +77,7 @@ def mixed_record_batch(batch: MixedBatch, file: str, repeated: Repeated) -> pa.R
         presence_node(batch.before, count),
         presence_node(batch.after, count),
     ]
-    return imported(count, nodes, MIXED_SCHEMA)
+    return with_source_columns(imported(count, nodes, MIXED_SCHEMA), batch, source_columns)
 
 
 def _texts(side: ImageTexts, count: int) -> Node:
@@ -137,15 +139,18 @@ class MixedBatcher:
                 self._refused.refuse(batch.failed_event, place[1:])
             if batch.count:
                 self._sizes = batch.sizes
-                yield "", mixed_record_batch(batch, self._file, self._repeated)
+                yield "", self._arrow(batch)
         self._router.clear()
 
     def give_out(self) -> Iterator[TableBatch]:
         """Yield the rows before one that was refused."""
         if self._failed is not None and self._failed.count:
-            found = self._refused.rows_before(mixed_record_batch(self._failed, self._file, self._repeated))
+            found = self._refused.rows_before(self._arrow(self._failed))
             if found.num_rows:
                 yield "", found
+
+    def _arrow(self, batch: MixedBatch) -> pa.RecordBatch:
+        return mixed_record_batch(batch, self._file, self._repeated, self._selection.source_columns)
 
     def flush_part(
         self, header: EventHeader, size: int, first_row: int, *, first_byte: int, last: bool
@@ -160,7 +165,7 @@ class MixedBatcher:
                 self._refused.refuse(batch.failed_event, place[1:], first_row=first_row, first_byte=first_byte)
             if batch.count:
                 self._sizes = batch.sizes
-                yield "", mixed_record_batch(batch, self._file, self._repeated)
+                yield "", self._arrow(batch)
             if batch.failed_event >= 0:
                 return place[2], rows
         return size, rows

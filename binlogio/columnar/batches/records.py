@@ -28,7 +28,7 @@ from binlogio._kernel.row_decoder import (
     text_node,
 )
 from binlogio.arrow.types import ZERO_DATES, ColumnSpec, column_spec
-from binlogio.columnar.record_types import RecordType
+from binlogio.columnar.record_types import RecordType, with_source_fields
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
 from binlogio.rows.image import record_bits
@@ -39,7 +39,7 @@ from binlogio.values.kinds import characters_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from binlogio._kernel.row_decoder import Node
+    from binlogio._kernel.row_decoder import MetadataColumns, Node, SourceNumbers
     from binlogio.rows.plan import TablePlan
 
 
@@ -101,7 +101,9 @@ class TableRecords:
             ]
         return Batch(self.images, columns, takes_partial)
 
-    def record_batch(self, batch: Batch, file: str, repeated: Repeated, texts: JsonTexts) -> pa.RecordBatch:
+    def record_batch(
+        self, batch: Batch, file: str, repeated: Repeated, texts: JsonTexts, source_columns: Collection[str] = ()
+    ) -> pa.RecordBatch:
         """Return a batch as an Arrow record batch. It takes over the buffers, which must not grow any more.
 
         `texts` applies the JSON diffs of the batch.
@@ -126,7 +128,7 @@ class TableRecords:
         found = imported(count, nodes, self.type.schema)
         if texts.has_operations and not self._lack_documents(found):
             texts.are_complete = False
-        return found
+        return with_source_columns(found, batch, source_columns)
 
     def new_texts(self) -> JsonTexts:
         """Return an object that applies the JSON diffs of a batch."""
@@ -163,6 +165,29 @@ def imported(count: int, nodes: Sequence[Node], schema: pa.Schema) -> pa.RecordB
     """Return a record batch of columns of `count` rows, whose memory must not grow any more."""
     exported = Exported(count, nodes)  # frees what is not imported
     return pa.RecordBatch._import_from_c(exported.address, schema)
+
+
+def with_source_columns(found: pa.RecordBatch, batch: MetadataColumns, names: Collection[str]) -> pa.RecordBatch:
+    """Return a record batch with the columns of these names that the kernel has made of the source of its rows."""
+    if not names or batch.source is None:
+        return found
+    schema, arrays = with_source_fields(found.schema, names), list(found.columns)
+    for one in list(schema)[len(arrays) :]:
+        numbers: SourceNumbers = getattr(batch.source, one.name)
+        kind = pa.int64() if pa.types.is_dictionary(one.type) else one.type
+        buffers = [pa.py_buffer(numbers.validity), pa.py_buffer(numbers.values)]
+        array = pa.Array.from_buffers(kind, found.num_rows, buffers)
+        arrays.append(_texts_of(array, batch.source.statements) if pa.types.is_dictionary(one.type) else array)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _texts_of(numbers: pa.Array, texts: list[bytes]) -> pa.DictionaryArray:
+    """Return a column of texts by their numbers; equal ones are in the dictionary once."""
+    known: dict[bytes, int] = {}
+    places = pa.array([known.setdefault(text, len(known)) for text in texts], pa.int32())
+    return pa.DictionaryArray.from_arrays(
+        places.take(numbers), pa.array([text.decode() for text in known], pa.string())
+    )
 
 
 _FEWEST_REPEATED: Final = 1 << 6

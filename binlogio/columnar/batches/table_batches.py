@@ -93,7 +93,7 @@ class TableBatcher:
 
     def route(self, window: Window) -> tuple[int, int]:
         """Route a window; if batches are open, as many windows of a file as fit into them."""
-        if not self._open or not window.is_a_file:
+        if not self._open or not window.is_a_file or "xid" in self._selection.source_columns:
             return self._router.scan(window.view, 0, window.offset)
         batches: list[Batch | None] = [None] * (1 + max(number for number, _ in self._open.values()))
         for number, batch in self._open.values():
@@ -275,7 +275,7 @@ class TableBatcher:
             self._met[key] = number
 
     def _arrow(self, records: TableRecords, batch: Batch, texts: JsonTexts) -> pa.RecordBatch:
-        return records.record_batch(batch, self._file, self._repeated, texts)
+        return records.record_batch(batch, self._file, self._repeated, texts, self._selection.source_columns)
 
     def _plan_of(self, number: int) -> TablePlan | None:
         records = self._records.get(number)

@@ -95,6 +95,7 @@ class LogPartReader:
                 definitions=self._definitions,
                 known_groups=self._known_groups,
                 known_plans=self._known_plans,
+                open_again=None if log.stream is not None else lambda: log.open(self._keyring),
             )
             return self._walk.read
         from binlogio.columnar.fallback import read_frames  # noqa: PLC0415 - imports pyarrow

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.batches.row_batcher import RowBatcher, TableBatch
     from binlogio.columnar.record_types import RowSelection
     from binlogio.columnar.walk.log_cursor import LogCursor
+    from binlogio.columnar.walk.read_ahead import TransactionEnds
     from binlogio.schema.source import DefinitionSource
 
 IN_PARTS: Final = frozenset(
@@ -67,6 +68,7 @@ class BigEvents:
         self._selection = selection
         self._definitions = definitions
         self._forget_idle_tables = forget_idle_tables
+        self.ahead: TransactionEnds | None = None  # finds the XIDs, where they are wanted
 
     # ---------------------------------------------------------------------------------------- compressed transactions
 
@@ -75,8 +77,11 @@ class BigEvents:
         header = parse_header(raw, self._cursor.window.offset, self._cursor.context)
         end = len(raw) - CHECKSUM_SIZE * self._cursor.context.has_checksum
         event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._cursor.context)
-        chunks = plain_payload(event, decompress_zstd)
-        yield from self._walk_payload(chunks, event)
+        self._router.begin_payload(header.offset + header.event_size)
+        if self.ahead is not None:
+            self.ahead.find_inner_xid(plain_payload(event, decompress_zstd))
+        yield from self._walk_payload(plain_payload(event, decompress_zstd), event)
+        self._router.end_payload()
         self._cursor.window.take(len(raw))
 
     def is_streamed(self, header: EventHeader) -> bool:
@@ -101,11 +106,17 @@ class BigEvents:
         if head is None:
             return False
         event, head_size = head
+        self._router.begin_payload(header.offset + header.event_size)
+        if self.ahead is not None:
+            end = header.offset + header.event_size - CHECKSUM_SIZE * self._cursor.context.has_checksum
+            again = self.ahead.bytes_between(header.offset + HEADER_SIZE + head_size, end)
+            self.ahead.find_inner_xid(plain_payload(event, lambda _: open_zstd(again)))
         body = self._body(header)
         body.read(HEADER_SIZE + head_size)
         chunks = plain_payload(event, lambda _: open_zstd(body))
         try:
             yield from self._walk_payload(chunks, event)
+            self._router.end_payload()
         except BinlogError:
             if not self._verify_rest(header, body):
                 return self._end_inside(header)
@@ -211,9 +222,13 @@ class BigEvents:
         Return False if the log ends within the event.
         """
         yield from self._batcher.give_out()
+        if self.ahead is not None and self._router.in_transaction:
+            self.ahead.find_xid(header.offset + header.event_size)
         body = self._body(header)
         try:
+            self._router.event_end = header.offset + header.event_size
             is_whole = yield from self._rows_in_parts(self._cursor.window, body, header)
+            self._router.event_end = -1
         except BinlogError:
             if not self._verify_rest(header, body):
                 return self._end_inside(header)

@@ -7,7 +7,7 @@ Construct also reads logs whose event headers have more than 19 bytes.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel import event_scanner
@@ -18,6 +18,7 @@ from binlogio.columnar.record_types import RowSelection
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.big_events import IN_PARTS, BigEvents
 from binlogio.columnar.walk.log_cursor import DESCRIPTION_SIZE, LogCursor
+from binlogio.columnar.walk.read_ahead import TransactionEnds
 from binlogio.columnar.walk.table_plans import KnownPlan, KnownPlans
 from binlogio.columnar.windows import NO_END, WINDOW_SIZE
 from binlogio.constants import (
@@ -62,6 +63,7 @@ class LogWalk:
         definitions: what the columns of tables are.
         known_groups: event groups that other readers of the log have found.
         known_plans: table plans that other readers have.
+        open_again: opens the log once more, to read ahead.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class LogWalk:
         definitions: DefinitionSource | None = None,
         known_groups: KnownGroups | None = None,
         known_plans: KnownPlans | None = None,
+        open_again: Callable[[], OpenedLog] | None = None,
     ) -> None:
         self._known_groups = known_groups or KnownGroups()
         self._known_plans = known_plans or KnownPlans()
@@ -99,6 +102,7 @@ class LogWalk:
             opened_size=selection.limits.opened_size,
             decompress=ZstdFrames().decompress,
         )
+        self._router.keeps_sources = bool(selection.source_columns)
         if selection.where:
             self._router.choose(**selection.where.as_choice())
         self._cursor = LogCursor(opened, selection, decryptor_for, self._router)
@@ -106,6 +110,10 @@ class LogWalk:
         self._big_events = BigEvents(
             self._cursor, self._router, self._batcher, selection, self._definitions, self._forget_idle_tables
         )
+        self._ahead: TransactionEnds | None = None
+        if "xid" in selection.source_columns:
+            self._ahead = TransactionEnds(self._cursor, self._router, open_again)
+            self._big_events.ahead = self._ahead
 
     @property
     def torn_tail(self) -> TornTail | None:
@@ -139,6 +147,8 @@ class LogWalk:
     def close(self) -> None:
         """Release the window's memory. Nothing can be read any more."""
         self._cursor.window.close()
+        if self._ahead is not None:
+            self._ahead.close()
 
     def forget_plans(self) -> None:
         """Resolve every table map again: the definitions of tables have changed."""
@@ -152,6 +162,8 @@ class LogWalk:
             window = cursor.window  # another one after encryption has begun
             status, at = self._batcher.route(window)
             self._definitions.pass_to(window.offset + at)
+            if self._ahead is not None and self._router.lacks_xid:
+                self._ahead.find_xid(window.offset + at)
             yield from self._batcher.flush()
             yield from self._forget_idle_tables()
             window.take(at)

@@ -1,0 +1,145 @@
+"""Finds the XID of a transaction before its end is reached: XID_EVENT comes after the rows that are given out.
+
+Reads the log ahead of the walk, with a file of its own, from the last event that was scanned to the end of the
+transaction there; the kernel passes the events by their headers. A log that cannot seek (compressed or encrypted files)
+is read through twice, since transactions come one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from binlogio.columnar.walk.log_cursor import reader_of
+from binlogio.columnar.windows import WINDOW_SIZE, Window
+from binlogio.errors import BinlogError, UnsupportedFeature
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from binlogio._kernel.event_scanner import EventScanner
+    from binlogio.columnar.walk.log_cursor import LogCursor
+    from binlogio.storage.log_file import OpenedLog
+
+_PIECE_SIZE: Final = 1 << 17  # bytes; the kernel needs at most some 64 KiB of an event to pass it
+
+
+class TransactionEnds:
+    """The ends of transactions of a log, for the XIDs of rows that are before them.
+
+    Args:
+        cursor: where the walk is in the log.
+        router: has the transaction at hand, and takes its XID.
+        open_again: opens the log a second time; None for a stream, which cannot be opened again.
+    """
+
+    def __init__(
+        self, cursor: LogCursor, router: EventScanner, open_again: Callable[[], OpenedLog] | None = None
+    ) -> None:
+        self._cursor = cursor
+        self._router = router
+        self._open_again = open_again
+        self._bytes: _BytesAhead | None = None
+
+    def find_xid(self, offset: int) -> None:
+        """Search the log from `offset` on, where an event begins, for the end of the transaction.
+
+        Raises:
+            UnsupportedFeature: the log cannot be read twice.
+        """
+        source, router = self._source(), self._router
+        router.begin_ahead()
+        while (passed := router.look_ahead(source.read(offset, _PIECE_SIZE))) >= 0:
+            if not passed:
+                router.end_ahead()  # the log ends here
+                return
+            offset += passed
+
+    def find_inner_xid(self, chunks: Iterator[bytes]) -> None:
+        """Search the events of a payload for the XID; those of a damaged one up to the damage."""
+        router, window, left = self._router, Window(reader_of(chunks)), 0
+        try:
+            while window.fill():
+                if left:
+                    skipped = min(left, window.held)
+                    window.take(skipped)
+                    left -= skipped
+                    continue
+                passed = router.look_ahead(window.view, inner=True)
+                if passed < 0:
+                    return
+                if not passed and not window.fill(max(window.held + 1, _PIECE_SIZE)):
+                    break
+                left = passed
+        except BinlogError:
+            return
+        finally:
+            window.close()
+
+    def bytes_between(self, start: int, end: int) -> BytesBetween:
+        """Return the bytes of the log between two offsets.
+
+        Raises:
+            UnsupportedFeature: the log cannot be read twice.
+        """
+        return BytesBetween(self._source(), start, end)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._bytes is not None:
+            self._bytes.opened.close()
+            self._bytes = None
+
+    def _source(self) -> _BytesAhead:
+        if self._cursor.is_decrypted or self._open_again is None:
+            raise UnsupportedFeature(
+                "the XID comes after the rows, and "
+                + ("MariaDB's encrypted events" if self._cursor.is_decrypted else "a stream")
+                + " cannot be read ahead",
+                offset=self._cursor.window.offset,
+                field="source_columns",
+                found="xid",
+                hint="read a file, or leave xid out",
+            )
+        if self._bytes is None:
+            self._bytes = _BytesAhead(self._open_again())
+        return self._bytes
+
+
+class _BytesAhead:
+    """Bytes of a log at increasing offsets; of one that can seek, at any."""
+
+    def __init__(self, opened: OpenedLog) -> None:
+        self.opened = opened
+        self._base = 0
+        self._buffer = b""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Read `size` bytes from `offset` on; fewer at the end of the log."""
+        if self.opened.seekable and not self._base <= offset <= self._base + len(self._buffer):
+            self.opened.seek(offset)
+            self._base, self._buffer = offset, b""
+        while self._base + len(self._buffer) < offset + size:
+            kept = self._buffer[max(0, offset - self._base) :]
+            self._base += len(self._buffer) - len(kept)
+            more = self.opened.read(max(size, WINDOW_SIZE))
+            self._buffer = kept + more
+            if not more:
+                break
+        start = offset - self._base
+        return self._buffer[start : start + size]
+
+
+class BytesBetween:
+    """A stream of the bytes of a log between two offsets."""
+
+    def __init__(self, source: _BytesAhead, start: int, end: int) -> None:
+        self._source = source
+        self._offset = start
+        self._end = end
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read up to `size` bytes; none at the end."""
+        left = min(self._end - self._offset, _PIECE_SIZE)
+        data = self._source.read(self._offset, left if size < 0 else min(size, left))
+        self._offset += len(data)
+        return data
