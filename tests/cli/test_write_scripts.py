@@ -256,6 +256,17 @@ def test_a_crash_after_the_commit_keeps_the_whole_group(tmp_path: Path) -> None:
     assert names_of(logs).count("XID_EVENT") == 2
 
 
+def test_a_crash_cannot_cut_a_transaction_that_ends_the_log(tmp_path: Path) -> None:
+    """It is whole once the next log begins."""
+    rows = [{"id": number, "a": "x" * 20} for number in range(300)]
+    lines = [{"do": "variables", "max_binlog_size": 4096}, TABLE, {"do": "begin"}]
+    insert = {**INSERT, "changes": [{"insert": "s.t", "rows": rows}]}
+    result = write(tmp_path / "logs", [*lines, insert, {"do": "crash", "after_bytes": 10}])
+
+    assert result.exit_code == 2
+    assert "-:5: the transaction ends the log (max_binlog_size)" in result.stderr
+
+
 def test_a_line_after_a_crash_starts_the_server_again(tmp_path: Path) -> None:
     """The part of a group is removed, the log is not in use any more, and GTIDs continue after the last whole group."""
     more = {**INSERT, "changes": [{"insert": "s.t", "rows": [{"id": 3}]}], "schema": "s"}
@@ -354,6 +365,34 @@ def test_a_mariadb_server_writes_its_own_events(tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     assert "gtid_binlog_state: 0-1-1,3-1-72" in result.stdout
     assert {"USER_VAR_EVENT", "XA_PREPARE_LOG_EVENT"} <= set(names_of(tmp_path / "logs"))
+
+
+def test_json_of_mariadb_is_text(tmp_path: Path) -> None:
+    """Its JSON columns are LONGTEXT."""
+    lines = [
+        {"do": "variables", "server_version": "10.11.6-MariaDB", "binlog_row_metadata": "FULL"},
+        {"do": "ddl", "schema": "s", "sql": "CREATE TABLE t (id INT PRIMARY KEY, j JSON)"},
+        {**INSERT, "changes": [{"insert": "s.t", "rows": [{"id": 1, "j": {"ä": [1, None]}}, {"id": 2}]}]},
+    ]
+    result = write(tmp_path / "logs", lines)
+    batches = list(binlogio.read_rows(tmp_path / "logs", table="s.t"))
+
+    assert result.exit_code == 0, result.stderr
+    assert [row["after"]["j"] for batch in batches for row in batch.to_pylist()] == ['{"ä": [1, null]}', None]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"id": 1, "a": "x" * 21}, "at most 20 characters"),
+        ({"id": 1, "ID": 2}, "a column is named twice"),
+    ],
+)
+def test_rows_that_no_server_has_are_refused(tmp_path: Path, row: Any, reason: str) -> None:
+    result = write(tmp_path / "logs", [TABLE, {**INSERT, "changes": [{"insert": "s.t", "rows": [row]}]}])
+
+    assert result.exit_code == 2
+    assert reason in result.stderr
 
 
 def test_names_of_xa_transactions(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby, islice, zip_longest
@@ -36,6 +37,7 @@ from binlogio.writer.log.log_builder import describe_format
 from binlogio.writer.rows.value_checks import BatchChecks
 from binlogio_cli.messages import Refusal
 from binlogio_cli.write.actions import Json
+from binlogio_cli.write.tables import row_from_json
 
 if TYPE_CHECKING:
     from binlogio.writer import BinlogWriter, Session
@@ -82,10 +84,21 @@ def open_data(path: Path, kind: str, table: TableDefinition | None) -> DataFile:
         UnsupportedFeature: the file is not of this format, or has no rows or change records.
         OSError: it cannot be read.
     """
+    with _errors_of(path, f"as {kind}"):
+        found = _READERS[kind](path, table)
+        _ = found.columns.names  # which may be no UTF-8
+        return found
+
+
+@contextmanager
+def _errors_of(path: Path, how: str = "") -> Iterator[None]:
+    """Turn the errors of pyarrow about a file that is damaged, or of another format, into ours."""
     try:
-        return _READERS[kind](path, table)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
-        raise UnsupportedFeature(f"the file cannot be read as {kind}: {exc}", file=str(path)) from exc
+        yield
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as exc:
+        if isinstance(exc, OSError) and exc.errno is not None:
+            raise
+        raise UnsupportedFeature(f"the file cannot be read {how}".rstrip() + f": {exc}", file=str(path)) from exc
 
 
 def _of_arrow(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> DataFile:
@@ -364,6 +377,9 @@ class DataWriter:
     def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns of the table, in types that the encoder takes."""
         places = {name.casefold(): place for place, name in enumerate(batch.schema.names)}
+        if len(places) < batch.num_columns:
+            found = ", ".join(batch.schema.names)
+            raise UnsupportedFeature("a column is named twice", field=self._table.full_name, found=found)
         arrays = []
         for column in self._table.columns:
             place = places.pop(column.name.casefold(), None)
@@ -413,7 +429,11 @@ class DataWriter:
             changes: list[_RowChange] = []
             for number, row in enumerate(part, self.row_count + 1):
                 try:
-                    changes.append(self._change(row) if is_changes else ("insert", None, self._row(row)))
+                    changes.append(
+                        self._change(row)
+                        if is_changes
+                        else ("insert", None, row_from_json(row, self._table, self._vendor))
+                    )
                 except (BinlogError, _RecordError) as exc:
                     raise row_refused(path, number, str(exc)) from exc
             try:
@@ -459,19 +479,11 @@ class DataWriter:
                 raise _RecordError(0, f"{operation} {'without' if is_wanted else 'with'} {name!r}")
         return (
             operation,
-            self._row(before) if isinstance(before, dict) else None,
-            self._row(after, is_whole=operation != "update") if isinstance(after, dict) else None,
+            row_from_json(before, self._table, self._vendor) if isinstance(before, dict) else None,
+            row_from_json(after, self._table, self._vendor, is_whole=operation != "update")
+            if isinstance(after, dict)
+            else None,
         )
-
-    def _row(self, row: Json, *, is_whole: bool = True) -> Json:
-        """Return the values of a row; columns that are missing in a whole row are NULL, if they can be."""
-        found: dict[str, object] = {}
-        if is_whole:
-            found = {column.name: None for column in self._table.columns if column.nullable}
-        for name, value in row.items():
-            column = self._table.columns[self._table.column_index(name)]
-            found[column.name] = value_from_json(value, column, self._vendor)
-        return found
 
 
 _RowChange = tuple[Operation, Json | None, Json | None]
@@ -495,11 +507,15 @@ def _change_of(table: TableDefinition, operation: Operation, run: list[_RowChang
 
 
 def _readable(data: DataFile) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file; an error of its format names the file."""
-    try:
-        yield from data.batches or ()
-    except pa.ArrowInvalid as exc:
-        raise UnsupportedFeature(f"the file cannot be read: {exc}", file=str(data.path)) from exc
+    """Yield the batches of a file, whose buffers are as their types need them; pyarrow reads those of a file as is."""
+    batches = iter(data.batches or ())
+    while True:
+        with _errors_of(data.path):
+            batch = next(batches, None)
+            if batch is None:
+                return
+            batch.validate(full=True)
+        yield batch
 
 
 def _transactions(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:

@@ -31,10 +31,9 @@ from binlogio.errors import BinlogError, LoggingError, UnsupportedFeature
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
 from binlogio.gtid import Gtid, Tag
 from binlogio.options import ServerVariables
-from binlogio.schema import TableDefinition, value_from_json
+from binlogio.schema import TableDefinition
 from binlogio.schema.collations import BINARY, collation_id
 from binlogio.schema.json_values import bytes_from_json
-from binlogio.schema.types import Vendor
 from binlogio.values.decimal import encode_decimal
 from binlogio.values.json import JsonDocument
 from binlogio.values.json.diff import JsonDiff, JsonDiffOperation, JsonDiffs
@@ -74,7 +73,7 @@ from binlogio_cli.write.actions import (
     unsigned,
     value_of,
 )
-from binlogio_cli.write.tables import ScriptTables
+from binlogio_cli.write.tables import ScriptTables, row_from_json
 
 _MICROSECONDS: Final = 1_000_000
 _END_OF_TIME: Final = (1 << 32) * _MICROSECONDS
@@ -559,7 +558,7 @@ class ScriptRunner:
         table, vendor = self._table(client, change[kind]), self._tables.vendor
         columns, is_cascade = change.get("columns"), change.get("cascade", False)
         if kind != "update":
-            rows = tuple(_whole_row(row, table, vendor) for row in change["rows"])
+            rows = tuple(row_from_json(row, table, vendor) for row in change["rows"])
             return Insert(table, rows, columns) if kind == "insert" else Delete(table, rows, is_cascade=is_cascade)
         before, after = change["before"], change["after"]
         if len(before) != len(after):
@@ -569,7 +568,7 @@ class ScriptRunner:
             raise _InvalidLine(f"json_diffs need a list for each of {len(after)} rows")
         changed = [{name: _json_diffs(lists[i]) for name, lists in diffs.items()} for i in range(len(after))]
         rows_of = tuple(
-            (_whole_row(old, table, vendor), {**_row(new, table, vendor), **changed[i]})
+            (row_from_json(old, table, vendor), {**row_from_json(new, table, vendor, is_whole=False), **changed[i]})
             for i, (old, new) in enumerate(zip(before, after, strict=True))
         )
         return Update(table, rows_of, columns, replaces_insert=replaces_insert, is_cascade=is_cascade)
@@ -631,6 +630,8 @@ class ScriptRunner:
         start = self._writer.position
         if "after_bytes" in line:
             self._session(line).commit()
+            if self._writer.position.file != start.file:
+                raise _InvalidLine("the transaction ends the log (max_binlog_size), and can be no part of it")
         self._clients.clear()
         self._writer.crash()
         self._is_crashed = True
@@ -673,16 +674,6 @@ class ScriptRunner:
 
 _NOT_OF_TABLES: Final = ("do", "at", "session", "refused", "warnings")
 _NOT_OF_SESSIONS: Final = ("table", "view", "function", "udf", "trigger", "rotate", "crash", "purge")
-
-
-def _row(row: Json, table: TableDefinition, vendor: Vendor) -> dict[str, Any]:
-    columns = ((table.columns[table.column_index(name)], value) for name, value in row.items())
-    return {column.name: value_from_json(value, column, vendor) for column, value in columns}
-
-
-def _whole_row(row: Json, table: TableDefinition, vendor: Vendor) -> dict[str, Any]:
-    """Return a row in which nullable columns that are missing are NULL."""
-    return {**{column.name: None for column in table.columns if column.nullable}, **_row(row, table, vendor)}
 
 
 def _json_diffs(diffs: list[Json]) -> JsonDiffs:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.base import ParseContext
-from binlogio.schema import ForeignKeyDefinition, KeyDefinition, TableDefinition
+from binlogio.schema import ForeignKeyDefinition, KeyDefinition, TableDefinition, value_from_json
 from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.parser import parse_ddl, parse_table
 from binlogio.schema.ddl.server_defaults import ServerDefaults
@@ -74,7 +74,7 @@ class ScriptTables:
             for statement, raw in _statements(sql, self._server):
                 text = _COMMENTS.sub("", raw, 1).strip()
                 verb = statement[0].upper
-                if verb == "USE":
+                if verb == "USE" and len(statement) == 2:
                     schema = statement[1].text
                 elif verb in _DDL_VERBS:
                     self.follow(text, schema)
@@ -122,6 +122,26 @@ class ScriptTables:
             unique_keys=tuple(_unique_keys(table, definition.primary_key)),
             foreign_keys=tuple(_foreign_keys(self._references.get(name, ()), table.schema)),
         )
+
+
+def row_from_json(
+    row: Mapping[str, object], table: TableDefinition, vendor: Vendor, *, is_whole: bool = True
+) -> dict[str, object]:
+    """Return the values of a row of JSON. In a whole row, nullable columns that are missing are NULL.
+
+    Raises:
+        BinlogFormatError: a value does not match the type of its column.
+        UnsupportedFeature: a column is unknown, or named twice.
+    """
+    found: dict[str, object] = {}
+    for name, value in row.items():
+        column = table.columns[table.column_index(name)]
+        found[column.name] = value_from_json(value, column, vendor)
+    if len(found) < len(row):
+        raise UnsupportedFeature("a column is named twice", field=table.full_name, found=", ".join(row))
+    if is_whole and len(found) < len(table.columns):
+        return {**{column.name: None for column in table.columns if column.nullable}, **found}
+    return found
 
 
 def _statements(sql: str, server: ServerDefaults) -> Iterable[tuple[list[Token], str]]:
