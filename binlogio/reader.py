@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, PositionError, WriterStateError
@@ -56,6 +56,31 @@ class _Text:
     text: bytes
 
 
+class WholeGroup(Protocol):
+    """An event group as another object than its events."""
+
+    @property
+    def offset(self) -> int:
+        """The offset of the first event."""
+
+    @property
+    def end(self) -> int:
+        """The offset after the last event."""
+
+
+GroupT_co = TypeVar("GroupT_co", bound=WholeGroup, covariant=True)
+
+
+class GroupSource(Protocol[GroupT_co]):
+    """Reads logs for a reader, as frames and event groups."""
+
+    framer: EventFramer
+    """That of the last frame; its format is that of the groups after it."""
+
+    def items(self, opened: OpenedLog, framer: EventFramer, start: int | None) -> Iterator[EventFrame | GroupT_co]:
+        """Yield the items of a log; from `start` on, with the format description before it."""
+
+
 class BinlogReader:
     """An iterator over the events of one log or of many, in order.
 
@@ -100,6 +125,7 @@ class BinlogReader:
         self._log: LogFile | None = None
         self._begun: str | None = None  # the log whose statements up to `start_offset` the definitions know already
         self._writer: EventTexts | None = None
+        self._source: GroupSource[WholeGroup] | None = None
         self._events = self._iterate()
 
     def __enter__(self) -> BinlogReader:
@@ -120,6 +146,14 @@ class BinlogReader:
         """Iterate over the events; whole groups and statements that `writer` writes are their text instead."""
         self._writer = writer
         return self._events
+
+    def read_by(self, source: GroupSource[GroupT_co]) -> Iterator[BinlogEvent | GroupT_co]:
+        """Let `source` read the logs, and return the iterator: the groups that it yields come in place of their events.
+
+        To be called before the first event is read.
+        """
+        self._source = source
+        return cast("Iterator[BinlogEvent | GroupT_co]", self._events)
 
     def close(self) -> None:
         """Close the open file. The reader returns no more events."""
@@ -372,7 +406,7 @@ class BinlogReader:
             self._definitions.begin_log(log.name)
         self._forget_plans()
         self._file, self._frame, self._event, self._end = log.name, None, None, 0
-        for found in self._frames(start, stop):
+        for found in self._items(start, stop):
             if isinstance(found, EventFrame):
                 if stop is not None and found.header.offset >= stop:
                     return
@@ -382,11 +416,29 @@ class BinlogReader:
                 if self._tracker.place is GroupPlace.OUTSIDE:
                     self._good, self._good_event = self._end, None
                 yield found.text  # type: ignore[misc]
-            else:
+            elif isinstance(found, list):
                 yield from self._events_of_list(found)
+            else:
+                if stop is not None and found.offset >= stop:
+                    return
+                self._good = self._end = found.end
+                self._good_event = self._event = self._frame = None
+                yield found  # type: ignore[misc]
         self.torn_tail = self._framer.torn_tail
         if self.torn_tail is not None:
             self.torn_tails.append((Position(log.name, self.last_good_offset), self.torn_tail))
+
+    def _items(
+        self, start: int | None, stop: int | None
+    ) -> Iterator[EventFrame | WholeGroup | _Text | list[BinlogEvent]]:
+        source, framer, opened = self._source, self._framer, self._opened
+        if source is None or framer is None or opened is None:
+            yield from self._frames(start, stop)
+            return
+        for item in source.items(opened, framer, start):
+            self._framer = source.framer
+            yield item
+        self._framer = source.framer
 
     def _events_of_frame(self, frame: EventFrame) -> Iterator[BinlogEvent]:
         self._end = self.position.offset

@@ -6,7 +6,7 @@ Both may be unknown; the error then says how to give a definition. The reader de
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import Hint, ReplayError
 from binlogio.rows.plan import TablePlan
@@ -14,7 +14,6 @@ from binlogio.rows.plan import TablePlan
 if TYPE_CHECKING:
     from binlogio.events import RowsEvent
     from binlogio.reader import BinlogReader
-    from binlogio.replay.raw_groups import RawGroupReader
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
 
@@ -29,7 +28,7 @@ class KeySource:
 
     def __init__(
         self,
-        reader: BinlogReader | RawGroupReader,
+        reader: BinlogReader,
         *,
         needs_names: bool = True,
         tells_generated: bool = False,
@@ -77,10 +76,9 @@ class KeySource:
 
     def _with_generated(self, plan: TablePlan, event: Any) -> TablePlan:
         """Return the plan that says which columns the server computes."""
-        reader = cast("BinlogReader", self._reader)  # row changes as bytes are for targets, which need no SQL
-        table: TableDefinition | ParsedTable | None = reader.given_table(event)
+        table: TableDefinition | ParsedTable | None = self._reader.given_table(event)
         if table is None:
-            table = reader.logged_table(event)
+            table = self._reader.logged_table(event)
             if table is not None and table.is_versioned:
                 raise ReplayError(
                     f"{plan.schema}.{plan.table} is a system-versioned table, and SQL cannot change its history rows",

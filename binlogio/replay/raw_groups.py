@@ -21,7 +21,7 @@ import struct
 from binascii import b2a_base64
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.columnar.windows import Window
 from binlogio.constants import (
@@ -38,28 +38,18 @@ from binlogio.events.base import NEW_HEADER
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.mariadb import MariadbGtidFlag
 from binlogio.events.query import POST_HEADER, QueryEvent
-from binlogio.events.table_map import TableMapEvent
-from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer, Framing
-from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.gtid import GNO_END, NO_TAG, Gtid, MariadbGtid, Uuid
-from binlogio.options import Position
-from binlogio.reader import mariadb_decryptor_for, may_skip
-from binlogio.storage.compression import decompress_zstd
+from binlogio.reader import may_skip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from binlogio.events import BinlogEvent, RowsEvent
     from binlogio.events.base import ParseContext
-    from binlogio.format.framing import TornTail
-    from binlogio.format.groups import EventGroup
     from binlogio.reader import BinlogReader
-    from binlogio.rows.plan import TablePlan
-    from binlogio.schema.ddl.foreign_keys import Cascade
     from binlogio.storage.keyring import Keyring
-    from binlogio.storage.log_file import LogFile
+    from binlogio.storage.log_file import LogFile, OpenedLog
 
 MOST_HELD_BYTES: Final = 16 << 20
 """The largest group that is held in memory, if the log can be read twice."""
@@ -96,6 +86,9 @@ _QUERY_FLAGS_AT: Final = HEADER_SIZE - 2
 _QUERY_SESSION_SIZE: Final = 4 + 4  # thread_id and exec_time, which differ in each transaction
 _MOST_QUERIES: Final = 1_000
 _MOST_NAMES: Final = 10_000  # of table maps
+_MAY_HAVE_DDL: Final = (
+    EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT, EventType.TRANSACTION_PAYLOAD_EVENT,
+)  # fmt: skip
 _FIRST_OFFSET: Final = 4  # of the format description
 _LEAST_KNOWN: Final = 1 << 20  # bytes of an event from which on it is checked whether the file has them
 
@@ -493,14 +486,13 @@ def _plain_query(event: bytes) -> bytes | None:
     return parsed.sql
 
 
-class RawGroupReader:
-    """Iterates over logs as `BinlogReader` does, with raw groups in place of the events of most transactions.
+class RawGroupSource:
+    """Reads logs for `BinlogReader.read_by`, with raw groups in place of the events of most transactions.
 
     Args:
-        reader: the logs, and where to begin; it must not have been read.
+        reader: the reader, which must not have been read.
         is_mariadb: the vendor of the target; a log of the other one has typed events only.
         most_bytes: of the events of one BINLOG statement, unless a single event is larger.
-        begun: True if the table definitions know the part of the first log before its start already.
         tells_cascades: whether groups with tables whose foreign keys may have changed other tables are typed events.
         held_bytes: the size up to which a group is held in memory, if its log can be read twice.
     """
@@ -511,153 +503,46 @@ class RawGroupReader:
         *,
         is_mariadb: bool,
         most_bytes: int,
-        begun: bool = False,
         tells_cascades: bool = True,
         held_bytes: int = MOST_HELD_BYTES,
     ) -> None:
-        self.log: LogFile | None = None
-        self.torn_tail: TornTail | None = None
+        self.framer = EventFramer()
         self._reader = reader
         self._is_mariadb = is_mariadb
         self._most_bytes = most_bytes
-        self._begun = begun
         self._tells_cascades = tells_cascades
         self._held_bytes = held_bytes
-        self._options = reader.options
-        self._definitions = reader.definitions
-        self._decoder = Decoder(decompress=decompress_zstd if reader.options.open_payloads else None)
-        self._plans: dict[tuple[Any, ...], TablePlan] = {}
+        self._verifies = reader.options.verify_checksum
         self._names: dict[bytes, TableName] = {}
         self._cascading: dict[TableName, bool] = {}
         self._heads = _Heads()
-        self._groups = GroupTracker()
-        self._position = Position("", 0)
-        self._framer = EventFramer()
         self._is_behind = False  # the framer, after raw groups
         self._position_shift = 0
         self._judged: ParseContext | None = None
         self._grammar: _Grammar | None = None
         self._is_typed = False
         self._index: _Index | None = None
-        self._iterator = self._iterate()
 
-    @property
-    def position(self) -> Position:
-        """The position after the last event or group that was returned."""
-        return self._position
-
-    @property
-    def group(self) -> EventGroup | None:
-        """The event group of the last event; None for an event outside of groups."""
-        return self._groups.group
-
-    @property
-    def in_use(self) -> bool:
-        """True if the IN_USE flag of the current file is set."""
-        return self._framer.in_use
-
-    @property
-    def keyring(self) -> Keyring | None:
-        """The keys of encrypted logs."""
-        return self._reader.keyring
-
-    def part(self, log: LogFile, start: int, stop: int) -> BinlogReader:
-        """Return a reader of typed events of one log from `start` to `stop`."""
-        return self._reader.part(log, start, stop)
-
-    def table_map(self, event: RowsEvent) -> TableMapEvent:
-        """Return the table map of a rows event, which must be the last event that the reader returned."""
-        return self._decoder.table_map(event.table_id, offset=event.header.offset, event_type=event.header.type_code)
-
-    def plan(self, event: RowsEvent) -> TablePlan:
-        """Return the plan of the columns of a rows event, as `BinlogReader.plan`."""
-        table = self.table_map(event)
-        key = (table.schema, table.table, table.column_types, table.metadata, table.nullable, table.optional_metadata)
-        plan = self._plans.get(key)
-        if plan is None:
-            try:
-                plan = self._plans[key] = self._definitions.plan(table, self._framer.context)
-            except BinlogError as exc:
-                exc.locate(file=self._position.file)
-                raise
-        return plan
-
-    def cascades(self, event: RowsEvent) -> tuple[Cascade, ...]:
-        """Return the foreign keys by which a change of the event's table changes other tables."""
-        table = self.table_map(event)
-        return self._definitions.cascades(table.schema, table.table, self._framer.context)
-
-    def __iter__(self) -> Iterator[BinlogEvent | RawGroup]:
-        return self._iterator
-
-    def close(self) -> None:
-        """Close the open file. The reader returns nothing more."""
-        self._iterator.close()
-
-    def _iterate(self) -> Generator[BinlogEvent | RawGroup, None, None]:
-        logs = self._reader.logs
-        for number, log in enumerate(logs):
-            self._opened = log.open(self.keyring)
-            self._window = Window(self._opened.read, readinto=self._opened.readinto)
-            try:
-                yield from self._read(log, is_first=number == 0, is_last=number == len(logs) - 1)
-            except BinlogError as exc:
-                exc.locate(file=log.name)
-                raise
-            finally:
-                self._window.close()
-                self._opened.close()
-
-    def _read(self, log: LogFile, *, is_first: bool, is_last: bool) -> Iterator[BinlogEvent | RawGroup]:
-        options = self._options
-        self.log, self.torn_tail = log, None
-        self._framer = EventFramer(
-            verify_checksum=options.verify_checksum,
-            decryptor_for=mariadb_decryptor_for(self.keyring),
-            limits=options.limits,
-        )
-        self._is_behind, self._is_typed, self._index, self._groups = False, False, None, GroupTracker()
-        if not (is_first and self._begun):
-            self._definitions.begin_log(log.name)
-        self._forget_tables()
-        self._position, good = Position(log.name, 0), 0
-        for item in self._items(options.start_offset if is_first else None):
-            offset = item.offset if isinstance(item, RawGroup) else item.header.offset
-            if is_last and options.stop_offset is not None and offset >= options.stop_offset:
-                return
-            if isinstance(item, RawGroup):
-                self._position, good = Position(log.name, item.end), item.end
-                yield item
-                continue
-            yield from self._events(item)
-            if self._groups.place is GroupPlace.OUTSIDE:
-                good = item.end
-        self.torn_tail = self._reader.torn_tail = self._framer.torn_tail
-        if self.torn_tail is not None:
-            self._reader.torn_tails.append((Position(log.name, good), self.torn_tail))
-
-    def _events(self, frame: EventFrame) -> Iterator[BinlogEvent]:
-        for event in self._decoder.decode(frame):
-            if event.header.inner is None:
-                self._groups.feed(event)
-                self._position = Position(self._position.file, frame.end)
-            if isinstance(event, QueryEvent) and event.sql != b"BEGIN":
-                self._cascading.clear()
-                if self._definitions.follow(event, frame.context):
-                    self._plans.clear()
-            yield event
-
-    def _forget_tables(self) -> None:
-        self._plans.clear()
-        self._names.clear()
-        self._cascading.clear()
-
-    def _items(self, start: int | None) -> Iterator[EventFrame | RawGroup]:
+    def items(self, opened: OpenedLog, framer: EventFramer, start: int | None) -> Iterator[EventFrame | RawGroup]:
         """Yield frames and raw groups; from `start` on, with the format description before it.
 
         Raises:
             PositionError: no event starts at `start`.
         """
+        self.framer, self._opened = framer, opened
+        self._is_behind, self._is_typed, self._index = False, False, None
+        self._window = Window(opened.read, readinto=opened.readinto)
+        self._forget_tables()
+        try:
+            yield from self._items(start)
+        finally:
+            self._window.close()
+
+    def _forget_tables(self) -> None:
+        self._names.clear()
+        self._cascading.clear()
+
+    def _items(self, start: int | None) -> Iterator[EventFrame | RawGroup]:
         last = 0
         while True:
             group = self._group() if start is None or self._window.offset >= start else None
@@ -667,8 +552,8 @@ class RawGroupReader:
                 continue
             frame = self._frame()
             if frame is None:
-                if start is not None and self._framer.offset < start:
-                    raise no_event_at(start, self._framer.offset, is_end=True)
+                if start is not None and self.framer.offset < start:
+                    raise no_event_at(start, self.framer.offset, is_end=True)
                 return
             offset = frame.header.offset
             if start is not None and last < start < offset:
@@ -676,9 +561,11 @@ class RawGroupReader:
             last = offset
             if start is None or offset >= start or offset == _FIRST_OFFSET:
                 yield frame
-            framer = self._framer
+            if frame.header.type_code in _MAY_HAVE_DDL:
+                self._cascading.clear()
+            framer = self.framer
             if start is not None and framer.offset < start and self._opened.seekable and may_skip(framer, frame):
-                check_start(self._opened, start, framer, file=self._position.file)
+                check_start(self._opened, start, framer, file=self._reader.position.file)
                 self._window.go_to(start, self._opened)
                 self._catch_up(framer.position_shift)
 
@@ -689,7 +576,7 @@ class RawGroupReader:
         window = self._window
         if self._is_behind:
             self._catch_up(self._position_shift)
-        framer = self._framer
+        framer = self.framer
         while not isinstance(frame := framer.next_frame(), EventFrame):
             if frame is Framing.END:
                 return None
@@ -716,25 +603,24 @@ class RawGroupReader:
 
     def _catch_up(self, position_shift: int) -> None:
         """Continue with a framer at the window's offset, with the format of the current one."""
-        before = self._framer
-        framer = EventFramer(
-            verify_checksum=self._options.verify_checksum, context=before.context, offset=self._window.offset
-        )
+        before = self.framer
+        framer = EventFramer(verify_checksum=self._verifies, context=before.context, offset=self._window.offset)
         framer.in_use, framer.is_relay_log = before.in_use, before.is_relay_log
         framer.position_shift = position_shift
-        self._framer, self._is_behind = framer, False
+        self.framer, self._is_behind = framer, False
 
     # ------------------------------------------------------------------------------------------------ raw groups
 
     def _may_be_raw(self) -> bool:
-        framer, context = self._framer, self._framer.context
+        framer, context = self.framer, self.framer.context
         if context is not self._judged:
             self._judged = context
             self._grammar = _Grammar.of(context) if context.is_mariadb == self._is_mariadb else None
             self._forget_tables()
         if self._is_typed or self._grammar is None or framer.decrypts or framer.is_relay_log:
             return False
-        return self._groups.place is GroupPlace.OUTSIDE
+        group = self._reader.group
+        return group is None or group.last is not None
 
     def _group(self) -> RawGroup | None:
         """Return the group at the window's offset if it is a raw one."""
@@ -764,17 +650,18 @@ class RawGroupReader:
     @property
     def _can_reread(self) -> bool:
         """True if a second reader of the log does not disturb this one, and begins anywhere."""
-        return self._opened.seekable and self.log is not None and self.log.stream is None
+        log = self._reader.log
+        return self._opened.seekable and log is not None and log.stream is None
 
     def _new_index(self) -> _Index:
         window = self._window
-        self._index = _Index(window.view, window.offset, self._framer.context, verify=self._options.verify_checksum)
+        self._index = _Index(window.view, window.offset, self.framer.context, verify=self._verifies)
         return self._index
 
     def _event(self, index: _Index, number: int) -> bytes:
         """Return an event of the window without its checksum; the size in its header is that of the log."""
         at = index.offsets[number] - self._window.offset
-        size = index.sizes[number] - CHECKSUM_SIZE * self._framer.context.has_checksum
+        size = index.sizes[number] - CHECKSUM_SIZE * self.framer.context.has_checksum
         return bytes(self._window.view[at : at + size])
 
     def _head(self, index: _Index, number: int) -> _Head | None:
@@ -790,7 +677,7 @@ class RawGroupReader:
         if head is None or not self._heads.is_end(self._event(index, after - 1)):
             return None
         view, base = self._window.view, self._window.offset
-        checksum_size = CHECKSUM_SIZE * self._framer.context.has_checksum
+        checksum_size = CHECKSUM_SIZE * self.framer.context.has_checksum
         statements = _Statements(self._most_bytes, self._table_of)
         found: list[RawStatement] = []
         codes, offsets, sizes = index.codes, index.offsets, index.sizes
@@ -821,13 +708,13 @@ class RawGroupReader:
         head = self._head(index, first) if changes_at < len(index.codes) else None
         if head is None:
             return None
-        window, context, start = self._window, self._framer.context, self._window.offset
+        window, context, start = self._window, self.framer.context, self._window.offset
         timestamp = int.from_bytes(window.view[:4], "little")
         statements = _Statements(self._most_bytes, self._table_of)
         window.take(index.offsets[changes_at] - start)
         end, log_pos = None, 0
         try:
-            for code, offset, event in _walk(window, context, verify=self._options.verify_checksum):
+            for code, offset, event in _walk(window, context, verify=self._verifies):
                 if code == _TABLE_MAP:
                     statements.add_map(event)
                 elif code in grammar.rows:
@@ -841,9 +728,9 @@ class RawGroupReader:
             end = None
         self._index = None
         window.go_to(start if end is None else end, self._opened)
-        if end is None or self.log is None:
+        if end is None or self._reader.log is None:
             return None
-        again = _Reread(self.log, self.keyring, start, end, context, self._most_bytes)
+        again = _Reread(self._reader.log, self._reader.keyring, start, end, context, self._most_bytes)
         return self._raw_group(head, start, end, log_pos, timestamp, statements, again)
 
     def _raw_group(
@@ -883,7 +770,7 @@ class RawGroupReader:
         name = self._names.get(body[6:])
         if name is None:
             try:
-                event = codec_for(EventType.TABLE_MAP_EVENT).parse(NEW_HEADER, body, self._framer.context)
+                event = codec_for(EventType.TABLE_MAP_EVENT).parse(NEW_HEADER, body, self.framer.context)
             except BinlogError as exc:
                 raise _NotRaw from exc
             if len(self._names) >= _MOST_NAMES:
@@ -892,7 +779,7 @@ class RawGroupReader:
         if self._tells_cascades:
             has_cascades = self._cascading.get(name)
             if has_cascades is None:
-                has_cascades = bool(self._definitions.cascades(*name, self._framer.context))
+                has_cascades = bool(self._reader.definitions.cascades(*name, self.framer.context))
                 self._cascading[name] = has_cascades
             if has_cascades:
                 raise _NotRaw

@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.reader import BinlogReader
     from binlogio.replay.key_source import KeySource
-    from binlogio.replay.raw_groups import RawGroupReader
     from binlogio.replay.start_position import PreparedPlace
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.foreign_keys import Cascade
@@ -303,7 +302,7 @@ class TransactionReader:
 
     def __init__(
         self,
-        reader: BinlogReader | RawGroupReader,
+        reader: BinlogReader,
         keys: KeySource,
         wanted: ReplayFilter,
         skipped: SkippedPart | None = None,

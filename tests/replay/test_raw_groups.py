@@ -20,7 +20,7 @@ from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFramer, Framing
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.key_source import KeySource
-from binlogio.replay.raw_groups import RawGroup, RawGroupReader
+from binlogio.replay.raw_groups import RawGroup, RawGroupSource
 from binlogio.replay.transactions import RefusedStep, RowsStep, TransactionReader
 from corpus import FIXTURES, CorpusFile, files
 from log_mutations import mutated_log
@@ -88,11 +88,10 @@ def transactions_of(
     found: list[Any] = []
     count = 0
     with binlogio.open(path, keyring=keyring, verify_checksum=verify) as reader:
-        source: Any = reader
         if raw:
             is_mariadb = vendor_of(path, keyring)
-            source = RawGroupReader(reader, is_mariadb=is_mariadb, most_bytes=MOST_BYTES, **options)
-        transactions = TransactionReader(source, KeySource(source), EVERYTHING)
+            reader.read_by(RawGroupSource(reader, is_mariadb=is_mariadb, most_bytes=MOST_BYTES, **options))
+        transactions = TransactionReader(reader, KeySource(reader), EVERYTHING)
         end: Any = None
         try:
             for one in transactions:
@@ -104,8 +103,6 @@ def transactions_of(
                 found.append((whole, list(steps_of(one))))
         except BinlogError as exc:
             end = (type(exc), str(exc))
-        if raw:
-            source.close()
         return found, (end, transactions.unfinished, dict(transactions.logs), reader.torn_tails), count
 
 
@@ -184,8 +181,8 @@ def test_groups_larger_than_memory_are_read_again(big: Path, most_bytes: int) ->
     """From the log, in statements of at most some bytes, which end with STMT_END and have the table maps."""
     typed, _, _ = transactions_of(big, raw=False)
     with binlogio.open(big) as reader:
-        source = RawGroupReader(reader, is_mariadb=False, most_bytes=most_bytes, held_bytes=1 << 20)
-        groups = [one for one in source if isinstance(one, RawGroup)]
+        source = RawGroupSource(reader, is_mariadb=False, most_bytes=most_bytes, held_bytes=1 << 20)
+        groups = [one for one in reader.read_by(source) if isinstance(one, RawGroup)]
         found = [[rows_of(statement.data, reader_context(big)) for statement in one.statements] for one in groups]
 
     assert [isinstance(one.statements, tuple) for one in groups] == [True, False, True, False, True]
@@ -201,12 +198,12 @@ def test_a_log_that_shrinks_while_a_large_group_is_applied_is_an_error(big: Path
     path = tmp_path / "binlog.000001"
     path.write_bytes(big.read_bytes())
     with binlogio.open(path) as reader:
-        source = RawGroupReader(reader, is_mariadb=False, most_bytes=MOST_BYTES, held_bytes=1 << 20)
-        group = next(one for one in source if isinstance(one, RawGroup) and not isinstance(one.statements, tuple))
+        source = RawGroupSource(reader, is_mariadb=False, most_bytes=MOST_BYTES, held_bytes=1 << 20)
+        groups = (one for one in reader.read_by(source) if isinstance(one, RawGroup))
+        group = next(one for one in groups if not isinstance(one.statements, tuple))
         path.write_bytes(path.read_bytes()[: group.end - 1])
         with pytest.raises(BinlogFormatError, match="has changed"):
             list(group.statements)
-        source.close()
 
 
 def reader_context(path: Path) -> ParseContext:

@@ -19,7 +19,7 @@ from binlogio.replay.apply.progress import STREAM_SOURCE, source_name
 from binlogio.replay.apply.summary import ReplaySummary
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
-from binlogio.replay.raw_groups import RawGroupReader
+from binlogio.replay.raw_groups import RawGroupSource
 from binlogio.replay.start_position import BEGINNING, base_name, bounds_of, resumed_at, skip_to
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.apply.progress import Progress
     from binlogio.replay.start_position import Bounds, LogPlace, SkippedPart
-    from binlogio.replay.targets import RawInput, Target
+    from binlogio.replay.targets import Target
     from binlogio.replay.transactions import LoggedTransaction
 
 __all__ = ["ReplaySummary", "replay"]
@@ -100,9 +100,18 @@ def replay(
     start = None if resumed is not None or begin == BEGINNING else Position(names[begin.number], begin.offset)
     rest = replace(wanted, start=None, stop=None)
     is_stream = any(log.stream is not None for log in reader.logs)  # transactions of a pipe do not wait for others
-    source_reader = _raw(reader, target.raw, wanted, begun=begin.offset > 0, ignore_cascades=ignore_cascades)
+    raw = target.raw
+    if raw is not None and not wanted.is_by_name and is_compiled():  # it takes whole transactions as bytes
+        reader.read_by(
+            RawGroupSource(
+                reader,
+                is_mariadb=raw.is_mariadb,
+                most_bytes=raw.statement_bytes,
+                tells_cascades=not ignore_cascades,
+            )
+        )
     transactions = TransactionReader(
-        source_reader, KeySource(source_reader), rest, skipped, bounds, progress, tells_cascades=not ignore_cascades
+        reader, KeySource(reader), rest, skipped, bounds, progress, tells_cascades=not ignore_cascades
     )
     most = workers if transactions_per_commit is None else transactions_per_commit
     coordinator = Coordinator(
@@ -111,15 +120,11 @@ def replay(
         workers=workers,
         preserve_commit_order=preserve_commit_order,
         transactions_per_commit=most if target.shares_commits else 1,
-        packet_bytes=0 if target.raw is None or is_stream else target.raw.packet_bytes,
+        packet_bytes=0 if raw is None or is_stream else raw.packet_bytes,
         watch=watch,
         start=start,
     )
-    try:
-        coordinator.run(transactions)
-    finally:
-        if isinstance(source_reader, RawGroupReader):
-            source_reader.close()
+    coordinator.run(transactions)
     coordinator.keep_position(transactions.logs)
     summary.keeps_gtids = progress.gtids is not None
     summary.unfinished = transactions.unfinished
@@ -127,21 +132,6 @@ def replay(
     summary.prepared = transactions.prepared_count
     summary.position = coordinator.low
     return summary
-
-
-def _raw(
-    reader: BinlogReader, raw: RawInput | None, wanted: ReplayFilter, *, begun: bool, ignore_cascades: bool
-) -> BinlogReader | RawGroupReader:
-    """Return a reader of raw groups if the target takes them and whole transactions are wanted."""
-    if raw is None or wanted.is_by_name or not is_compiled():
-        return reader
-    return RawGroupReader(
-        reader,
-        is_mariadb=raw.is_mariadb,
-        most_bytes=raw.statement_bytes,
-        begun=begun,
-        tells_cascades=not ignore_cascades,
-    )
 
 
 def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter, source: str | None) -> ReplayPlan:
