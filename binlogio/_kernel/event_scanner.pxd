@@ -215,6 +215,7 @@ cdef class RowChoice:
 cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end,
                      uint64_t* columns) noexcept nogil
 cdef int inflate_images(Memory out, RowsEvent* event, int64_t most) except -1 nogil
+cdef int inflate_block(Memory out, const uint8_t* p, int64_t block_size, int64_t most) except -1 nogil
 
 # ------------------------------------------------------------------------------------------------ scan/table_plans.pxi
 

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 
 from binlogio._kernel.row_decoder import ImageText
@@ -8,8 +8,18 @@ class OutputStyle(IntEnum):
     JSON = 1
     SQL = 2
 
+class SqlReading(IntEnum):
+    NOTHING = 0
+    ONLY_ASCII = 1
+    UTF_8 = 2
+    ESCAPING = 4
+
+SETTINGS: int
+
 class EventTexts:
     wrote_gtid: bool
+    is_mariadb: bool
+    written_settings: list[int]
     prefix: bytes
     thread_id: int
     paused: bool
@@ -19,6 +29,7 @@ class EventTexts:
     position_shift: int
     at: int
     needs_data: bool
+    codes: tuple[int, ...]
     def __init__(
         self,
         *,
@@ -27,6 +38,8 @@ class EventTexts:
         time_text: Callable[[int], bytes],
         flags_text: Callable[[int], bytes],
         gtid_flags_text: Callable[[int], bytes],
+        by_python: Callable[[bytes, bytes], bytes | None],
+        opened_size: int = ...,
         ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None = ...,
         start: int = ...,
         stop: int = ...,
@@ -45,6 +58,8 @@ class EventTexts:
         text: bytes,
         rest: bytes = ...,
         *,
+        reading: int,
+        settings: Sequence[tuple[int, int, bytes]] = ...,
         microseconds: int | None = ...,
     ) -> None: ...
     def forget_queries(self) -> None: ...

@@ -1,38 +1,59 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The frequent events of a log as text for people, JSON lines or SQL, many in one call and without objects.
 
-Takes whole event groups, or whole statements inside a group, out of a buffer and verifies their checksums. Only groups
-of row changes are taken, in the form in which servers write them today; table maps and the heads of statements are
-known by their bytes once Python has written one. All other groups are left to Python: `binlogio_cli.dump` is the oracle.
+Takes whole event groups, or whole statements inside a group, out of a buffer and verifies their checksums. Groups are
+taken in the form in which servers write them today; table maps and the session variables of statements are known by
+their bytes once Python has written one. Python is asked for the text of rare events in these groups. Statements that may
+define tables, and all other groups, are left to Python: `binlogio_cli.dump` is the oracle.
 
-    group := (gtid | anonymous | mariadb gtid)? BEGIN? statement* xid
-    statement := annotation? table_map* rows*
+    group := gtid? BEGIN? statement* (xid | COMMIT | ROLLBACK | xa prepare)  |  gtid? sql
+    statement := annotation? table_map* rows*  |  (intvar | rand | user variable)* sql
 """
 
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset, strlen
 
 from binlogio._kernel.base.calendar cimport date_of
 from binlogio._kernel.base.cursor cimport u16, u24, u32, u64
 from binlogio._kernel.base.digits cimport digit_count, put_digits
 from binlogio._kernel.base.event_codes cimport (
-    ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT, GTID_LOG_EVENT, HEADER_SIZE, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_EVENT,
-    ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XID_EVENT,
+    ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_COMPRESSED_EVENT,
+    DELETE_ROWS_COMPRESSED_EVENT_V1, DELETE_ROWS_EVENT, DELETE_ROWS_EVENT_V1, GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT,
+    HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_COMPRESSED_EVENT, QUERY_EVENT,
+    RAND_EVENT, ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, USER_VAR_EVENT, WRITE_ROWS_COMPRESSED_EVENT,
+    WRITE_ROWS_COMPRESSED_EVENT_V1, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
 )
 from binlogio._kernel.base.hex_digits cimport HEX, UUID_TEXT, put_uuid
 from binlogio._kernel.base.memory_text cimport append_unsigned, end_of
-from binlogio._kernel.event_scanner cimport Group, GtidChoice, GtidFields, RowsEvent, gtid_fields, read_frame, read_group
-from binlogio._kernel.json.strings cimport append_json_string
-from binlogio._kernel.primitives cimport MOST_TEXT, Memory, crc32
+from binlogio._kernel.event_scanner cimport (
+    Group, GtidChoice, GtidFields, RowsEvent, gtid_fields, inflate_block, inflate_images, read_frame, read_group,
+)
+from binlogio._kernel.json.strings cimport append_ascii_json, append_json_string
+from binlogio._kernel.primitives cimport MOST_TEXT, Memory, crc32, is_utf8
 from binlogio._kernel.row_decoder cimport ImageText
-from binlogio._kernel.scan.event_types cimport is_group_start, is_plain_rows, size_before_sql
-from binlogio._kernel.scan.groups cimport G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, follow_body
+from binlogio._kernel.scan.event_types cimport (
+    begins_with, is_compressed_rows, is_group_start, is_plain_rows, size_before_sql, sql_may_define,
+)
+from binlogio._kernel.scan.groups cimport (
+    G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, ends_transaction, follow_body,
+)
 from binlogio._kernel.values.temporal_text cimport TIME_TEXT, put_datetime
 
 cpdef enum OutputStyle:
     TEXT = 0
     JSON = 1
     SQL = 2
+
+cpdef enum SqlReading:
+    """Which bytes of a statement the kernel may write."""
+
+    NOTHING = 0
+    ONLY_ASCII = 1
+    UTF_8 = 2  # in SQL any bytes
+    ESCAPING = 4  # in SQL: a backslash in quotes escapes
+
+SETTINGS = SETTING_COUNT
+"""How many session variables are followed, the schema with the number 0."""
 
 cdef enum:
     SUPPRESS_USE = 8  # of a header's flags
@@ -41,6 +62,8 @@ cdef enum:
     SLOTS = 256
     TIMES = 64
     MOST_TEXT_AT_ONCE = 1 << 22
+    MOST_OPENED = 1 << 26  # bytes of a rows event or a statement that were compressed
+    SETTING_COUNT = 32
 
 cdef enum StatementPlace:  # in a transaction
     BETWEEN_STATEMENTS = 0
@@ -65,24 +88,29 @@ PART_NAMES[:] = [
     b', "original_commit_timestamp": ', b', "transaction_length": ', b', "immediate_server_version": ',
     b', "original_server_version": ', b', "commit_group_ticket": ',
 ]
-cdef (const char*)[7] ROWS_NAMES
+cdef (const char*)[13] ROWS_NAMES
 ROWS_NAMES[:] = [
     b"WRITE_ROWS_EVENT", b"UPDATE_ROWS_EVENT", b"DELETE_ROWS_EVENT", b"WRITE_ROWS_EVENT_V1", b"UPDATE_ROWS_EVENT_V1",
-    b"DELETE_ROWS_EVENT_V1", b"PARTIAL_UPDATE_ROWS_EVENT",
+    b"DELETE_ROWS_EVENT_V1", b"WRITE_ROWS_COMPRESSED_EVENT_V1", b"UPDATE_ROWS_COMPRESSED_EVENT_V1",
+    b"DELETE_ROWS_COMPRESSED_EVENT_V1", b"WRITE_ROWS_COMPRESSED_EVENT", b"UPDATE_ROWS_COMPRESSED_EVENT",
+    b"DELETE_ROWS_COMPRESSED_EVENT", b"PARTIAL_UPDATE_ROWS_EVENT",
 ]
-cdef (const char*)[7] ROWS_TITLES
+cdef (const char*)[4] ROWS_TITLES  # by operation
 ROWS_TITLES[:] = [
-    b"Write_rows: table id ", b"Update_rows: table id ", b"Delete_rows: table id ", b"Write_rows: table id ",
-    b"Update_rows: table id ", b"Delete_rows: table id ", b"Update_rows_partial: table id ",
+    b"Write_rows: table id ", b"Update_rows: table id ", b"Delete_rows: table id ", b"Update_rows_partial: table id ",
 ]
 
-cdef enum:
-    MICROSECONDS = 13  # a status variable of a statement
-    LAST_FIXED = 10
+cdef enum:  # status variables of a statement
     CATALOG = 2  # with a zero byte after it, in logs of 5.0
+    INVOKER = 11
+    UPDATED_DB_NAMES = 12
+    MICROSECONDS = 13
+    LAST_KNOWN = 20
+    MARIADB_HRNOW = 128
+    MANY_NAMES = 254
 
-cdef int[11] VARIABLE_SIZES  # by code; -1 for text after its size
-VARIABLE_SIZES[:] = [4, 8, -1, 4, 6, -1, -1, 2, 2, 8, 4]
+cdef int[21] VARIABLE_SIZES  # by code; -1 for text after its size
+VARIABLE_SIZES[:] = [4, 8, -1, 4, 6, -1, -1, 2, 2, 8, 4, -1, 0, 3, 8, 8, 1, 8, 2, 1, 1]
 
 cdef struct Event:
     const uint8_t* head
@@ -105,6 +133,12 @@ cdef inline int add(Memory out, const char* text) except -1 nogil:
     cdef size_t size = strlen(text)
     memcpy(end_of(out, size), text, size)
     out.size += size
+    return 1
+
+
+cdef inline int add_all(Memory out, const uint8_t* p, const uint8_t* end) except -1:
+    memcpy(end_of(out, end - p), p, end - p)
+    out.size += end - p
     return 1
 
 
@@ -133,6 +167,24 @@ cdef inline uint64_t u48(const uint8_t* p) noexcept nogil:
     return u32(p) | <uint64_t>u16(p + 4) << 32
 
 
+cdef class QueryText:
+    """The texts of a statement with known session variables, as of `EventTexts.learn_query`."""
+
+    cdef bytes title, text, rest
+    cdef int reading
+    cdef list settings  # texts
+    cdef int count
+    cdef int32_t[SETTING_COUNT] numbers, values  # of the settings
+
+    def __cinit__(self, bytes title, bytes text, bytes rest, int reading, settings):
+        cdef int i
+        self.title, self.text, self.rest, self.reading = title, text, rest, reading
+        self.settings, self.count = [], len(settings)
+        for i, (number, value, setting) in enumerate(settings):
+            self.numbers[i], self.values[i] = number & (SETTING_COUNT - 1), value
+            self.settings.append(setting)
+
+
 cdef class EventTexts:
     """Writes events.
 
@@ -142,6 +194,9 @@ cdef class EventTexts:
         time_text: from the seconds of a header to their text.
         flags_text: from the flags of a rows event to their text in its title.
         gtid_flags_text: from the flags of MariaDB's GTID to their text in its title.
+        by_python: from the header and the body of a rare event to its text, which in JSON and in text follows the
+            header; None where Python cannot write it.
+        opened_size: the largest size of what is compressed.
         ask_gtid: as of `GtidChoice`; None for all groups.
         start, stop: groups that begin before the one are not wanted; at the other nothing more is taken.
         chooses_tables: only changes of tables are wanted that were learned as such.
@@ -150,7 +205,9 @@ cdef class EventTexts:
     cdef bint json, sql, has_gtids, chooses_tables
     cdef readonly bint wrote_gtid  # in SQL
     cdef Memory raw  # of a BINLOG statement
-    cdef object time_text, flags_text, gtid_flags_text
+    cdef Memory plain  # of an event that is compressed
+    cdef object time_text, flags_text, gtid_flags_text, by_python
+    cdef int64_t opened_size
     cdef GtidChoice gtids
     cdef int64_t start, stop
     cdef int64_t[TIMES] times
@@ -160,7 +217,9 @@ cdef class EventTexts:
     cdef Memory out
     cdef int64_t statement
     cdef bytes query  # the last one that was found, and its texts
-    cdef tuple query_texts
+    cdef QueryText query_text
+    cdef int32_t[SETTING_COUNT] settings  # that were written; 0 for none
+    cdef public bint is_mariadb
     cdef public bytes prefix  # of a JSON line: the file
     cdef public int64_t thread_id  # that was written last; -1 for none
     cdef public bint paused  # takes nothing
@@ -169,13 +228,22 @@ cdef class EventTexts:
     cdef readonly uint32_t position_shift
     cdef readonly int64_t at
     cdef readonly bint needs_data  # the bytes ended before the end of a group
-    cdef uint8_t[256] codes
+    cdef uint8_t[256] taken
 
-    def __cinit__(self, *, int style, bint has_gtids=True, time_text, flags_text, gtid_flags_text,
-                  ask_gtid=None, int64_t start=-1, int64_t stop=1 << 62, bint chooses_tables=False):
+    codes = (
+        GTID_LOG_EVENT, ANONYMOUS_GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, MARIADB_GTID_EVENT, QUERY_EVENT,
+        QUERY_COMPRESSED_EVENT, TABLE_MAP_EVENT, XID_EVENT, XA_PREPARE_LOG_EVENT, INTVAR_EVENT, RAND_EVENT,
+        USER_VAR_EVENT, ROWS_QUERY_LOG_EVENT, ANNOTATE_ROWS_EVENT, PARTIAL_UPDATE_ROWS_EVENT,
+        *range(WRITE_ROWS_EVENT, DELETE_ROWS_EVENT + 1), *range(WRITE_ROWS_EVENT_V1, DELETE_ROWS_EVENT_V1 + 1),
+        *range(WRITE_ROWS_COMPRESSED_EVENT_V1, DELETE_ROWS_COMPRESSED_EVENT + 1),
+    )  # that can be written
+
+    def __cinit__(self, *, int style, bint has_gtids=True, time_text, flags_text, gtid_flags_text, by_python,
+                  int64_t opened_size=MOST_OPENED, ask_gtid=None, int64_t start=-1, int64_t stop=1 << 62, bint chooses_tables=False):
         cdef int i
         self.json, self.sql, self.has_gtids, self.chooses_tables = style == JSON, style == SQL, has_gtids, chooses_tables
-        self.raw = Memory()
+        self.raw, self.plain = Memory(), Memory()
+        self.by_python, self.opened_size = by_python, min(opened_size, MOST_OPENED)
         self.time_text, self.flags_text, self.gtid_flags_text = time_text, flags_text, gtid_flags_text
         self.gtids = None if ask_gtid is None else GtidChoice(ask_gtid)
         self.start, self.stop = start, stop
@@ -192,9 +260,9 @@ cdef class EventTexts:
         """Take events of these types."""
         cdef int code
         for code in range(256):
-            self.codes[code] = 0
+            self.taken[code] = 0
         for code in codes:
-            self.codes[code] = 1
+            self.taken[code] = 1
 
     def learn_table(self, bytes body, bytes text, bytes head, ImageText images, *, bint wanted=True):
         """Write table maps of this body as `text` after the header, and the rows after them by `images`.
@@ -212,27 +280,37 @@ cdef class EventTexts:
         self.slots = [None] * SLOTS
 
     def learn_query(self, bytes context, bint suppresses_use, bytes title, bytes text, bytes rest=b"", *,
-                    microseconds=None):
-        """Write BEGIN with these status variables and this schema by two texts.
+                    int reading, settings=(), microseconds=None):
+        """Write statements with these status variables and this schema by these texts.
 
-        In JSON these are what follows the error code, without the statement; in SQL all up to the thread's number, and
-        what is between it and the seconds of the time; else the end of the title, and the fraction of the timestamp.
-        `rest` is what follows the seconds in SQL. The microseconds of the statement, where it has them, are left out:
-        in JSON they are between the two texts, else after the seconds.
+        In JSON these are what follows the error code, and what follows the microseconds; in SQL all up to the thread's
+        number, what is between it and the seconds of the time, and what follows them; else the end of the title. The
+        microseconds of the statement, where it has them, are left out. `reading` is of `SqlReading`. `settings` are
+        written where they differ from what `self.written_settings` has: number, value (from 1 on), text.
         """
         cdef int64_t at = microseconds_in(context, len(context))
-        if (None if at < 0 else u24(<const uint8_t*>context + at)) != microseconds:
+        if (None if at < 0 else u24(<const uint8_t*>context + at)) != microseconds or len(settings) > SETTING_COUNT:
             return
         if len(self.queries) >= 4096:
             self.forget_queries()
         if at >= 0:
             context = context[:at] + bytes(3) + context[at + 3:]
-        self.queries[context + (b"\1" if suppresses_use else b"\0")] = (title, text, rest)
+        self.queries[context + (b"\1" if suppresses_use else b"\0")] = QueryText(title, text, rest, reading, settings)
+
+    @property
+    def written_settings(self):
+        """The values of the session variables that were written last, by number; 0 for none."""
+        return [self.settings[i] for i in range(SETTING_COUNT)]
+
+    @written_settings.setter
+    def written_settings(self, values):
+        for i in range(SETTING_COUNT):
+            self.settings[i] = values[i]
 
     def forget_queries(self):
         """Forget all statements: other variables were written since."""
         self.queries.clear()
-        self.query = None
+        self.query = self.query_text = None
 
     def cut(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, int64_t inner, int64_t most,
             bint checksum, bint verify, uint32_t shift,
@@ -257,6 +335,8 @@ cdef class EventTexts:
         cdef int64_t good_size = 0
         cdef int64_t good_thread = self.thread_id
         cdef uint32_t good_shift = shift
+        cdef int32_t[SETTING_COUNT] good_settings
+        memcpy(good_settings, self.settings, sizeof(good_settings))
         self.needs_data = False
         if inner >= 0 or self.paused:
             return []
@@ -272,7 +352,7 @@ cdef class EventTexts:
             event.head = &data[at]
             event.size = u32(event.head + 9)
             event.code = event.head[4]
-            if event.size < HEADER_SIZE + tail or event.size > BIG_EVENT_SIZE or not self.codes[event.code]:
+            if event.size < HEADER_SIZE + tail or event.size > BIG_EVENT_SIZE or not self.taken[event.code]:
                 break
             if event.size > data.shape[0] - at:
                 self.needs_data = True
@@ -298,7 +378,9 @@ cdef class EventTexts:
             offset += event.size
             if run.group.place == run.first and run.statement == BETWEEN_STATEMENTS:
                 good_at, good_size, good_shift, good_thread = at, out.size, shift, self.thread_id
+                memcpy(good_settings, self.settings, sizeof(good_settings))
         self.thread_id = good_thread
+        memcpy(self.settings, good_settings, sizeof(good_settings))
         self.at, self.position_shift = good_at, good_shift
         return [(<char*>out.data)[:good_size] if good_size else b""] if good_at > begin else []
 
@@ -315,7 +397,7 @@ cdef class EventTexts:
                 run.statement_mark, run.statement_shown = out.size, False
             run.statement = IN_STATEMENT
             return not run.wanted or self._table_map(out, event)
-        if is_plain_rows(code):
+        if is_plain_rows(code) or is_compressed_rows(code):
             if run.statement != IN_STATEMENT or event.end - event.body < 8:
                 return False
             if run.wanted:
@@ -338,18 +420,25 @@ cdef class EventTexts:
             return True
         if run.statement != BETWEEN_STATEMENTS:
             return False
-        if code == XID_EVENT:
-            if place != G_TRANSACTION or run.first != G_OUTSIDE or event.end - event.body != 8:
+        if code == XID_EVENT or code == XA_PREPARE_LOG_EVENT:
+            if place != G_TRANSACTION or run.first != G_OUTSIDE or code == XID_EVENT and event.end - event.body != 8:
                 return False
             if run.wanted and run.shown:
-                self._xid(out, event)
-            else:
-                out.size = run.group_mark
+                return self._xid(out, event) if code == XID_EVENT else self._rest(out, event, b"XA_PREPARE_LOG_EVENT")
+            out.size = run.group_mark
             return True
-        if code == QUERY_EVENT:
-            if place != G_OPEN and (place != G_OUTSIDE or self.gtids is not None):
+        if code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT:
+            if place == G_OUTSIDE and self.gtids is not None:
                 return False
-            return self._query(out, event, run.wanted)
+            return self._query(out, event, run)
+        if code == INTVAR_EVENT or code == RAND_EVENT or code == USER_VAR_EVENT:
+            if place == G_OUTSIDE or self.chooses_tables:
+                return False
+            if not run.wanted:
+                return True
+            if code == INTVAR_EVENT:
+                return self._intvar(out, event)
+            return self._rest(out, event, b"RAND_EVENT" if code == RAND_EVENT else b"USER_VAR_EVENT")
         if code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT:
             if place != G_TRANSACTION:
                 return False
@@ -363,9 +452,12 @@ cdef class EventTexts:
                 return False
             run.wanted = self.gtids.wants(&group)
         if code == MARIADB_GTID_EVENT:
-            return not (self.sql and run.wanted) and self._mariadb_gtid(out, event, run.wanted)
+            return self._mariadb_gtid(out, event, run.wanted)
         if code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT:
             return self._gtid(out, event, run.wanted)
+        if code == GTID_TAGGED_LOG_EVENT:
+            return read_group(&group, <uint8_t>code, event.head, event.body, event.end) and (
+                not run.wanted or self._rest(out, event, b"GTID_TAGGED_LOG_EVENT"))
         return False
 
     cdef int _head(self, Memory out, Event* event, const char* name) except -1:
@@ -426,21 +518,84 @@ cdef class EventTexts:
         self._field(out, b', "xid": ' if self.json else b"Xid = ", u64(event.body))
         return add(out, b"}\n" if self.json else b"\nCOMMIT/*!*/;\n")
 
-    cdef bint _query(self, Memory out, Event* event, bint wanted) except -1:
-        """BEGIN; False for any other statement, and one that has status variables that Python has to write."""
+    cdef bint _rest(self, Memory out, Event* event, const char* name) except -1:
+        """An event of which Python writes all but the header; False where it cannot."""
+        text = self.by_python((<const char*>event.head)[:HEADER_SIZE], (<const char*>event.body)[:event.end - event.body])
+        if text is None:
+            return False
+        if not self.sql:
+            self._head(out, event, name)
+        return add_bytes(out, text)
+
+    cdef bint _intvar(self, Memory out, Event* event) except -1:
+        cdef int kind = event.body[0]
+        if event.end - event.body != 9:
+            return False
+        if not self.sql:
+            self._head(out, event, b"INTVAR_EVENT")
+        if self.json:
+            self._field(out, b', "kind": ', kind)
+            self._field(out, b', "value": ', u64(event.body + 1))
+            return add(out, b"}\n")
+        if not self.sql:
+            add(out, b"Intvar\t")
+            if kind <= 2:
+                add(out, b"INSERT_ID_EVENT" if kind == 2 else b"LAST_INSERT_ID_EVENT" if kind else b"INVALID_INT_EVENT")
+            else:
+                append_unsigned(out, kind)
+            self._field(out, b"=", u64(event.body + 1))
+            add(out, b"\n")
+        self._field(out, b"SET LAST_INSERT_ID=" if kind == 1 else b"SET INSERT_ID=", u64(event.body + 1))
+        return add(out, b"\n/*!*/;\n" if self.sql else b"/*!*/;\n")
+
+    cdef bint _query(self, Memory out, Event* event, Run* run) except -1:
+        """A statement; False for those that may define a table, and where its variables are not known yet."""
         cdef const uint8_t* body = event.body
+        cdef const uint8_t* sql
+        cdef const uint8_t* end = event.end
         cdef int64_t size
+        cdef bint is_frame, ends
+        size = size_before_sql(body, end)
+        if not size:
+            return False
+        sql = body + size
+        if event.code == QUERY_COMPRESSED_EVENT:
+            if not inflate_block(self.plain, sql, end - sql, self.opened_size):
+                return False
+            sql, end = self.plain.data, self.plain.data + self.plain.size
+        ends = ends_transaction(sql, end - sql)
+        is_frame = ends or begins_transaction(sql, end - sql)
+        if sql_may_define(sql, end) or is_frame and event.code != QUERY_EVENT:
+            return False
+        if begins_transaction(sql, end - sql):
+            if run.group.place == G_TRANSACTION:
+                return False
+        elif run.group.place == G_TRANSACTION:
+            if ends and run.first != G_OUTSIDE:
+                return False
+        else:
+            ends = True
+        if self.chooses_tables and run.wanted:
+            is_frame = (is_frame or begins_with(sql, end, b"SAVEPOINT", 9) or begins_with(sql, end, b"ROLLBACK", 8)
+                        or begins_with(sql, end, b"XA", 2) and end - sql > 2 and sql[2] == 32)
+            if not is_frame or run.first == G_TRANSACTION and not run.shown:
+                return False
+        if run.wanted and not self._statement(out, event, size, sql, end):
+            return False
+        if ends and not (run.wanted and run.shown):
+            out.size = run.group_mark
+        return True
+
+    cdef bint _statement(self, Memory out, Event* event, int64_t size, const uint8_t* sql, const uint8_t* end) except -1:
+        """The text of a statement after the `size` bytes at the beginning of the body."""
+        cdef const uint8_t* body = event.body
         cdef bint suppresses_use = u16(event.head + 17) & SUPPRESS_USE
         cdef bytes known
         cdef const uint8_t* last
-        cdef int64_t at
         cdef uint32_t microseconds = 0
-        size = size_before_sql(body, event.end)
-        if not size or event.end - body != size + 5 or memcmp(body + size, b"BEGIN", 5):
-            return False
-        if not wanted:
-            return True
-        at = microseconds_in(body + 11, size - 12)
+        cdef QueryText texts
+        cdef int i
+        cdef int64_t at = microseconds_in(body + 11, size - 12)
         if at >= 0:
             microseconds = u24(body + 11 + at)
         known = self.query
@@ -454,37 +609,84 @@ cdef class EventTexts:
             texts = self.queries.get(known)
             if texts is None:
                 return False
-            self.query, self.query_texts = known, texts
+            self.query, self.query_text = known, texts
+        texts = self.query_text
+        if not self._is_plain(sql, end, texts.reading):
+            return False
         if self.sql:
-            add_bytes(out, <bytes>self.query_texts[0])
+            add_bytes(out, texts.title)
             append_unsigned(out, u32(body))
-            add_bytes(out, <bytes>self.query_texts[1])
+            add_bytes(out, texts.text)
             append_unsigned(out, u32(event.head))
             if at >= 0:
                 self._fraction(out, microseconds)
-            return add_bytes(out, <bytes>self.query_texts[2])
-        self._head(out, event, b"QUERY_EVENT")
+            add_bytes(out, texts.rest)
+            add_all(out, sql, end)
+            return add(out, b"\n/*!*/;\n")
+        self._head(out, event, b"QUERY_EVENT" if event.code == QUERY_EVENT else b"QUERY_COMPRESSED_EVENT")
         self._field(out, b', "thread_id": ' if self.json else b"Query\tthread_id=", u32(body))
         self._field(out, b', "exec_time": ' if self.json else b"\texec_time=", u32(body + 4))
         self._field(out, b', "error_code": ' if self.json else b"\terror_code=", u16(body + 9))
-        add_bytes(out, <bytes>self.query_texts[0])
+        add_bytes(out, texts.title)
         if self.json:
             if at >= 0:
                 append_unsigned(out, microseconds)
-            add_bytes(out, <bytes>self.query_texts[1])
-            return add(out, b'"BEGIN"}\n')
-        self._field(out, b"\nSET TIMESTAMP=", u32(event.head))
-        if at < 0:
-            add_bytes(out, <bytes>self.query_texts[1])
-        elif microseconds:
+            add_bytes(out, texts.text)
+            self._json_sql(out, sql, end)
+            return add(out, b"}\n")
+        add(out, b"\n")
+        i = 0
+        if texts.count and texts.numbers[0] == 0:  # USE is before the time
+            self._setting(out, texts, 0)
+            i = 1
+        self._field(out, b"SET TIMESTAMP=", u32(event.head))
+        if microseconds:
             self._fraction(out, microseconds)
         add(out, b"/*!*/;\n")
         if u32(body) != self.thread_id:
             self.thread_id = u32(body)
             self._field(out, b"SET @@session.pseudo_thread_id=", u32(body))
             add(out, b"/*!*/;\n")
-        add(out, b"BEGIN\n/*!*/;\n")
-        return True
+        while i < texts.count:
+            self._setting(out, texts, i)
+            i += 1
+        add_all(out, sql, end)
+        return add(out, b"\n/*!*/;\n")
+
+    cdef int _setting(self, Memory out, QueryText texts, int i) except -1:
+        """Append a setting, if it was not written before."""
+        if self.settings[texts.numbers[i]] == texts.values[i]:
+            return 1
+        self.settings[texts.numbers[i]] = texts.values[i]
+        return add_bytes(out, <bytes>texts.settings[i])
+
+    cdef bint _is_plain(self, const uint8_t* sql, const uint8_t* end, int reading) noexcept:
+        """Whether Python writes these bytes as they are; in JSON, as a string of them."""
+        cdef const uint8_t* at = sql
+        cdef uint8_t seen = 0
+        if not reading & (ONLY_ASCII | UTF_8):
+            return False
+        if self.sql:
+            return is_read_by_client(sql, end, reading & UTF_8 != 0, reading & ESCAPING != 0)
+        while at < end and (0x20 <= at[0] < 0x7F or at[0] == 10 or at[0] == 9 or at[0] >= 0x80):
+            seen |= at[0]
+            at += 1
+        if at < end:
+            return False
+        if seen < 0x80:
+            return True
+        return reading & UTF_8 and is_utf8(sql, end - sql) and (self.json or not has_acting(sql, end))
+
+    cdef int _json_sql(self, Memory out, const uint8_t* sql, const uint8_t* end) except -1:
+        """Append a statement as Python's json writes it."""
+        cdef Memory raw = self.raw
+        cdef int64_t before = out.size
+        if append_json_string(out, sql, end - sql):
+            return 1
+        out.size = before
+        raw.size = 0
+        append_json_string(raw, sql, end - sql)
+        return append_ascii_json(out, raw.data, raw.size)
 
     cdef int _fraction(self, Memory out, uint32_t microseconds) except -1:
         """Append a point and six digits, or more where the log has such a number."""
@@ -526,12 +728,16 @@ cdef class EventTexts:
             return self._binlog(out, table, event)
         if table.images is None:
             return False
-        if code >= WRITE_ROWS_EVENT:
+        if WRITE_ROWS_EVENT <= code < WRITE_ROWS_COMPRESSED_EVENT_V1 or code >= WRITE_ROWS_COMPRESSED_EVENT:
             if event.end - at < 2 or u16(at) < 2 or event.end - at < u16(at):
                 return False
             at += u16(at)
         if not read_frame(&rows, <uint8_t>code, at, event.end, &columns):
             return False
+        if is_compressed_rows(code):
+            self.plain.size = 0
+            if not inflate_images(self.plain, &rows, self.opened_size):
+                return False
         if rows.size == 0 or columns != <uint64_t>table.images.plan.core.column_count or columns == 0:
             return False
         self._head(out, event, ROWS_NAMES[number_of(code)])
@@ -544,7 +750,7 @@ cdef class EventTexts:
             text = self.flags_texts.get(flags)
             if text is None:
                 text = self.flags_texts[flags] = self.flags_text(flags)
-            self._field(out, ROWS_TITLES[number_of(code)], table.table_id)
+            self._field(out, ROWS_TITLES[rows.operation], table.table_id)
             add_bytes(out, <bytes>text)
             add(out, b"\n")
         with nogil:
@@ -555,27 +761,46 @@ cdef class EventTexts:
         return code
 
     cdef bint _binlog(self, Memory out, TextTable table, Event* event) except -1:
-        """A BINLOG statement of a table map and rows; False where Python would write it in another form."""
+        """A BINLOG statement of a table map and rows; False where Python would write it in another form.
+
+        MariaDB's rows events keep their position and flags, and are opened if they are compressed.
+        """
         cdef RowsEvent rows
         cdef uint64_t columns = 0
         cdef Memory raw = self.raw
         cdef const uint8_t* body = event.body
         cdef int64_t size = event.end - body
-        cdef int64_t begin
+        cdef int64_t frame = 8 if self.is_mariadb else 10  # where it begins
+        cdef int64_t begin, before
+        cdef int code = event.code
         cdef int i
         cdef uint8_t* to
-        if not WRITE_ROWS_EVENT <= event.code <= DELETE_ROWS_EVENT or size < 11 or u16(body + 8) != 2 or body[10] > 250:
+        if self.is_mariadb:
+            if WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT_V1:
+                code += WRITE_ROWS_EVENT_V1 - WRITE_ROWS_COMPRESSED_EVENT_V1
+            if not WRITE_ROWS_EVENT_V1 <= code <= DELETE_ROWS_EVENT_V1 or size < 9:
+                return False
+        elif not WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or size < 11 or u16(body + 8) != 2:
             return False
-        if not read_frame(&rows, <uint8_t>event.code, body + 10, event.end, &columns):
+        if body[frame] > 250 or not read_frame(&rows, <uint8_t>code, body + frame, event.end, &columns):
             return False
+        before = rows.images - body
+        if code != event.code:
+            self.plain.size = 0
+            if not inflate_images(self.plain, &rows, self.opened_size):
+                return False
+        size = before + rows.size
         raw.size = 0
         add_bytes(raw, table.head)
         to = raw.grow(HEADER_SIZE + size)
-        memcpy(to, event.head, 9)  # time, type, server
+        memcpy(to, event.head, HEADER_SIZE)
+        to[4] = <uint8_t>code
         for i in range(4):
             to[9 + i] = <uint8_t>((HEADER_SIZE + size) >> (8 * i))
-        memset(to + 13, 0, 6)  # position, flags
-        memcpy(to + HEADER_SIZE, body, size)
+        if not self.is_mariadb:
+            memset(to + 13, 0, 6)  # position, flags
+        memcpy(to + HEADER_SIZE, body, before)
+        memcpy(to + HEADER_SIZE + before, rows.images, rows.size)
         to[HEADER_SIZE + 6] |= STMT_END
         add(out, b"BINLOG '")
         begin = out.size
@@ -587,7 +812,7 @@ cdef class EventTexts:
         return add(out, b"'\n/*!*/;\n")
 
     cdef bint _annotation(self, Memory out, Event* event) except -1:
-        """The statement that row changes come from, if it is ASCII without control characters."""
+        """The statement that row changes come from, if it is text without control characters."""
         cdef const uint8_t* at = event.body
         cdef const uint8_t* end = event.end
         cdef uint8_t* to
@@ -600,15 +825,13 @@ cdef class EventTexts:
                 return False
             length = at[0]
             at += 1
-        while at < end and (0x20 <= at[0] < 0x7F or at[0] == 10 or at[0] == 9):
-            at += 1
-        if at != end:
+        if not self._is_plain(at, end, UTF_8):
             return False
         at = event.body + is_query
         self._head(out, event, b"ROWS_QUERY_LOG_EVENT" if is_query else b"ANNOTATE_ROWS_EVENT")
         if self.json:
             add(out, b', "sql": ')
-            append_json_string(out, at, end - at)
+            self._json_sql(out, at, end)
             if is_query:
                 self._field(out, b', "length": ', length)
             return add(out, b"}\n")
@@ -734,10 +957,17 @@ cdef class EventTexts:
                 and gtid_fields(&fields, MARIADB_GTID_EVENT, body, event.end)):
             return False
         flags, extra = fields.flags, fields.flags_extra
-        if flags & 0xC1 or extra & ~0x10:
-            return False
         if not wanted:
             return True
+        if flags & 0xC0 or extra & ~0x10:
+            return self._rest(out, event, b"MARIADB_GTID_EVENT")
+        if self.sql:
+            if self.has_gtids:
+                self._field(out, b"SET @@session.gtid_domain_id = ", u32(body + 8))
+                self._field(out, b", @@session.server_id = ", u32(event.head + 5))
+                self._field(out, b", @@session.gtid_seq_no = ", u64(body))
+                add(out, b"\n/*!*/;\n")
+            return 1 if flags & 1 else add(out, b"START TRANSACTION\n/*!*/;\n")
         self._head(out, event, b"MARIADB_GTID_EVENT")
         if self.json:
             self._field(out, b', "sequence_number": ', u64(body))
@@ -772,35 +1002,46 @@ cdef class EventTexts:
             self._field(out, b" thread_id=", fields.thread_id)
         self._field(out, b"\nSET @@session.gtid_domain_id=", u32(body + 8))
         self._field(out, b", @@session.gtid_seq_no=", u64(body))
-        return add(out, b"/*!*/;\nSTART TRANSACTION\n/*!*/;\n")
+        return add(out, b"/*!*/;\n" if flags & 1 else b"/*!*/;\nSTART TRANSACTION\n/*!*/;\n")
 
 
 cdef int64_t microseconds_in(const uint8_t* p, int64_t size) noexcept nogil:
     """Return where the microseconds are in the status variables after their size; -1 without any."""
     cdef int64_t at = 2
     cdef int64_t end
-    cdef int code
+    cdef int code, count
     if size < 2:
         return -1
     end = min(size, <int64_t>2 + u16(p))
     while at < end:
         code = p[at]
         at += 1
-        if code == MICROSECONDS:
+        if code == MICROSECONDS or code == MARIADB_HRNOW:
             return at if end - at >= 3 else -1
-        if code > LAST_FIXED:
+        if code > LAST_KNOWN:
             return -1
+        if code == UPDATED_DB_NAMES:
+            count = p[at] if at < end else 0
+            at += 1
+            while count > 0 and count != MANY_NAMES and at < end:
+                count -= p[at] == 0
+                at += 1
+            continue
         if VARIABLE_SIZES[code] >= 0:
             at += VARIABLE_SIZES[code]
         elif at < end:
             at += 1 + p[at] + (code == CATALOG)
+            if code == INVOKER and at < end:  # the host after the user
+                at += 1 + p[at]
     return -1
 
 
 cdef inline int number_of(int code) noexcept nogil:
     """Return the number of a type of rows events in the lists of names."""
     if code == PARTIAL_UPDATE_ROWS_EVENT:
-        return 6
+        return 12
+    if code >= WRITE_ROWS_COMPRESSED_EVENT_V1:
+        return 6 + code - WRITE_ROWS_COMPRESSED_EVENT_V1
     return code - WRITE_ROWS_EVENT if code >= WRITE_ROWS_EVENT else 3 + code - WRITE_ROWS_EVENT_V1
 
 
@@ -860,3 +1101,67 @@ cdef bint has_delimiter(const uint8_t* p, int64_t size) noexcept nogil:
                 if i == 9:
                     return True
     return False
+
+
+cdef bint has_acting(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    """Whether well-formed UTF-8 has a character from U+0080 on that acts on a terminal."""
+    while end - p >= 2:
+        if p[0] == 0xC2 and p[1] < 0xA0 or p[0] == 0xD8 and p[1] == 0x9C:
+            return True
+        if p[0] == 0xE2 and end - p >= 3 and (
+                p[1] == 0x80 and (p[2] == 0x8E or p[2] == 0x8F or 0xA8 <= p[2] <= 0xAE)
+                or p[1] == 0x81 and 0xA6 <= p[2] <= 0xA9):
+            return True
+        p += 1
+    return False
+
+
+cdef bint is_read_by_client(const uint8_t* sql, const uint8_t* end, bint any_bytes, bint escapes) noexcept:
+    """Whether the client sends a statement as it is: words, numbers, quoted text without special cases, no comments.
+
+    A part of what `client_text.client_lines` sends unchanged.
+    """
+    cdef const uint8_t* at = sql
+    cdef const uint8_t* word
+    cdef bint at_line = True
+    cdef uint8_t c, quote
+    while at < end and (at[0] == 32 or 9 <= at[0] <= 13):
+        at += 1
+    if at == end or not 0x21 <= (end - 1)[0] <= 0x7E or has_delimiter(sql, end - sql):
+        return False
+    at = sql
+    quote = 0
+    while at < end:
+        c = at[0]
+        if c == 0 or c >= 0x80 and not any_bytes or c == 13 or c == 47 and end - at > 1 and at[1] == 42:
+            return False
+        if at_line and c != 32 and not 9 <= c <= 13:
+            word = at
+            while at < end and (at[0] == 95 or 48 <= at[0] <= 57 or 65 <= (at[0] & 0xDF) <= 90):
+                at += 1
+            if c == 63 or (<bytes>word[:at - word]).lower() in _CLIENT_COMMANDS:
+                return False
+            at_line, at = False, word
+        if c == 10:
+            at_line = True
+        if quote:
+            if c == quote:
+                quote = 0
+            elif c == 92:
+                if quote == 96 or not escapes or end - at < 2 or at[1] == 10:
+                    return False
+                at += 1
+                if at[0] == 0 or at[0] >= 0x80 and not any_bytes or at[0] == 13:
+                    return False
+        elif c == 39 or c == 34 or c == 96:
+            quote = c
+        elif c == 92 or c == 35 or end - at > 1 and (c == 42 and at[1] == 47 or c == 45 and at[1] == 45):
+            return False
+        at += 1
+    return quote == 0
+
+
+_CLIENT_COMMANDS = frozenset(
+    b"charset clear connect delimiter edit ego exit go help nopager notee nowarning pager print prompt query_attributes "
+    b"quit rehash resetconnection sandbox source ssl_session_data_print status system tee use warnings".split()
+)

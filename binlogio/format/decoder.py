@@ -112,9 +112,9 @@ class Decoder:
         if self._table_maps and not self._statement_ended:
             return None
         if framer.context is not self._written_format:
-            writer.set_codes(_usual_codes(framer.context, None))
+            writer.set_codes(_usual_codes(framer.context, writer.codes))
             self._written_format = framer.context
-        found = framer.cut_events(writer, stop, 1)
+        found = framer.cut_events(writer, stop, 1, keep=False)
         if not found:
             return None
         self._table_maps.clear()
@@ -187,7 +187,9 @@ class Decoder:
         if context is not self._format and context is not self._plain_format:
             plain = _plain(context)
             if self._plain_format != plain:
-                self._cutter.set_codes(_usual_codes(context, self._only))
+                from binlogio._kernel.python_events import EVENT_CODES  # noqa: PLC0415
+
+                self._cutter.set_codes(_usual_codes(context, EVENT_CODES, self._only))
             self._format, self._plain_format = context, plain
         return True
 
@@ -251,12 +253,10 @@ def _new_cutter() -> EventCutter:
     return EventCutter({code: EVENT_CODECS[code].event_class for code in EVENT_CODES}, EventHeader, Uuid, StatusVar)
 
 
-def _usual_codes(context: ParseContext, only: Collection[int] | None) -> frozenset[int]:
+def _usual_codes(context: ParseContext, codes: Collection[int], only: Collection[int] | None = None) -> frozenset[int]:
     """Return the types that the kernel makes events of: those whose post-headers are as servers write them today."""
-    from binlogio._kernel.python_events import EVENT_CODES  # noqa: PLC0415
-
     found = []
-    for code in EVENT_CODES:
+    for code in codes:
         sizes = EVENT_CODECS[code].post_header_sizes
         if (only is None or code in only) and (not sizes or context.post_header_size(code, sizes[0]) == sizes[0]):
             found.append(code)

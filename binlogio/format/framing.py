@@ -249,11 +249,13 @@ class EventFramer:
             return False
         return self.context.header_size == HEADER_SIZE and not self.context.permutation
 
-    def cut_events(self, cutter: Cutter[_Cut], stop: int | None, most: int, *, by_group: bool = False) -> list[_Cut]:
+    def cut_events(
+        self, cutter: Cutter[_Cut], stop: int | None, most: int, *, by_group: bool = False, keep: bool = True
+    ) -> list[_Cut]:
         """Return up to `most` events that begin before offset `stop`, up to the first that the kernel does not take.
 
         That one is the next frame. With `by_group` the events end before the next GTID event. `cut` then has the bytes
-        of all events that were returned.
+        of all events that were returned, if it is to `keep` them.
         """
         if not self._is_of_usual_form:
             return []
@@ -271,7 +273,8 @@ class EventFramer:
             by_group,
         )
         if events:
-            self.cut = self._offset, bytes(memoryview(self._buffer)[before : cutter.at])
+            if keep:
+                self.cut = self._offset, bytes(memoryview(self._buffer)[before : cutter.at])
             self._inner += len(events)
             self._go_to(cutter)
         return events

@@ -88,9 +88,11 @@ cdef inline int64_t size_before_sql(const uint8_t* body, const uint8_t* end) noe
 cdef inline bint may_define(const uint8_t* body, const uint8_t* end) noexcept nogil:
     """Return True for statements that begin with CREATE, ALTER, RENAME, DROP, SET or a comment."""
     cdef int64_t size = query_head_size(body, end)
-    if not size:
-        return False
-    body += size
+    return size > 0 and sql_may_define(body + size, end)
+
+
+cdef inline bint sql_may_define(const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """As `may_define`, of the statement itself."""
     while body < end and (body[0] == 32 or 9 <= body[0] <= 13):
         body += 1
     if body < end and (body[0] == 0x2F or body[0] == 0x2D or body[0] == 0x23):  # / - #

@@ -53,17 +53,22 @@ cdef int inflate_images(Memory out, RowsEvent* event, int64_t most) except -1 no
 
     0 where they hold none, or more than `most` bytes.
     """
-    cdef const uint8_t* p = event.images
-    cdef int size_bytes
-    cdef int64_t size
-    if event.size == 0:
-        return 0
-    size_bytes = p[0] & 7
-    if not p[0] & 0x80 or p[0] & 0x70 or not 1 <= size_bytes <= 4 or event.size < 1 + size_bytes:
-        return 0
-    size = <int64_t>big(p + 1, size_bytes)
-    if size > most or not inflate(out, p + 1 + size_bytes, event.size - 1 - size_bytes, size, False, True):
+    if not inflate_block(out, event.images, event.size, most):
         return 0
     event.images = out.data
-    event.size = size
+    event.size = out.size
     return 1
+
+
+cdef int inflate_block(Memory out, const uint8_t* p, int64_t block_size, int64_t most) except -1 nogil:
+    """Let `out` have what MariaDB has compressed into a block; 0 where it holds nothing, or more than `most` bytes."""
+    cdef int size_bytes
+    cdef int64_t size
+    out.size = 0
+    if block_size == 0:
+        return 0
+    size_bytes = p[0] & 7
+    if not p[0] & 0x80 or p[0] & 0x70 or not 1 <= size_bytes <= 4 or block_size < 1 + size_bytes:
+        return 0
+    size = <int64_t>big(p + 1, size_bytes)
+    return 0 if size > most else inflate(out, p + 1 + size_bytes, block_size - 1 - size_bytes, size, False, True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from binlogio.constants import HeaderFlag, QueryStatus
-from binlogio.events import ROWS_EVENTS
+from binlogio.errors import BinlogError
+from binlogio.events import ROWS_EVENTS, codec_for
+from binlogio.events.base import parse_header
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.implementation import is_compiled
+from binlogio.schema.ddl.first_words import may_define
 
 if TYPE_CHECKING:
     from typing import Any
@@ -22,18 +25,17 @@ if TYPE_CHECKING:
 
 _FOREVER: Final = 1 << 62
 _QUERY_POST_HEADER: Final = 13
-# Statements that define no table.
-_CHANGES: Final = (
-    b"BEGIN",
-    b"COMMIT",
-    b"ROLLBACK",
-    b"SAVEPOINT",
-    b"INSERT ",
-    b"UPDATE ",
-    b"DELETE ",
-    b"REPLACE ",
-    b"XA ",
-)
+_MICROSECONDS: Final = (QueryStatus.MICROSECONDS, QueryStatus.MARIADB_HRNOW)
+
+
+class QueryTexts(NamedTuple):
+    """What `EventTexts.learn_query` takes."""
+
+    title: bytes
+    text: bytes
+    rest: bytes
+    reading: int
+    settings: tuple[tuple[int, int, bytes], ...] = ()
 
 
 class EventForm(Protocol):
@@ -62,7 +64,10 @@ class EventForm(Protocol):
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes] | None:
         """Return what `EventTexts.learn_table` takes; None if the kernel is not to write the table."""
 
-    def query_texts(self, event: QueryEvent) -> tuple[bytes, ...] | None:
+    def rest_text(self, event: Any) -> bytes:
+        """Return the text of an event; in JSON and in text without its header."""
+
+    def query_texts(self, event: QueryEvent) -> QueryTexts | None:
         """Return what `EventTexts.learn_query` takes; None if the kernel is not to write the statement."""
 
     def images(self, event: RowsEvent) -> ImageText | None:
@@ -84,6 +89,8 @@ class EventWriter:
             time_text=form.time_text,
             flags_text=form.flags_text,
             gtid_flags_text=form.gtid_flags_text,
+            by_python=self._rest_text,
+            opened_size=reader.options.limits.opened_size,
             ask_gtid=selection.gtid_answer if selection.chooses_gtids else None,
             start=-1 if selection.start is None else selection.start,
             stop=_FOREVER if selection.stop is None else selection.stop,
@@ -103,9 +110,9 @@ class EventWriter:
         """Let the kernel write what is like this event, which is the last one of the reader."""
         frame = self._reader.frame
         if isinstance(event, QueryEvent):
-            if not (event.sql[:10].upper() + b" ").startswith(_CHANGES):
+            if may_define(event.sql):
                 self.kernel.forget_tables()
-            if event.sql == b"BEGIN" and event.header.inner is None and frame is not None:
+            if event.header.inner is None and frame is not None:
                 self._learn_query(event, frame.body)
         elif event.header.inner is not None or frame is None:
             return
@@ -118,15 +125,32 @@ class EventWriter:
             self.kernel.forget_tables()
             self.kernel.forget_queries()
             self.kernel.thread_id = -1
+            self.kernel.is_mariadb = self._reader.context.is_mariadb
             self.kernel.prefix = self._form.file_text()
 
+    def _rest_text(self, head: bytes, body: bytes) -> bytes | None:
+        context = self._reader.context
+        header = parse_header(head, 0, context)
+        try:
+            return self._form.rest_text(codec_for(header.type_code).parse(header, body, context))
+        except BinlogError:
+            return None
+
     def _learn_query(self, event: QueryEvent, body: bytes) -> None:
-        end = _QUERY_POST_HEADER + int.from_bytes(body[11:13], "little") + body[8]
+        microseconds = [variable.value for variable in event.status_vars if variable.code in _MICROSECONDS]
+        if len(microseconds) > 1:  # no server writes them twice
+            return
         texts = self._form.query_texts(event)
         if texts is not None:
-            suppresses_use = bool(event.header.flags & HeaderFlag.SUPPRESS_USE)
-            microseconds = event.status(QueryStatus.MICROSECONDS)
-            self.kernel.learn_query(body[11:end], suppresses_use, *texts, microseconds=microseconds)
+            end = _QUERY_POST_HEADER + int.from_bytes(body[11:13], "little") + body[8]
+            self.kernel.learn_query(
+                body[11:end],
+                bool(event.header.flags & HeaderFlag.SUPPRESS_USE),
+                *texts[:3],
+                reading=texts.reading,
+                settings=texts.settings,
+                microseconds=microseconds[0] if microseconds else None,
+            )
 
     def _learn_table(self, event: Any) -> None:
         table, body = self._reader.table_map(event), self._bodies.get(event.table_id)

@@ -28,9 +28,9 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.values.absent import ABSENT
 from binlogio.values.charsets import charset_of
 from binlogio.values.text import json_value
-from binlogio_cli.dump.event_writer import EventWriter
+from binlogio_cli.dump.event_writer import EventWriter, QueryTexts
 from binlogio_cli.dump.row_texts import RowTexts
-from binlogio_cli.dump.statement_text import client_collation
+from binlogio_cli.dump.statement_text import client_collation, sql_reading
 from binlogio_cli.dump.text_output import add_column
 from binlogio_cli.dump.titles import iso_time, wire_name
 
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 _ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)
 _SECOND: Final = 1_000_000
+# Of fields that have the name of one that all events have: GTID flags are not event flags.
+_OTHER_NAMES: Final = {"flags": "event_flags", "type": "value_type", "file": "event_file"}
 
 
 class JsonDump:
@@ -86,11 +88,26 @@ class JsonDump:
         head = _dumps({"schema": table.schema, "table": table.table})
         return f", {_dumps(self._fields(table))[1:]}\n".encode(), f", {head[1:-1]}".encode()
 
-    def query_texts(self, event: QueryEvent) -> tuple[bytes, bytes]:
+    def rest_text(self, event: Any) -> bytes:
+        """Return the fields of an event."""
+        return f", {_dumps(self._fields(event))[1:]}\n".encode()
+
+    def query_texts(self, event: QueryEvent) -> QueryTexts:
         """Return the fields of a statement after its error code, and those after its microseconds if it has them."""
         fields = _dumps({"status_vars": _json(event.status_vars), "schema": event.schema})
-        before, found, after = f', {fields[1:-1]}, "sql": '.partition('"MICROSECONDS", "value": ')
-        return f"{before}{found}".encode(), after.lstrip("0123456789").encode()
+        text = f', {fields[1:-1]}, "sql": '
+        code = (
+            QueryStatus.MICROSECONDS
+            if event.status(QueryStatus.MICROSECONDS) is not None
+            else QueryStatus.MARIADB_HRNOW
+        )
+        before, found, after = text.partition(f'"{code.name}", "value": ')
+        return QueryTexts(
+            title=f"{before}{found}".encode(),
+            text=after.lstrip("0123456789").encode(),
+            rest=b"",
+            reading=sql_reading(client_collation(event)),
+        )
 
     def images(self, event: RowsEvent) -> ImageText | None:
         """Return the kernel's encoder of the images of a rows event."""
@@ -146,9 +163,8 @@ class JsonDump:
                 "schema": table.schema,
                 "table": table.table,
             }
-        # `flags` is a field of the header too: GTID flags are not event flags.
         values = {
-            "event_flags" if field.name == "flags" else field.name: _json(getattr(event, field.name))
+            _OTHER_NAMES.get(field.name, field.name): _json(getattr(event, field.name))
             for field in fields(event)
             if field.name != "header"
         }

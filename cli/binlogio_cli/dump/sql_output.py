@@ -25,9 +25,10 @@ from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEve
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
 from binlogio.replay.targets.mysql.statement_context import context_of, part_of_context
 from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES
+from binlogio.values.charsets import MULTI_BYTE, charset_of
 from binlogio_cli.dump.client_text import DELIMITER, client_lines
-from binlogio_cli.dump.event_writer import EventWriter
-from binlogio_cli.dump.statement_text import client_collation
+from binlogio_cli.dump.event_writer import EventWriter, QueryTexts
+from binlogio_cli.dump.statement_text import SQL_ESCAPING, SQL_ONLY_ASCII, SQL_UTF_8, client_collation
 
 if TYPE_CHECKING:
     from binlogio.events import RowsEvent
@@ -81,22 +82,31 @@ class SqlDump:
         return b""
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes] | None:
-        """Return the table map in BINLOG statements; None for MariaDB's, whose rows events are encoded again."""
-        return None if self._is_mariadb else (b"", self._binlog.map_frame(table))
+        """Return the table map in BINLOG statements."""
+        return b"", self._binlog.map_frame(table)
 
-    def query_texts(self, event: QueryEvent) -> tuple[bytes, ...] | None:
-        """Return a statement's text around the numbers of its thread and its time; None if these cannot be found."""
-        text = "".join(self.query(event))
+    def rest_text(self, event: Any) -> bytes:
+        """Return the SQL of an event."""
+        return "".join(self.event(event)).encode("utf-8", "surrogateescape")
+
+    def query_texts(self, event: QueryEvent) -> QueryTexts | None:
+        """Return what is before a statement, around the numbers of its thread and its time; None without these."""
+        text = "".join(self._context(event))
         before, thread, rest = text.partition(f"pseudo_thread_id={event.thread_id},")
         between, time, after = rest.partition(f", @@session.timestamp={event.header.timestamp}")
-        if self._is_mariadb or not thread or not time or before.count("`") not in (0, 2):
+        if not thread or not time or before.count("`") not in (0, 2):
             return None
         if not before.endswith("SET @@session.") or ", @@session.timestamp=" in after:
             return None
-        if event.status(QueryStatus.MICROSECONDS) is not None:
+        if event.status(QueryStatus.MICROSECONDS) is not None or event.status(QueryStatus.MARIADB_HRNOW) is not None:
             after = after.lstrip(".0123456789")
         parts = (f"{before}pseudo_thread_id=", f",{between}, @@session.timestamp=", after)
-        return tuple(part.encode("utf-8", "surrogateescape") for part in parts)
+        charset = charset_of(client_collation(event))
+        reading = SQL_ONLY_ASCII if charset is not None and charset.name in MULTI_BYTE else SQL_UTF_8
+        if self._has_escapes(event):
+            reading |= SQL_ESCAPING
+        first, middle, last = (part.encode("utf-8", "surrogateescape") for part in parts)
+        return QueryTexts(first, middle, last, reading)
 
     def images(self, event: RowsEvent) -> None:
         """Return no encoder: rows are written as they are."""
@@ -137,13 +147,19 @@ class SqlDump:
 
     def query(self, event: QueryEvent) -> Iterator[str]:
         """Yield the statement, after the session variables that it ran with."""
+        yield from self._context(event)
+        yield from client_lines(event.sql, client_collation(event), escapes=self._has_escapes(event))
+
+    def _context(self, event: QueryEvent) -> Iterator[str]:
         is_suppressed = event.header.flags & HeaderFlag.SUPPRESS_USE
         named = replace(event, schema="") if is_suppressed else event
         for sql in context_of(named, (), is_mariadb=self._is_mariadb):
             yield from _lines(sql)
+
+    @staticmethod
+    def _has_escapes(event: QueryEvent) -> bool:
         mode = event.status(QueryStatus.SQL_MODE)
-        escapes = mode is not None and not int(mode) & _MODES_OF_OTHER_QUOTES
-        yield from client_lines(event.sql, client_collation(event), escapes=escapes)
+        return mode is not None and not int(mode) & _MODES_OF_OTHER_QUOTES
 
     def part(self, event: Any) -> Iterator[str]:
         """Yield a part of the context of the next statement: INSERT_ID, a seed of RAND() or a user variable."""

@@ -24,6 +24,20 @@ _AUTO_IS_NULL: Final = 1 << 14
 _NOT_AUTOCOMMIT: Final = 1 << 19
 _NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
 _RELAXED_UNIQUE_CHECKS: Final = 1 << 27
+_ASCII: Final = "\t\n" + "".join(map(chr, range(0x20, 0x7F)))
+# SqlReading of the kernel.
+SQL_NOTHING: Final = 0
+SQL_ONLY_ASCII: Final = 1
+SQL_UTF_8: Final = 2
+SQL_ESCAPING: Final = 4
+
+SETTINGS: Final = 32
+"""How many places there are for settings, in the kernel too: the schema, and status variables by their code."""
+
+Setting = tuple[int, int, str]
+"""The place of a setting, a number for its value, and its text."""
+
+_MOST_VALUES: Final = 4096
 _LAST_SHARED_COLLATION: Final = 255  # higher numbers belong to one vendor, or to a new version
 
 
@@ -40,6 +54,17 @@ def sql_text(sql: bytes, collation_id: int | None = None) -> str:
     return safe_lines(text)
 
 
+def sql_reading(collation_id: int | None) -> int:
+    """Return which bytes of statements of the client's character set are the same as text (`SqlReading`)."""
+    charset = charset_of(collation_id)
+    if charset is None or charset.name in UTF8:
+        return SQL_UTF_8
+    try:
+        return SQL_ONLY_ASCII if charset.decode(_ASCII.encode()) == _ASCII else SQL_NOTHING
+    except UnicodeDecodeError:  # two or four bytes for each character
+        return SQL_NOTHING
+
+
 def client_collation(event: Any) -> int | None:
     """Return the collation of the client's character set, or None if the event has none."""
     charsets = (variable.value for variable in event.status_vars if variable.code == QueryStatus.CHARSET)
@@ -50,38 +75,58 @@ def client_collation(event: Any) -> int | None:
 class PrintedContext:
     """The session state that has been printed; starts empty in every file.
 
-    `version` changes with everything but the thread.
+    `settings` has a number for each value that was printed last, by status variable, and that of the schema in the
+    first place; 0 for none.
     """
 
     def __init__(self) -> None:
-        self.version = 0
         self.thread_id: int | None = None
-        self._schema = ""
-        self._shown: dict[int, Any] = {}
+        self.settings = [0] * SETTINGS
+        self._numbers: dict[tuple[int, Any], int] = {}  # of values
+        self._last = 0
 
     def use(self, schema: str) -> Iterator[str]:
         """Yield USE if the default database has changed."""
-        if schema and schema != self._schema:
-            self._schema = schema
-            self.version += 1
-            yield f"use {identifier(schema)}{DELIMITER}"
+        yield from self._changed(self.use_setting(schema))
 
     def changes(self, event: Any) -> Iterator[str]:
         """Yield the SET statements for what differs from the statement before."""
         if self.thread_id != event.thread_id:
             self.thread_id = event.thread_id
             yield f"SET @@session.pseudo_thread_id={event.thread_id}{DELIMITER}"
-        for variable in event.status_vars:
-            show = _SETTINGS.get(variable.code)
-            if show is not None and self._is_new(variable.code, variable.value):
-                yield f"SET {show(variable.value)}{DELIMITER}"
+        yield from self._changed(self.variable_settings(event))
 
-    def _is_new(self, key: int, value: Any) -> bool:
-        if key in self._shown and self._shown[key] == value:
+    def use_setting(self, schema: str) -> list[Setting]:
+        """Return USE, if there is a schema."""
+        return [(0, self._number(0, schema), f"use {identifier(schema)}{DELIMITER}")] if schema else []
+
+    def variable_settings(self, event: Any) -> list[Setting]:
+        """Return the SET statements of all variables of a statement."""
+        return [
+            (place := variable.code + 1, self._number(place, variable.value), f"SET {show(variable.value)}{DELIMITER}")
+            for variable in event.status_vars
+            if (show := _SETTINGS.get(variable.code)) is not None
+        ]
+
+    def forgets_numbers(self) -> bool:
+        """Forget the numbers of values, if there are many; return whether that is so."""
+        if len(self._numbers) < _MOST_VALUES:
             return False
-        self._shown[key] = value
-        self.version += 1
+        self._numbers = {key: number for key, number in self._numbers.items() if number == self.settings[key[0]]}
         return True
+
+    def _changed(self, settings: list[Setting]) -> Iterator[str]:
+        for place, number, text in settings:
+            if self.settings[place] != number:
+                self.settings[place] = number
+                yield text
+
+    def _number(self, place: int, value: Any) -> int:
+        found = self._numbers.get((place, value))
+        if found is None:
+            self._last += 1
+            found = self._numbers[place, value] = self._last
+        return found
 
 
 def _flags2(flags: int) -> str:

@@ -38,7 +38,7 @@ from binlogio.values.absent import ABSENT
 from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.json import JsonDiffs
 from binlogio.values.text import value_text
-from binlogio_cli.dump.event_writer import EventWriter
+from binlogio_cli.dump.event_writer import EventWriter, QueryTexts
 from binlogio_cli.dump.row_texts import RowTexts
 from binlogio_cli.dump.statement_text import (
     DELIMITER,
@@ -46,9 +46,9 @@ from binlogio_cli.dump.statement_text import (
     client_collation,
     intvar,
     rand,
+    sql_reading,
     sql_text,
     timestamp,
-    timestamp_fraction,
     user_var,
 )
 from binlogio_cli.dump.titles import gtid_flags, rows_flags, short_time, title, utc_time, xid_of
@@ -140,9 +140,26 @@ class TextDump:
         """Return the title of a table map, and nothing for its rows events."""
         return f"{title(table)}\n".encode(), b""
 
-    def query_texts(self, event: QueryEvent) -> tuple[bytes, bytes]:
-        """Return the end of a statement's title, and the fraction of its timestamp."""
-        return xid_of(event).encode(), timestamp_fraction(event).encode()
+    def rest_text(self, event: Any) -> bytes:
+        """Return the title of an event, and the lines after it."""
+        lines = (title(event), *(self._body(event) or ()))
+        return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
+
+    def query_texts(self, event: QueryEvent) -> QueryTexts:
+        """Return the end of a statement's title, and the settings that it needs."""
+        if self._context.forgets_numbers() and self._writer is not None:
+            self._writer.kernel.forget_queries()
+        named = [] if event.header.flags & HeaderFlag.SUPPRESS_USE else self._context.use_setting(event.schema)
+        settings = [*named, *self._context.variable_settings(event)]
+        return QueryTexts(
+            title=xid_of(event).encode(),
+            text=b"",
+            rest=b"",
+            reading=sql_reading(client_collation(event)),
+            settings=tuple(
+                (place, number, f"{text}\n".encode("utf-8", "backslashreplace")) for place, number, text in settings
+            ),
+        )
 
     def images(self, event: RowsEvent) -> ImageText | None:
         """Return the kernel's encoder of the images of a rows event."""
@@ -157,6 +174,8 @@ class TextDump:
         """Yield the lines of one event."""
         if isinstance(event, _NEW_FILE):
             self._context = PrintedContext()
+            if self._writer is not None:
+                self._writer.kernel.written_settings = self._context.settings
         if not self._options.short:
             yield from self._head()
             yield from (f"{line}\n" for line in self._place(event))
@@ -227,16 +246,16 @@ class TextDump:
 
     @contextmanager
     def _shared_context(self) -> Iterator[None]:
-        """Take over the thread that the kernel has written, and let it know that statements need other settings."""
+        """Take over the settings that the kernel has written last, and give it those that are written now."""
         kernel, context = (None if self._writer is None else self._writer.kernel), self._context
-        if kernel is not None and kernel.thread_id >= 0:
-            context.thread_id = kernel.thread_id
-        before = context.version
+        if kernel is not None:
+            context.settings = kernel.written_settings
+            if kernel.thread_id >= 0:
+                context.thread_id = kernel.thread_id
         yield
         if kernel is not None:
             kernel.thread_id = -1 if context.thread_id is None else context.thread_id
-            if context.version != before:
-                kernel.forget_queries()
+            kernel.written_settings = context.settings
 
     def _load(self, event: ExecuteLoadQueryEvent) -> Iterator[str]:
         with self._shared_context():

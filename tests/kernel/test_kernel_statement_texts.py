@@ -1,0 +1,178 @@
+"""Statements in `dump` by the kernel and by Python: the same bytes, for any text, session and filter."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import binlogio
+from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag, QueryStatus
+from binlogio.events.control import XaPrepareEvent, XidEvent
+from binlogio.events.gtid import AnonymousGtidEvent, GtidTaggedEvent
+from binlogio.events.mariadb import MariadbGtidEvent, MariadbXid
+from binlogio.events.query import AutoIncrement, Invoker, QueryEvent, SessionCharset, StatusVar
+from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
+from binlogio.gtid import Tag, Uuid
+from binlogio_cli.dump.filters import DumpFilter, FilteredDump
+from binlogio_cli.dump.text_output import TextDump, TextStyle
+from both_dumps import ALL, assert_dumped_alike
+from logs import description, encode, header
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+POST_HEADERS_OF_MARIADB = (
+    *(56, 13, 0, 8, 0, 18, 0, 4, 4, 4, 4, 18, 0, 0, 0, 0, 4, 26, 8, 0, 0, 0, 8, 8, 8, 2, 0, 0, 0, 10, 10, 10),
+    *((0,) * 127), *(0, 4, 19, 4, 0, 13, 8, 8, 8, 10, 10, 10),
+)  # fmt: skip
+TAGGED = GtidTaggedEvent(
+    uuid=Uuid(bytes(16)), tag=Tag("t"), gno=3, last_committed=0, sequence_number=1, immediate_commit_timestamp=5,
+    transaction_length=9, immediate_server_version=90_704, header=header(EventType.GTID_TAGGED_LOG_EVENT),
+)  # fmt: skip
+UTF8, LATIN1, SJIS, UTF16, UNKNOWN = 45, 8, 13, 54, 9_999
+
+SESSIONS = st.builds(
+    lambda *variables: tuple(one for one in variables if one is not None),
+    st.sampled_from([None, StatusVar(QueryStatus.FLAGS2, 0), StatusVar(QueryStatus.FLAGS2, 1 << 26)]),
+    st.sampled_from([None, *(StatusVar(QueryStatus.SQL_MODE, mode) for mode in (0, 4, 1 << 20, 0x1A00))]),
+    st.sampled_from([None, StatusVar(QueryStatus.CATALOG_NZ, "std")]),
+    st.sampled_from([None, StatusVar(QueryStatus.AUTO_INCREMENT, AutoIncrement(2, 1))]),
+    st.sampled_from([None, *(StatusVar(QueryStatus.CHARSET, SessionCharset(one, UTF8, UTF8))
+                             for one in (UTF8, LATIN1, SJIS, UTF16, UNKNOWN))]),
+    st.sampled_from([None, StatusVar(QueryStatus.TIME_ZONE, "SYSTEM"), StatusVar(QueryStatus.TIME_ZONE, "+01:00")]),
+    st.sampled_from([None, StatusVar(QueryStatus.INVOKER, Invoker("root", "localhost"))]),
+    st.sampled_from([None, *(StatusVar(QueryStatus.UPDATED_DB_NAMES, names) for names in (None, (), ("d", "e`")))]),
+    st.sampled_from([None, *(StatusVar(code, value) for code in (QueryStatus.MICROSECONDS, QueryStatus.MARIADB_HRNOW)
+                             for value in (0, 12, 999_999, 16_777_215))]),
+    st.sampled_from([None, StatusVar(QueryStatus.DDL_LOGGED_WITH_XID, 7), StatusVar(QueryStatus.MARIADB_XID, 7)]),
+    st.sampled_from([None, StatusVar(QueryStatus.MARIADB_HRNOW, 3)]),
+)  # fmt: skip
+WORDS = st.sampled_from([
+    "'", '"', "`", "\\", "\\'", "''", "--", "-- ", "#", "/*", "*/", "/*!", ";", "/*!*/;", "\n", "\r\n", "\n\n", "\t",
+    " ", "\0", "\x1a", "\x7f", "\x85", "é", "漢", "😀", "\u202e", "“", "delimiter", "DELIMITER", "\nuse ", "\nexit",
+    "\n?", "go", "source x", "t", "u", "1", "INSERT INTO t VALUES (1)", "a_b", "user",
+])  # fmt: skip
+TEXTS = st.lists(WORDS, max_size=6).map("".join)
+STATEMENTS = st.one_of(
+    TEXTS.map(lambda text: f"INSERT INTO t VALUES ('{text}')"),
+    TEXTS.map(lambda text: f"UPDATE t SET a=1{text}"),
+    st.builds("".join, st.tuples(st.sampled_from(
+        ["", "  ", "BEGIN", "SAVEPOINT a", "savepoint", "ROLLBACK TO a", "ROLLBACK TO `t`", "ROLLBACK", "XA END X'31'",
+         "XA START X'31'", "COMMIT", "SET @a=1", "use", "DELETE FROM u", "TRUNCATE t", "CREATE TABLE u (a INT)"]
+    ), st.sampled_from(["", " ", ";", "\n"]))),
+)  # fmt: skip
+
+
+@st.composite
+def groups(draw: st.DrawFn, *, of_mariadb: bool) -> list[Any]:
+    """Return the events of a group, as servers write them and in other orders."""
+    sessions = draw(st.lists(SESSIONS, min_size=1, max_size=3))
+
+    def statement(sql: str) -> QueryEvent:
+        code = EventType.QUERY_EVENT
+        if of_mariadb and draw(st.booleans()):
+            code = EventType.QUERY_COMPRESSED_EVENT
+        flags = draw(st.sampled_from([0, 0, HeaderFlag.SUPPRESS_USE]))
+        return QueryEvent(
+            draw(st.integers(1, 2)), 0, 0, draw(st.sampled_from(sessions)), draw(st.sampled_from(["", "d", "e`", "é"])),
+            sql.encode("utf-8", "surrogateescape"), header(code, flags=flags, timestamp=draw(st.integers(1, 3))),
+        )  # fmt: skip
+
+    events: list[Any] = []
+    if of_mariadb:
+        flags = draw(st.sampled_from([0, 0, 1, 8, 0x40, 0x80]))
+        xid = MariadbXid(1, b"x", b"y") if flags & 0xC0 else None
+        events.append(
+            MariadbGtidEvent(
+                sequence_number=5, domain_id=0, flags=flags, xid=xid, header=header(EventType.MARIADB_GTID_EVENT)
+            )
+        )
+    elif draw(st.booleans()):
+        uuid = Uuid(bytes(16))
+        events.append(draw(st.sampled_from([
+            AnonymousGtidEvent(uuid=uuid, gno=0, last_committed=0, sequence_number=1, header=header(34)),
+            TAGGED,
+        ])))  # fmt: skip
+    if draw(st.integers(0, 3)):
+        events.append(replace(statement("BEGIN"), header=header(EventType.QUERY_EVENT)))
+    for sql in draw(st.lists(STATEMENTS, max_size=4)):
+        events += draw(st.lists(st.sampled_from([
+            IntvarEvent(1, 5, header(EventType.INTVAR_EVENT)), IntvarEvent(2, 6, header(EventType.INTVAR_EVENT)),
+            IntvarEvent(9, 7, header(EventType.INTVAR_EVENT)), RandEvent(1, 2, header(EventType.RAND_EVENT)),
+            UserVarEvent("v", 1, None, None, None, b"", header(EventType.USER_VAR_EVENT)),
+            UserVarEvent("w`", 0, 0, UTF8, b"it's", b"", header(EventType.USER_VAR_EVENT)),
+            UserVarEvent("x", 0, 4, UTF8, b"\xff", b"", header(EventType.USER_VAR_EVENT)),
+        ]), max_size=2))  # fmt: skip
+        events.append(statement(sql))
+    end = draw(st.integers(0, 3))
+    if end == 0:
+        events.append(XaPrepareEvent(draw(st.integers(0, 1)), 1, b"g", b"b", header(EventType.XA_PREPARE_LOG_EVENT)))
+    elif end == 1:
+        events.append(replace(statement("COMMIT"), header=header(EventType.QUERY_EVENT)))
+    else:
+        events.append(XidEvent(7, header(EventType.XID_EVENT)))
+    return events
+
+
+def statement_log(groups_of_log: list[list[Any]], *, of_mariadb: bool) -> bytes:
+    """Return a log of these groups, twice: what the first half has is known to the kernel in the second one."""
+    version = {"version": "10.11.6-MariaDB-log", "sizes": POST_HEADERS_OF_MARIADB} if of_mariadb else {}
+    events = [event for group in (*groups_of_log, *groups_of_log) for event in group]
+    return BINLOG_MAGIC + encode([description(**version), *events])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("of_mariadb", [False, True])
+@settings(max_examples=300, suppress_health_check=SLOW, deadline=None)
+@given(data=st.data())
+def test_statements_are_written_alike(*, of_mariadb: bool, data: st.DataObject) -> None:
+    """All statements, and those that a filter chooses."""
+    written = statement_log(data.draw(st.lists(groups(of_mariadb=of_mariadb), max_size=4)), of_mariadb=of_mariadb)
+    chosen = data.draw(st.sampled_from([
+        ALL, ALL, DumpFilter(tables=("t",)), DumpFilter(databases=("d",)), DumpFilter(start=2), DumpFilter(stop=3),
+    ]))  # fmt: skip
+
+    assert_dumped_alike(written, chosen)
+
+
+@pytest.mark.parametrize("of_mariadb", [False, True])
+def test_statements_of_many_sessions_are_written_by_the_kernel(*, of_mariadb: bool) -> None:
+    """Sessions with other schemas, modes and clocks in turn; text that is not ASCII; all parts of a statement."""
+    variables = [
+        (StatusVar(QueryStatus.SQL_MODE, mode), StatusVar(QueryStatus.CHARSET, SessionCharset(UTF8, UTF8, UTF8)))
+        for mode in (0, 4)
+    ]
+    kind = QueryStatus.MARIADB_HRNOW if of_mariadb else QueryStatus.MICROSECONDS
+    repeated = []
+    for number in range(40):
+        settings_of_one = (*variables[number % 2], StatusVar(kind, number))
+
+        def statement(sql: str, code: int = EventType.QUERY_EVENT, status: Any = settings_of_one) -> QueryEvent:
+            return QueryEvent(len(status), 0, 0, status, "de"[number % 2], sql.encode(), header(code))  # noqa: B023
+
+        code = EventType.QUERY_COMPRESSED_EVENT if of_mariadb and number % 3 else EventType.QUERY_EVENT
+        repeated.append([
+            MariadbGtidEvent(sequence_number=5, domain_id=0, header=header(EventType.MARIADB_GTID_EVENT)) if of_mariadb
+            else TAGGED,
+            *([] if of_mariadb else [statement("BEGIN")]),
+            IntvarEvent(2, number, header(EventType.INTVAR_EVENT)),
+            UserVarEvent("w", 0, 0, UTF8, b"it's", b"", header(EventType.USER_VAR_EVENT)),
+            statement(f"INSERT INTO t VALUES ({number}, 'é')", code),
+            statement("SAVEPOINT `s`"),
+            statement("COMMIT") if number % 4 else XidEvent(7, header(EventType.XID_EVENT)),
+        ])  # fmt: skip
+    written = statement_log(repeated, of_mariadb=of_mariadb)
+    by_python = []
+    with binlogio.open(io.BytesIO(written)) as reader:
+        dump = TextDump(reader, TextStyle())
+
+        def render(event: Any) -> Any:
+            by_python.append(event)
+            return dump.event(event)
+
+        list(FilteredDump(reader, ALL, render, dump.writer(ALL)).choose())
+
+    assert_dumped_alike(written)
+    assert len(by_python) < 30
