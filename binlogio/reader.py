@@ -32,7 +32,7 @@ from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream
 from binlogio.storage.sources import Source, find_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from types import TracebackType
 
     from pyarrow.fs import FileSystem
@@ -200,6 +200,13 @@ class BinlogReader:
         self._logs = self._logs[number:]
         self._options = replace(self._options, start_offset=offset)
         self._begun = self._logs[0].name if self._logs and offset is not None else None
+
+    def leave_out(self, numbers: Collection[int]) -> None:
+        """Do not read the logs of these numbers (from 0). To be called before the first event is read.
+
+        Statements in them that name columns of tables in later logs are unknown then.
+        """
+        self._logs = [log for number, log in enumerate(self._logs) if number not in numbers]
 
     def choose(self, choice: GroupChoice | None) -> None:
         """Pass over event groups that are not wanted, where that can be seen without making their events.

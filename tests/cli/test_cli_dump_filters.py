@@ -70,6 +70,27 @@ def test_gtid_sets_choose_transactions() -> None:
     assert gtids == [f"{UUID}:2", f"{UUID}:3", f"{UUID}:4", f"{UUID}:tag:1"]
 
 
+ROTATED: Final = [MYSQL / "rotated" / f"binlog.00000{number}" for number in (1, 2, 3)]
+
+
+def test_sql_of_chosen_gtids_does_not_read_logs_without_them(tmp_path: Path) -> None:
+    """The same statements; a log that is damaged after its head is read only where it may have a transaction."""
+    damaged = tmp_path / "binlog.000003"
+    data = bytearray(ROTATED[2].read_bytes())
+    data[-60] ^= 1
+    damaged.write_bytes(data)
+    logs = [*ROTATED[:2], damaged]
+    sql, rows = (text_of("--format", "sql", "--include-gtids", f"{UUID}:4-5", *some) for some in (logs, ROTATED[1:2]))
+
+    assert sql == rows
+    assert sql.count("SET @@session.gtid_next = '2f") == 2
+    for more in ([], ["--exclude-gtids", f"{UUID}:4"], ["--include-gtids", f"{UUID}:4-6"]):
+        with pytest.raises(AssertionError, match="checksum"):
+            text_of("--format", "sql", *more, *logs)
+    with pytest.raises(AssertionError, match="checksum"):
+        text_of("--include-gtids", f"{UUID}:4-5", *logs)
+
+
 def test_excluded_gtids_are_left_out() -> None:
     """All other transactions are shown."""
     everything = [line["gtid"] for line in json_of(GTID_ON) if "gtid" in line]

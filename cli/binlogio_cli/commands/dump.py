@@ -14,6 +14,7 @@ import click
 
 import binlogio
 from binlogio.errors import BinlogFormatError
+from binlogio.event_filter import EventFilter
 from binlogio_cli.dump.filters import DumpFilter, FilteredDump
 from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
@@ -167,7 +168,11 @@ def _habits(command: Any) -> Any:
     help="Time zone of times in options and output: UTC, local or a name.",
 )
 @click.option(
-    "--include-gtids", metavar="GTIDS", callback=parse_gtids, help=f"Show only these transactions. {GTIDS_HELP}"
+    "--include-gtids",
+    metavar="GTIDS",
+    callback=parse_gtids,
+    help=f"Show only these transactions. {GTIDS_HELP} With --format sql, a log is not read if its head and that of the "
+    "next log show that it has none of them.",
 )
 @click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="Leave out these transactions.")
 @click.option("--no-verify-checksum", is_flag=True, help="Do not verify CRC32 checksums.")
@@ -249,6 +254,8 @@ def command(
         from binlogio_cli.dump.sql_output import SqlDump  # noqa: PLC0415 - replay code is seldom needed
 
         dump = SqlDump(reader, gtids=not skip_gtids)
+        if stop_datetime is None and not isinstance(start_position, int) and not isinstance(stop_position, int):
+            reader.leave_out(_logs_without(reader, selection))
     else:
         dump = JsonDump(reader, time_zone) if form == "json" else TextDump(reader, style)
     inputs = (*reader.files, *files, keyring, definitions_file())
@@ -267,6 +274,17 @@ def _seconds(moment: datetime | None, zone: tzinfo) -> int | None:
     if moment is None:
         return None
     return int((moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).timestamp())
+
+
+def _logs_without(reader: binlogio.BinlogReader, selection: DumpFilter) -> frozenset[int]:
+    """Return the numbers of the logs of which SQL has nothing, by their heads: events outside of groups are not SQL."""
+    wanted = [gtids for gtids in (selection.include_gtids, selection.up_to_gtids) if gtids is not None]
+    if not wanted:
+        return frozenset()
+    from binlogio.columnar.splits.skipped_logs import logs_without  # noqa: PLC0415 - seldom needed
+
+    wheres = (EventFilter(wanted_gtids=gtids) for gtids in wanted)
+    return frozenset().union(*(logs_without(reader.logs, where, reader.keyring) for where in wheres))
 
 
 def _report_unnamed_tables(reader: binlogio.BinlogReader) -> None:
