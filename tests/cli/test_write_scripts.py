@@ -335,6 +335,25 @@ def test_temporary_tables_belong_to_their_session(tmp_path: Path) -> None:
     assert names_of(tmp_path / "logs").count("WRITE_ROWS_EVENT") == 2
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ({"do": "execute", "sql": "EXECUTE nope"}, "the prepared statement is not declared"),
+        ({"do": "execute", "sql": "CALL p()", "statements": []}, '"statements" has 0 values'),
+        ({**INSERT, "sql": "CALL p()", "statements": [INSERT]}, "statements[0] with 'do'"),
+        ({**INSERT, "sql": "CALL p()", "statements": [{"sql": "DELETE FROM t"}]}, "a CALL has the changes of its"),
+    ],
+)
+def test_statements_that_execute_others(tmp_path: Path, line: Any, reason: str) -> None:
+    """The session of another client has no prepared statement of this one."""
+    lines = [TABLE, {"do": "prepare", "session": "other", "name": "nope", "sql": "DELETE FROM t"}, line]
+    result = write(tmp_path / "logs", lines)
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("binlogio: -:3: ")
+    assert reason in result.stderr
+
+
 def test_a_table_that_is_there_and_schemas_for_the_scheduler(tmp_path: Path) -> None:
     lines = [
         {"do": "variables", "binlog_format": "STATEMENT"},

@@ -22,7 +22,7 @@ SCRIPT: Final = FIXTURES / "demo" / "sessions.jsonl"
 TABLES: Final = {
     "accounts": [
         "1\tAna\t100.00\tNULL",
-        "2\tBo\t60.00\tNULL",
+        "2\tBo\t62.00\tNULL",
         '3\tCleo\t30.00\t{"vip": true}',
         "4\tDora\t40.00\tNULL",
         "6\tFinn\t60.00\tNULL",
@@ -30,7 +30,7 @@ TABLES: Final = {
     ],
     "entries": ["1\t1\topened"],
     "audit": ["1\tNULL", "2\t-7", "3\tGood", "4\t0.5", "5\trand", "6\tsix"],
-    "changes": ["1\t2", "2\t4", "10\t1", "11\t2", "12\t3", "13\t13", "15\t15", "18\t18"],
+    "changes": ["1\t2", "2\t4", "3\t2", "10\t1", "11\t2", "12\t3", "13\t13", "15\t15", "18\t18"],
     "owners": ["1\tAna", "2\tBo", "20\tHal"],
 }
 

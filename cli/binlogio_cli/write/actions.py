@@ -127,7 +127,42 @@ _ROWS: Final = list_of(
 )
 _COLUMNS: Final = list_of({"type": "string"}, "The columns that the statement gave a value (for minimal row images).")
 _CASCADE: Final = flag("True if a foreign key changed the rows.")
+EXECUTED: Final = {
+    "sql": text("The statement, as the client sent it."),
+    "changes": list_of(defined("change"), "The rows that it changed, those of triggers and foreign keys too."),
+    "error": unsigned("The error with which it ended, such as 1062, or 1317 if it was killed.", most=1 << 16),
+    "facts": defined("facts"),
+    "last_insert_id": unsigned("The value of LAST_INSERT_ID() in it."),
+    "insert_id": unsigned("The first value of its AUTO_INCREMENT column."),
+    "rand_seeds": value_of(
+        "array", "The two seeds of RAND() in it.", items=unsigned("A seed."), minItems=2, maxItems=2
+    ),
+    "user_variables": value_of(
+        "object", "The user variables that it reads, by name.", additionalProperties=defined("user_variable")
+    ),
+    "file": object_of(
+        "The file of a LOAD DATA, by one of `path`, `text` and `bytes`.",
+        path=text("Its name, relative to the folder of the script."),
+        text=text("Its contents."),
+        bytes=defined("bytes"),
+        on_duplicate=text("What happens to rows whose key is there.", enum=["", "IGNORE", "REPLACE"]),
+        block_size=value_of("integer", "The size of its blocks in the log, in bytes.", minimum=1, maximum=1 << 30),
+        database_collation=text("The collation of the database, if the statement depends on it."),
+    ),
+    "table_exists": flag("True if CREATE TABLE IF NOT EXISTS found the table there."),
+    "modifies_engine": flag("If an engine with two-phase commit has changes; without it the changes decide."),
+    "updated_schemas": list_of({"type": "string"}, "The databases for the scheduler of replicas."),
+    "statements": value_of(
+        "array",
+        "Those that a CALL executed, in order. Each is logged by itself, and the CALL never is.",
+        items=defined("statement"),
+        minItems=1,
+    ),
+}
+"""The keys of `execute`, and of a statement in a procedure."""
+
 _DEFINITIONS: Final[dict[str, Schema]] = {
+    "statement": object_of("A statement of a procedure.", ("sql",), **EXECUTED),
     "session": text("The client, by a name of the script's choice; without it the client without a name."),
     "at": text("The time from this line on, in ISO 8601; without any, the time of the machine."),
     "schema": text("The default database of the session from this line on (USE)."),

@@ -59,6 +59,7 @@ from binlogio.writer.rules.unsafe import UnsafeReason
 from binlogio.writer.server_format import server_format_of
 from binlogio_cli.write.actions import (
     ACTIONS,
+    EXECUTED,
     Json,
     action,
     check_line,
@@ -66,12 +67,10 @@ from binlogio_cli.write.actions import (
     defined,
     flag,
     list_of,
-    object_of,
     session_variables,
     table_properties,
     text,
     unsigned,
-    value_of,
 )
 from binlogio_cli.write.tables import ScriptTables, row_from_json
 
@@ -222,10 +221,11 @@ def _moment(value: Any, name: str) -> datetime:
 
 @dataclass(slots=True)
 class ScriptClient:
-    """A client of the script: its session, and its temporary tables by `schema.name`."""
+    """A client of the script: its session, its temporary tables by `schema.name`, and its prepared statements."""
 
     session: Session
     temporary: dict[str, TableDefinition] = field(default_factory=dict)
+    prepared: dict[str, str] = field(default_factory=dict)
 
 
 class ScriptRunner:
@@ -342,14 +342,21 @@ class ScriptRunner:
         """Define a trigger. Nothing is logged; what it changes is in the changes of the statements that fire it."""
         self._triggers.append(Trigger(table=line["table"], event=line["event"], body=self._body(line)))
 
+    @action("name", "sql", name=text("The name of the prepared statement."), sql=text("Its text, without parameters."))
+    def prepare(self, line: Json) -> None:
+        """PREPARE: `EXECUTE name` of this session then is this statement, and logged as such."""
+        self._client(line).prepared[line["name"]] = line["sql"]
+
     def _body(self, line: Json) -> StatementFacts:
-        schema, known = self._client(line).session.schema, self._tables.all.values()
-        statements = [facts_from_sql(sql, schema, known, objects=self._objects()) for sql in line["body"]]
+        client, known = self._client(line), self._tables.all.values()
+        objects, schema = self._objects(client), client.session.schema
+        statements = [facts_from_sql(sql, schema, known, objects=objects) for sql in line["body"]]
         return StatementFacts(kind=StatementKind.SELECT, sub_statements=tuple(statements))
 
-    def _objects(self, temporary: Iterable[TableDefinition] = ()) -> KnownObjects:
+    def _objects(self, client: ScriptClient) -> KnownObjects:
         return KnownObjects(
-            temporary_tables=tuple(temporary),
+            temporary_tables=tuple(client.temporary.values()),
+            prepared=client.prepared,
             routines=self._routines,
             udfs=self._udfs,
             triggers=self._triggers,
@@ -415,39 +422,25 @@ class ScriptRunner:
 
     # ---------------------------------------------------------------------------------------------------- statements
 
-    @action(
-        "sql",
-        sql=text("The statement, as the client sent it."),
-        changes=list_of(defined("change"), "The rows that it changed, those of triggers and foreign keys too."),
-        error=unsigned("The error with which it ended, such as 1062, or 1317 if it was killed.", most=1 << 16),
-        facts=defined("facts"),
-        last_insert_id=unsigned("The value of LAST_INSERT_ID() in it."),
-        insert_id=unsigned("The first value of its AUTO_INCREMENT column."),
-        rand_seeds=value_of(
-            "array", "The two seeds of RAND() in it.", items=unsigned("A seed."), minItems=2, maxItems=2
-        ),
-        user_variables=value_of(
-            "object", "The user variables that it reads, by name.", additionalProperties=defined("user_variable")
-        ),
-        file=object_of(
-            "The file of a LOAD DATA, by one of `path`, `text` and `bytes`.",
-            path=text("Its name, relative to the folder of the script."),
-            text=text("Its contents."),
-            bytes=defined("bytes"),
-            on_duplicate=text("What happens to rows whose key is there.", enum=["", "IGNORE", "REPLACE"]),
-            block_size=value_of("integer", "The size of its blocks in the log, in bytes.", minimum=1, maximum=1 << 30),
-            database_collation=text("The collation of the database, if the statement depends on it."),
-        ),
-        table_exists=flag("True if CREATE TABLE IF NOT EXISTS found the table there."),
-        modifies_engine=flag("If an engine with two-phase commit has changes; without it the changes decide."),
-        updated_schemas=list_of({"type": "string"}, "The databases for the scheduler of replicas."),
-    )
+    @action("sql", **EXECUTED)
     def execute(self, line: Json) -> None:
         """Execute a statement: its text decides how it is logged. CREATE TABLE ... SELECT needs a definition before."""
-        client, sql = self._client(line), line["sql"]
-        is_upsert = _MAKES_UPSERTS.match(sql) is not None
+        client = self._client(line)
+        statement = self._executed(client, line)
+        client.session.execute(statement)
+        self.statements += 1
+        for one in statement.statements or (statement,):
+            if not one.error and one.facts is not None:
+                self._follow(client, one.sql_bytes.decode(), one.facts)
+
+    def _executed(self, client: ScriptClient, line: Json) -> Statement:
+        """Return the statement of a line, or of an object in the `statements` of a CALL."""
+        is_upsert = _MAKES_UPSERTS.match(line["sql"]) is not None
         changes = tuple(self._change(client, one, replaces_insert=is_upsert) for one in line.get("changes", ()))
-        statement = replace(
+        if "statements" in line:
+            called = tuple(self._executed(client, one) for one in line["statements"])
+            return Statement(line["sql"], changes, statements=called)
+        return replace(
             self._statement(client, line, changes),
             error=line.get("error", 0),
             context=tuple(_context(line, client.session)),
@@ -456,10 +449,6 @@ class ScriptRunner:
             modifies_engine=line.get("modifies_engine"),
             updated_schemas=tuple(line["updated_schemas"]) if "updated_schemas" in line else None,
         )
-        client.session.execute(statement)
-        self.statements += 1
-        if not statement.error and statement.facts is not None:
-            self._follow(client, sql, statement.facts)
 
     @action(
         "sql",
@@ -490,11 +479,11 @@ class ScriptRunner:
                 session.schema,
                 self._tables.all.values(),
                 changes,
-                objects=self._objects(client.temporary.values()),
+                objects=self._objects(client),
             )
         except UnsupportedFeature as exc:
             words = sql.split(maxsplit=1)
-            if words and words[0].upper().rstrip(";") in NOT_STATEMENTS:
+            if words and words[0].upper().rstrip(";") in (*NOT_STATEMENTS, "EXECUTE"):
                 raise
             binlog_format, reason = session.variables.binlog_format, str(exc)
         if binlog_format == "ROW":
@@ -673,7 +662,7 @@ class ScriptRunner:
 
 
 _NOT_OF_TABLES: Final = ("do", "at", "session", "refused", "warnings")
-_NOT_OF_SESSIONS: Final = ("table", "view", "function", "udf", "trigger", "rotate", "crash", "purge")
+_NOT_OF_SESSIONS: Final = ("table", "view", "function", "udf", "trigger", "prepare", "rotate", "crash", "purge")
 
 
 def _json_diffs(diffs: list[Json]) -> JsonDiffs:
