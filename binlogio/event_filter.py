@@ -10,8 +10,10 @@ Readers skip other events without decoding their rows.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Union
+
+from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,10 +8,11 @@ Source of the variables: sql/sys_vars.cc; a 9.7.4 server, asked for each default
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final, NamedTuple
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 
 
 class Position(NamedTuple):

@@ -15,7 +15,7 @@ Source: libs/mysql/binlog/event/binlog_event.h, Log_event_header.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Final, Generic, TypeVar
 
 from construct import Construct, ConstructError, GreedyBytes, Int8ul, Int16ul, Int32ul, Struct
@@ -28,6 +28,7 @@ from binlogio.constants import (
     HeaderFlag,
 )
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.primitives import BAD_BYTES
 

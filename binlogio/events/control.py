@@ -17,7 +17,6 @@ Source: libs/mysql/binlog/event/control_events.h, rows_event.h (Rows_query_event
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from construct import (
@@ -40,6 +39,7 @@ from construct import (
 from binlogio.constants import EventType
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
 from binlogio.events.optional_fields import Announced
+from binlogio.frozen import dataclass
 from binlogio.primitives import Bytes8, LenencBytes, LenencInt, Utf8, Whole, ZeroEnded
 
 HEARTBEAT_V2_LOG_NAME: Final = 1

@@ -12,7 +12,6 @@ Source: libs/mysql/binlog/event/control_events.h and .cpp, Format_description_ev
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 from construct import (
@@ -40,6 +39,7 @@ from binlogio.constants import (
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader, ParseContext
 from binlogio.events.optional_fields import Announced
+from binlogio.frozen import dataclass
 
 # The alphas 5.1.1 to 5.1.5 "-a_drop5", 5.1.4 "-a_drop6" and 5.2.0 to 5.2.2 "-a_drop6" numbered 22 types in another
 # order.

@@ -12,7 +12,6 @@ Source: libs/mysql/binlog/event/control_events.h, Transaction_context_event, Vie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from construct import (
@@ -32,6 +31,7 @@ from construct import (
 
 from binlogio.constants import EventType
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
+from binlogio.frozen import dataclass
 from binlogio.primitives import Bytes16, Utf8, utf8_size
 
 _BYTES32: Final = Prefixed(Int32ul, GreedyBytes)

@@ -34,7 +34,6 @@ control_events.cpp, Gtid_event::Gtid_event; libs/mysql/serialization/serializer_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntFlag
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,6 +60,7 @@ from binlogio.constants import EventType
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
 from binlogio.events.optional_fields import IfMore, OptionalFieldOrder, Trailing, remaining
+from binlogio.frozen import dataclass
 from binlogio.gtid import (
     EMPTY_GTID_SET,
     GNO_END,

@@ -19,7 +19,6 @@ Source: libs/mysql/binlog/event/load_data_events.h; for 6, 8, 10 and 12, which 8
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from construct import (
@@ -40,6 +39,7 @@ from construct import (
 from binlogio.constants import EventType
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
 from binlogio.events.query import StatusVar, query_fields
+from binlogio.frozen import dataclass
 from binlogio.primitives import Bytes8, Utf8, ZeroEnded, read_exactly, utf8_size
 
 

@@ -29,7 +29,6 @@ Start_encryption_log_event.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from enum import IntFlag
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,6 +55,7 @@ from construct import (
 from binlogio.constants import EventType
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
 from binlogio.events.optional_fields import Announced, Trailing
+from binlogio.frozen import dataclass
 from binlogio.gtid import MariadbGtid, MariadbGtidPosition
 from binlogio.primitives import Record, TupleOf, Utf8
 

@@ -12,7 +12,6 @@ Source: libs/mysql/binlog/event/statement_events.h and .cpp, Query_event; MariaD
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from construct import (
@@ -39,6 +38,7 @@ from construct import (
 from binlogio.constants import EventType, QueryStatus
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
 from binlogio.events.mariadb import MariadbCompressed
+from binlogio.frozen import dataclass
 from binlogio.primitives import Bytes8, Many, Record, Utf8, Whole, ZeroEnded, read_exactly, utf8_size
 
 

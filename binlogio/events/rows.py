@@ -18,7 +18,7 @@ Source: libs/mysql/binlog/event/rows_event.h, Rows_event; sql/log_event.cc, Rows
 
 from __future__ import annotations
 
-from dataclasses import Field, dataclass
+from dataclasses import Field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -39,6 +39,7 @@ from binlogio.constants import EventType, RowsFlag
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
 from binlogio.events.mariadb import MariadbCompressed
 from binlogio.events.table_map import TableId
+from binlogio.frozen import dataclass
 from binlogio.primitives import LenencInt, bitmap, read_exactly
 
 

@@ -12,7 +12,6 @@ Source: libs/mysql/binlog/event/statement_events.h, Intvar_event, Rand_event, Us
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -21,6 +20,7 @@ from construct import GreedyBytes, Int8ul, Int32ul, Int64ul, Prefixed, Struct, T
 from binlogio.constants import EventType
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
 from binlogio.events.optional_fields import Announced
+from binlogio.frozen import dataclass
 from binlogio.primitives import Utf8
 
 

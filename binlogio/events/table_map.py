@@ -16,7 +16,6 @@ Table_map_log_event::save_field_metadata.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -41,6 +40,7 @@ from construct import (
 from binlogio.constants import ColumnType, EventType, OptionalMetadataType
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
 from binlogio.events.format_description import server_version_numbers
+from binlogio.frozen import dataclass
 from binlogio.primitives import (
     BitsMsbFirst,
     Bytes8,

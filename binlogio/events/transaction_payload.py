@@ -10,7 +10,6 @@ Source: libs/mysql/binlog/event/compression/payload_event_buffer_istream.h, code
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from construct import Construct, Container, GreedyBytes, Struct, Tell, Validatio
 
 from binlogio.constants import EventType
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
+from binlogio.frozen import dataclass
 from binlogio.primitives import BAD_BYTES, LenencBytes, LenencInt, Whole
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -35,6 +35,7 @@ from binlogio.events import EVENT_CODECS
 from binlogio.events.base import DEFAULT_CONTEXT, EventHeader, ParseContext, event_name, parse_header
 from binlogio.events.format_description import knows_checksum
 from binlogio.events.mariadb import StartEncryptionEvent
+from binlogio.frozen import dataclass
 from binlogio.options import Limits
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ Gtid_log_event::FL_STANDALONE.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -40,6 +39,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

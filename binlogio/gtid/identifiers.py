@@ -12,10 +12,10 @@ Source: libs/mysql/gtid/uuid.h, tag.h, tsid.h, gtid.h; MariaDB: sql/rpl_gtid.cc,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogFormatError
+from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,11 +14,11 @@ Source: sql/rpl_gtid_set.cc, Gtid_set::to_string, add_gtid_text; libs/mysql/gtid
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.errors import BinlogFormatError
+from binlogio.frozen import dataclass
 from binlogio.gtid.identifiers import (
     GNO_END,
     GNO_MIN,

@@ -19,7 +19,7 @@ Source: sql/rpl_record.cc, pack_row and unpack_row; sql/log_event.cc, Rows_log_e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from construct import Construct, Container, ValidationError
@@ -28,6 +28,7 @@ from binlogio.constants import ColumnType, EventType
 from binlogio.errors import BinlogFormatError, Hint
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, UpdateRowsEvent
+from binlogio.frozen import dataclass
 from binlogio.primitives import BAD_BYTES, LenencInt, bitmap_size, read_exactly
 from binlogio.values.absent import ABSENT
 from binlogio.values.column import BLOBS

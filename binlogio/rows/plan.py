@@ -16,7 +16,7 @@ sql/log_event_server.cc.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,6 +24,7 @@ from binlogio.constants import ColumnType, EventType, OptionalMetadataType
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.events.format_description import server_version_numbers
+from binlogio.frozen import dataclass
 from binlogio.values.charsets import charset_of
 from binlogio.values.column import INTEGERS, OLD_TEMPORAL, STRINGS, ColumnPlan, Shape
 from binlogio.values.decimal import check_precision

@@ -7,7 +7,7 @@ does not store) are written by the function of the form.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import column_kinds as kinds
@@ -15,6 +15,7 @@ from binlogio._kernel import event_scanner
 from binlogio._kernel import row_decoder as kernel
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
+from binlogio.frozen import dataclass
 from binlogio.options import DEFAULT_LIMITS
 from binlogio.primitives import BAD_BYTES
 from binlogio.rows.image import RowChange, RowImage

@@ -30,13 +30,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType, OptionalMetadataType, TableMapFlag
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.events.table_map import DefaultCharset, MetadataField, TableMapEvent
+from binlogio.frozen import dataclass
 from binlogio.rows.plan import DefinedColumn, resolve_plan
 from binlogio.schema.collations import BINARY, collation_id, collation_name, default_collation, max_character_bytes
 from binlogio.schema.types import (

@@ -15,11 +15,12 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Union
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.schema.ddl.catalogue import Catalogue, TableName
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
 from binlogio.schema.definition import TableDefinition

@@ -19,11 +19,11 @@ Source: sql/sql_yacc.yy of both servers, rules table_ident, simple_ident and gra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.schema.ddl.tokens import Token, Words, iter_tokens
 from binlogio.schema.identifiers import backticked
 

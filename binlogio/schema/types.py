@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
 from binlogio.constants import ColumnType
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 
 Vendor = Literal["mysql", "mariadb"]
 

@@ -19,7 +19,7 @@ import hashlib
 import secrets
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from construct import Bytes, Const, Error, Int8ul, Padded, Pass, RepeatUntil, Struct, Switch, this
@@ -37,6 +37,7 @@ from binlogio.constants import (
 from binlogio.errors import BadMagic, BinlogFormatError, TruncatedEvent, UnsupportedFeature
 from binlogio.events.base import parse_header
 from binlogio.events.mariadb import StartEncryptionEvent
+from binlogio.frozen import dataclass
 from binlogio.primitives import BAD_BYTES, Bytes8, Utf8
 from binlogio.storage.keyring import Keyring, MariadbKeys, MysqlKeyring, load_keyring
 

@@ -15,11 +15,12 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Union
 
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.frozen import dataclass
 
 _AES_KEY_SIZES: Final = (16, 24, 32)
 _MAX_KEYRING_SIZE: Final = 1 << 24  # MariaDB itself reads 1 MiB

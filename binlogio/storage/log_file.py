@@ -16,12 +16,12 @@ import os
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from io import FileIO
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
 from binlogio.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC, INNODB_BINLOG_MAGIC
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.storage.index_file import log_number
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ Source: strings/ctype-*.cc.
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
+
+from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -8,13 +8,13 @@ Source: sql/rpl_utility.cc, table_def; sql/rpl_utility.h, calc_field_size.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from construct import Adapter, Construct, Container, Int8ul, Int16ul, Int24ul, Int32ul, stream_write
 
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
+from binlogio.frozen import dataclass
 from binlogio.options import DEFAULT_LIMITS
 from binlogio.primitives import read_exactly
 

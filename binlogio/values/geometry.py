@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
+from binlogio.frozen import dataclass
 from binlogio.values.column import CodedValue, ColumnPlan, LayoutMaker, ShapeMaker, SizedBytes, prefixed_shape
 from binlogio.values.numbers import double_text
 from binlogio.values.strings import as_bytes

@@ -6,12 +6,13 @@ The kinds are in `binlogio._kernel.column_kinds`; `binlogio.arrow.types` has the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio._kernel import column_kinds as kinds
 from binlogio.constants import ColumnType
+from binlogio.frozen import dataclass
 from binlogio.values.charsets import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_named, charset_of
 from binlogio.values.column import BLOBS, COMPRESSED, INTEGERS
 from binlogio.values.decimal import MAX_DECIMAL128

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, Final
 
@@ -37,6 +36,7 @@ from construct import Bytes, Construct, Int8ul, Int24ul
 
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
+from binlogio.frozen import dataclass
 from binlogio.values.column import (
     NEW_TEMPORAL,
     OLD_TEMPORAL,

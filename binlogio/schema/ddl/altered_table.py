@@ -9,10 +9,11 @@ Source: sql/sql_table.cc, mysql_prepare_alter_table of both servers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
 from binlogio.schema.ddl.column_text import ParsedColumn, TableSetting, resolved_column
 from binlogio.schema.ddl.create_table import VERSIONING_COLUMNS, keys_of_column, versioned

@@ -6,8 +6,10 @@ Handles names, databases and case folding. `binlogio.schema.ddl.statements` pars
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
     from binlogio.schema.ddl.foreign_keys import Cascade

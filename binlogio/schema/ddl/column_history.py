@@ -8,9 +8,10 @@ Source: sql/field.cc, Create_field::init; sql/sql_table.cc, mysql_prepare_alter_
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
+from binlogio.frozen import dataclass
 from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
 from binlogio.schema.ddl.parsed_table import ParsedTable
 from binlogio.schema.ddl.tree import AlterClauses, Default

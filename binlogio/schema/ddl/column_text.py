@@ -13,10 +13,11 @@ Source: sql/sql_yacc.yy, rules field_def, type and column_attribute of both serv
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tokens import MODE_REAL_AS_FLOAT, Words

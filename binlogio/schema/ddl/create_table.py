@@ -15,10 +15,11 @@ Source: sql/sql_yacc.yy, rule create_table_stmt of both servers.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.schema.collations import charset_of_collation, default_collation
 from binlogio.schema.ddl.column_text import (
     ColumnText,

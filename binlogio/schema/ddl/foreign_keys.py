@@ -12,11 +12,12 @@ Rows events of servers that do have the flag USE_SQL_FOREIGN_KEY.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.schema.ddl.tokens import Words
 from binlogio.schema.definition import ForeignKeyDefinition
 

@@ -6,11 +6,12 @@ Reads the status variables that a definition depends on: character sets, sql_mod
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.errors import BinlogError, UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.schema.collations import charset_of_collation, collation_name
 from binlogio.schema.ddl.first_words import may_define
 from binlogio.schema.ddl.parser import parse_ddl

@@ -6,10 +6,11 @@ database whose definition is unknown. If a table map has other widths, the table
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
 
 PRIMARY: Final = "PRIMARY"

@@ -16,10 +16,11 @@ get_partition_id_list.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.schema.ddl.tree import Unparsed
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ Source: sql/mysqld.cc, default_charset_info; strings/collations.cc; MariaDB: sql
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from binlogio.frozen import dataclass
 from binlogio.schema.collations import (
     charset_of_collation,
     collation_id,

@@ -10,10 +10,11 @@ Source: sql/sql_table.cc, sql/sql_rename.cc, sql/sql_db.cc of both servers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.schema.ddl.altered_table import altered_table
 from binlogio.schema.ddl.catalogue import Catalogue, KnownDatabase, KnownTable, TableName
 from binlogio.schema.ddl.column_text import TableSetting

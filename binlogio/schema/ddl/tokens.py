@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, NoReturn
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
 from binlogio.schema.types import unescape_text
 

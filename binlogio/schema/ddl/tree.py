@@ -11,10 +11,11 @@ statement whose names cannot be read is `Unreadable`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
     from binlogio.schema.ddl.column_text import ColumnText

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from construct import Adapter, Container, IfThenElse, Int8ul, Pass, Struct, this
 
 from binlogio.errors import BinlogFormatError
+from binlogio.frozen import dataclass
 from binlogio.primitives import LenencBytes, Many, Utf8, Whole
 from binlogio.values.column import SizedBytes
 from binlogio.values.json.binary import build_json, parse_json

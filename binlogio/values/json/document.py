@@ -9,11 +9,11 @@ Source: sql-common/json_binary.h, sql-common/json_dom.h.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
+from binlogio.frozen import dataclass
 from binlogio.values.column import CodedValue, ColumnPlan, LayoutMaker, ShapeMaker, SizedBytes, prefixed_shape
 from binlogio.values.json.binary import build_json, parse_json
 from binlogio.values.json.text import json_text, node_from_python, node_from_text, node_to_python

@@ -9,8 +9,9 @@ Source: sql-common/json_dom.h, enum_json_type.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias, Union
+
+from binlogio.frozen import dataclass
 
 MAX_DEPTH: Final = 100
 """Nesting of arrays and objects that the server allows.

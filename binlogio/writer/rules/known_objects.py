@@ -10,12 +10,13 @@ THD::query_start_timeval_trunc; recordings of a 9.7.4 server.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Flag
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.frozen import dataclass
 from binlogio.writer.rules.engines import ENGINES, INNODB, PERFORMANCE_SCHEMA, engine_named
 from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
 from binlogio.writer.rules.unsafe import UnsafeReason

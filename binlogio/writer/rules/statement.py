@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
+from binlogio.frozen import dataclass
 from binlogio.schema import TableDefinition
 from binlogio.writer.query_events import text_bytes
 from binlogio.writer.rules.known_objects import Uses, table_access

@@ -5,10 +5,11 @@ The decision is made in `logging_format`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from binlogio.frozen import dataclass
 from binlogio.writer.rules.engines import INNODB, Engine
 
 if TYPE_CHECKING:
