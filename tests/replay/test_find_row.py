@@ -10,12 +10,12 @@ import pytest
 
 from binlogio.errors import ReplayError
 from binlogio.replay.find_row import Algorithm, Index, RowNotFound, find_row
-from binlogio.replay.type_conversions import TypeConversions
 from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema import TableDefinition, value_from_json
 from binlogio.values.absent import ABSENT
 from corpus import FIXTURES
 from memory_table import NO_DEFAULT, ExecMode, MemoryTable
+from type_conversions import TypeConversions
 
 CASES: Final = json.loads((FIXTURES / "find_row.json").read_text("utf-8"))
 ENOUGH: Final = 150

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, Index, RowNotFound, find_row
-from binlogio.replay.type_conversions import TypeConversions, check_conversions
 from binlogio.schema.collations import collation_name
 from binlogio.values.absent import ABSENT
 from binlogio.values.charsets import BINARY_COLLATION
 from binlogio.values.numbers import float_text
+from type_conversions import TypeConversions, check_conversions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

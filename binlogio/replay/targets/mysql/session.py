@@ -36,7 +36,6 @@ from binlogio.replay.targets.mysql.other_vendor import (
 from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade
-from binlogio.replay.type_conversions import ER_REPLICA_CONVERSION_FAILED
 from binlogio.schema.ddl.tree import DropDatabase, DropTables
 from binlogio.schema.identifiers import backticked
 from binlogio.values.absent import ABSENT
@@ -622,7 +621,7 @@ def _size(rows: Sequence[RowsStep | RawGroup]) -> int:
 
 
 _UNKNOWN_ERROR: Final = f"ERROR {ER.UNKNOWN_ERROR}:"
-_CONVERSION_FAILED: Final = str(ER_REPLICA_CONVERSION_FAILED)
+_CONVERSION_FAILED: Final = "13146"  # ER_REPLICA_CONVERSION_FAILED
 _LAST_LOGGED: Final = (
     "SELECT data FROM performance_schema.error_log"
     " WHERE prio = 'Error' AND subsystem = 'Repl' AND logged > SYSDATE(6) - INTERVAL 2 SECOND"
