@@ -245,7 +245,7 @@ class EventRecords(EventWalk):
         pos: tuple[int, int],
         timestamp: tuple[int, int],
         server_ids: Collection[int] | None,
-        wants_group: Callable[[str | None], bool] | None,
+        ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None,
         wants_table: Callable[[str | None, str | None], bool] | None,
     ) -> None: ...
     def append(self, values: Sequence[str | int | None]) -> None: ...
@@ -263,7 +263,7 @@ class GroupRecords(EventWalk):
         pos: tuple[int, int],
         timestamp: tuple[int, int],
         server_ids: Collection[int] | None,
-        wants_group: Callable[[str | None], bool] | None,
+        ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None,
         wants_table: Callable[[str | None, str | None], bool] | None,
     ) -> None: ...
     def take(self) -> list[Node]: ...

@@ -296,7 +296,7 @@ class _LimitsAndFilter(TypedDict):
     pos: tuple[int, int]
     timestamp: tuple[int, int]
     server_ids: frozenset[int] | None
-    wants_group: Callable[[str | None], bool] | None
+    ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None
 
 
 def _limits_and_filter(where: EventFilter) -> _LimitsAndFilter:
@@ -307,7 +307,7 @@ def _limits_and_filter(where: EventFilter) -> _LimitsAndFilter:
         "pos": (where.pos.start, where.pos.end),
         "timestamp": (where.timestamp.start, where.timestamp.end),
         "server_ids": where.server_ids,
-        "wants_group": where.wants_group if where.asks_for_gtids else None,
+        "ask_gtid": where.gtid_answer if where.asks_for_gtids else None,
     }
 
 

@@ -20,6 +20,7 @@ from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, TYPE_CODE_AT
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter, Range
 from binlogio.format.splits import Split
+from binlogio.gtid import GtidSet, MariadbGtidPosition
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.log_file import LogFile
 from both_kernels import KERNELS, Said, kernel_set_to
@@ -38,6 +39,7 @@ CHUNK: Final = 100
 EVERYTHING: Final = EventSelection()
 READERS: Final = {"events": read_events, "transactions": read_transactions}
 SCHEMAS: Final = {"events": EVENT_SCHEMA, "transactions": TRANSACTION_SCHEMA}
+UUID: Final = "2f658ac8-e51b-11f1-a314-02fc00000001"
 SPLIT: Final = [
     MYSQL / "gtid_on" / "binlog.000001",
     MYSQL / "compressed" / "binlog.000001",
@@ -169,6 +171,8 @@ def selections() -> Iterator[EventSelection]:
         EventFilter(schemas=frozenset({"corpus"})),
         EventFilter(tables=frozenset({"t"})),
         EventFilter(gtids=frozenset({"0-1-5", "0-1-7"})),
+        EventFilter(known_gtids=MariadbGtidPosition.parse("0-1-7")),
+        EventFilter(wanted_gtids=GtidSet.parse(f"{UUID}:2-3:6:tag:1"), known_gtids=GtidSet.parse(f"{UUID}:3")),
     ):
         yield EventSelection(where=where)
 

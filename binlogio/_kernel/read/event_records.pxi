@@ -49,22 +49,21 @@ cdef class EventRecords(EventWalk):
         type_names: the name of each of the 256 types.
         pos, timestamp: (start, end) of the events that are wanted.
         server_ids: None for any.
-        wants_group: asked once a group, with the GTID as text, or None; None for any group.
         wants_table: asked with schema and table, each of which may be None; None for any.
     """
 
     cdef list type_names
     cdef int64_t pos_start, pos_end, time_start, time_end
-    cdef object server_ids, wants_group_of, wants_table
+    cdef object server_ids, wants_table
     cdef NumberColumn pos, inner_number, end_pos, log_pos, timestamp, server_id, type_code, flags, size
     cdef NumberColumn clock_committed, clock_number, xid
     cdef TextColumn type_name, gtid, schema, table_name, sql, body
 
-    def __cinit__(self, *, type_names, pos, timestamp, server_ids, wants_group, wants_table, **_):
+    def __cinit__(self, *, type_names, pos, timestamp, server_ids, wants_table, **_):
         self.type_names = [<bytes>name for name in type_names]
         self.pos_start, self.pos_end = pos
         self.time_start, self.time_end = timestamp
-        self.server_ids, self.wants_group_of, self.wants_table = server_ids, wants_group, wants_table
+        self.server_ids, self.wants_table = server_ids, wants_table
         self.pos, self.inner_number, self.end_pos = NumberColumn(8), NumberColumn(4), NumberColumn(8)
         self.log_pos, self.timestamp, self.server_id = NumberColumn(8), NumberColumn(8), NumberColumn(8)
         self.type_name, self.type_code, self.flags = TextColumn(), NumberColumn(4), NumberColumn(4)
@@ -105,8 +104,8 @@ cdef class EventRecords(EventWalk):
             return False
         if self.wants_table is not None and not self._wants_names(event):
             return False
-        if self.wants_group_of is not None and self.wants_group < 0:
-            self.wants_group = bool(self.wants_group_of(self.group[1]))
+        if self.wants_group < 0:
+            self.wants_group = self._wants_gtid(&self.group_start, self.has_group_start, self.gtid_text, self.gtid_size)
         return self.wants_group != 0
 
     cdef bint _wants_names(self, WalkEvent* event) except -1:

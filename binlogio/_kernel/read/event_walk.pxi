@@ -6,12 +6,13 @@ events that are malformed, are left to the framer: construct parses them, and th
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 from binlogio._kernel.base.cursor cimport little, u16, u32, u64
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.event_scanner cimport (
-    GTID_TEXT, Group, GtidFields, RowsEvent, gtid_fields, inflate_images, put_gtid, read_frame, read_group,
+    GTID_TEXT, NO_GTID, Group, GtidChoice, GtidFields, RowsEvent, gtid_fields, inflate_images, put_gtid, read_frame,
+    read_group,
 )
 from binlogio._kernel.primitives cimport Memory, crc32, is_ascii, is_utf8
 from binlogio._kernel.scan.payloads cimport PayloadFields, payload_fields, small_zstd_size
@@ -107,6 +108,7 @@ cdef class EventWalk:
     Args:
         opened_size: bytes that a compressed event may have once it is opened.
         max_records, max_bytes: of a batch, about.
+        ask_gtid: as of `GtidChoice`; None for any group.
     """
 
     cdef readonly int64_t count  # records of the batch
@@ -124,6 +126,9 @@ cdef class EventWalk:
     cdef bint has_clock
     cdef int64_t last_committed, sequence_number
     cdef int wants_group  # -1 before the filter was asked
+    cdef Group group_start  # only if it was parsed here, and without a group
+    cdef bint has_group_start
+    cdef GtidChoice gtids  # None for any
     # Tables
     cdef dict mapped, known_tables
     cdef int64_t known_bytes  # of the keys of known_tables
@@ -132,7 +137,8 @@ cdef class EventWalk:
     cdef KnownStatus status
     cdef Memory plain
 
-    def __cinit__(self, *, int64_t opened_size, int64_t max_records, int64_t max_bytes, **_):
+    def __cinit__(self, *, int64_t opened_size, int64_t max_records, int64_t max_bytes, ask_gtid, **_):
+        self.gtids = None if ask_gtid is None else GtidChoice(ask_gtid)
         self.opened_size, self.max_records, self.max_bytes = opened_size, max_records, max_bytes
         self.wants_group = -1
         self.mapped = {}
@@ -188,6 +194,8 @@ cdef class EventWalk:
         self.state.ends = self.state.is_outside = False
         self.gtid_size = <int>len(text)
         memcpy(self.gtid_text, <const char*>text, len(text))
+        self._forget_group_start()
+        self.has_group_start = gtid is None
         self.has_clock = last_committed is not None
         self.last_committed, self.sequence_number = (last_committed, sequence_number) if self.has_clock else (0, 0)
         self.wants_group = -1
@@ -359,14 +367,30 @@ cdef class EventWalk:
         cdef uint8_t code = event.code
         if self.state.place == G_OUTSIDE and (self.gtid_size or self.has_clock):
             self.gtid_size, self.has_clock, self.wants_group = 0, False, -1
+            self._forget_group_start()
         follow_group(&self.state, code, event.gtid.flags if code == MARIADB_GTID_EVENT else event.flags, event.sql,
                      event.sql_size)
         if is_group_start(code):
             self.gtid_size = put_gtid(self.gtid_text, group)
+            self.group_start, self.has_group_start = group[0], True
             self.has_clock = event.gtid.has_clock
             self.last_committed, self.sequence_number = group.last_committed, group.sequence_number
             self.wants_group = -1
         return 0
+
+    cdef int _forget_group_start(self) except -1:
+        memset(&self.group_start, 0, sizeof(Group))
+        self.group_start.kind = NO_GTID
+        self.has_group_start = True
+        return 0
+
+    cdef bint _wants_gtid(self, const Group* start, bint has_start, const uint8_t* text, int size) except -1:
+        """Whether a group is wanted by its GTID, of which `text` is the text."""
+        if self.gtids is None:
+            return True
+        if has_start:
+            return self.gtids.wants(start)
+        return self.gtids.ask((<const char*>text)[:size].decode("latin-1"))[0]
 
     # ------------------------------------------------------------------------------------------------- types of events
 

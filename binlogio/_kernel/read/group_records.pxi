@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from binlogio._kernel.base.cursor cimport u32
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.event_scanner cimport (
-    DELETE, GTID_TEXT, INSERT, PARTIAL_UPDATE, UPDATE, ImagePlan, count_rows,
+    DELETE, GTID_TEXT, INSERT, PARTIAL_UPDATE, UPDATE, Group, ImagePlan, count_rows,
 )
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, begins_transaction, ends_transaction, is_commit
 
@@ -24,13 +24,14 @@ cdef class GroupRecords(EventWalk):
         resolve: from a MappedTable to the ImagePlan of its rows; None where construct refuses it.
         pos, timestamp: (start, end) of the groups that are wanted, by their first events.
         server_ids: None for any.
-        wants_group: asked with the GTID as text, or None; None for any group.
         wants_table: asked with schema and table: one table of a group must be wanted; None for any group.
     """
 
     cdef object resolve
     cdef int64_t pos_start, pos_end, time_start, time_end
-    cdef object server_ids, wants_group_of, wants_table
+    cdef object server_ids, wants_table
+    cdef Group own_start  # of the group at hand
+    cdef bint has_own_start
     # The group at hand
     cdef readonly bint is_open
     cdef int64_t begin_pos, ended
@@ -53,11 +54,11 @@ cdef class GroupRecords(EventWalk):
     cdef FlagColumn compressed
     cdef TextListColumn table_names, statements
 
-    def __cinit__(self, *, resolve, pos, timestamp, server_ids, wants_group, wants_table, **_):
+    def __cinit__(self, *, resolve, pos, timestamp, server_ids, wants_table, **_):
         self.resolve = resolve
         self.pos_start, self.pos_end = pos
         self.time_start, self.time_end = timestamp
-        self.server_ids, self.wants_group_of, self.wants_table = server_ids, wants_group, wants_table
+        self.server_ids, self.wants_table = server_ids, wants_table
         self.pos, self.end_pos, self.timestamp = NumberColumn(8), NumberColumn(8), NumberColumn(8)
         self.commit_time, self.original_time, self.server_id = NumberColumn(8), NumberColumn(8), NumberColumn(8)
         self.clock_committed, self.clock_number, self.xid = NumberColumn(8), NumberColumn(8), NumberColumn(8)
@@ -182,6 +183,7 @@ cdef class GroupRecords(EventWalk):
         self.begin_pos, self.begin_time, self.begin_server = pos, timestamp, server_id
         memcpy(self.group_gtid, self.gtid_text, self.gtid_size)
         self.group_gtid_size = self.gtid_size
+        self.own_start, self.has_own_start = self.group_start, self.has_group_start
         self.group_has_clock = self.has_clock
         self.group_committed, self.group_number = self.last_committed, self.sequence_number
         self.has_commit = self.has_original = self.has_xid = self.is_compressed = False
@@ -245,10 +247,7 @@ cdef class GroupRecords(EventWalk):
             return False
         if self.server_ids is not None and self.begin_server not in self.server_ids:
             return False
-        if self.wants_group_of is None:
-            return True
-        gtid = (<const char*>self.group_gtid)[:self.group_gtid_size].decode("latin-1") if self.group_gtid_size else None
-        return bool(self.wants_group_of(gtid))
+        return self._wants_gtid(&self.own_start, self.has_own_start, self.group_gtid, self.group_gtid_size)
 
     cdef int _finish(self) except -1:
         cdef bytes outcome = b"unfinished" if self.outcome is None else self.outcome

@@ -151,9 +151,11 @@ cdef class SourceColumns:
 
     cdef int add(self, EventScanner scanner, const RowsEvent* event, int64_t count, int64_t run) except -1 nogil:
         cdef const Group* group = scanner.groups + event.group
-        cdef const SourceText* text = <const SourceText*>scanner.source_texts.data + event.statement
-        if event.statement >= 0 and text.serial != self.last_serial:
-            self._statement(scanner, text)
+        cdef const SourceText* text
+        if event.statement >= 0:
+            text = <const SourceText*>scanner.source_texts.data + event.statement
+            if text.serial != self.last_serial:
+                self._statement(scanner, text)
         self.end_pos.add(event.end_pos, True, count, run)
         self.thread_id.add(group.thread_id, group.thread_id >= 0, count, run)
         self.xid.add(<int64_t>group.xid, group.has_xid, count, run)
