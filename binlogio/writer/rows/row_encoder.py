@@ -99,8 +99,8 @@ class RowEncoder:
             image = shape.images[0]
             if type(row) is tuple and len(row) == len(names):
                 values = [*row]
-            elif type(row) is dict and row.keys() == table.name_set:
-                values = [row[name] for name in names]
+            elif (whole := _whole(row, table)) is not None:
+                values = whole
             elif is_insert:
                 values = new_row(row, table, image.columns)
             else:
@@ -269,13 +269,24 @@ def _column(table: OpenTable, position: int) -> str:
 # ------------------------------------------------------------------------------------- values in the order of the table
 
 
+def _whole(row: Row, table: OpenTable) -> list[Any] | None:
+    """Return the values of a dict with just the columns of the table; None for any other row."""
+    if type(row) is not dict or len(row) != len(table.names):
+        return None
+    try:
+        return [*table.of_names(row)]
+    except KeyError:
+        return None
+
+
 def whole_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
     """Return the values of a row that was in the table, so that none of those `needed` can be guessed.
 
     Others may be ABSENT.
     """
-    if type(row) is dict and row.keys() == table.name_set:
-        return [row[name] for name in table.names]
+    whole = _whole(row, table)
+    if whole is not None:
+        return whole
     definition = table.definition
     if not isinstance(row, Mapping):
         if len(row) != len(definition.columns):

@@ -518,9 +518,9 @@ class SessionCaches:
         """
         if not cache.size and (self.has_statement_cache or cache is self.transaction):
             if self.xa_start and cache is self.transaction:
-                cache.extend((self._builder.encode(boundary_event(context, self.xa_start)),))
+                frames = (self._builder.encode(boundary_event(context, self.xa_start)), *frames)
             else:
-                cache.extend(self._builder.opening(context))
+                frames = (*self._builder.opening(context), *frames)
         cache.extend(frames)
 
     def end_statement(self) -> None:

@@ -6,10 +6,12 @@ A table id belongs to one definition until the next DDL.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.frozen import dataclass
 from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema.collations import collation_name
 from binlogio.schema.definition import DEFAULT_COLLATION
@@ -19,6 +21,8 @@ from binlogio.writer.rows.writeset import KeyHasher
 from binlogio.writer.server_format import server_format_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from binlogio.events.table_map import TableMapEvent
     from binlogio.options import ServerVariables
     from binlogio.schema import TableDefinition
@@ -37,7 +41,8 @@ class OpenTable:
     """A table with its id. `plan` knows all metadata, `table_map` as much as binlog_row_metadata lets into the log.
 
     `packer` makes row images by the compiled kernel, and is None without the kernel. The rest is precomputed for speed:
-    what rows events call the table, its kind, the names of its columns, the positions of those that cannot be NULL,
+    what rows events call the table, its kind, the names of its columns and what takes their values from a dict
+    (KeyError if it lacks one), the positions of those that cannot be NULL,
     whether there is JSON among them, what hashes their rows, and what checks values that readers might refuse.
     """
 
@@ -49,7 +54,7 @@ class OpenTable:
     column_count: int = field(init=False)
     is_transactional: bool = field(init=False)
     names: tuple[str, ...] = field(init=False)
-    name_set: frozenset[str] = field(init=False)
+    of_names: Callable[[Mapping[str, Any]], Sequence[Any]] = field(init=False)
     not_null: tuple[int, ...] = field(init=False)
     has_json: bool = field(init=False)
     hasher: KeyHasher = field(init=False)
@@ -62,7 +67,8 @@ class OpenTable:
         object.__setattr__(self, "column_count", len(columns))
         object.__setattr__(self, "is_transactional", self.definition.is_transactional)
         object.__setattr__(self, "names", tuple(column.name for column in columns))
-        object.__setattr__(self, "name_set", frozenset(self.names))
+        of_names = itemgetter(*self.names) if len(columns) > 1 else lambda row: [row[name] for name in self.names]
+        object.__setattr__(self, "of_names", of_names)
         object.__setattr__(self, "hasher", KeyHasher(self.definition))
         object.__setattr__(self, "checks", checks_of(self.plan))
         object.__setattr__(self, "has_json", bool(self.plan.json_positions))
