@@ -229,7 +229,7 @@ def _reasons(
         yield UnsafeReason.FULLTEXT_PLUGIN
     if facts.updates_on_duplicate and UnsafeReason.INSERT_SELECT_UPDATE not in facts.unsafe:
         yield from (UnsafeReason.INSERT_TWO_KEYS for table in written if table.unique_keys > 1)
-    if state.is_xa and written:
+    if state.is_xa and written and not variables.is_mariadb:  # 10.11.18 and 11.8.6 log the text, without a warning
         yield UnsafeReason.XA
     is_mix = any(table.engine.self_logging for table in tables) and len({table.engine for table in tables}) > 1
     if is_mix or state.is_self_logging:
