@@ -22,6 +22,7 @@ INSTALL: Final = "install a C compiler and Python's headers, then reinstall binl
 MODULES: Final = (
     "primitives",
     "json_documents",
+    "column_values",
     "event_scanner",
     "row_decoder",
     "row_encoder",

@@ -37,7 +37,7 @@ from binlogio._kernel.scan.event_types cimport (
 from binlogio._kernel.scan.groups cimport (
     G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, ends_transaction, follow_body,
 )
-from binlogio._kernel.values.temporal_text cimport TIME_TEXT, put_datetime
+from binlogio._kernel.values.temporal cimport TIME_TEXT, put_datetime
 
 cpdef enum OutputStyle:
     TEXT = 0

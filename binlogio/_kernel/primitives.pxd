@@ -76,16 +76,13 @@ cdef class Deflater:
     cdef int64_t column(self, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil
     cdef int64_t _deflate(self, const uint8_t* p, int64_t size, uint8_t* out, int64_t room) noexcept nogil
 
-# ----------------------------------------------------------------------------------------------------- values/text.pxi
+# ----------------------------------------------------------------------------------------------------- values/utf8.pxi
 
 cdef bint is_ascii(const uint8_t* p, int64_t size) noexcept nogil
 cdef bint is_utf8(const uint8_t* p, int64_t size) noexcept nogil
 cdef bint append_latin(Memory out, const uint8_t* p, int64_t size, const uint8_t* names,
                        const uint32_t* offsets) except -1 nogil
 cdef int hex_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil
-cdef bint append_native(Memory out, int kind, const uint8_t* p, int64_t size, int64_t whole_size) except -1 nogil
-cdef int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil
-cdef bint append_date(Memory out, int kind, const uint8_t* p, int fsp, int width) except -1 nogil
 
 # ------------------------------------------------------------------------------------------------- values/charsets.pxi
 

@@ -3,7 +3,7 @@
 
     base/memory.pxi       memory that grows without the interpreter lock and goes to Arrow without a copy
     base/crc32.pxi        checksums; base/inflate.pxi and base/deflate.pxi: zlib; base/zstd.pxi: zstd
-    values/text.pxi       UTF-8, dates, UUID, INET and old DECIMAL values as text; values/charsets.pxi: character sets
+    values/utf8.pxi       checks of text; values/charsets.pxi: character sets
     values/floating.pxi   floating-point numbers as text; values/geometry.pxi: WKB as WKT
 """
 
@@ -12,7 +12,7 @@ include "base/crc32.pxi"
 include "base/inflate.pxi"
 include "base/deflate.pxi"
 include "base/zstd.pxi"
-include "values/text.pxi"
+include "values/utf8.pxi"
 include "values/charsets.pxi"
 include "values/floating.pxi"
 include "values/geometry.pxi"

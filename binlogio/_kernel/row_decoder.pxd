@@ -3,45 +3,12 @@
 
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 
+from binlogio._kernel.column_values cimport Column, Texts, Value
 from binlogio._kernel.event_scanner cimport (
     GTID_TEXT, EventScanner, ImagePlan, Layout, Operation, Plan, RowsEvent, SourceText,
 )
 from binlogio._kernel.json_documents cimport JsonPatcher
-from binlogio._kernel.primitives cimport Characters, Memory
-from binlogio._kernel.read.json_values cimport Value
-from binlogio._kernel.values.decimal cimport Groups
-
-# ---------------------------------------------------------------------------------------------------- read/columns.pxi
-
-cdef class Column:
-    cdef readonly int kind
-    cdef int width, first, second  # parameters of the kind
-    cdef readonly int64_t count
-    cdef readonly int64_t null_count
-    cdef readonly Memory validity, data, offsets, more
-    cdef Memory names, name_offsets
-    cdef int64_t name_count
-    cdef Characters characters
-    cdef Memory plain  # of the compressed value at hand
-    cdef int policy
-    cdef const uint8_t* nothing  # what stands for a value that is missing
-    cdef Groups groups  # of a DECIMAL
-    cdef int _take_more(self) except -1
-    cdef Column like(self)
-    cdef bint _has_good_sizes(self) noexcept
-    cdef int append(self, const uint8_t** pointers, int64_t count) except -2 nogil
-    cdef int64_t _values(self, const uint8_t** pointers, int64_t count) except -2 nogil
-    cdef int64_t _dates(self, const uint8_t** pointers, int64_t count, int32_t* out) except -2 nogil
-    cdef int64_t _moments(self, const uint8_t** pointers, int64_t count, int64_t* out) except -2 nogil
-    cdef int32_t* _new_offsets(self, int64_t count) except NULL nogil
-    cdef int64_t _variable(self, const uint8_t** pointers, int64_t count) except -2 nogil
-    cdef int _clear(self, int64_t row, int64_t end) except -1 nogil
-    cdef int append_absent(self, int64_t count) except -1 nogil
-    cdef bint _is_date(self) noexcept nogil
-    cdef int _value_size(self) noexcept nogil
-    cdef void _nullify(self, int64_t i) noexcept nogil
-    cdef bint _text(self, int64_t kind, const uint8_t* p, int64_t size) except -1 nogil
-    cdef int64_t _text_of_date(self, const uint8_t** pointers, int64_t count) except -2 nogil
+from binlogio._kernel.primitives cimport Memory
 
 # ------------------------------------------------------------------------------------------- read/metadata_columns.pxi
 
@@ -155,21 +122,24 @@ cdef enum:  # the pieces around images: before those of each operation, and
 cdef struct Piece:
     int64_t begin, size
 
-cdef enum Style:
-    S_COMPACT = 0
-    S_WIDE = 1
-    S_SQL = 2
+cdef struct TextValue:
+    Value value
+    int form  # TextForm
+    int64_t room  # bytes that are enough for the label, and the value where it is short
+    int64_t label, label_size  # in the table's labels: what is before a value, in JSON a comma, the name and a colon
+    int64_t end, end_size  # what is after a value
+    int64_t null_end, null_end_size  # and after NULL
 
 
 cdef class ImageText:
     cdef readonly ImagePlan plan
     cdef object by_construct
-    cdef int64_t opened_size
     cdef Memory schema, table
-    cdef Value* values
+    cdef TextValue* values
+    cdef Texts texts
     cdef const uint8_t** pointers
     cdef const uint8_t** old
-    cdef Memory labels, names, name_offsets, plain, text, out
+    cdef Memory labels, out
     cdef int style
     cdef bint has_ends
     cdef int skipped  # bytes of a label that the first column of an image lacks
@@ -181,16 +151,10 @@ cdef class ImageText:
                              const uint8_t* data, int64_t size, int64_t* begin, int64_t most) except -2 nogil
     cdef int _piece(self, Memory out, int number) except -1 nogil
     cdef int append_image(self, Memory out, Layout* layout, bint has_old) except -1 nogil
-    cdef int _quote(self, Memory out, int kind) except -1 nogil
-    cdef int _string(self, Memory out, const uint8_t* p, int64_t size) except -1 nogil
     cdef int _diffs(self, Memory out, int32_t column, const uint8_t* p, bint has_old) except -1 nogil
     cdef int _slowly(self, Memory out, int32_t column, const uint8_t* p, const uint8_t* old, int diffs) except -1 nogil
     cdef bytes _bytes(self, int32_t column, const uint8_t* p)
-    cdef uint8_t* _short(self, uint8_t* to, Value* value, const uint8_t* p) noexcept nogil
-    cdef int _long(self, Memory out, Value* value, const uint8_t* p) except -1 nogil
-    cdef int _text(self, Memory out, int kind, Value* value, const uint8_t* p, int64_t size) except -1 nogil
-    cdef uint8_t* _member(self, uint8_t* to, Value* value, uint64_t index) noexcept nogil
-    cdef int _members(self, Memory out, Value* value, uint64_t bits) except -1 nogil
+    cdef int _long(self, Memory out, const Value* value, const uint8_t* p) except -1 nogil
 
 # ------------------------------------------------------------------------------------------------ read/inverse_sql.pxi
 
@@ -206,17 +170,17 @@ cdef struct InverseColumn:
 
 cdef class InverseSql:
     cdef ImageText images
+    cdef Texts scratch
     cdef InverseColumn* columns
     cdef int32_t column_count
     cdef int32_t* key
     cdef int32_t key_count
-    cdef bint is_mariadb
     cdef int64_t most
     cdef const uint8_t** then  # the values of the row as it was
     cdef const uint8_t** now
     cdef uint8_t* changed
     cdef Piece insert, update, remove, end
-    cdef Memory texts, out, row, starts, marks
+    cdef Memory texts, out, row, starts
     cdef Piece _keep(self, bytes text)
     cdef int _piece(self, Memory out, Piece* piece) except -1 nogil
     cdef int64_t _rows(self, int operation, const uint8_t* present, const uint8_t* present_after, const uint8_t* data,
@@ -228,7 +192,3 @@ cdef class InverseSql:
     cdef int _are_values(self, const uint8_t** pointers) except -1 nogil
     cdef bint _has_invalid_member(self) noexcept nogil
     cdef int _literal(self, Memory out, int32_t column, const uint8_t* p) except -1 nogil
-    cdef uint8_t* _number(self, uint8_t* to, Value* value, const uint8_t* p) noexcept nogil
-    cdef int _long(self, Memory out, Value* value, const uint8_t* p) except -1 nogil
-    cdef int _text(self, Memory out, int kind, Value* value, const uint8_t* p, int64_t size) except -1 nogil
-    cdef int _document(self, Memory out, const uint8_t* p, int64_t size) except -1 nogil

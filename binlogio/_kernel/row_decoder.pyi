@@ -1,28 +1,10 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeAlias
 
+from binlogio._kernel.column_values import Column
 from binlogio._kernel.event_scanner import EventScanner, ImagePlan
 from binlogio._kernel.primitives import Characters, Memory
 from binlogio.events.table_map import TableMapEvent
-
-class Column:
-    kind: int
-    count: int
-    null_count: int
-    validity: Memory
-    data: Memory
-    offsets: Memory
-    more: Memory
-    def __init__(
-        self,
-        kind: int,
-        width: int,
-        first: int = 0,
-        second: int = 0,
-        policy: int = 0,
-        names: Sequence[bytes] | None = None,
-        characters: Characters | None = None,
-    ) -> None: ...
 
 def json_texts(
     after: Column, before: Column | None, by_construct: Callable[[bytes, bytes | None], str]
@@ -108,11 +90,6 @@ def fill_windows(
     most_open: int,
 ) -> tuple[int, int, int, int, int, list[tuple[int, tuple[int, int, int]]] | None]: ...
 
-SIGNED: int
-UNSIGNED: int
-FLOAT: int
-DOUBLE: int
-NOTHING: int
 COMPACT: int
 WIDE: int
 SQL: int
@@ -129,7 +106,6 @@ class ImageText:
         table: bytes,
         values: Sequence[Value],
         by_construct: ByConstruct,
-        opened_size: int = ...,
         *,
         style: int = ...,
         ends: Sequence[tuple[bytes, bytes]] | None = ...,

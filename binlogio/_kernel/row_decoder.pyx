@@ -1,7 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Decodes row images into Arrow buffers or JSON text, and exports record batches.
 
-    read/columns.pxi            values of one column into Arrow buffers
     read/table_batch.pxi        records of one table; read/windows.pxi: of a file, window by window
     read/mixed_batch.pxi        records of all tables, with images as JSON text (read/image_text.pxi)
     read/inverse_sql.pxi        the SQL that reverses row changes
@@ -12,9 +11,8 @@
     read/record_columns.pxi     columns that grow value by value
 """
 
-from binlogio._kernel.column_kinds cimport *
+from binlogio._kernel.column_kinds cimport K_FLAGGED
 
-include "read/columns.pxi"
 include "read/json_columns.pxi"
 include "read/metadata_columns.pxi"
 include "read/table_batch.pxi"

@@ -4,49 +4,10 @@
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
+from binlogio._kernel.column_values cimport Cell
 from binlogio._kernel.primitives cimport Memory
 
 # --------------------------------------------------------------------------------------------- write/arrow_columns.pxi
-
-cdef struct DiffArrays:
-    # The children of a list of JSON diffs; the offsets in `Cell` count these.
-    const uint8_t* operations
-    const int32_t* path_ends
-    const uint8_t* paths
-    const uint8_t* validity  # of the values; NULL where each diff has one
-    int64_t bit_at
-    const int32_t* value_ends
-    const uint8_t* values
-
-cdef struct Cell:
-    int kind
-    int text  # the kind of what is compressed; else the kind
-    int width  # bytes of a fixed-size value, or of the length in front
-    int first  # precision, fraction digits, bits, dimensions, bytes
-    int second  # scale
-    int64_t limit  # bytes that a value may have
-    bint trim  # cut what the server does not store: trailing spaces
-    bint ascii  # all bytes of the values are ASCII
-    bint is_text  # all values are good UTF-8
-    bint ascii_table  # the character set has ASCII where ASCII is
-    int64_t refused  # the first row that was refused before it came here
-    int64_t bit_at  # the first row's validity bit
-    const uint8_t* validity  # NULL where no row is null
-    const uint8_t* data
-    const uint8_t* data_end
-    int plain  # bytes of a value that is copied as it is; -1 for bytes after their length; 0 for all else
-    int64_t day  # of the last DATETIME2, and its bits
-    uint64_t day_bits
-    const int32_t* offsets
-    const uint32_t* srids
-    const uint8_t* table  # names, or the bytes of the characters of the basic plane
-    const uint32_t* name_offsets
-    int64_t name_count
-    const int32_t* slots  # a hash table of name numbers from 1
-    uint32_t slot_mask
-    DiffArrays diffs
-    void* builder  # a JsonBuilder
-    void* deflater  # a Deflater
 
 cdef struct ArrowArray:
     # The Arrow C data interface; https://arrow.apache.org/docs/format/CDataInterface.html
@@ -68,7 +29,7 @@ cdef class Cells:
     cdef int busy
     cdef Py_buffer[8] views  # validity, data, offsets, SRIDs or children: what is bound
     cdef int view_count
-    cdef object _names, _name_offsets, _slots, _table, _builder, _deflater
+    cdef object _names, _slots, _table, _builder, _deflater
     cpdef unbind(self)
     cdef int bind_arrow(self, const ArrowArray* array, int64_t first, int64_t length, owner) except -1
     cdef int _bind_ends(self, const int32_t* ends, int64_t length) except -1
@@ -83,14 +44,25 @@ cdef class Cells:
 cdef inline bint is_null(const Cell* cell, int64_t row) noexcept nogil:
     return cell.validity != NULL and not (cell.validity[(cell.bit_at + row) >> 3] >> ((cell.bit_at + row) & 7)) & 1
 
-# ---------------------------------------------------------------------------------------------------- write/values.pxi
+cdef enum:
+    MAX_WIDTH = 32  # bytes of a value of a fixed size
+    SIZED_ROOM = 72  # bytes besides the text of a value, with what may be written after it
 
-cdef int64_t most_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept nogil
-cdef uint8_t* write_value(Cell* cell, int64_t row, uint8_t* out) noexcept nogil
+
+cdef inline int64_t most_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept nogil:
+    """As many bytes as the values of some rows may take, and what may be written after them, or more."""
+    if cell.type.most != NULL:
+        return cell.type.most(cell, row, rows)
+    if cell.type.growth == 0:
+        return MAX_WIDTH * rows
+    return cell.type.growth * (<int64_t>cell.offsets[row + rows] - cell.offsets[row]) + SIZED_ROOM * rows
 
 
 cdef inline uint8_t* put_value(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    """As `write_value`; the kinds that most columns are of without a call."""
+    """Write a value that is not NULL; the kinds that most columns are of without a call.
+
+    Returns the end, NULL if it is refused.
+    """
     cdef const uint8_t* p
     cdef int64_t size
     cdef uint64_t length
@@ -116,7 +88,7 @@ cdef inline uint8_t* put_value(Cell* cell, int64_t row, uint8_t* out) noexcept n
         else:
             memcpy(out, p, size)
         return out + size
-    return write_value(cell, row, out)
+    return <uint8_t*>0 if cell.refused <= row else cell.type.encode(cell, row, out)
 
 # ---------------------------------------------------------------------------------------------- write/event_buffer.pxi
 

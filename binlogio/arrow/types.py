@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from binlogio._kernel import column_kinds as kernel
-from binlogio.constants import ColumnType
 from binlogio.errors import UnsupportedFeature
-from binlogio.values.kinds import ColumnKind, column_kind
+from binlogio.values.column import ColumnKind
+from binlogio.values.kinds import column_kind
 
 if TYPE_CHECKING:
     from binlogio.values.column import ColumnPlan
@@ -50,7 +50,7 @@ def column_spec(column: ColumnPlan, *, zero_dates: str = "error") -> ColumnSpec:
 
 _FACTS: Final = attrgetter(
     "type", "metadata", "unsigned", "length", "pack_length", "precision", "scale", "fsp", "collation_id", "members",
-    "native", "opened_size",
+    "native", "opened_size", "dimension",
 )  # fmt: skip
 """All attributes of a column that a `ColumnSpec` depends on."""
 
@@ -62,8 +62,10 @@ def _spec(column: ColumnPlan, zero_dates: str) -> ColumnSpec:
     found = column_kind(column)
     if found is None:
         raise no_arrow_type(column)
-    arrow_type = pa.string() if zero_dates == "text" and found.kind in _DATE_KINDS else _arrow_type(column, found)
-    return ColumnSpec(found.width, found.kind, found.first, found.second, found.names, found.charset, arrow_type)
+    arrow_type = pa.string() if zero_dates == "text" and found.arrow in _DATES else _arrow_type(found)
+    return ColumnSpec(
+        found.kind, found.arrow, found.first, found.second, found.names, found.charset, found.width, arrow_type
+    )
 
 
 def no_arrow_type(column: ColumnPlan) -> UnsupportedFeature:
@@ -71,41 +73,19 @@ def no_arrow_type(column: ColumnPlan) -> UnsupportedFeature:
     return UnsupportedFeature("columns of this type have no Arrow type", field=column.label, found=column.type.name)
 
 
-_DATE_KINDS: Final = frozenset(
-    {kernel.DATE, kernel.DATETIME2, kernel.TIMESTAMP2, kernel.OLD_DATETIME, kernel.OLD_TIMESTAMP}
-)
-_COPIED: Final = {
-    ColumnType.TINY: (pa.int8(), pa.uint8()),
-    ColumnType.SHORT: (pa.int16(), pa.uint16()),
-    ColumnType.LONG: (pa.int32(), pa.uint32()),
-    ColumnType.LONGLONG: (pa.int64(), pa.uint64()),
-    ColumnType.FLOAT: (pa.float32(), pa.float32()),
-    ColumnType.DOUBLE: (pa.float64(), pa.float64()),
+_DATES: Final = frozenset({"date32", "timestamp", "timestamp UTC"})
+_TYPES: Final[dict[str, pa.DataType]] = {
+    "timestamp": pa.timestamp("us"),
+    "timestamp UTC": pa.timestamp("us", "UTC"),
+    "duration": pa.duration("us"),
+    "geometry": GEOMETRY,
+    "vector": pa.list_(pa.float32()),
 }
-_TYPES: Final[dict[int, pa.DataType]] = {
-    kernel.INT24: pa.int32(),
-    kernel.UINT24: pa.uint32(),
-    kernel.OLD_DECIMAL: pa.string(),
-    kernel.DATE: pa.date32(),
-    **dict.fromkeys((kernel.DATETIME2, kernel.OLD_DATETIME), pa.timestamp("us")),
-    **dict.fromkeys((kernel.TIMESTAMP2, kernel.OLD_TIMESTAMP), pa.timestamp("us", "UTC")),
-    **dict.fromkeys((kernel.TIME2, kernel.OLD_TIME), pa.duration("us")),
-    kernel.YEAR: pa.int16(),
-    **dict.fromkeys((kernel.BITS, kernel.LITTLE64), pa.uint64()),
-    kernel.LITTLE16: pa.uint16(),
-    **dict.fromkeys((kernel.PADDED, kernel.BYTES), pa.binary()),
-    kernel.GEOMETRY: GEOMETRY,
-    kernel.VECTOR: pa.list_(pa.float32()),
-    kernel.NOTHING: pa.null(),
-}
-"""By kind; all others are text, except those whose type has parameters."""
+"""By the names of the type families; the others are those of pyarrow."""
 
 
-def _arrow_type(column: ColumnPlan, found: ColumnKind) -> pa.DataType:
-    if found.kind == kernel.COPY:
-        return _COPIED[column.type][column.unsigned]
-    if found.kind == kernel.DECIMAL128:
-        return pa.decimal128(column.precision, column.scale)
-    if found.kind == kernel.DECIMAL256:
-        return pa.decimal256(column.precision, column.scale)
-    return _TYPES.get(found.first if found.kind == kernel.COMPRESSED else found.kind, pa.string())
+def _arrow_type(found: ColumnKind) -> pa.DataType:
+    if found.arrow == "decimal":
+        make = pa.decimal128 if found.kind == kernel.DECIMAL128 else pa.decimal256
+        return make(found.first, found.second)
+    return _TYPES.get(found.arrow) or pa.type_for_alias(found.arrow)

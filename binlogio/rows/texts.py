@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel import event_scanner
 from binlogio._kernel import row_decoder as kernel
-from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.frozen import dataclass
-from binlogio.options import DEFAULT_LIMITS
 from binlogio.primitives import BAD_BYTES
 from binlogio.rows.image import RowChange, RowImage
 from binlogio.values.absent import ABSENT
@@ -29,18 +27,11 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.row_decoder import Value
     from binlogio.rows.plan import TablePlan
-    from binlogio.values.column import ColumnPlan
-    from binlogio.values.kinds import ColumnKind
+    from binlogio.values.column import ColumnKind, ColumnPlan
 
 COMPACT: Final = kernel.COMPACT
 WIDE: Final = kernel.WIDE
 SQL: Final = kernel.SQL
-_NUMBERS: Final = {
-    ColumnType.FLOAT: kernel.FLOAT,
-    ColumnType.DOUBLE: kernel.DOUBLE,
-    ColumnType.NULL: kernel.NOTHING,
-}
-_ASCII: Final = tuple(bytes([byte]) for byte in range(128))
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")  # bytes of a name that are no text
 _BY_CONSTRUCT: Final = 0  # the kind of a column whose values the kernel does not write
 _IN_BEFORE_IMAGE: Final = 1  # how a JSON diff finds its column in the before image
@@ -76,7 +67,6 @@ def image_text(plan: TablePlan, form: TextForm) -> kernel.ImageText | None:
         _utf8(plan.table),
         [_value(column, kind, form) for column, kind in zip(plan.columns, known, strict=True)],
         _ByConstruct(plan, form),
-        plan.columns[0].opened_size if plan.columns else DEFAULT_LIMITS.opened_size,
         style=form.style,
         ends=None if form.ends is None else [_both(form.ends(column)) for column in plan.columns],
         pieces=tuple(_utf8(piece) for piece in pieces),  # type: ignore[arg-type]
@@ -88,20 +78,14 @@ def _both(texts: tuple[str, str]) -> tuple[bytes, bytes]:
 
 
 def _value(column: ColumnPlan, found: ColumnKind, form: TextForm) -> Value:
-    kind, second, names = found.kind, found.second, found.names
-    if kind == kinds.COPY:
-        second = _NUMBERS.get(column.type, kernel.UNSIGNED if column.unsigned else kernel.SIGNED)
-    elif kind in (kinds.ENUM_NAMES, kinds.SET_NAMES):
+    kind, names = found.kind, found.names
+    if kind in (kinds.ENUM_NAMES, kinds.SET_NAMES):
         is_literal = kind == kinds.ENUM_NAMES or form.style != SQL
         names = tuple(_utf8(form.literal(name) if is_literal else name) for name in column.members or ())
         if not is_literal and _SURROGATE.search("".join(column.members or ())):
             kind = _BY_CONSTRUCT
-    elif kinds.LATIN in (kind, found.first) and names is not None:
-        second = int(names[:128] == _ASCII)  # ASCII needs no table
-    elif kind == kinds.VECTOR and form.style == SQL:
-        kind = _BY_CONSTRUCT
     characters = None if found.charset is None else characters_of(found.charset)
-    return _utf8(form.label(column)), kind, found.width, found.first, second, names, characters
+    return _utf8(form.label(column)), kind, found.width, found.first, found.second, names, characters
 
 
 def _utf8(text: str) -> bytes:

@@ -1,6 +1,6 @@
 """Row images to Python values by the compiled kernel: how it reads each column of a table.
 
-The kernel reads the frequent types itself (`binlogio._kernel.python_rows`). The functions for all others are those of
+The kernel reads the frequent types itself (`binlogio._kernel.column_values`). The functions for all others are those of
 the construct layouts (`binlogio.values.layout`), so that a type is described once. `binlogio.rows.image` is the oracle;
 `binlogio.rows.packing` is the other direction.
 """
@@ -8,7 +8,7 @@ the construct layouts (`binlogio.values.layout`), so that a type is described on
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from construct import Bytes
 
@@ -19,10 +19,10 @@ from binlogio.errors import BinlogFormatError
 from binlogio.primitives import BAD_BYTES
 from binlogio.rows.image import RowChange, RowImage
 from binlogio.values.absent import ABSENT
-from binlogio.values.charsets import BINARY_COLLATION, UTF8, charset_of
-from binlogio.values.column import BLOBS, CodedValue, SizedBytes
+from binlogio.values.column import CodedValue, SizedBytes
 from binlogio.values.enum_set import EnumValue
 from binlogio.values.json.diff import PARTIAL_JSON
+from binlogio.values.kinds import column_kind
 from binlogio.values.layout import column_layout, wire_width
 from binlogio.values.strings import CompressedColumn
 
@@ -34,24 +34,6 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
     from binlogio.values.column import ColumnPlan
 
-_INTEGERS: Final = frozenset(
-    {ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG}
-)
-_FORMS: Final = {
-    ColumnType.FLOAT: kernel.Form.FLOAT,
-    ColumnType.DOUBLE: kernel.Form.DOUBLE,
-    ColumnType.BIT: kernel.Form.BITS,
-    ColumnType.YEAR: kernel.Form.YEAR,
-    ColumnType.DATE: kernel.Form.DATE,
-    ColumnType.NEWDATE: kernel.Form.DATE,
-    ColumnType.DATETIME2: kernel.Form.DATETIME2,
-    ColumnType.TIMESTAMP2: kernel.Form.TIMESTAMP2,
-    ColumnType.TIME2: kernel.Form.TIME2,
-    ColumnType.NEWDECIMAL: kernel.Form.DECIMAL,
-    ColumnType.NULL: kernel.Form.NOTHING,
-}
-_TEXTS: Final = frozenset({ColumnType.VARCHAR, ColumnType.STRING, *BLOBS})
-
 
 def row_decoder(plan: TablePlan) -> kernel.RowDecoder:
     """Return the decoder of a table's rows events."""
@@ -60,10 +42,7 @@ def row_decoder(plan: TablePlan) -> kernel.RowDecoder:
     return kernel.RowDecoder(
         event_scanner.ImagePlan(plan, widths, list(range(len(widths))), list(plan.json_positions), wanted=True),
         plan,
-        [
-            (_form(column), width, column.fsp, column.length, column.precision, column.scale)
-            for column, width in zip(columns, widths, strict=True)
-        ],
+        [_value(column, width) for column, width in zip(columns, widths, strict=True)],
         [_function(column_layout(column)) for column in columns],
         [_names(column) for column in columns],
         lambda data: PARTIAL_JSON.parse(len(data).to_bytes(4, "little") + data),
@@ -74,19 +53,10 @@ def row_decoder(plan: TablePlan) -> kernel.RowDecoder:
     )
 
 
-def _form(column: ColumnPlan) -> int:
-    """Return how the kernel makes the values of a column; CALL where the column's function makes them."""
-    if column.type in _INTEGERS:
-        return kernel.Form.UNSIGNED if column.unsigned else kernel.Form.SIGNED
-    if column.type == ColumnType.ENUM and column.members is not None:
-        return kernel.Form.ENUM
-    if column.type not in _TEXTS or column.native is not None:
-        return _FORMS.get(column.type, kernel.Form.CALL)
-    charset = charset_of(column.collation_id)
-    if charset is None:
-        is_padded = column.type == ColumnType.STRING and column.collation_id == BINARY_COLLATION
-        return kernel.Form.PADDED if is_padded else kernel.Form.BYTES
-    return kernel.Form.UTF8 if charset.name in UTF8 else kernel.Form.CALL
+def _value(column: ColumnPlan, width: int) -> tuple[int, int, int, int]:
+    """Return the kind of a column and its parameters; kind 0 if the column's function makes all values."""
+    found = column_kind(column)
+    return (0, width, 0, 0) if found is None else (found.kind, width, found.first, found.second)
 
 
 def _names(column: ColumnPlan) -> list[str] | None:

@@ -11,9 +11,10 @@ from typing import Final
 
 from construct import BytesInteger, Construct
 
+from binlogio._kernel import column_kinds as kinds
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
-from binlogio.values.column import CodedValue, ColumnPlan, LayoutMaker, Shape, ShapeMaker
+from binlogio.values.column import CodedValue, ColumnKind, ColumnPlan, KindMaker, LayoutMaker, Shape, ShapeMaker
 
 MAX_BITS: Final = 64
 
@@ -39,3 +40,6 @@ def _layout(column: ColumnPlan) -> Construct:
 
 SHAPES: Final[dict[ColumnType, ShapeMaker]] = {ColumnType.BIT: _shape}
 LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {ColumnType.BIT: _layout}
+KINDS: Final[dict[ColumnType, KindMaker]] = {
+    ColumnType.BIT: lambda column: ColumnKind(kinds.BITS, "uint64", first=column.length)
+}

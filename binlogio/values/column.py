@@ -109,10 +109,36 @@ class ColumnPlan:
         return self.name if self.name is not None else f"@{self.position + 1}"
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnKind:
+    """How the kernel reads and writes the values of a column.
+
+    `kind` is one of `binlogio._kernel.column_kinds`; `arrow` names the Arrow type for `binlogio.arrow.types`. `first`,
+    `second` and `names` as in the kernel's Column; `charset` is a multi-byte one. `width` is the size of a fixed-size
+    value in a row image in bytes, or minus the size of its length prefix.
+    """
+
+    kind: int
+    arrow: str
+    first: int = 0
+    second: int = 0
+    names: tuple[bytes, ...] | None = None
+    charset: str | None = None
+    width: int = 0
+
+
 ShapeMaker: TypeAlias = Callable[[ColumnType, int], Shape]
 """From type code and metadata."""
 
 LayoutMaker: TypeAlias = Callable[[ColumnPlan], Construct]
+KindMaker: TypeAlias = Callable[[ColumnPlan], ColumnKind]
+"""Of a column whose `width` is filled in by `binlogio.values.kinds`."""
+
+
+def of_kind(kind: int, arrow: str) -> KindMaker:
+    """Return the maker of the kind of a type without parameters."""
+    found = ColumnKind(kind, arrow)
+    return lambda column: found
 
 
 # ------------------------------------------------------------------------------------------------------------ layouts

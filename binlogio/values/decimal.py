@@ -18,9 +18,20 @@ from typing import Final
 
 from construct import Bytes, Construct
 
+from binlogio._kernel import column_kinds as kinds
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
-from binlogio.values.column import CodedValue, ColumnPlan, LayoutMaker, Shape, ShapeMaker, plain_shape
+from binlogio.values.column import (
+    CodedValue,
+    ColumnKind,
+    ColumnPlan,
+    KindMaker,
+    LayoutMaker,
+    Shape,
+    ShapeMaker,
+    of_kind,
+    plain_shape,
+)
 
 DIGITS_PER_GROUP: Final = 9
 BYTES_FOR_DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -171,5 +182,14 @@ def _old_layout(column: ColumnPlan) -> Construct:
     return CodedValue(Bytes(column.length), decode_old_decimal, lambda value: encode_old_decimal(value, column.length))
 
 
+def _kind(column: ColumnPlan) -> ColumnKind:
+    kind = kinds.DECIMAL128 if column.precision <= MAX_DECIMAL128 else kinds.DECIMAL256
+    return ColumnKind(kind, "decimal", first=column.precision, second=column.scale)
+
+
 SHAPES: Final[dict[ColumnType, ShapeMaker]] = {ColumnType.DECIMAL: plain_shape, ColumnType.NEWDECIMAL: _shape}
 LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {ColumnType.DECIMAL: _old_layout, ColumnType.NEWDECIMAL: _layout}
+KINDS: Final[dict[ColumnType, KindMaker]] = {
+    ColumnType.DECIMAL: of_kind(kinds.OLD_DECIMAL, "string"),
+    ColumnType.NEWDECIMAL: _kind,
+}

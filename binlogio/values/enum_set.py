@@ -14,9 +14,10 @@ from typing import Final
 
 from construct import BytesInteger, Construct
 
+from binlogio._kernel import column_kinds as kinds
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
-from binlogio.values.column import CodedValue, ColumnPlan, LayoutMaker, Shape, ShapeMaker
+from binlogio.values.column import CodedValue, ColumnKind, ColumnPlan, KindMaker, LayoutMaker, Shape, ShapeMaker
 
 
 class EnumValue(str):
@@ -120,5 +121,22 @@ def _as_int(value: object) -> int:
     raise BinlogFormatError("expected a member name or a number", found=repr(value))
 
 
+def _enum_kind(column: ColumnPlan) -> ColumnKind:
+    if column.members is None:
+        return ColumnKind(kinds.LITTLE16, "uint16")
+    return ColumnKind(kinds.ENUM_NAMES, "string", names=_encoded(column.members))
+
+
+def _set_kind(column: ColumnPlan) -> ColumnKind:
+    if column.members is None:
+        return ColumnKind(kinds.LITTLE64, "uint64", first=8 * column.pack_length)
+    return ColumnKind(kinds.SET_NAMES, "string", names=_encoded(column.members))
+
+
+def _encoded(names: tuple[str, ...]) -> tuple[bytes, ...]:
+    return tuple(name.encode("utf-8", "replace") for name in names)
+
+
 SHAPES: Final[dict[ColumnType, ShapeMaker]] = {ColumnType.ENUM: member_shape, ColumnType.SET: member_shape}
 LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {ColumnType.ENUM: _enum, ColumnType.SET: _set}
+KINDS: Final[dict[ColumnType, KindMaker]] = {ColumnType.ENUM: _enum_kind, ColumnType.SET: _set_kind}

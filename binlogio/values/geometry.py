@@ -21,10 +21,20 @@ import struct
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from binlogio._kernel import column_kinds as kinds
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.frozen import dataclass
-from binlogio.values.column import CodedValue, ColumnPlan, LayoutMaker, ShapeMaker, SizedBytes, prefixed_shape
+from binlogio.values.column import (
+    CodedValue,
+    ColumnPlan,
+    KindMaker,
+    LayoutMaker,
+    ShapeMaker,
+    SizedBytes,
+    of_kind,
+    prefixed_shape,
+)
 from binlogio.values.numbers import double_text
 from binlogio.values.strings import as_bytes
 
@@ -270,3 +280,4 @@ def _layout(column: ColumnPlan) -> Construct:
 
 SHAPES: Final[dict[ColumnType, ShapeMaker]] = {ColumnType.GEOMETRY: prefixed_shape}
 LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {ColumnType.GEOMETRY: _layout}
+KINDS: Final[dict[ColumnType, KindMaker]] = {ColumnType.GEOMETRY: of_kind(kinds.GEOMETRY, "geometry")}

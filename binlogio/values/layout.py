@@ -21,12 +21,12 @@ from binlogio.values.column import INTEGERS, OLD_TEMPORAL, SIZED, ColumnPlan, La
 from binlogio.values.json import document
 from binlogio.values.json.diff import PARTIAL_VALUE
 
-_FAMILIES: Final = (numbers, decimal, bit, temporal, strings, enum_set, document, geometry, vector)
+FAMILIES: Final = (numbers, decimal, bit, temporal, strings, enum_set, document, geometry, vector)
 COLUMN_SHAPES: Final[dict[int, ShapeMaker]] = {
-    code: shape for family in _FAMILIES for code, shape in family.SHAPES.items()
+    code: shape for family in FAMILIES for code, shape in family.SHAPES.items()
 }
 COLUMN_LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {
-    kind: layout for family in _FAMILIES for kind, layout in family.LAYOUTS.items()
+    kind: layout for family in FAMILIES for kind, layout in family.LAYOUTS.items()
 }
 
 NEEDS_NO_METADATA: Final = frozenset(

@@ -32,9 +32,20 @@ from construct import (
     Pass,
 )
 
+from binlogio._kernel import column_kinds as kinds
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
-from binlogio.values.column import INTEGERS, ColumnPlan, LayoutMaker, Shape, ShapeMaker, plain_shape
+from binlogio.values.column import (
+    INTEGERS,
+    ColumnKind,
+    ColumnPlan,
+    KindMaker,
+    LayoutMaker,
+    Shape,
+    ShapeMaker,
+    of_kind,
+    plain_shape,
+)
 
 MAX_FIXED_PLACES: Final = 15
 MIN_NORMAL_FLOAT: Final = 2.0**-126
@@ -108,6 +119,22 @@ def _integer(column: ColumnPlan) -> Construct:
     return _INTEGERS[column.type][column.unsigned]
 
 
+_SIZES: Final = {
+    ColumnType.TINY: 8,
+    ColumnType.SHORT: 16,
+    ColumnType.INT24: 32,
+    ColumnType.LONG: 32,
+    ColumnType.LONGLONG: 64,
+}
+"""Bits in Arrow."""
+
+
+def _integer_kind(column: ColumnPlan) -> ColumnKind:
+    if column.unsigned:
+        return ColumnKind(kinds.UNSIGNED, f"uint{_SIZES[column.type]}")
+    return ColumnKind(kinds.SIGNED, f"int{_SIZES[column.type]}")
+
+
 def _floating(size: int) -> ShapeMaker:
     """Return the shape of FLOAT or DOUBLE, whose metadata is their size; old events have none."""
 
@@ -129,4 +156,10 @@ LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {
     ColumnType.FLOAT: lambda column: Float32l,
     ColumnType.DOUBLE: lambda column: Float64l,
     ColumnType.NULL: lambda column: Pass,
+}
+KINDS: Final[dict[ColumnType, KindMaker]] = {
+    **dict.fromkeys(_INTEGERS, _integer_kind),
+    ColumnType.FLOAT: of_kind(kinds.FLOAT, "float"),
+    ColumnType.DOUBLE: of_kind(kinds.DOUBLE, "double"),
+    ColumnType.NULL: of_kind(kinds.NOTHING, "null"),
 }

@@ -22,19 +22,24 @@ column_compression_threshold, column_compression_zlib_wrap.
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from construct import Adapter, Construct, Container, ValidationError
 
+from binlogio._kernel import column_kinds as kinds
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.options import DEFAULT_LIMITS
-from binlogio.values.charsets import BINARY_COLLATION, Charset, charset_of
+from binlogio.values.charsets import BINARY_COLLATION, MULTI_BYTE, UTF8, Charset, charset_of
 from binlogio.values.column import (
     BLOBS,
     COMPRESSED,
     CodedValue,
+    ColumnKind,
     ColumnPlan,
+    KindMaker,
     LayoutMaker,
     Shape,
     ShapeMaker,
@@ -204,4 +209,48 @@ LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {
     ColumnType.VARCHAR: _varchar,
     **dict.fromkeys(BLOBS, _varchar),
     **dict.fromkeys(COMPRESSED, _compressed),
+}
+
+
+# --------------------------------------------------------------------------------------------------------- kernel kinds
+
+_NATIVE: Final = {"uuid": kinds.UUID, "inet4": kinds.INET4, "inet6": kinds.INET6}
+_MOST_OPENED: Final = (1 << 31) - 1  # bytes of a value in a column, as far as Arrow's offsets go
+
+
+def _string_kind(column: ColumnPlan) -> ColumnKind:
+    if column.native is not None:
+        return ColumnKind(_NATIVE[column.native], "string", first=column.length)
+    if column.type == ColumnType.STRING and column.collation_id == BINARY_COLLATION:
+        return ColumnKind(kinds.PADDED, "binary", first=column.length)
+    charset = charset_of(column.collation_id)
+    if charset is None:
+        return ColumnKind(kinds.BYTES, "binary")
+    if charset.name in UTF8:
+        return ColumnKind(kinds.UTF8, "string")
+    if charset.name in MULTI_BYTE:
+        return ColumnKind(kinds.TEXT, "string", charset=charset.name)
+    return ColumnKind(kinds.LATIN, "string", names=single_byte_table(charset))
+
+
+def _compressed_kind(column: ColumnPlan) -> ColumnKind:
+    plain = _string_kind(column)
+    return replace(plain, kind=kinds.COMPRESSED, first=plain.kind, second=min(column.opened_size, _MOST_OPENED))
+
+
+@lru_cache(maxsize=64)
+def single_byte_table(charset: Charset) -> tuple[bytes, ...]:
+    """Return the 256 characters of a single-byte character set as UTF-8; empty where it has none."""
+    table = []
+    for byte in range(256):
+        try:
+            table.append(charset.decode(bytes([byte])).encode("utf-8", "surrogatepass"))
+        except UnicodeDecodeError:
+            table.append(b"")
+    return tuple(table)
+
+
+KINDS: Final[dict[ColumnType, KindMaker]] = {
+    **dict.fromkeys((ColumnType.STRING, ColumnType.VARCHAR, *BLOBS), _string_kind),
+    **dict.fromkeys(COMPRESSED, _compressed_kind),
 }

@@ -34,6 +34,7 @@ from typing import Any, Final
 
 from construct import Bytes, Construct, Int8ul, Int24ul
 
+from binlogio._kernel import column_kinds as kinds
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.frozen import dataclass
@@ -41,10 +42,13 @@ from binlogio.values.column import (
     NEW_TEMPORAL,
     OLD_TEMPORAL,
     CodedValue,
+    ColumnKind,
     ColumnPlan,
+    KindMaker,
     LayoutMaker,
     Shape,
     ShapeMaker,
+    of_kind,
     plain_shape,
 )
 
@@ -550,4 +554,17 @@ LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {
     ColumnType.DATE: lambda column: _DATE,
     ColumnType.NEWDATE: lambda column: _DATE,
     **dict.fromkeys(_TEMPORAL, _layout),
+}
+_KINDS: Final = {
+    ColumnType.DATETIME2: (kinds.DATETIME2, "timestamp"),
+    ColumnType.TIMESTAMP2: (kinds.TIMESTAMP2, "timestamp UTC"),
+    ColumnType.TIME2: (kinds.TIME2, "duration"),
+    ColumnType.DATETIME: (kinds.OLD_DATETIME, "timestamp"),
+    ColumnType.TIMESTAMP: (kinds.OLD_TIMESTAMP, "timestamp UTC"),
+    ColumnType.TIME: (kinds.OLD_TIME, "duration"),
+}
+KINDS: Final[dict[ColumnType, KindMaker]] = {
+    ColumnType.YEAR: of_kind(kinds.YEAR, "int16"),
+    **dict.fromkeys((ColumnType.DATE, ColumnType.NEWDATE), of_kind(kinds.DATE, "date32")),
+    **dict.fromkeys(_KINDS, lambda column: ColumnKind(*_KINDS[column.type], first=column.fsp)),
 }

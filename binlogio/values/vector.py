@@ -10,9 +10,19 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
+from binlogio._kernel import column_kinds as kinds
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
-from binlogio.values.column import CodedValue, ColumnPlan, LayoutMaker, ShapeMaker, SizedBytes, prefixed_shape
+from binlogio.values.column import (
+    CodedValue,
+    ColumnKind,
+    ColumnPlan,
+    KindMaker,
+    LayoutMaker,
+    ShapeMaker,
+    SizedBytes,
+    prefixed_shape,
+)
 
 if TYPE_CHECKING:
     from construct import Construct
@@ -35,5 +45,10 @@ def _layout(column: ColumnPlan) -> Construct:
     return CodedValue(SizedBytes(column.pack_length, column.length), decode, encode)
 
 
+def _kind(column: ColumnPlan) -> ColumnKind:
+    return ColumnKind(kinds.VECTOR, "vector", first=-1 if column.dimension is None else column.dimension)
+
+
 SHAPES: Final[dict[ColumnType, ShapeMaker]] = {ColumnType.VECTOR: prefixed_shape}
 LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {ColumnType.VECTOR: _layout}
+KINDS: Final[dict[ColumnType, KindMaker]] = {ColumnType.VECTOR: _kind}

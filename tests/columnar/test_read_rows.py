@@ -247,14 +247,13 @@ def test_encrypted_log_without_a_key_says_so() -> None:
 
 def test_kinds_of_columns_are_numbered_alike_in_python_and_in_c() -> None:
     kernel = Path(column_kinds.__file__).parent
-    text = "".join((kernel / name).read_text("utf-8") for name in ("column_kinds.pxd", "read/columns.pxi"))
+    text = "".join((kernel / name).read_text("utf-8") for name in ("column_kinds.pxd", "column_values.pxd"))
     in_c = {name: int(number) for name, number in re.findall(r"^    K_(\w+) = (\d+)", text, re.MULTILINE)}
     policies = {name: int(number) for name, number in re.findall(r"^    P_(\w+) = (\d+)", text, re.MULTILINE)}
 
     assert in_c == {name: getattr(column_kinds, name) for name in in_c}
     assert policies == {name: getattr(column_kinds, f"DATES_{name}") for name in ("ERROR", "NULL", "TEXT")}
-    nodes = (kernel / "read/arrow_nodes.pxi").read_text("utf-8")
-    forms = {name: int(number) for name, number in re.findall(r"^    F_(\w+) = (\d+)", nodes, re.MULTILINE)}
+    forms = {name: int(number) for name, number in re.findall(r"^    F_(\w+) = (\d+)", text, re.MULTILINE)}
 
     assert forms == {name: getattr(column_kinds, f"FORM_{name}") for name in forms}
     assert len(in_c) + len(policies) + len(forms) == sum(name.isupper() for name in vars(column_kinds))

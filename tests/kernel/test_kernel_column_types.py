@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from binlogio._kernel import column_kinds as kinds
-from binlogio._kernel.row_decoder import Column
+from binlogio._kernel.column_values import Column
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.events.rows import WriteRowsEvent
@@ -112,13 +112,15 @@ def test_set_of_more_members_than_it_has_bits_is_read_alike(code: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "width", "parameters"),
     [
-        (kinds.COPY, 0, ()), (kinds.COPY, 3, ()), (kinds.COPY, 16, ()), (kinds.NOTHING, 1, ()), (kinds.INT24, 4, ()),
+        (kinds.SIGNED, 0, ()), (kinds.SIGNED, 5, ()), (kinds.UNSIGNED, 16, ()), (kinds.NOTHING, 1, ()),
+        (kinds.FLOAT, 8, ()), (kinds.DOUBLE, 4, ()),
         (kinds.YEAR, 2, ()), (kinds.BITS, 9, ()), (kinds.LITTLE64, 0, ()), (kinds.LITTLE16, 3, ()),
         (kinds.DECIMAL128, 4, (10, 2)), (kinds.DECIMAL128, 18, (39, 0)), (kinds.DATETIME2, 5, (6,)),
         (kinds.TIMESTAMP2, 8, (6,)), (kinds.TIME2, 3, (-1,)), (kinds.OLD_DATETIME, 8, (7,)), (kinds.OLD_TIME, 4, ()),
         (kinds.BYTES, 0, ()), (kinds.UTF8, -5, ()), (kinds.UTF8, 2, ()), (kinds.ENUM_NAMES, 1, ()),
         (kinds.LATIN, -1, ()),
-        (kinds.TEXT, -1, ()), (kinds.OLD_DECIMAL, 0, ()), (34, -1, ()), (0, 1, ()),
+        (kinds.TEXT, -1, ()), (kinds.OLD_DECIMAL, 0, ()), (kinds.READY, -1, ()), (kinds.DIFFS, -1, ()), (0, 1, ()),
+        (37, -1, ()), (-1, 1, ()), (1 << 20, 1, ()),
     ],
 )  # fmt: skip
 def test_column_whose_values_are_not_of_its_kind_is_refused(kind: int, width: int, parameters: Any) -> None:

@@ -116,7 +116,7 @@ def test_columns_of_a_capsule_are_checked() -> None:
     """Places that a batch does not have, arrays of another type, things that are no capsule, kinds with children."""
     batch = pa.RecordBatch.from_arrays([pa.array([1], pa.int32()), pa.array(["x"])], ["a", "b"])
     capsule = batch.__arrow_c_array__()[1]
-    number, text = Cells(kinds.COPY4, 4), Cells(kinds.UTF8, 1, limit=80)
+    number, text = Cells(kinds.SIGNED, 4), Cells(kinds.UTF8, 1, limit=80)
 
     for cells, places in ([number], [2]), ([number], [1]), ([text], [0]):
         columns = ArrowColumns(cells, places)

@@ -168,7 +168,7 @@ def test_offsets_that_go_back_or_beyond_are_refused() -> None:
     with pytest.raises(ValueError, match="needed"):
         strings.bind(2, offsets=bytes(8), data=b"")
     with pytest.raises(ValueError, match="missing"):
-        Cells(kinds.COPY4, 4).bind(1)
+        Cells(kinds.SIGNED, 4).bind(1)
 
 
 def test_a_buffer_that_is_being_read_cannot_grow() -> None:

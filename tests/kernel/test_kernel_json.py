@@ -23,7 +23,8 @@ from corpus import MYSQL
 pytest.importorskip("binlogio._kernel.json_documents", reason="the kernel is not compiled")
 
 from binlogio._kernel.column_kinds import JSON
-from binlogio._kernel.json_documents import json_string, json_text
+from binlogio._kernel.column_values import Column
+from binlogio._kernel.json_documents import json_text
 from json_bytes import LITERAL, SMALL_OBJECT, check, container, document, opaque, varlen
 
 # ------------------------------------------------------------------------------------------------------- real documents
@@ -50,6 +51,12 @@ def test_documents_of_a_server_have_the_same_text(case: str) -> None:
         assert json_text(binary) == JsonDocument(binary).text.encode()
 
 
+def json_string(data: bytes) -> bytes | None:
+    """Return the kernel's text of a document that is a string of these bytes."""
+    size = bytes([len(data)]) if len(data) < 0x80 else bytes([0x80 | len(data) & 0x7F, len(data) >> 7])
+    return json_text(b"\x0c" + size + data)
+
+
 class _Rows:
     """The JSON columns of a fixture's after images, by the kernel alone."""
 
@@ -59,7 +66,7 @@ class _Rows:
         )
         slots = [json_columns.index(i) if i in json_columns else -1 for i in range(len(widths))]
         plan = scanner.ImagePlan(None, widths, slots, json_columns, wanted=True)
-        columns = [decoder.Column(JSON, -4) for _ in json_columns]
+        columns = [Column(JSON, -4) for _ in json_columns]
         data = (MYSQL / case / "binlog.000001").read_bytes()
         router = scanner.EventScanner(lambda body: plan, None, checksum=True)
         assert data[8] == EventType.FORMAT_DESCRIPTION_EVENT

@@ -17,8 +17,8 @@ from libc.string cimport memcpy
 from binlogio._kernel.base.cursor cimport u64
 from binlogio._kernel.base.memory_text cimport append_text, append_unsigned, end_of
 from binlogio._kernel.primitives cimport Memory
-from binlogio._kernel.values.decimal_text cimport DECIMAL_TEXT, put_decimal
-from binlogio._kernel.values.temporal_text cimport TIME_TEXT, put_date, put_datetime, put_time
+from binlogio._kernel.values.decimal cimport DECIMAL_TEXT, put_decimal
+from binlogio._kernel.values.temporal cimport TIME_TEXT, put_date, put_datetime, put_time
 
 cdef enum OpaqueType:  # the column types that have a text of their own
     TIMESTAMP = 7

@@ -368,11 +368,3 @@ def json_text(const uint8_t[::1] data) -> bytes | None:
     with nogil:
         good = append_json(out, p, size)
     return bytes(out) if good else None
-
-
-def json_string(const uint8_t[::1] data) -> bytes:
-    """UTF-8 as a JSON string."""
-    cdef Memory out = Memory()
-    cdef int64_t size = data.shape[0]
-    append_json_string(out, &data[0] if size else NULL, size)
-    return bytes(out)

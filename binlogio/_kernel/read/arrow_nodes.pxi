@@ -5,15 +5,8 @@ Compiled because of the attribute accesses: a batch has some fifty arrays.
 
 from libc.stdint cimport int64_t
 
+from binlogio._kernel.column_values cimport F_FIXED, F_GEOMETRY, F_NULL, F_TEXT, F_VECTOR, Column
 from binlogio._kernel.primitives cimport Memory
-
-# The numbers by which Python names the forms stand in `column_kinds`.
-cdef enum Form:
-    F_FIXED = 0
-    F_TEXT = 1
-    F_GEOMETRY = 2
-    F_VECTOR = 3
-    F_NULL = 4
 
 
 def metadata_nodes(MetadataColumns metadata, file) -> list:

@@ -7,41 +7,18 @@ what is refused here: values that are none, documents with values that no expres
 sql_mode refuses.
 """
 
-from libc.float cimport FLT_MAX
 from libc.stdint cimport int32_t, int64_t, uintptr_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memchr, memcmp, memcpy
+from libc.string cimport memcmp, memcpy
 
 from binlogio._kernel.base.cursor cimport little
-from binlogio._kernel.base.digits cimport put_unsigned
-from binlogio._kernel.base.memory_text cimport append_text, append_unsigned, end_of
+from binlogio._kernel.base.memory_text cimport append_text, end_of
+from binlogio._kernel.column_values cimport S_SQL, Texts, ValueType
 from binlogio._kernel.event_scanner cimport DELETE, INSERT, UPDATE, ImagePlan, Plan, pass_image, prepare
-from binlogio._kernel.json_documents cimport append_json_expression, append_sorted_json
-from binlogio._kernel.primitives cimport (
-    Characters, Memory, append_latin, append_native, inflate_column, is_ascii, is_utf8, old_decimal_text,
-    put_json_number, put_server_number,
-)
-from binlogio._kernel.read.json_values cimport *
-from binlogio._kernel.values.hex_literals cimport append_hex_literal, append_text_literal
+from binlogio._kernel.primitives cimport Memory
 
 cdef enum:
     NO_VALUE = 1  # the pointer to a value that the image does not have
-
-
-cdef inline bint _tells(int kind, int second) noexcept:
-    """Return whether values of different bytes have different literals; else the literals are compared."""
-    if kind == K_COPY:
-        return second == C_SIGNED or second == C_UNSIGNED
-    return (kind == K_INT24 or kind == K_UINT24 or kind == K_BITS or kind == K_UTF8 or kind == K_BYTES
-            or kind == K_ENUM_NAMES or kind == K_SET_NAMES or kind == K_LITTLE16 or kind == K_LITTLE64)
-
-
-cdef inline bint _may_be_damaged(int kind) noexcept:
-    """Return whether bytes of the right length may be no value. Documents are looked at when they are written."""
-    return not (kind == K_COPY or kind == K_INT24 or kind == K_UINT24 or kind == K_YEAR or kind == K_BITS
-                or kind == K_DATE or kind == K_UTF8 or kind == K_LATIN or kind == K_TEXT or kind == K_BYTES
-                or kind == K_PADDED or kind == K_ENUM_NAMES or kind == K_SET_NAMES or kind == K_LITTLE16
-                or kind == K_LITTLE64 or kind == K_JSON)
 
 
 cdef class InverseSql:
@@ -61,8 +38,10 @@ cdef class InverseSql:
     def __cinit__(self, ImageText images, columns, key, tuple heads, int64_t most, *, bint is_mariadb):
         cdef int32_t count = images.plan.core.column_count
         cdef InverseColumn* column
-        self.images, self.most, self.is_mariadb, self.column_count = images, most, is_mariadb, count
-        self.texts, self.out, self.row, self.starts, self.marks = Memory(), Memory(), Memory(), Memory(), Memory()
+        self.images, self.most, self.column_count = images, most, count
+        self.texts, self.out, self.row, self.starts = Memory(), Memory(), Memory(), Memory()
+        self.scratch = Texts(S_SQL)
+        self.scratch.is_mariadb = is_mariadb
         self.columns = <InverseColumn*>calloc(count + 1, sizeof(InverseColumn))
         self.key = <int32_t*>calloc(len(key) + 1, sizeof(int32_t))
         self.then = <const uint8_t**>calloc(count + 1, sizeof(void*))
@@ -78,8 +57,8 @@ cdef class InverseSql:
             column.assignment, column.condition = self._keep(assignment), self._keep(condition)
             column.is_written, column.is_filled = is_written, is_filled
             column.is_enum, column.has_default = is_enum, has_default
-            column.is_told = _tells(images.values[<int>number].kind, images.values[<int>number].second)
-            column.is_checked = _may_be_damaged(images.values[<int>number].kind)
+            column.is_told = images.values[<int>number].value.type.is_told
+            column.is_checked = images.values[<int>number].value.type.is_checked
         for position in key:
             self.key[self.key_count] = position
             self.key_count += 1
@@ -252,7 +231,7 @@ cdef class InverseSql:
         """Return 1 if a column that the row had is another one now, 0 if not, and -2 where a value is refused."""
         cdef const uint8_t* then = self.then[column]
         cdef const uint8_t* now = self.now[column]
-        cdef int width = self.images.values[column].width
+        cdef int width = self.images.values[column].value.width
         cdef int64_t size = width
         cdef int64_t now_size = width
         if then == now or <uintptr_t>then == NO_VALUE:
@@ -288,108 +267,28 @@ cdef class InverseSql:
         cdef int32_t column
         for column in range(self.column_count):
             if self.columns[column].is_enum and <uintptr_t>self.then[column] > NO_VALUE:
-                if little(self.then[column], self.images.values[column].width) == 0:
+                if little(self.then[column], self.images.values[column].value.width) == 0:
                     return True
         return False
 
     cdef int _literal(self, Memory out, int32_t column, const uint8_t* p) except -1 nogil:
         """Append the literal of a value; 0 where it has none."""
-        cdef Value* value = &self.images.values[column]
-        cdef int kind = value.kind
+        cdef TextValue* value = &self.images.values[column]
+        cdef const ValueType* type = value.value.type
+        cdef int64_t size = value.value.width
         cdef int64_t before = out.size
         cdef uint8_t* to
         if p == NULL:
             return append_text(out, b"NULL", 4)
-        if value.form == F_SHORT:
-            to = end_of(out, value.room)
-            if kind == K_ENUM_NAMES:
-                to = put_unsigned(to, little(p, value.width))
-            elif kind == K_COPY and (value.second == C_FLOAT or value.second == C_DOUBLE):
-                to = self._number(to, value, p)
-            else:
-                to = self.images._short(to, value, p)
+        if type.literal != NULL:
+            if size < 0:
+                size = <int64_t>little(p, -value.value.width)
+            if type.literal(out, self.scratch, &value.value, p - min(value.value.width, 0), size):
+                return 1
+        elif type.put != NULL:
+            to = type.put(end_of(out, value.room), &value.value, p, True)
             if to != NULL:
                 out.size = to - out.data
                 return 1
-        elif self._long(out, value, p):
-            return 1
         out.size = before
         return self.images._slowly(out, column, p, NULL, 0)
-
-    cdef uint8_t* _number(self, uint8_t* to, Value* value, const uint8_t* p) noexcept nogil:
-        """Write a number that is a DOUBLE in SQL; NULL for one that needs more digits, or is none."""
-        cdef double wide
-        cdef float narrow
-        cdef uint8_t* end
-        if value.second == C_FLOAT:
-            memcpy(&narrow, p, 4)
-            if not -FLT_MAX < narrow < FLT_MAX:
-                return NULL
-            end = put_server_number(to, narrow, True, False)
-        else:
-            memcpy(&wide, p, 8)
-            if wide - wide != 0:
-                return NULL
-            end = put_json_number(to, wide, False)
-        if end != NULL and memchr(to, 101, end - to) == NULL:
-            memcpy(end, b"e0", 2)
-            end += 2
-        return end
-
-    cdef int _long(self, Memory out, Value* value, const uint8_t* p) except -1 nogil:
-        """Append a value of any length; 0 where it has no literal here."""
-        cdef int kind = value.kind
-        cdef int64_t size = value.width
-        if size < 0:
-            size = <int64_t>little(p, -value.width)
-            p -= value.width
-        if kind == K_UTF8 or kind == K_LATIN or kind == K_TEXT or kind == K_BYTES:
-            return self._text(out, kind, value, p, size)
-        if kind == K_SET_NAMES:
-            return append_unsigned(out, little(p, <int>size))
-        if kind == K_PADDED:
-            return append_hex_literal(out, p, size, value.first - size if size < value.first else 0)
-        if kind == K_COMPRESSED:
-            self.images.plain.size = 0
-            if not inflate_column(self.images.plain, p, size, self.images.opened_size):
-                return 0
-            return self._text(out, value.first, value, self.images.plain.data, self.images.plain.size)
-        if kind == K_JSON:
-            return self._document(out, p, size)
-        if kind == K_GEOMETRY:
-            return append_hex_literal(out, p, size, 0) if size >= SRID_SIZE else 0
-        if kind == K_OLD_DECIMAL:
-            return old_decimal_text(out, p, size)
-        if kind == K_UUID or kind == K_INET4 or kind == K_INET6:
-            self.images.text.size = 0
-            if not append_native(self.images.text, kind, p, size, value.first):
-                return 0
-            return append_text_literal(out, self.images.text.data, self.images.text.size)
-        return 0
-
-    cdef int _text(self, Memory out, int kind, Value* value, const uint8_t* p, int64_t size) except -1 nogil:
-        """Append text, or bytes that are none."""
-        cdef bint good = False
-        if kind == K_UTF8:
-            if is_utf8(p, size):
-                return append_text_literal(out, p, size)
-        elif kind == K_LATIN and value.second and is_ascii(p, size):
-            return append_text_literal(out, p, size)
-        elif kind != K_BYTES:
-            self.images.text.size = 0
-            if kind == K_TEXT:
-                good = (<Characters>value.characters).append(self.images.text, p, size)
-            else:
-                good = append_latin(self.images.text, p, size, self.images.names.data,
-                                    <const uint32_t*>self.images.name_offsets.data + value.names)
-            if good:
-                return append_text_literal(out, self.images.text.data, self.images.text.size)
-        return append_hex_literal(out, p, size, 0)
-
-    cdef int _document(self, Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-        self.images.text.size = 0
-        if size == 0 or not append_sorted_json(self.images.text, p, size):
-            return 0
-        if self.is_mariadb:
-            return append_text_literal(out, self.images.text.data, self.images.text.size)
-        return append_json_expression(out, self.images.text, self.marks, p, size)

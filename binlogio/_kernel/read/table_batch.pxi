@@ -93,7 +93,7 @@ cdef class Batch(MetadataColumns):
         self.takes_partial = takes_partial
         self.block_rows = MAX_BLOCK
         for column in columns:
-            if (<Column?>column).kind == K_COMPRESSED:  # a row may open to a thousand times what it has in the log
+            if (<Column?>column).opens():
                 self.block_rows = 1
             self.has_diffs = self.has_diffs or (<Column>column).kind == K_FLAGGED
         self.failed_event = -1

@@ -1,35 +1,47 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Packed decimals of row images as two's complement integers.
+"""DECIMAL in packed form, and as text before 5.0.3.
 
     decimal := group+       -- big-endian, of nine digits in four bytes; first and last of fewer; the top bit is set
                                where the number is not negative, and all bits are turned round where it is
 
-Callers have checked the bounds; only files of the kernel may use these.
+`binlogio.values.decimal` has both grammars. Arrow has two's complement integers. Callers have checked the bounds and
+made the room; only files of the kernel may use these.
 """
 
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
+
+from binlogio._kernel.base.cursor cimport big
+from binlogio._kernel.base.digits cimport TENS, digit_count, put_digits, put_unsigned
+from binlogio._kernel.column_kinds cimport K_DECIMAL128, K_DECIMAL256, K_OLD_DECIMAL
+from binlogio._kernel.column_values cimport (
+    F_FIXED, F_TEXT, MOST_GROUPS, OTHER_CLASS, S_SQL, Cell, Column, Groups, Texts, Value, ValueType,
+)
+from binlogio._kernel.primitives cimport Memory
+from binlogio._kernel.values.packing cimport pack_fixed
+from binlogio._kernel.values.sql_strings cimport append_quote
+from binlogio._kernel.values.temporal cimport SIGNED_ZERO
 
 cdef extern from *:
     """
     typedef unsigned __int128 binlogio_u128; static const int binlogio_digit_bytes[10] = {0, 1, 1, 2, 2, 3, 3, 4, 4, 4};
     static const uint32_t binlogio_powers[10] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000,
     1000000000};
+    static PyObject* binlogio_decimal_class;
     """
     ctypedef unsigned long long u128 "binlogio_u128"
     const int* DIGIT_BYTES "binlogio_digit_bytes"
     const uint32_t* POWERS "binlogio_powers"
+    PyObject* DECIMAL "binlogio_decimal_class"
+    uint32_t __builtin_bswap32(uint32_t value) nogil
 
 cdef enum:
-    MOST_GROUPS = 16
     SMALL_DIGITS = 18  # fit into 64 bits
-
-cdef struct Groups:
-    # Groups of the digits of a column.
-    int count
-    bint is_small
-    int[MOST_GROUPS] size  # bytes
-    uint32_t[MOST_GROUPS] end  # the number that it is below
+    MAX_DIGITS = 38  # fit into 128 bits
+    DECIMAL_TEXT = 255 + 8 + 3  # of a precision and a scale in a byte each
 
 
 cdef inline bint set_groups(Groups* groups, int precision, int scale) noexcept:
@@ -123,3 +135,393 @@ cdef inline bint big_decimal(const uint8_t* p, const Groups* groups, uint8_t* ou
             wide = wide >> 64
     memcpy(out, limbs, 32)
     return True
+
+
+cdef inline bint _fits(const Value* value) noexcept nogil:
+    cdef int i
+    cdef int total = 0
+    for i in range(value.groups.count):
+        total += value.groups.size[i]
+    return (total > 0 and value.width == total
+            and value.first <= (MAX_DIGITS if value.kind == K_DECIMAL128 else 2 * MAX_DIGITS))
+
+
+cdef inline int64_t _decode(Column column, const uint8_t** pointers, int64_t count) except -2 nogil:
+    cdef int64_t i
+    cdef int64_t number = 0
+    cdef int width = column.value_size
+    cdef const Groups* groups = &column.value.groups
+    cdef uint8_t* out = column.data.grow(count * width)
+    if width == 16 and groups.is_small:
+        for i in range(count):
+            if not small_decimal(pointers[i], groups, &number):
+                return i
+            (<int64_t*>out)[2 * i] = number
+            (<int64_t*>out)[2 * i + 1] = number >> 63
+        return -1
+    for i in range(count):
+        if not big_decimal(pointers[i], groups, out + i * width, width):
+            return i
+    return -1
+
+
+cdef inline bint _old_fits(const Value* value) noexcept nogil:
+    return value.width > 0
+
+
+cdef inline bint _add_old(Column column, const uint8_t* p, int64_t size) except -1 nogil:
+    return old_decimal_text(column.data, p, size)
+
+
+# -------------------------------------------------------------------------------------------------------------- to text
+
+
+cdef inline uint8_t* put_decimal(uint8_t* to, int precision, int scale, const uint8_t* p, int64_t size) noexcept nogil:
+    """Write the packed form of a DECIMAL as text; returns its end, NULL if the bytes are invalid."""
+    cdef int whole = precision - scale
+    # Of a precision below the scale, only what is left over of the (negative) digits before the point counts.
+    cdef int rest = (whole % 9 + 9) % 9
+    cdef int fraction = scale // 9
+    cdef int i, digits, width
+    cdef uint32_t group, turned, sign
+    cdef uint8_t* begin
+    whole = whole // 9 if whole > 0 else 0
+    if size == 0 or size != 4 * (whole + fraction) + DIGIT_BYTES[rest] + DIGIT_BYTES[scale % 9]:
+        return NULL
+    turned = 0 if p[0] & 0x80 else 0xFFFFFFFFU
+    sign = 0x80
+    if turned:
+        to[0] = 45
+        to += 1
+    begin = to
+    for i in range(-1, whole + fraction + 1):
+        digits = rest if i < 0 else scale % 9 if i == whole + fraction else 9
+        if i == whole:
+            if to == begin:
+                to[0] = 48
+                to += 1
+            if scale:
+                to[0] = 46
+                to += 1
+        width = DIGIT_BYTES[digits]
+        if width == 0:
+            continue
+        group = ((<uint32_t>big(p, width) ^ (sign << (8 * (width - 1)))) ^ turned) & (0xFFFFFFFFU >> (32 - 8 * width))
+        sign = 0
+        if group >= POWERS[digits]:
+            return NULL
+        p += width
+        if i < whole and to == begin:  # no zeros in front
+            digits = digit_count(group) if group else 0
+        to = put_digits(to, group, digits)
+    return to
+
+
+cdef inline uint8_t* put_small_decimal(uint8_t* to, int scale, const uint8_t* p, const Groups* groups) noexcept nogil:
+    """As `put_decimal`, of up to 18 digits, where the size is right."""
+    cdef int64_t value = 0
+    cdef uint64_t digits
+    if not small_decimal(p, groups, &value):
+        return NULL
+    digits = <uint64_t>value
+    if not p[0] & 0x80:
+        digits = 0 - digits
+        to[0] = 45
+        to += 1
+    if scale == 0:
+        return put_unsigned(to, digits)
+    to = put_unsigned(to, digits // TENS[scale])
+    to[0] = 46
+    return put_digits(to + 1, digits % TENS[scale], scale)
+
+
+cdef inline int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """Append a DECIMAL as it was before 5.0.3, without leading zeros and blanks.
+
+    0, and nothing appended, where it is no number.
+    """
+    cdef int64_t i
+    cdef int64_t point = -1
+    cdef int64_t digits = 0
+    cdef bint negative = False
+    cdef uint8_t* at
+    while size and (p[0] == 32 or p[0] == 0):
+        p += 1
+        size -= 1
+    while size and (p[size - 1] == 32 or p[size - 1] == 0):
+        size -= 1
+    if size and (p[0] == 43 or p[0] == 45):
+        negative = p[0] == 45
+        p += 1
+        size -= 1
+    for i in range(size):
+        if p[i] == 46 and point < 0:
+            point = i
+        elif 48 <= p[i] <= 57:
+            digits += 1
+        else:
+            return 0
+    if digits == 0:
+        return 0
+    if point < 0:
+        point = size
+    i = 0
+    while i < point and p[i] == 48:
+        i += 1
+    out.reserve(size + 2)
+    at = out.data + out.size
+    if negative:
+        at[0] = 45
+        at += 1
+    if i == point:
+        at[0] = 48
+        at += 1
+    if point == size - 1:
+        size -= 1  # nothing after the point
+    memcpy(at, p + i, size - i)
+    out.size = at + (size - i) - out.data
+    return 1
+
+
+cdef inline uint8_t* _put(uint8_t* to, const Value* value, const uint8_t* p, bint sql) noexcept nogil:
+    """Write a number, in JSON in quotes."""
+    if not sql:
+        to[0] = 34
+        to += 1
+    to = (put_small_decimal(to, value.second, p, &value.groups) if value.groups.is_small
+          else put_decimal(to, value.first, value.second, p, value.width))
+    if to != NULL and not sql:
+        to[0] = 34
+        to += 1
+    return to
+
+
+cdef inline int _literal_old(Memory out, Texts texts, const Value* value, const uint8_t* p,
+                             int64_t size) except -1 nogil:
+    return old_decimal_text(out, p, size)
+
+
+cdef inline int _append_old(Memory out, Texts texts, const Value* value, const uint8_t* p,
+                            int64_t size) except -1 nogil:
+    cdef int64_t before = out.size
+    if texts.style == S_SQL:
+        return old_decimal_text(out, p, size)
+    append_quote(out, False)
+    if old_decimal_text(out, p, size):
+        return append_quote(out, False)
+    out.size = before
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------------------ to Python
+
+
+cdef inline object _make(const Value* value, const uint8_t* p, int64_t size):
+    """Return a Decimal with all digits of its scale."""
+    cdef uint8_t[DECIMAL_TEXT] text
+    cdef uint8_t* end = put_decimal(text, value.first, value.second, p, value.width)
+    if end == NULL:
+        return (<object>value.function)(p[:size])
+    return (<object>DECIMAL)((<char*>text)[:end - text].decode("ascii"))
+
+
+# ----------------------------------------------------------------------------------------------------------- from Arrow
+
+
+cdef inline void _put_group(uint8_t* out, uint32_t digits, int size) noexcept nogil:
+    """One to four bytes, big-endian, and no more."""
+    cdef int i
+    if size == 4:
+        digits = __builtin_bswap32(digits)
+        memcpy(out, &digits, 4)
+        return
+    for i in range(size):
+        out[i] = <uint8_t>(digits >> (8 * (size - 1 - i)))
+
+
+cdef inline int decimal_size(int precision, int scale) noexcept nogil:
+    cdef int left = precision - scale
+    return left // 9 * 4 + DIGIT_BYTES[left % 9] + scale // 9 * 4 + DIGIT_BYTES[scale % 9]
+
+
+cdef inline uint8_t* _small_decimal(uint8_t* out, int width, int precision, int scale, uint64_t value,
+                                    uint8_t mask) noexcept nogil:
+    """Groups of digits from the last to the first, of a value that fits 64 bits."""
+    cdef uint8_t* at = out + width
+    cdef int rest = scale % 9
+    cdef int groups = scale // 9 + (precision - scale) // 9
+    cdef uint32_t group
+    if rest:
+        group = <uint32_t>(value % POWERS[rest])
+        value //= POWERS[rest]
+        at -= DIGIT_BYTES[rest]
+        _put_group(at, group, DIGIT_BYTES[rest])
+    while groups:
+        group = <uint32_t>(value % 1000000000U)
+        value //= 1000000000U
+        at -= 4
+        _put_group(at, group, 4)
+        groups -= 1
+    rest = (precision - scale) % 9
+    if value >= POWERS[rest]:
+        return NULL
+    if rest:
+        at -= DIGIT_BYTES[rest]
+        _put_group(at, <uint32_t>value, DIGIT_BYTES[rest])
+    if mask:
+        for rest in range(width):
+            out[rest] ^= mask
+    out[0] ^= 0x80
+    return out + width
+
+
+cdef inline uint32_t _divide(uint64_t* limbs, int count, uint32_t by) noexcept nogil:
+    """Divide a number in place; returns the remainder."""
+    cdef u128 rest = 0
+    cdef int i
+    for i in range(count - 1, -1, -1):
+        rest = (rest << 64) | limbs[i]
+        limbs[i] = <uint64_t>(rest // by)
+        rest = rest % by
+    return <uint32_t>rest
+
+
+cdef inline uint8_t* cell_decimal(const Cell* cell, const uint8_t* data, int limb_count, uint8_t* out) noexcept nogil:
+    """Write a two's complement integer as groups of digits; NULL if it has more digits than the column."""
+    cdef uint64_t[4] limbs
+    cdef u128 carry = 1
+    cdef uint8_t mask
+    cdef uint8_t* at = out + cell.width
+    cdef int i, rest
+    cdef int groups = cell.second // 9 + (cell.first - cell.second) // 9
+    memcpy(limbs, data, 8 * limb_count)
+    if limb_count == 2 and limbs[1] == (0 if limbs[0] >> 63 == 0 else ~<uint64_t>0):
+        if limbs[1]:
+            return _small_decimal(out, cell.width, cell.first, cell.second, 0 - limbs[0], 0xFF)
+        return _small_decimal(out, cell.width, cell.first, cell.second, limbs[0], 0)
+    mask = 0xFF if limbs[limb_count - 1] >> 63 else 0
+    if mask:
+        for i in range(limb_count):
+            carry += <uint64_t>~limbs[i]
+            limbs[i] = <uint64_t>carry
+            carry = carry >> 64
+    while limb_count > 1 and limbs[limb_count - 1] == 0:
+        limb_count -= 1
+    if limb_count == 1:
+        return _small_decimal(out, cell.width, cell.first, cell.second, limbs[0], mask)
+    rest = cell.second % 9
+    if rest:
+        at -= DIGIT_BYTES[rest]
+        _put_group(at, _divide(limbs, limb_count, POWERS[rest]), DIGIT_BYTES[rest])
+    while groups:
+        at -= 4
+        _put_group(at, _divide(limbs, limb_count, POWERS[9]), 4)
+        groups -= 1
+    rest = (cell.first - cell.second) % 9
+    for i in range(1, limb_count):
+        if limbs[i]:
+            return NULL
+    if limbs[0] >= POWERS[rest]:
+        return NULL
+    if rest:
+        _put_group(at - DIGIT_BYTES[rest], <uint32_t>limbs[0], DIGIT_BYTES[rest])
+    for i in range(cell.width):
+        out[i] ^= mask
+    out[0] ^= 0x80
+    return out + cell.width
+
+
+cdef inline bint _takes(const Cell* cell) noexcept nogil:
+    return (1 <= cell.first <= (MAX_DIGITS if cell.kind == K_DECIMAL128 else 2 * MAX_DIGITS)
+            and 0 <= cell.second <= cell.first and cell.width == decimal_size(cell.first, cell.second))
+
+
+cdef inline uint8_t* _encode128(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
+    return cell_decimal(cell, cell.data + 16 * row, 2, out)
+
+
+cdef inline uint8_t* _encode256(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
+    return cell_decimal(cell, cell.data + 32 * row, 4, out)
+
+
+# ---------------------------------------------------------------------------------------------------------- from Python
+
+
+cdef inline bint _parse(const uint8_t* p, Py_ssize_t size, int precision, int scale, uint8_t* out) noexcept nogil:
+    """Plain digits with sign and point as a 128-bit integer of that scale; False for anything else, and for -0."""
+    cdef const uint8_t* end = p + size
+    cdef bint negative = False
+    cdef bint point = False
+    cdef u128 value = 0
+    cdef int digits = 0
+    cdef int fraction = 0
+    if p < end and p[0] == c"-":
+        negative = True
+        p += 1
+    while p < end:
+        if p[0] == c".":
+            if point:
+                return False
+            point = True
+        elif c"0" <= p[0] <= c"9":
+            if point and fraction == scale:
+                if p[0] != c"0":
+                    return False
+            else:
+                if value or p[0] != c"0":
+                    digits += 1
+                if digits > MAX_DIGITS:
+                    return False
+                value = value * 10 + (p[0] - c"0")
+                fraction += point
+        else:
+            return False
+        p += 1
+    while fraction < scale:
+        digits += value != 0
+        if digits > MAX_DIGITS:
+            return False
+        value = value * 10
+        fraction += 1
+    if digits > precision or negative and value == 0:
+        return False
+    if negative:
+        value = -value
+    memcpy(out, &value, 16)
+    return True
+
+
+cdef inline int _pack(Cell* cell, object value, Memory out) except -1:
+    cdef uint8_t[16] wide
+    cdef const char* text
+    cdef Py_ssize_t size = 0
+    if type(value) is not <object>DECIMAL and type(value) is not int:
+        return OTHER_CLASS
+    plain = str(value)
+    text = PyUnicode_AsUTF8AndSize(plain, &size)
+    if not _parse(<const uint8_t*>text, size, cell.first, cell.second, wide):
+        return 0
+    return pack_fixed(cell, wide, out)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+cdef inline int set_decimals(ValueType* types) except -1:
+    """Set the functions of the kinds of this file."""
+    global DECIMAL
+    cdef ValueType* found
+    cdef int kind
+    from decimal import Decimal
+    Py_INCREF(Decimal)  # for good
+    DECIMAL = <PyObject*>Decimal
+    for kind in (K_DECIMAL128, K_DECIMAL256):
+        found = &types[kind]
+        found.form, found.arrow_size, found.missing = F_FIXED, 16 if kind == K_DECIMAL128 else 32, SIGNED_ZERO
+        found.fits, found.decode, found.make, found.put = _fits, _decode, _make, _put
+        found.is_checked = True
+        found.takes, found.encode = _takes, _encode128 if kind == K_DECIMAL128 else _encode256
+    types[K_DECIMAL128].pack = _pack
+    found = &types[K_OLD_DECIMAL]
+    found.form, found.fits, found.add, found.append = F_TEXT, _old_fits, _add_old, _append_old
+    found.literal, found.is_checked = _literal_old, True

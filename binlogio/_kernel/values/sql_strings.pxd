@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 
 from binlogio._kernel.base.copying cimport copy_value
 from binlogio._kernel.base.hex_digits cimport HEX, put_hex
-from binlogio._kernel.base.memory_text cimport end_of
+from binlogio._kernel.base.memory_text cimport append_text, end_of
 from binlogio._kernel.primitives cimport Memory
 
 cdef extern from *:
@@ -210,3 +210,8 @@ cdef inline int append_bytes_literal(Memory out, const uint8_t* p, int64_t size,
         to[i] = 48
     out.size = to + 2 * zeros - out.data
     return 1
+
+
+cdef inline int append_quote(Memory out, bint sql) except -1 nogil:
+    """Append the quote of a JSON string or of an SQL literal."""
+    return append_text(out, b"'" if sql else b'"', 1)

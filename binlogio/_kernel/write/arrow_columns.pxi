@@ -1,7 +1,7 @@
 """Arrow column readers for the row encoder.
 
 Binds the Arrow buffers of a column, batch by batch, and holds what its values need to be encoded: names, character
-tables, a compressor; `values` encodes them. The offsets are checked once, when a column is bound: from then on each
+tables, a compressor; `column_values` encodes them. The offsets are checked once, when a column is bound: from then on each
 value lies within its buffer.
 """
 
@@ -10,21 +10,17 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
 
+from binlogio._kernel.column_values cimport (
+    F_FIXED, F_GEOMETRY, F_TEXT, F_VECTOR, Cell, DiffArrays, Names, arrow_size, type_of,
+)
 from binlogio._kernel.json_documents cimport JsonBuilder
 from binlogio._kernel.primitives cimport Deflater, Memory, is_ascii, is_utf8
-from binlogio._kernel.write.numbers cimport cell_decimal_size
-from binlogio._kernel.write.strings cimport find_slot
+from binlogio._kernel.values.enum_set cimport find_slot
 
 cdef enum:
-    MAX_WIDTH = 32  # bytes of a value of a fixed size
     CHARACTERS = 65536  # of a single-byte set's table: the basic plane, 0 where the set has none
 
 cdef const char* NOTHING = b""
-
-
-cdef bint _is_encoded(int kind) noexcept:
-    """Return True for a kind of values that are encoded; some are decoded only."""
-    return K_COPY1 <= kind < K_NOTHING and kind != K_FLAGGED and kind != K_TEXT and kind != K_OLD_DECIMAL
 
 
 cdef class Cells:
@@ -45,33 +41,21 @@ cdef class Cells:
                   table=None):
         cdef Cell* core = &self.core
         memset(core, 0, sizeof(Cell))
-        if not _is_encoded(kind) or not 0 <= width <= MAX_WIDTH:
-            raise ValueError(f"kind {kind}, width {width}")
-        if kind >= K_BYTES and kind != K_READY and not 1 <= width <= (8 if kind == K_SET_NAMES else 4):
-            raise ValueError(f"kind {kind}, width {width}")
-        if (kind == K_BITS or kind == K_LITTLE64) and not 1 <= width <= 8 or kind == K_LITTLE16 and not 1 <= width <= 2:
-            raise ValueError(f"kind {kind}, width {width}")
-        if (kind == K_DECIMAL128 or kind == K_DECIMAL256) and not (
-            1 <= first <= (38 if kind == K_DECIMAL128 else 76) and 0 <= second <= first
-            and width == cell_decimal_size(first, second)
-        ):
-            raise ValueError(f"DECIMAL({first},{second}) of {width} bytes")
-        if K_DATETIME2 <= kind <= K_HIRES_TIMESTAMP and not 0 <= first <= 6:
-            raise ValueError(f"{first} fraction digits")
-        if kind == K_COMPRESSED and first != K_BYTES and first != K_UTF8 and first != K_LATIN:
-            raise ValueError(f"kind {first}, compressed")
+        core.type = type_of(kind)
         core.kind, core.width, core.first, core.second, core.trim = kind, width, first, second, trim
+        if core.type.takes == NULL or not 0 <= width <= MAX_WIDTH or not core.type.takes(core):
+            raise ValueError(f"no values of kind {kind} have width {width}, parameters {first} and {second}")
         core.limit = limit if width >= 4 else min(limit, ((<int64_t>1) << (8 * width)) - 1)
         if kind == K_JSON or kind == K_DIFFS:
             self._builder = JsonBuilder()
             core.builder = <void*>self._builder
-        elif kind == K_COMPRESSED:
+        elif core.type.opens:
             self._deflater = Deflater()
             core.deflater = <void*>self._deflater
-        core.text = first if kind == K_COMPRESSED else kind
+        core.text = first if core.type.opens else kind
         if core.text == K_LATIN:
             self._set_table(bytes(table))
-        elif kind == K_ENUM_NAMES or kind == K_SET_NAMES:
+        elif names is not None:
             self._set_names(names)
 
     @property
@@ -93,29 +77,23 @@ cdef class Cells:
 
     cdef int _set_names(self, names) except -1:
         """Names one after the other, and for many of them a hash table; of two equal names the first one counts."""
-        cdef Memory text = Memory(), offsets = Memory(), slots = Memory()
+        cdef Memory slots = Memory()
+        cdef Names texts = Names(names)
         cdef uint32_t size = 4
         cdef uint32_t at
         cdef int64_t number
-        cdef bytes name
-        (<uint32_t*>offsets.grow(4))[0] = 0
-        for name in names:
-            memcpy(text.grow(len(name)), <const char*>name, len(name))
-            (<uint32_t*>offsets.grow(4))[0] = <uint32_t>text.size
-        self._names, self._name_offsets, self._slots = text, offsets, slots
-        self.core.table = text.data
-        self.core.name_offsets = <const uint32_t*>offsets.data
-        self.core.name_count = len(names)
-        if self.core.kind == K_SET_NAMES and self.core.name_count > 64:
-            raise ValueError(f"a SET of {self.core.name_count} members")
+        self._names, self._slots = texts, slots
+        self.core.table = texts.text.data
+        self.core.name_offsets = <const uint32_t*>texts.ends.data
+        self.core.name_count = texts.count
         while size < 2 * self.core.name_count:
             size *= 2
         memset(slots.grow(4 * <int64_t>size), 0, 4 * <int64_t>size)
         self.core.slot_mask = size - 1
         self.core.slots = <const int32_t*>slots.data
         for number in range(self.core.name_count):
-            at = find_slot(&self.core, text.data + self.core.name_offsets[number],
-                            self.core.name_offsets[number + 1] - self.core.name_offsets[number])
+            at = find_slot(&self.core, self.core.table + self.core.name_offsets[number],
+                           self.core.name_offsets[number + 1] - self.core.name_offsets[number])
             if self.core.slots[at] == 0:
                 (<int32_t*>slots.data)[at] = <int32_t>(number + 1)
         return 0
@@ -140,13 +118,13 @@ cdef class Cells:
         if length == 0:
             return
         core.validity, core.bit_at = self._bits_of(validity, validity_offset, length), validity_offset
-        if core.kind < K_BYTES:
-            skip = _input_size(core)
+        if core.type.form == F_FIXED:
+            skip = arrow_size(core.type, core.width)
             core.data = self._bytes_of(data, (data_offset + length) * skip, &size, min(skip, 8)) + data_offset * skip
         else:
             if offsets is None:
                 raise ValueError("values of any length need offsets")
-            skip = 4 if core.kind == K_VECTOR else 1
+            skip = 1 << core.type.item_shift
             if data is not None:
                 core.data = self._bytes_of(data, data_offset * skip, &size, 1)
                 core.data_end = core.data + size
@@ -155,7 +133,7 @@ cdef class Cells:
             if core.data == NULL:
                 core.data = core.data_end = <const uint8_t*>NOTHING
             self._bind_ends(ends, length)
-        if core.kind == K_GEOMETRY:
+        if core.type.form == F_GEOMETRY:
             core.srids = <const uint32_t*>self._bytes_of(srids, (srids_offset + length) * 4, &size, 4) + srids_offset
         core.refused = refused if refused >= 0 else length
         core.plain = self._plain() if refused < 0 else 0
@@ -179,7 +157,7 @@ cdef class Cells:
         self.unbind()
         if length == 0:
             return 0
-        if array.length < first + length or array.n_buffers != (2 if core.kind < K_BYTES else 3):
+        if array.length < first + length or array.n_buffers != (2 if core.type.form == F_FIXED else 3):
             raise ValueError("an array of another type, or a shorter one")
         first += array.offset
         bits = <const uint8_t*>array.buffers[0]
@@ -187,8 +165,8 @@ cdef class Cells:
             core.validity, core.bit_at = bits, first
         if array.buffers[1] == NULL or <uintptr_t>array.buffers[1] % 8:
             raise ValueError("a buffer that is missing or not aligned")
-        if core.kind < K_BYTES:
-            size = _input_size(core)
+        if core.type.form == F_FIXED:
+            size = arrow_size(core.type, core.width)
             core.data = <const uint8_t*>array.buffers[1] + first * size
         else:
             ends = <const int32_t*>array.buffers[1] + first
@@ -269,8 +247,10 @@ cdef class Cells:
     cdef int _plain(self) noexcept:
         """See Cell."""
         cdef Cell* core = &self.core
-        if K_COPY1 <= core.kind <= K_COPY8 and core.kind != K_COPY2:
-            return <int>_input_size(core)
+        cdef bint is_copied
+        if core.type.form == F_FIXED:
+            is_copied = core.type.arrow_size == 0 and (core.width == 1 or core.width == 4 or core.width == 8)
+            return core.width if is_copied else 0
         if core.trim or core.kind != K_BYTES and not (core.kind == K_UTF8 and core.is_text) and not (
                 core.kind == K_LATIN and core.ascii and core.ascii_table):
             return 0
@@ -323,7 +303,7 @@ cdef class ArrowColumns:
         if len(cells) != len(places):
             raise ValueError(f"{len(cells)} columns at {len(places)} places")
         for one, place in zip(cells, places):
-            if one.core.kind in (K_GEOMETRY, K_VECTOR, K_DIFFS) or place < 0:
+            if one.core.type.form > F_TEXT or one.core.kind == K_DIFFS or place < 0:
                 raise ValueError(f"kind {one.core.kind} at place {place}")
         self.cells = cells
         self.places = places
@@ -391,16 +371,3 @@ cdef bint _all_set(const uint8_t* bits, int64_t at, int64_t count) noexcept nogi
             return False
         at += 1
     return True
-
-
-cdef int64_t _input_size(const Cell* cell) noexcept nogil:
-    """Bytes of a fixed-size value in Arrow."""
-    if cell.kind == K_COPY1:
-        return 1
-    if cell.kind == K_COPY2 or cell.kind == K_YEAR or cell.kind == K_LITTLE16:
-        return 2
-    if cell.kind == K_COPY4 or cell.kind == K_INT24 or cell.kind == K_UINT24 or cell.kind == K_DATE:
-        return 4
-    if cell.kind == K_DECIMAL128:
-        return 16
-    return 32 if cell.kind == K_DECIMAL256 else 8

@@ -13,11 +13,11 @@ import pyarrow as pa
 from construct import GreedyBytes
 
 from binlogio._kernel import column_kinds as kinds
+from binlogio._kernel.column_values import Column
 from binlogio._kernel.event_scanner import ImagePlan
 from binlogio._kernel.primitives import Memory
 from binlogio._kernel.row_decoder import (
     Batch,
-    Column,
     Exported,
     Side,
     image_node,
@@ -74,7 +74,7 @@ class TableRecords:
         for slot, column in enumerate(kind.columns):
             slots[column.position] = slot
         columns = [_kernel_column(spec, zero_dates, spec.kind) for spec in kind.specs]
-        return cls(kind, image_plan(plan, kind.widths, slots), tuple(_form(spec) for spec in kind.specs), columns)
+        return cls(kind, image_plan(plan, kind.widths, slots), tuple(column.form for column in columns), columns)
 
     def for_table(self, plan: TablePlan) -> TableRecords:
         """Return the records of another table with the same columns."""
@@ -225,18 +225,6 @@ class Repeated:
 
 _NO_TEXT: Final = -1, Memory(), Memory()
 
-
-def _form(spec: ColumnSpec) -> int:
-    """Return the kernel's number for the memory layout of a column."""
-    return _NESTED.get(spec.kind, _FORMS.get(spec.type.id, kinds.FORM_FIXED))
-
-
-_NESTED: Final = {kinds.GEOMETRY: kinds.FORM_GEOMETRY, kinds.VECTOR: kinds.FORM_VECTOR}
-_FORMS: Final = {
-    pa.null().id: kinds.FORM_NULL,
-    pa.string().id: kinds.FORM_TEXT,
-    pa.binary().id: kinds.FORM_TEXT,
-}
 
 _DIFFS: Final = diffs_layout(GreedyBytes)
 

@@ -11,10 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from binlogio._kernel import column_kinds as kinds
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogFormatError
 from binlogio.frozen import dataclass
-from binlogio.values.column import CodedValue, ColumnPlan, LayoutMaker, ShapeMaker, SizedBytes, prefixed_shape
+from binlogio.values.column import (
+    CodedValue,
+    ColumnPlan,
+    KindMaker,
+    LayoutMaker,
+    ShapeMaker,
+    SizedBytes,
+    of_kind,
+    prefixed_shape,
+)
 from binlogio.values.json.binary import build_json, parse_json
 from binlogio.values.json.text import json_text, node_from_python, node_from_text, node_to_python
 
@@ -82,3 +92,4 @@ def _layout(column: ColumnPlan) -> Construct:
 
 SHAPES: Final[dict[ColumnType, ShapeMaker]] = {ColumnType.JSON: prefixed_shape}
 LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {ColumnType.JSON: _layout}
+KINDS: Final[dict[ColumnType, KindMaker]] = {ColumnType.JSON: of_kind(kinds.JSON, "string")}

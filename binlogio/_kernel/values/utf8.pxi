@@ -1,0 +1,101 @@
+"""Checks of ASCII and UTF-8, and bytes of single-byte character sets and as digits into growing memory."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memcpy
+
+from binlogio._kernel.base.hex_digits cimport put_hex
+
+cdef extern from *:
+    int _trailing_zeros "__builtin_ctzll"(uint64_t word) noexcept nogil
+
+
+cdef bint is_ascii(const uint8_t* p, int64_t size) noexcept nogil:
+    """Return True where no byte has its top bit set. A loop that the compiler turns into wide instructions."""
+    cdef int64_t at = 0
+    cdef int64_t i, step
+    cdef uint8_t seen
+    while at < size:
+        step = min(size - at, <int64_t>4096)
+        seen = 0
+        for i in range(step):
+            seen |= p[at + i]
+        if seen & 0x80:
+            return False
+        at += step
+    return True
+
+
+cdef bint is_utf8(const uint8_t* p, int64_t size) noexcept nogil:
+    """Return True for well-formed UTF-8: no surrogates, nothing over U+10FFFF, no longer form than needed."""
+    cdef int64_t at = 0
+    cdef uint64_t eight
+    cdef uint8_t c
+    while at < size:
+        if size - at >= 8:
+            memcpy(&eight, p + at, 8)
+            eight &= 0x8080808080808080ULL
+            if eight == 0:
+                at += 8
+                continue
+            at += _trailing_zeros(eight) >> 3  # to the first byte that is not ASCII
+        c = p[at]
+        if c < 0x80:
+            at += 1
+        elif c < 0xC2:
+            return False
+        elif c < 0xE0:
+            if size - at < 2 or p[at + 1] & 0xC0 != 0x80:
+                return False
+            at += 2
+        elif c < 0xF0:
+            if size - at < 3 or p[at + 1] & 0xC0 != 0x80 or p[at + 2] & 0xC0 != 0x80:
+                return False
+            if (c == 0xE0 and p[at + 1] < 0xA0) or (c == 0xED and p[at + 1] >= 0xA0):
+                return False
+            at += 3
+        elif c < 0xF5:
+            if size - at < 4 or p[at + 1] & 0xC0 != 0x80 or p[at + 2] & 0xC0 != 0x80 or p[at + 3] & 0xC0 != 0x80:
+                return False
+            if (c == 0xF0 and p[at + 1] < 0x90) or (c == 0xF4 and p[at + 1] >= 0x90):
+                return False
+            at += 4
+        else:
+            return False
+    return True
+
+
+cdef bint append_latin(Memory out, const uint8_t* p, int64_t size, const uint8_t* names,
+                       const uint32_t* offsets) except -1 nogil:
+    """Bytes of a single-byte character set as UTF-8, by the table of its 256 characters.
+
+    False at a byte that is none.
+    """
+    cdef int64_t i
+    cdef uint8_t* at
+    cdef uint32_t begin, width
+    out.reserve(4 * size)
+    at = out.data + out.size
+    for i in range(size):
+        begin = offsets[p[i]]
+        width = offsets[p[i] + 1] - begin
+        if width == 1:
+            at[0] = names[begin]
+        elif width == 0:
+            return False
+        else:
+            memcpy(at, names + begin, width)
+        at += width
+    out.size = at - out.data
+    return True
+
+
+cdef int hex_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
+    """Two digits a byte."""
+    cdef int64_t i
+    cdef uint8_t* at
+    out.reserve(2 * size + 1)
+    at = out.data + out.size
+    for i in range(size):
+        put_hex(at + 2 * i, p[i])
+    out.size += 2 * size
+    return 0
