@@ -34,7 +34,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, starts_transaction
+from binlogio.format.groups import ends_transaction, starts_transaction
 
 if TYPE_CHECKING:
     from binlogio.event_filter import Gtids
@@ -157,7 +157,7 @@ class FilteredDump:
         self._selection = selection
         self._render_event = render
         self._writer = writer
-        self._groups = GroupTracker()
+        self._is_open = False  # the group of the last event
         self._in_group = False
         self._group_wanted = True
         self._group_shown = True
@@ -202,12 +202,11 @@ class FilteredDump:
 
     def _follow(self, event: Any) -> bool:
         """Update the group state. Returns False if the output ends here."""
-        if isinstance(event, _DESCRIPTIONS):
-            self._groups = GroupTracker()
-        was_inside = self._groups.place is not GroupPlace.OUTSIDE
-        self._groups.feed(event)
-        self._in_group = was_inside or self._groups.starts_group
-        if not self._groups.starts_group:
+        group = self._reader.group
+        starts_group = group is not None and group.first is event
+        self._in_group = starts_group or (self._is_open and not isinstance(event, _DESCRIPTIONS))
+        self._is_open = group is not None and group.last is None
+        if not starts_group:
             return True
         stop = self._selection.stop
         if stop is not None and event.header.timestamp >= stop:
