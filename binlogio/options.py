@@ -129,7 +129,7 @@ class ServerVariables:
 
     def __post_init__(self) -> None:
         """Refuse values that the server does not accept."""
-        for name, allowed in _CHOICES.items():
+        for name, allowed in VARIABLE_CHOICES.items():
             found = getattr(self, name)
             if found is None:
                 continue
@@ -137,7 +137,7 @@ class ServerVariables:
             if value not in allowed:
                 raise _refused(name, " or ".join(repr(choice) for choice in allowed), found)
             object.__setattr__(self, name, value)
-        for name, (low, high) in _RANGES.items():
+        for name, (low, high) in VARIABLE_RANGES.items():
             if not low <= getattr(self, name) <= high:
                 raise _refused(name, f"{low} to {high}", getattr(self, name))
         if self.binlog_row_metadata == "NO_LOG" and not self.is_mariadb:
@@ -170,7 +170,7 @@ def _refused(name: str, expected: str, found: object) -> UnsupportedFeature:
 ISOLATION_LEVELS: Final = ("READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE")
 """From the weakest to the strongest."""
 
-_CHOICES: Final = {
+VARIABLE_CHOICES: Final = {
     "binlog_format": ("ROW", "STATEMENT", "MIXED"),
     "binlog_row_image": ("FULL", "MINIMAL", "NOBLOB"),
     "binlog_row_metadata": ("NO_LOG", "MINIMAL", "FULL"),
@@ -182,7 +182,8 @@ _CHOICES: Final = {
     "binlog_error_action": ("ABORT_SERVER", "IGNORE_ERROR"),
     "transaction_isolation": ISOLATION_LEVELS,
 }
-_RANGES: Final = {
+"""The values of a variable that has a few, in capital letters."""
+VARIABLE_RANGES: Final = {
     "server_id": (0, _UINT32_MAX),
     "binlog_row_event_max_size": (256, _UINT32_MAX),
     "binlog_transaction_compression_level_zstd": (1, 22),
@@ -199,6 +200,7 @@ _RANGES: Final = {
     "gtid_seq_no": (0, (1 << 64) - 1),
     "log_bin_compress_min_len": (10, 1024),
 }
+"""The least and the largest number."""
 VARIABLE_NAMES: Final = tuple(field.name for field in fields(ServerVariables))
 SESSION_VARIABLES: Final = frozenset(
     (

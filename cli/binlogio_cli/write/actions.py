@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Final, TypeVar
 
-from binlogio.options import ServerVariables
+from binlogio.options import VARIABLE_CHOICES, VARIABLE_RANGES, ServerVariables
 from binlogio.schema import ColumnDefinition, ForeignKeyDefinition, KeyDefinition, TableDefinition
 from binlogio.writer.rules.statement_facts import StatementKind
 from binlogio.writer.rules.unsafe import UnsafeReason
@@ -112,7 +112,16 @@ _FIELD_TYPES: Final[dict[str, Schema]] = {
 
 def fields_of(kind: type) -> dict[str, Schema]:
     """Return the schemas of the fields of a dataclass."""
-    return {field.name: _FIELD_TYPES[str(field.type)] for field in fields(kind)}
+    found = {}
+    for field in fields(kind):
+        found[field.name] = schema = dict(_FIELD_TYPES[str(field.type)])
+        if field.default is not MISSING:
+            schema["default"] = list(field.default) if isinstance(field.default, tuple) else field.default
+        if kind is ServerVariables and field.name in VARIABLE_RANGES:
+            schema["minimum"], schema["maximum"] = VARIABLE_RANGES[field.name]
+        if kind is ServerVariables and field.name in VARIABLE_CHOICES:
+            schema["examples"] = list(VARIABLE_CHOICES[field.name])  # small letters are accepted as well
+    return found
 
 
 def _record(kind: type) -> Schema:
