@@ -268,14 +268,22 @@ class TableDefinition:
         )
 
     def table_map(
-        self, table_id: int, row_metadata: str = "FULL", vendor: Vendor = "mysql", *, flags: int | None = None
+        self,
+        table_id: int,
+        row_metadata: str = "FULL",
+        vendor: Vendor = "mysql",
+        *,
+        flags: int | None = None,
+        old_temporals: bool = False,
     ) -> TableMapEvent:
         """Return the TABLE_MAP_EVENT that a server writes for this table with binlog_row_metadata = `row_metadata`.
 
+        `old_temporals`: TIME, DATETIME and TIMESTAMP are those of servers before 5.6.4.
+
         Raises:
-            UnsupportedFeature: a column's type or collation is invalid.
+            UnsupportedFeature: a column's type or collation is invalid, or such a server has no type like that.
         """
-        return build_table_map(self, table_id, row_metadata, vendor, flags=flags)
+        return build_table_map(self, table_id, row_metadata, vendor, flags=flags, old_temporals=old_temporals)
 
     @classmethod
     def from_json(cls, value: Mapping[str, object]) -> TableDefinition:
@@ -358,7 +366,13 @@ _CHARACTER_TYPES: Final[dict[Vendor, frozenset[str]]] = {
 
 
 def build_table_map(
-    table: TableDefinition, table_id: int, row_metadata: str, vendor: Vendor, *, flags: int | None = None
+    table: TableDefinition,
+    table_id: int,
+    row_metadata: str,
+    vendor: Vendor,
+    *,
+    flags: int | None = None,
+    old_temporals: bool = False,
 ) -> TableMapEvent:
     """Return the event that a server writes for `table` with binlog_row_metadata = `row_metadata`.
 
@@ -375,6 +389,8 @@ def build_table_map(
     types = [column.sql_type for column in table.columns]
     widths = [max_character_bytes(table.collation_of(column, vendor)) for column in table.columns]
     codes = [binlog_type(sql_type, width, vendor) for sql_type, width in zip(types, widths, strict=True)]
+    if old_temporals:
+        codes = [_without_fraction(table, code, metadata) for code, metadata in codes]
     optional: tuple[MetadataField, ...] = ()
     if row_metadata.upper() != "NO_LOG":
         optional = _always(table, types, vendor)
@@ -390,6 +406,24 @@ def build_table_map(
         nullable=tuple(column.nullable for column in table.columns),
         optional_metadata=optional,
     )
+
+
+_OLD_TEMPORALS: Final = {
+    ColumnType.TIME2: ColumnType.TIME,
+    ColumnType.DATETIME2: ColumnType.DATETIME,
+    ColumnType.TIMESTAMP2: ColumnType.TIMESTAMP,
+}
+
+
+def _without_fraction(table: TableDefinition, code: int, fraction: int) -> tuple[int, int]:
+    """Return type and metadata of a column on a server before 5.6.4, of which a temporal type has no fraction."""
+    if code not in _OLD_TEMPORALS:
+        return code, fraction
+    if fraction:
+        raise UnsupportedFeature(
+            "servers before 5.6.4 have no fractions of seconds", field=table.full_name, found=f"{fraction} digits"
+        )
+    return int(_OLD_TEMPORALS[ColumnType(code)]), 0
 
 
 def _always(table: TableDefinition, types: list[SqlType], vendor: Vendor) -> tuple[MetadataField, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.arrow.encode import EVENT_TYPES, Operation, TableEncoder, new_buffer
-from binlogio.constants import BINLOG_MAGIC
+from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.format.event_frames import EventFrames, RowsFrames
 from binlogio.gtid import Gtid
@@ -26,7 +26,7 @@ from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows.value_checks import BatchChecks
 from binlogio.writer.rules.logging_format import refusal
 from binlogio.writer.rules.row_image import RowOperation, image_columns
-from binlogio.writer.server_format import MYSQL_ROWS
+from binlogio.writer.server_format import DEFAULT_SERVER_FORMAT, server_format_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,7 +107,7 @@ class RowsStatement:
     encoded: Iterable[EncodedRow] = ()
     present: bytes | None = None
     present_after: bytes | None = None
-    flags: int = MYSQL_ROWS.flags
+    flags: int = DEFAULT_SERVER_FORMAT.rows.flags
 
 
 class TransactionEncoder:
@@ -221,11 +221,12 @@ class BatchSession:
     """
 
     def __init__(self, log: BinlogWriter, schema: str = "") -> None:
-        if log.variables.is_mariadb:
+        self._server_format = server_format_of(log.variables.server_version)
+        if self._server_format.rows.write is not EventType.WRITE_ROWS_EVENT:
             raise UnsupportedFeature(
                 "batches are written as rows events of version 2",
                 field="server_version",
-                expected="a MySQL version",
+                expected="MySQL 5.6 or later",
                 found=log.variables.server_version,
             )
         self._session = log.session(schema)
@@ -262,7 +263,10 @@ class BatchSession:
             schema=self._schema,
             timestamp=self._clock() // MICROSECONDS_PER_SECOND,
             server_id=self._variables.server_id,
-            updated_tables=int(opened[0][0].operation == "update"),
+            sql_mode=self._server_format.query.sql_mode,
+            collation=self._server_format.query.collation,
+            updated_tables=int(self._server_format.query.names_single_table and opened[0][0].operation == "update"),
+            server_format=self._server_format,
         )
         statements = [self._statement(change, table, context.timestamp) for change, table in opened]
         next_xid = self._session._connection.next_xid
@@ -309,6 +313,7 @@ class BatchSession:
             change=change,
             present=bitmaps[0],
             present_after=bitmaps[1],
+            flags=self._server_format.rows.flags,
         )
 
 

@@ -150,7 +150,7 @@ def boundary_event(context: QueryContext, sql: bytes, *, xid: int | None = None)
 def statement_event(context: QueryContext, sql: bytes, *, error_code: int = 0) -> QueryEvent:
     """Return a statement as its text."""
     more = [*statement_vars(context), *collation_vars(context)]
-    if context.server_format.query.has_requirements and _changes_rows_itself(sql):
+    if context.server_format.query.has_cascades and _changes_rows_itself(sql):
         more.append(StatusVar(QueryStatus.UNNAMED_21, 0))
     return text_event(context, sql, context.schema, tuple(more), flags_of(context), error_code)
 
@@ -206,8 +206,9 @@ def statement_vars(context: QueryContext) -> tuple[StatusVar, ...]:
         found.append(StatusVar(QueryStatus.TABLE_MAP_FOR_UPDATE, context.updated_tables))
     if context.updated_schemas != () and context.server_format.query.has_updated_schemas:
         found.append(StatusVar(QueryStatus.UPDATED_DB_NAMES, context.updated_schemas))
-    if context.microseconds is not None:
-        found.append(StatusVar(context.server_format.query.microseconds, context.microseconds))
+    microseconds = context.server_format.query.microseconds
+    if context.microseconds is not None and microseconds is not None:
+        found.append(StatusVar(microseconds, context.microseconds))
     return tuple(found)
 
 

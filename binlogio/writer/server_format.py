@@ -1,26 +1,42 @@
 """Log formats of server versions: headers of files and first events of groups, one frozen set of choices each.
 
-    8.0.20 to 8.0.25   checksums, GTIDs, anonymous GTIDs; commit times, transaction_length, versions in the GTID event
-    9.0 and later      the same, tagged GTIDs, the logical clock always by WRITESET
-    MariaDB 10.11      GTIDs of domains in the place of BEGIN, GTID_LIST and BINLOG_CHECKPOINT, ANNOTATE_ROWS, rows
+    5.0                statements alone, no GTIDs, no checksums
+    5.1, 5.5           rows events of version 1, TIME, DATETIME and TIMESTAMP of the old formats
+    5.6                rows events of version 2, fractions of seconds, checksums, GTIDs, row images
+    5.7                anonymous GTIDs, the logical clock, XA PREPARE in the log
+    8.0                metadata in table maps; commit times, transaction_length and versions in the GTID event, DDL with
+                       the id of its transaction; since 8.0.20 compressed transactions
+    8.4                tagged GTIDs, the logical clock always by WRITESET, no rows events of version 1
+    9.6                foreign keys as SQL has them: a flag of rows events, a variable of Query events
+    MariaDB 10.2 on    GTIDs of domains in the place of BEGIN, GTID_LIST and BINLOG_CHECKPOINT, ANNOTATE_ROWS, rows
                        events of version 1
 
-The sizes are those in files that such servers wrote: 8.0.22, 9.0.1, 9.6.0, 9.7.4, MariaDB 10.11.18. Versions whose
-format description is not known from a file, and versions whose rows and Query events differ from these, are refused.
+The sizes of post-headers are those in files that such servers wrote: 5.0.16, 5.1.23, 5.5.27, 5.7.25, 8.0.13, 8.0.22,
+8.0.28, 9.0.1, 9.6.0, 9.7.4, MariaDB 10.5.15, 10.11.18, 11.8.6. No file was at hand of these: 5.6 (35 types, with the
+GTID event's post-header of 25 bytes) and 8.4 (42 types) are from the server's source; that 8.0.27 begins with
+HEARTBEAT_LOG_EVENT_V2 is between a file of 8.0.26 without and one of 8.0.28 with it; MariaDB 11.4 is as 10.11 and 11.8
+are. Alphas and betas, and versions later than these, are refused.
+
 Source: libs/mysql/binlog/event/control_events.cpp, Format_description_event; Gtid_event; MariaDB: sql/log_event.h,
-sql/log.cc; fixtures mariadb1011.
+sql/log.cc; fixtures mariadb1011, mariadb118.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import EventType, QueryStatus, RowsFlag
+from binlogio.constants import EventType, QueryStatus, RowsFlag, TableMapFlag
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.format_description import server_version_numbers
 from binlogio.writer.rules.row_image import MARIADB_IMAGES, MYSQL_IMAGES, ImageRules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from binlogio.options import ServerVariables
 
 Version = tuple[int, int, int]
 
@@ -28,6 +44,11 @@ Version = tuple[int, int, int]
 # ERROR_FOR_DIVISION_BY_ZERO, NO_ENGINE_SUBSTITUTION. sql/system_variables.h.
 DEFAULT_SQL_MODE: Final = 1 << 5 | 1 << 21 | 1 << 23 | 1 << 24 | 1 << 26 | 1 << 30
 UTF8MB4_0900_AI_CI: Final = 255
+# That of 5.7: the same and NO_AUTO_CREATE_USER; of 5.6: NO_ENGINE_SUBSTITUTION; before: none.
+_SQL_MODE_5_7: Final = DEFAULT_SQL_MODE | 1 << 28
+_SQL_MODE_5_6: Final = 1 << 30
+_LATIN1_SWEDISH_CI: Final = 8
+_OPTION_AUTO_IS_NULL: Final = 1 << 14  # sql_auto_is_null is ON up to 5.5.2; sql/sql_const.h
 # That of MariaDB: STRICT_TRANS_TABLES, ERROR_FOR_DIVISION_BY_ZERO, NO_AUTO_CREATE_USER, NO_ENGINE_SUBSTITUTION.
 # sql/sys_vars.cc.
 _MARIADB_SQL_MODE: Final = 1 << 21 | 1 << 26 | 1 << 28 | 1 << 30
@@ -46,11 +67,18 @@ class RowsEvents:
     update: EventType = EventType.UPDATE_ROWS_EVENT
     delete: EventType = EventType.DELETE_ROWS_EVENT
     post_header_size: int = 6 + 2 + 2  # table_id, flags, extra_len
-    flags: int = int(RowsFlag.USE_SQL_FOREIGN_KEY)
+    flags: int = 0
     images: ImageRules = MYSQL_IMAGES
 
 
 MYSQL_ROWS: Final = RowsEvents()
+_ROWS_9_6: Final = RowsEvents(flags=int(RowsFlag.USE_SQL_FOREIGN_KEY))
+_ROWS_V1: Final = RowsEvents(
+    write=EventType.WRITE_ROWS_EVENT_V1,
+    update=EventType.UPDATE_ROWS_EVENT_V1,
+    delete=EventType.DELETE_ROWS_EVENT_V1,
+    post_header_size=6 + 2,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +86,13 @@ class QueryVariables:
     """The status variables of Query events that not all servers write.
 
     Args:
-        microseconds: code of the variable for those of the statement's start.
-        ddl_xid: code of the variable for the transaction that DDL is.
+        microseconds: code of the variable for those of the statement's start; None where there is none.
+        ddl_xid: code of the variable for the transaction that DDL is; None where it is none.
         has_requirements: collations, keys, encryption and the other variables of 8.0 and later.
+        has_cascades: statements have the variable of foreign keys as SQL has them.
         has_updated_schemas: the databases that a statement changes are named.
         names_single_table: an UPDATE of one table has its bit.
+        creates_atomically: CREATE TABLE ... SELECT into an engine with atomic DDL is one transaction.
         has_atomic_engines: whether DDL is one transaction depends on the engine of its tables, for each of which DROP
             TABLE is divided.
         marks_commits: COMMIT has the flag of its thread where the statements in front of it have it.
@@ -71,11 +101,13 @@ class QueryVariables:
         collation: of a session that has not changed it, by its number.
     """
 
-    microseconds: QueryStatus = QueryStatus.MICROSECONDS
-    ddl_xid: QueryStatus = QueryStatus.DDL_LOGGED_WITH_XID
+    microseconds: QueryStatus | None = QueryStatus.MICROSECONDS
+    ddl_xid: QueryStatus | None = QueryStatus.DDL_LOGGED_WITH_XID
     has_requirements: bool = True
+    has_cascades: bool = True
     has_updated_schemas: bool = True
     names_single_table: bool = True
+    creates_atomically: bool = True
     has_atomic_engines: bool = True
     marks_commits: bool = True
     flags2: int = 0
@@ -98,6 +130,12 @@ class ServerFormat:
         has_thread_ids: GTID events have the id of the connection that ran the group.
         joins_caches: an autocommitted statement that has filled both caches is one group.
         keeps_savepoints: rows of other than transactional tables keep ROLLBACK TO from cutting the transaction cache.
+        has_metadata: table maps have optional metadata.
+        table_map_flags: of table maps.
+        has_old_temporals: TIME, DATETIME and TIMESTAMP are those without fractions of a second.
+        logs_xa_prepare: XA PREPARE writes the transaction.
+        has_gtids: there are GTIDs; a log begins with those before it, unless `gtid_mode` is OFF before 5.7.
+        missing: variables that such a server does not have, with the values that are in effect there.
         rows: the rows events.
         query: the Query events.
     """
@@ -110,6 +148,12 @@ class ServerFormat:
     has_thread_ids: bool = False
     joins_caches: bool = False
     keeps_savepoints: bool = False
+    has_metadata: bool = True
+    table_map_flags: int = int(TableMapFlag.BIT_LEN_EXACT)
+    has_old_temporals: bool = False
+    logs_xa_prepare: bool = True
+    has_gtids: bool = True
+    missing: Mapping[str, Any] = field(default_factory=dict)
     rows: RowsEvents = MYSQL_ROWS
     query: QueryVariables = QueryVariables()
 
@@ -118,8 +162,15 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(bytes.fromhex(text))
 
 
-_8_0: Final = "000d0008000000000400040000006100041a08000000080808020000000a0a0a2a2a001234000a28"
-_9_0: Final = "000d0008000000000400040000006300041a08000000000000020000000a0a0a2a2a001234000a280000"
+_5_0: Final = "380d0008001200040404041200004b00041a"
+_5_1: Final = "380d0008001200040404041200005300041a0800000008080802"
+_5_5: Final = "380d0008001200040404041200005400041a080000000808080200"
+_5_6: Final = "380d0008001200040404041200005c00041a08000000080808020000000a0a0a191900"
+_5_7: Final = "380d0008001200040404041200005f00041a08000000080808020000000a0a0a2a2a00123400"
+_8_0_11: Final = "000d0008000000000400040000006000041a08000000080808020000000a0a0a2a2a001234000a"
+_8_0_20: Final = "000d0008000000000400040000006100041a08000000080808020000000a0a0a2a2a001234000a28"
+_8_0_27: Final = "000d0008000000000400040000006200041a08000000080808020000000a0a0a2a2a001234000a2800"
+_8_4: Final = "000d0008000000000400040000006300041a08000000000000020000000a0a0a2a2a001234000a280000"
 
 _MARIADB_10_11: Final = (
     "380d000800120004040404120000e400041a08000000080808020000000a0a0a0000000000000a0a0a"
@@ -127,25 +178,96 @@ _MARIADB_10_11: Final = (
     + "041304000d0808080a0a0a"
 )
 
+
+# Variables that came with a version, and what a server before it does.
+_SINCE_8_0_20: Final[Mapping[str, Any]] = MappingProxyType({"binlog_transaction_compression": False})
+_SINCE_8_0: Final[Mapping[str, Any]] = MappingProxyType({**_SINCE_8_0_20, "binlog_row_value_options": ""})
+_SINCE_5_7: Final[Mapping[str, Any]] = MappingProxyType(
+    {**_SINCE_8_0, "binlog_transaction_dependency_tracking": "COMMIT_ORDER"}
+)
+_SINCE_5_6: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        **_SINCE_5_7,
+        "binlog_checksum": "NONE",
+        "binlog_row_image": "FULL",
+        "binlog_rows_query_log_events": False,
+        "gtid_mode": "OFF",
+    }
+)
+_SINCE_5_1: Final[Mapping[str, Any]] = MappingProxyType({**_SINCE_5_6, "binlog_format": "STATEMENT"})
+
+_FORMAT_9_6: Final = ServerFormat(
+    name="9.6", post_header_sizes=_sizes(_8_4), has_tags=True, always_writeset=True, rows=_ROWS_9_6
+)
+_FORMAT_8_4: Final = replace(
+    _FORMAT_9_6, name="8.4", rows=MYSQL_ROWS, query=replace(_FORMAT_9_6.query, has_cascades=False)
+)
+_FORMAT_8_0_27: Final = replace(
+    _FORMAT_8_4, name="8.0.27", post_header_sizes=_sizes(_8_0_27), has_tags=False, always_writeset=False
+)
+_FORMAT_8_0_20: Final = replace(_FORMAT_8_0_27, name="8.0.20", post_header_sizes=_sizes(_8_0_20))
+_FORMAT_8_0_11: Final = replace(
+    _FORMAT_8_0_20,
+    name="8.0.11",
+    post_header_sizes=_sizes(_8_0_11),
+    missing=_SINCE_8_0_20,
+    query=replace(_FORMAT_8_0_20.query, creates_atomically=False),
+)
+_FORMAT_5_7: Final = replace(
+    _FORMAT_8_0_11,
+    name="5.7",
+    post_header_sizes=_sizes(_5_7),
+    has_metadata=False,
+    missing=_SINCE_8_0,
+    query=replace(
+        _FORMAT_8_0_11.query,
+        ddl_xid=None,
+        has_requirements=False,
+        names_single_table=False,
+        has_atomic_engines=False,
+        sql_mode=_SQL_MODE_5_7,
+        collation=_LATIN1_SWEDISH_CI,
+    ),
+)
+_FORMAT_5_6: Final = replace(
+    _FORMAT_5_7,
+    name="5.6",
+    post_header_sizes=_sizes(_5_6),
+    logs_xa_prepare=False,
+    missing=_SINCE_5_7,
+    query=replace(_FORMAT_5_7.query, sql_mode=_SQL_MODE_5_6),
+)
+_FORMAT_5_5: Final = replace(
+    _FORMAT_5_6,
+    name="5.5",
+    post_header_sizes=_sizes(_5_5),
+    has_old_temporals=True,
+    has_gtids=False,
+    missing=_SINCE_5_6,
+    rows=_ROWS_V1,
+    query=replace(_FORMAT_5_6.query, microseconds=None, has_updated_schemas=False, sql_mode=0),
+)
+_FORMAT_5_1: Final = replace(
+    _FORMAT_5_5,
+    name="5.1",
+    post_header_sizes=_sizes(_5_1),
+    table_map_flags=0,
+    query=replace(_FORMAT_5_5.query, flags2=_OPTION_AUTO_IS_NULL),
+)
+_FORMAT_5_0: Final = replace(_FORMAT_5_1, name="5.0", post_header_sizes=_sizes(_5_0), missing=_SINCE_5_1)
+
 _MYSQL_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
-    (
-        (8, 0, 20),
-        (8, 0, 26),
-        ServerFormat(
-            name="8.0",
-            post_header_sizes=_sizes(_8_0),
-        ),
-    ),
-    (
-        (9, 0, 0),
-        (10, 0, 0),
-        ServerFormat(
-            name="9.0",
-            post_header_sizes=_sizes(_9_0),
-            has_tags=True,
-            always_writeset=True,
-        ),
-    ),
+    ((5, 0, 3), (5, 1, 0), _FORMAT_5_0),
+    ((5, 1, 22), (5, 2, 0), _FORMAT_5_1),
+    ((5, 5, 3), (5, 6, 0), _FORMAT_5_5),
+    ((5, 6, 10), (5, 7, 0), _FORMAT_5_6),
+    ((5, 7, 9), (5, 8, 0), _FORMAT_5_7),
+    ((8, 0, 11), (8, 0, 20), _FORMAT_8_0_11),
+    ((8, 0, 20), (8, 0, 21), replace(_FORMAT_8_0_20, query=_FORMAT_8_0_11.query)),
+    ((8, 0, 21), (8, 0, 27), _FORMAT_8_0_20),
+    ((8, 0, 27), (8, 4, 0), _FORMAT_8_0_27),
+    ((8, 4, 0), (9, 6, 0), _FORMAT_8_4),
+    ((9, 6, 0), (10, 0, 0), _FORMAT_9_6),
 )
 _MARIADB_10: Final = ServerFormat(
     name="MariaDB 10.11",
@@ -153,28 +275,32 @@ _MARIADB_10: Final = ServerFormat(
     has_domains=True,
     joins_caches=True,
     keeps_savepoints=True,
-    rows=RowsEvents(
-        write=EventType.WRITE_ROWS_EVENT_V1,
-        update=EventType.UPDATE_ROWS_EVENT_V1,
-        delete=EventType.DELETE_ROWS_EVENT_V1,
-        post_header_size=6 + 2,
-        flags=0,
-        images=MARIADB_IMAGES,
-    ),
+    rows=replace(_ROWS_V1, images=MARIADB_IMAGES),
     query=QueryVariables(
         microseconds=QueryStatus.MARIADB_HRNOW,
         ddl_xid=QueryStatus.MARIADB_XID,
         has_requirements=False,
+        has_cascades=False,
         has_updated_schemas=False,
         names_single_table=False,
+        creates_atomically=False,
         has_atomic_engines=False,
         flags2=_OPTION_EXPLICIT_DEF_TIMESTAMP,
         sql_mode=_MARIADB_SQL_MODE,
         collation=_UTF8MB4_GENERAL_CI,
     ),
 )
+_NO_ALTER: Final[Mapping[str, Any]] = MappingProxyType({"binlog_alter_two_phase": False})
+_MARIADB_10_8: Final = replace(_MARIADB_10, name="MariaDB 10.8", query=replace(_MARIADB_10.query, flags2=0))
+_MARIADB_10_6: Final = replace(_MARIADB_10_8, name="MariaDB 10.6", missing=_NO_ALTER)
+_MARIADB_10_5: Final = replace(_MARIADB_10_6, name="MariaDB 10.5", query=replace(_MARIADB_10_6.query, ddl_xid=None))
+_MARIADB_10_2: Final = replace(_MARIADB_10_5, name="MariaDB 10.2", has_metadata=False, logs_xa_prepare=False)
 _MARIADB_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
-    ((10, 11, 0), (10, 12, 0), _MARIADB_10),
+    ((10, 2, 6), (10, 5, 0), _MARIADB_10_2),
+    ((10, 5, 0), (10, 6, 0), _MARIADB_10_5),
+    ((10, 6, 0), (10, 8, 0), _MARIADB_10_6),
+    ((10, 8, 0), (10, 10, 0), _MARIADB_10_8),
+    ((10, 10, 0), (11, 5, 0), _MARIADB_10),
     (
         (11, 8, 0),
         (11, 9, 0),
@@ -197,7 +323,8 @@ def server_format_of(server_version: str) -> ServerFormat:
         UnsupportedFeature: the format of its logs is not known.
     """
     numbers = server_version_numbers(server_version)
-    for since, until, server_format in _MARIADB_FORMATS if "MariaDB" in server_version else _MYSQL_FORMATS:
+    formats = _MARIADB_FORMATS if "MariaDB" in server_version else _MYSQL_FORMATS
+    for since, until, server_format in formats:
         if since <= numbers < until:
             return server_format
     raise UnsupportedFeature(
@@ -205,11 +332,35 @@ def server_format_of(server_version: str) -> ServerFormat:
         field="server_version",
         expected=f"MySQL {_known(_MYSQL_FORMATS)}; MariaDB {_known(_MARIADB_FORMATS)}",
         found=server_version,
+        hint=f"the nearest is {_nearest(numbers, formats)}",
     )
 
 
+def variables_in_effect(variables: ServerVariables) -> ServerVariables:
+    """Return the variables with those that the server of their version does not have as if they were not set.
+
+    Raises:
+        UnsupportedFeature: the format of its logs is not known.
+    """
+    missing = server_format_of(variables.server_version).missing
+    changed = {name: value for name, value in missing.items() if getattr(variables, name) != value}
+    if "gtid_mode" in changed:
+        changed["enforce_gtid_consistency"] = None
+    return replace(variables, **changed) if changed else variables
+
+
+def _nearest(numbers: Version, formats: tuple[tuple[Version, Version, ServerFormat], ...]) -> str:
+    """Return the version from which on the format is known that is next to a version."""
+    before = [since for since, _, _ in formats if since <= numbers]
+    return _text(before[-1] if before else formats[0][0])
+
+
 def _known(formats: tuple[tuple[Version, Version, ServerFormat], ...]) -> str:
-    return ", ".join(f"{_text(since)} to before {_text(until)}" for since, until, _ in formats)
+    ranges: list[tuple[Version, Version]] = []
+    for since, until, _ in formats:
+        follows = bool(ranges) and ranges[-1][1] == since
+        ranges.append((ranges.pop()[0] if follows else since, until))
+    return ", ".join(f"{_text(since)} to before {_text(until)}" for since, until in ranges)
 
 
 def _text(version: Version) -> str:

@@ -23,6 +23,7 @@ from binlogio.writer.log.log_file import ActiveLog, Clock
 from binlogio.writer.log.log_index import logs_before, logs_up_to
 from binlogio.writer.log.log_storage import LocalStorage, LogStorage
 from binlogio.writer.log.recovery import examine, recover
+from binlogio.writer.server_format import variables_in_effect
 from binlogio.writer.session.cache import CacheStatus
 from binlogio.writer.session.connection import ConnectionState
 from binlogio.writer.session.open_tables import OpenTables
@@ -77,6 +78,7 @@ class BinlogWriter:
     ) -> None:
         path = Path(basename)
         text = variables.server_uuid
+        variables = variables_in_effect(variables)
         self.variables: Final = variables
         self.server_uuid: Final = Uuid(new_uuid().bytes) if text is None else Uuid.parse(text)
         self._clock = clock

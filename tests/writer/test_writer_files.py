@@ -136,7 +136,7 @@ def test_a_server_uuid_is_made_where_none_is_given() -> None:
 
 
 @pytest.mark.parametrize(
-    "version", ["5.6.10", "5.7.25", "8.0.36", "8.4.0", "10.0.0", "10.4.3-MariaDB", "11.4.2-MariaDB", "x"]
+    "version", ["4.1.22", "5.1.5", "5.6.3", "6.0.3", "8.0.4", "10.0.0", "10.1.3-MariaDB", "12.0.2-MariaDB", "x"]
 )
 def test_versions_whose_logs_look_otherwise_are_refused(version: str) -> None:
     """Their format descriptions, GTIDs and flags are not these."""

@@ -48,7 +48,12 @@ from binlogio.errors import BinlogFormatError
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
-from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent, server_version_numbers
+from binlogio.events.format_description import (
+    BINLOG_VERSION,
+    FormatDescriptionEvent,
+    knows_checksum,
+    server_version_numbers,
+)
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidFlag, GtidTaggedEvent, PreviousGtidsEvent
 from binlogio.events.mariadb import (
     AnnotateRowsEvent,
@@ -88,7 +93,9 @@ LoggedGtid = Gtid | MariadbGtid | None
 LoggedGtids = GtidSet | tuple[MariadbGtid, ...]
 """All GTIDs up to some place in the log; of MariaDB's the last ones of each domain and server."""
 
+_CLOCK_SINCE: Final = (5, 7, 5)
 _ANONYMOUS_SINCE: Final = (5, 7, 6)
+_SBR_SINCE: Final = (5, 7, 19)  # before that the flag says nothing, and is always set
 _LENGTH_SINCE: Final = (8, 0, 2)
 _VERSION_SINCE: Final = (8, 0, 14)
 _HEADER: Final = struct.Struct("<IBIIIH")
@@ -135,25 +142,33 @@ def writer_kernel() -> WriterKernel | None:
 
 def describe_format(variables: ServerVariables) -> FormatDescriptionEvent:
     """Return the format of the logs that a server with these variables writes."""
-    crc32 = ChecksumAlgorithm.CRC32 if variables.binlog_checksum == "CRC32" else ChecksumAlgorithm.OFF
+    algorithm = None
+    if knows_checksum(variables.server_version):
+        algorithm = ChecksumAlgorithm.CRC32 if variables.binlog_checksum == "CRC32" else ChecksumAlgorithm.OFF
     return FormatDescriptionEvent(
         binlog_version=BINLOG_VERSION,
         server_version=variables.server_version,
         created=0,
         header_size=HEADER_SIZE,
         post_header_sizes=server_format_of(variables.server_version).post_header_sizes,
-        checksum_algorithm=crc32,
+        checksum_algorithm=algorithm,
     )
 
 
 class LogBuilder:
     """Builds logs of one format, for one thread at a time. Timestamps are in seconds since 1970, UTC.
 
-    `has_thread_ids`: MariaDB's GTID events have the thread id of their session.
+    `has_thread_ids`: MariaDB's GTID events have the thread id of their session. `has_gtids`: gtid_mode is not OFF;
+    without GTIDs, logs before 5.7.6 have neither PREVIOUS_GTIDS nor events of anonymous transactions.
     """
 
     def __init__(
-        self, description: FormatDescriptionEvent, kernel: WriterKernel | None = None, *, has_thread_ids: bool = False
+        self,
+        description: FormatDescriptionEvent,
+        kernel: WriterKernel | None = None,
+        *,
+        has_thread_ids: bool = False,
+        has_gtids: bool = True,
     ) -> None:
         self.description: Final = description
         self.context: Final[ParseContext] = description.context
@@ -170,8 +185,10 @@ class LogBuilder:
         self._buffer: EventBuffer | None = None
         version = (0, 0, 0) if self.context.is_mariadb else server_version_numbers(description.server_version)
         sizes = description.post_header_sizes
-        self._has_previous = not self.context.is_mariadb and len(sizes) >= EventType.PREVIOUS_GTIDS_LOG_EVENT
         self._has_anonymous = version >= _ANONYMOUS_SINCE
+        self._has_previous = len(sizes) >= EventType.PREVIOUS_GTIDS_LOG_EVENT and (has_gtids or self._has_anonymous)
+        self._has_clock = version >= _CLOCK_SINCE
+        self._always_sbr = version < _SBR_SINCE
         self._has_length = version >= _LENGTH_SINCE
         self._version_number = (
             version[0] * 10_000 + version[1] * 100 + version[2] if version >= _VERSION_SINCE else None
@@ -181,7 +198,8 @@ class LogBuilder:
     def of(cls, variables: ServerVariables, kernel: WriterKernel | None) -> LogBuilder:
         """Return the builder of the logs of a server."""
         has_thread_ids = server_format_of(variables.server_version).has_thread_ids
-        return cls(describe_format(variables), kernel, has_thread_ids=has_thread_ids)
+        has_gtids = variables.gtid_mode != "OFF"
+        return cls(describe_format(variables), kernel, has_thread_ids=has_thread_ids, has_gtids=has_gtids)
 
     # -------------------------------------------------------------------------------------------------- head and end
 
@@ -488,11 +506,11 @@ class LogBuilder:
         if gtid is None and not self._has_anonymous:
             return ()
         fields: dict[str, Any] = {
-            "flags": GtidFlag.MAY_HAVE_SBR if group.may_have_sbr else 0,
-            "last_committed": clock[0],
-            "sequence_number": clock[1],
+            "flags": GtidFlag.MAY_HAVE_SBR if group.may_have_sbr or self._always_sbr else 0,
             "header": EventHeader(timestamp=group.timestamp, server_id=server_id),
         }
+        if self._has_clock:
+            fields |= {"last_committed": clock[0], "sequence_number": clock[1]}
         kind: type[Any] = AnonymousGtidEvent
         if gtid is not None:
             kind = GtidEvent

@@ -20,7 +20,7 @@ from binlogio.constants import EventType, HeaderFlag, RowsFlag
 from binlogio.events.control import RowsQueryEvent
 from binlogio.writer.log.log_builder import COMPRESSED_TYPES, RowsHead
 from binlogio.writer.rules.statement import Change, Insert, Statement, Update, is_cascade
-from binlogio.writer.server_format import MYSQL_ROWS, RowsEvents
+from binlogio.writer.server_format import DEFAULT_SERVER_FORMAT, RowsEvents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -61,7 +61,7 @@ class RowsRules:
     compressed_size: int | None = None
     flags: int = int(RowsFlag.USE_SQL_FOREIGN_KEY)
     partial_json: bool = False
-    events: RowsEvents = MYSQL_ROWS
+    events: RowsEvents = DEFAULT_SERVER_FORMAT.rows
 
     def type_code(self, kind: type[Change]) -> EventType:
         """Return the type of the rows events of a kind of change.

@@ -42,6 +42,7 @@ from binlogio.writer.rules.statement_facts import (
 )
 from binlogio.writer.rules.table_accesses import is_direct, mixed_reason, refused_by_isolation
 from binlogio.writer.rules.unsafe import UnsafeReason
+from binlogio.writer.server_format import server_format_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -387,8 +388,10 @@ def check_ddl(variables: ServerVariables, facts: StatementFacts, state: SessionS
     Raises:
         LoggingError: the statement is refused.
     """
-    if facts.kind is StatementKind.CREATE_SELECT and facts.tables and not facts.tables[0].engine.atomic_ddl:
-        return _violation(variables, state, 1786)
+    if facts.kind is StatementKind.CREATE_SELECT and facts.tables:
+        is_atomic = server_format_of(variables.server_version).query.creates_atomically
+        if not (is_atomic and facts.tables[0].engine.atomic_ddl):
+            return _violation(variables, state, 1786)
     if facts.kind in _TEMPORARY and variables.binlog_format == "STATEMENT" and state.in_transaction:
         return _violation(variables, state, 3748)
     return ()

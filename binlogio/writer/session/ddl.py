@@ -128,18 +128,19 @@ def ddl_event(
     database, table = _DATABASE_DDL.match(text), _TABLE_DDL.match(text)
     schema = _name(database, 2) if database is not None else context.schema
     more = [*statement_vars(context)]
-    names_invoker = _NAMES_INVOKER if query.has_requirements else _MARIADB_NAMES_INVOKER
+    is_mariadb = context.server_format.has_domains
+    names_invoker = _MARIADB_NAMES_INVOKER if is_mariadb else _NAMES_INVOKER
     if invoker is not None and names_invoker.match(text):
         more.append(StatusVar(QueryStatus.INVOKER, invoker))
     if context.updated_schemas == () and query.has_updated_schemas:
         updated = schemas if schemas is not None else _updated_schemas(text, schema, context.sql_mode)
         if updated != ():
             more.append(StatusVar(QueryStatus.UPDATED_DB_NAMES, updated))
-    if not query.has_atomic_engines:
+    if is_mariadb:
         is_atomic = is_atomic is not False and is_mariadb_atomic(text)
     elif is_atomic is None:
         is_atomic = _is_atomic(text, is_table=table is not None)
-    if is_atomic:
+    if is_atomic and query.ddl_xid is not None:
         more.append(StatusVar(query.ddl_xid, xid))
     if alter is not None:
         more.append(StatusVar(QueryStatus.MARIADB_GTID_FLAGS3, alter))

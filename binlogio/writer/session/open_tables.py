@@ -79,10 +79,13 @@ class OpenTables:
     """All tables of a writer. Several threads may ask."""
 
     def __init__(self, variables: ServerVariables, kernel: WriterKernel | None) -> None:
-        self._row_metadata = variables.binlog_row_metadata
+        server_format = server_format_of(variables.server_version)
+        self._row_metadata = variables.binlog_row_metadata if server_format.has_metadata else "NO_LOG"
+        self._flags = server_format.table_map_flags
+        self._old_temporals = server_format.has_old_temporals
         self._context = describe_format(variables).context
         self._vendor: Vendor = "mariadb" if variables.is_mariadb else "mysql"
-        self._usual_collation = collation_name(server_format_of(variables.server_version).query.collation)
+        self._usual_collation = collation_name(server_format.query.collation)
         self._kernel = kernel
         self._lock = Lock()
         self._tables: dict[TableDefinition, OpenTable] = {}
@@ -123,11 +126,16 @@ class OpenTables:
 
     def _open(self, definition: TableDefinition) -> OpenTable:
         mapped = definition if self._vendor == "mysql" else _with_known_collations(definition, self._usual_collation)
-        full = mapped.table_map(self._next_id, "FULL", self._vendor)
+        full, table_map = (
+            mapped.table_map(
+                self._next_id, metadata, self._vendor, flags=self._flags, old_temporals=self._old_temporals
+            )
+            for metadata in ("FULL", self._row_metadata)
+        )
         plan = resolve_plan(full, self._context, definition=mapped.plan_columns(self._vendor))
         table = OpenTable(
             definition=definition,
-            table_map=mapped.table_map(self._next_id, self._row_metadata, self._vendor),
+            table_map=table_map,
             plan=plan,
             packer=self._kernel.row_packer(plan) if self._kernel is not None else None,
         )

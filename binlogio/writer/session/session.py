@@ -29,6 +29,7 @@ from binlogio.writer.query_events import boundary_event, text_bytes
 from binlogio.writer.rules.known_objects import table_access
 from binlogio.writer.rules.statement import Statement
 from binlogio.writer.rules.statement_facts import LoggingWarning, StatementFacts, StatementKind
+from binlogio.writer.server_format import server_format_of
 from binlogio.writer.session.connection import ClientVariables, ConnectionState
 from binlogio.writer.session.statement_log import log_statement
 from binlogio.writer.session.table_statements import disconnect, log_create_select, log_ddl, log_temporary_table
@@ -391,7 +392,7 @@ def set_session_variables(
 
 
 def _check(name: str, variables: ServerVariables, state: SessionState) -> None:
-    if name not in VARIABLE_NAMES:
+    if name not in VARIABLE_NAMES or name in server_format_of(variables.server_version).missing:
         raise LoggingError(f"Unknown system variable '{name}'", errno=1193, symbol="ER_UNKNOWN_SYSTEM_VARIABLE")
     if name not in (MARIADB_SESSION_VARIABLES if variables.is_mariadb else SESSION_VARIABLES):
         raise LoggingError(

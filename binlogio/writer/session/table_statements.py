@@ -164,7 +164,8 @@ def log_temporary_table(connection: ConnectionState, statement: Statement) -> No
         if drops:
             sql = drop_tables(sql, tables, connection.schema, temporary=True)
         is_atomic = (
-            facts.kind is StatementKind.CREATE_TEMPORARY and not connection.server_format.query.has_atomic_engines
+            facts.kind is StatementKind.CREATE_TEMPORARY
+            and connection.server_format.query.ddl_xid is QueryStatus.MARIADB_XID
         )
         xid = connection.next_xid() if is_atomic else None
         frame = connection.builder.encode(table_ddl_event(context, sql, requires_primary_key=not drops, xid=xid))
@@ -307,8 +308,11 @@ def _log_created_rows(connection: ConnectionState, statement: Statement, facts: 
     any_schema = refers_to_rows(connection, facts)
     caches, context = connection.caches, connection.context(updated_schemas=None if any_schema else ())
     created = statement.locked[0]
-    is_one_group = not connection.server_format.query.has_atomic_engines
-    starts_transaction = created.is_transactional or is_one_group
+    is_one_group = connection.server_format.has_domains
+    starts_transaction = is_one_group or (
+        created.is_transactional and connection.server_format.query.creates_atomically
+    )
+    waits = created.is_transactional or is_one_group
     if not starts_transaction and not statement.error:
         sql = create_table(created, connection.schema, starts_transaction=False)
         _write_ddl(connection, sql, (), is_atomic=False, counts_as_transactional=True)
@@ -323,15 +327,17 @@ def _log_created_rows(connection: ConnectionState, statement: Statement, facts: 
         writesets=caches.writesets,
         all_wait=is_one_group,
     )
-    cache = caches.transaction if starts_transaction else caches.statement
-    frames = built.transactional if starts_transaction else built.non_transactional
+    cache = caches.transaction if waits else caches.statement
+    frames = built.transactional if waits else built.non_transactional
     if starts_transaction and not statement.error:
         sql = create_table(created, connection.schema, starts_transaction=not is_one_group)
         caches.add(cache, (connection.builder.encode(table_ddl_event(context, sql)),), context)
         cache.has_statements = True
         connection.transaction.modifies_engine = created.is_transactional and bool(frames or not is_one_group)
         connection.transaction.is_ddl = True
-    if frames and not (starts_transaction and statement.error):
+    elif waits and not statement.error:
+        connection.transaction.modifies_engine = bool(frames)
+    if frames and not (waits and statement.error):
         caches.add(cache, frames, context)
         cache.has_rows = True
     if statement.error:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from binlogio.errors import LoggingError
+from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.events.control import XaPrepareEvent
 from binlogio.events.mariadb import MariadbXid
 from binlogio.writer.log.group import GroupMarks
@@ -54,7 +54,16 @@ def xa_start(connection: ConnectionState, xid: XaXid) -> None:
 
     Raises:
         LoggingError: the session is in a transaction.
+        UnsupportedFeature: a server of this version has nothing in its log before XA COMMIT.
     """
+    if not connection.server_format.logs_xa_prepare:
+        raise UnsupportedFeature(
+            "XA transactions of servers that do not log XA PREPARE are not supported",
+            field="server_version",
+            expected="MySQL 5.7.9 or MariaDB 10.5 or later",
+            found=connection.variables.server_version,
+            hint="log what XA COMMIT commits as an ordinary transaction",
+        )
     if connection.xa is not None or connection.in_transaction:
         raise _wrong_state("XAER_OUTSIDE: Some work is done outside global transaction", 1400, "ER_XAER_OUTSIDE")
     connection.xa = XaTransaction(xid)
