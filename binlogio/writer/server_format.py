@@ -14,8 +14,8 @@
 The sizes of post-headers are those in files that such servers wrote: 5.0.16, 5.1.23, 5.5.27, 5.7.25, 8.0.13, 8.0.22,
 8.0.28, 9.0.1, 9.6.0, 9.7.4, MariaDB 10.5.15, 10.11.18, 11.8.6. No file was at hand of these: 5.6 (35 types, with the
 GTID event's post-header of 25 bytes) and 8.4 (42 types) are from the server's source; that 8.0.27 begins with
-HEARTBEAT_LOG_EVENT_V2 is between a file of 8.0.26 without and one of 8.0.28 with it; MariaDB 11.4 is as 10.11 and 11.8
-are. Alphas and betas, and versions later than these, are refused.
+HEARTBEAT_LOG_EVENT_V2 lies between a file of 8.0.26 without and one of 8.0.28 with it; MariaDB 11.4 is as 10.11 and
+11.8 are, 10.6 to 10.9 as 10.5. Alphas and betas, and versions later than these, are refused.
 
 Source: libs/mysql/binlog/event/control_events.cpp, Format_description_event; Gtid_event; MariaDB: sql/log_event.h,
 sql/log.cc; fixtures mariadb1011, mariadb118.
@@ -172,6 +172,9 @@ _8_0_20: Final = "000d0008000000000400040000006100041a08000000080808020000000a0a
 _8_0_27: Final = "000d0008000000000400040000006200041a08000000080808020000000a0a0a2a2a001234000a2800"
 _8_4: Final = "000d0008000000000400040000006300041a08000000000000020000000a0a0a2a2a001234000a280000"
 
+_MARIADB_10_5_SIZES: Final = (
+    "380d000800120004040404120000e400041a08000000080808020000000a0a0a" + "00" * (160 - 32) + "041304000d0808080a0a0a"
+)
 _MARIADB_10_11: Final = (
     "380d000800120004040404120000e400041a08000000080808020000000a0a0a0000000000000a0a0a"
     + "00" * (160 - 41)
@@ -291,7 +294,12 @@ _MARIADB_10: Final = ServerFormat(
     ),
 )
 _NO_ALTER: Final[Mapping[str, Any]] = MappingProxyType({"binlog_alter_two_phase": False})
-_MARIADB_10_8: Final = replace(_MARIADB_10, name="MariaDB 10.8", query=replace(_MARIADB_10.query, flags2=0))
+_MARIADB_10_8: Final = replace(
+    _MARIADB_10,
+    name="MariaDB 10.8",
+    post_header_sizes=_sizes(_MARIADB_10_5_SIZES),
+    query=replace(_MARIADB_10.query, flags2=0),
+)
 _MARIADB_10_6: Final = replace(_MARIADB_10_8, name="MariaDB 10.6", missing=_NO_ALTER)
 _MARIADB_10_5: Final = replace(_MARIADB_10_6, name="MariaDB 10.5", query=replace(_MARIADB_10_6.query, ddl_xid=None))
 _MARIADB_10_2: Final = replace(_MARIADB_10_5, name="MariaDB 10.2", has_metadata=False, logs_xa_prepare=False)

@@ -10,7 +10,7 @@ import binlogio
 import relay_logs
 from binlogio import ServerVariables
 from binlogio.events import GtidLogEvent
-from judged_types import READABLE, TYPES, count_changes, expect_tables, write_types
+from judged_types import READABLE, TYPES, Typed, count_changes, expect_tables, write_types
 from real_servers import KINDS, vendor
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
@@ -103,4 +103,60 @@ def test_mariadb_fed_through_its_own_tool_ends_with_our_tables(kind: str) -> Non
         printed = mariadb.run("mariadb-binlog", "--no-defaults", mariadb.inside(log))
         server.sql(printed.stdout)
 
+        expect_tables(server, types)
+
+
+# ------------------------------------------------------------------------------------------- logs of other versions
+
+
+def types_of(version: str) -> tuple[Typed, ...]:
+    """Return the types that a server of a version has."""
+    numbers = (0, 0) if "MariaDB" in version else tuple(int(part) for part in version.split(".")[:2])
+    return tuple(
+        typed
+        for typed in READABLE
+        if not (typed.sql_type.startswith("vector") and numbers < (9, 0))
+        and not (typed.sql_type == "json" and numbers < (5, 7))
+        and not (re.search(r"(?:time|stamp)\(", typed.sql_type) and numbers < (5, 6) and "MariaDB" not in version)
+    )
+
+
+@pytest.mark.parametrize("gtid_mode", ["ON", "OFF"])
+@pytest.mark.parametrize("version", ["5.6.51", "5.7.44", "8.0.13", "8.0.22", "8.0.36", "8.4.3", "9.0.1"])
+def test_logs_of_older_servers_are_read_by_mysqlbinlog_and_replayed(version: str, gtid_mode: str) -> None:
+    """All types, by the tool and the server of 9.7; the tables are those that the sessions have made."""
+    mysql, types = vendor("mysql"), types_of(version)
+    with mysql.folder("older") as folder, mysql.server("older") as server:
+        variables = ServerVariables(server_version=version, gtid_mode=gtid_mode)
+        log = write_types(folder / "binlog", variables, types, mariadb=True)
+        shown = mysql.run(
+            "mysqlbinlog", "--no-defaults", "-vv", "--base64-output=decode-rows", "--verify-binlog-checksum",
+            mysql.inside(log),
+        )  # fmt: skip
+        printed = mysql.run("mysqlbinlog", "--no-defaults", "--skip-gtids", mysql.inside(log))
+        server.sql(printed.stdout)
+
+        assert (shown.returncode, shown.stderr) == (0, b"")
+        assert len(re.findall(rb"^### (?:INSERT|UPDATE|DELETE)", shown.stdout, re.MULTILINE)) == count_changes(log)
+        expect_tables(server, types)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize(
+    "version", ["5.1.73", "5.5.62", "10.2.44-MariaDB", "10.5.15-MariaDB", "10.6.21-MariaDB", "11.4.5-MariaDB"]
+)
+def test_logs_of_older_servers_are_read_by_mariadb_binlog_and_replayed(version: str, kind: str) -> None:
+    """Those of MySQL 5.1 and 5.5 too, whose format MariaDB has inherited."""
+    mariadb, types = vendor(kind), types_of(version)
+    with mariadb.folder("older") as folder, mariadb.server("older") as server:
+        variables = ServerVariables(server_version=version, binlog_row_metadata="MINIMAL")
+        log = write_types(folder / "binlog", variables, types, mariadb=True)
+        shown = mariadb.run(
+            "mariadb-binlog", "--no-defaults", "-vv", "--base64-output=decode-rows", mariadb.inside(log)
+        )
+        printed = mariadb.run("mariadb-binlog", "--no-defaults", mariadb.inside(log))
+        server.sql(printed.stdout)
+
+        assert shown.returncode == 0
+        assert len(re.findall(rb"^### (?:INSERT|UPDATE|DELETE)", shown.stdout, re.MULTILINE)) == count_changes(log)
         expect_tables(server, types)
