@@ -47,7 +47,7 @@ _FRACTION: Final = re.compile(r"(?:time|datetime|timestamp)\([1-6]\)")
 
 
 def writer(storage: MemoryStorage, version: str, *, use_kernel: bool = True, **variables: Any) -> BinlogWriter:
-    """Return a writer of logs of a server version, whose clock stands still."""
+    """Return a writer of logs of a server version, whose clock does not move."""
     settings = ServerVariables(server_version=version, server_uuid=UUID, **variables)
     return BinlogWriter(
         "binlog", variables=settings, clock=lambda: 1_700_000_000_000_000, storage=storage, use_kernel=use_kernel
