@@ -37,5 +37,5 @@ TYPES[0].is_checked = True  # of the values that are left to construct
 
 
 cdef const ValueType* type_of(int kind) noexcept nogil:
-    """Return the functions of a kind; of a number that is none all are NULL."""
+    """Return the functions of a kind; of a number of none all are NULL."""
     return &TYPES[kind if 0 < kind < KIND_COUNT else 0]
