@@ -344,6 +344,31 @@ def test_records_of_the_wrong_form_are_refused_with_their_number(
     assert reason in result.stderr
 
 
+@pytest.mark.parametrize("op", [[1], {"x": 1}, 5])
+def test_an_operation_that_is_no_text_is_refused(tmp_path: Path, op: Any) -> None:
+    lines = f"{json.dumps(CHANGES[0])}\n{json.dumps({**CHANGES[0], 'op': op})}\n"
+    typed = pa.table({"op": [op], "before": pa.nulls(1, pa.struct([("id", pa.int64())])), "after": [{"id": 1}]})
+    results = [
+        write(tmp_path, "t.jsonl", lines, "--primary-key", "id"),
+        write(tmp_path, "t.parquet", typed, "--primary-key", "id"),
+    ]
+
+    assert [result.exit_code for result in results] == [2, 2]
+    assert all('"op" is ' in result.stderr for result in results)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_each_statement_is_a_group_in_a_table_without_transactions(tmp_path: Path, kind: str) -> None:
+    lines = "".join(f"{json.dumps(one)}\n" for one in CHANGES)
+    content = pa.Table.from_pylist(CHANGES) if kind == "parquet" else lines
+    ddl = "CREATE TABLE shop.t (id BIGINT PRIMARY KEY, v LONGTEXT) ENGINE=MyISAM"
+    result = write(tmp_path, f"t.{kind}", content, ddl=ddl)
+
+    assert result.exit_code == 0, result.stderr
+    assert transactions(tmp_path) == [2, 2, 2, 1]
+    assert [one["op"] for one in records(tmp_path).to_pylist()] == [NAMES.get(one["op"], one["op"]) for one in CHANGES]
+
+
 def test_records_with_minimal_images_are_refused(tmp_path: Path) -> None:
     """Their missing columns would be NULL."""
     options = ("--primary-key", "id", "--set", "binlog_row_image=MINIMAL")

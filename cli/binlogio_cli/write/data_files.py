@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 1 << 16
 _INFERRED_ROWS: Final = 10_000
-_OPERATIONS: Final[dict[object, Operation]] = {
+_OPERATIONS: Final[dict[str, Operation]] = {
     **dict.fromkeys(("insert", "c", "r"), "insert"),
     **dict.fromkeys(("update", "u"), "update"),
     **dict.fromkeys(("delete", "d"), "delete"),
@@ -154,7 +154,9 @@ def _open_csv(path: Path, table: TableDefinition | None) -> DataFile:
 def _open_json(path: Path, table: TableDefinition | None) -> DataFile:
     rows = _json_rows(path)
     first = list(islice(rows, _INFERRED_ROWS))
-    is_changes = bool(first) and "op" in first[0] and ("before" in first[0] or "after" in first[0])
+    is_changes = (
+        bool(first) and "op" in first[0] and any(isinstance(first[0].get(n), dict) for n in ("before", "after"))
+    )
     columns = pa.schema([])
     if table is None:
         images = [row.get(name) for row in first for name in ("before", "after")] if is_changes else first
@@ -329,12 +331,15 @@ class DataWriter:
             write = partial(self._execute_batches, self._row_session())
         for batch in _transactions(_readable(data), self._transaction_rows):
             try:
-                write(changes_of(batch))
+                changes = changes_of(batch)
+                for part in [changes] if self._table.is_transactional else ([change] for change in changes):
+                    write(part)
+                    self.transaction_count += 1
             except BinlogError as exc:
                 self._refuse(data.path, batch, changes_of, exc)
             except _RecordError as exc:
                 raise row_refused(data.path, self.row_count + exc.row + 1, str(exc)) from exc
-            self._count(batch.num_rows)
+            self.row_count += batch.num_rows
 
     def _execute_batches(self, session: Session, changes: list[BatchChange]) -> None:
         found: list[_RowChange] = []
@@ -353,10 +358,6 @@ class DataWriter:
         session = self._writer.session(self._table.schema)
         session.set_variables(binlog_format="ROW")
         return session
-
-    def _count(self, rows: int) -> None:
-        self.row_count += rows
-        self.transaction_count += bool(rows)
 
     def _changes_of_rows(self, batch: pa.RecordBatch) -> list[BatchChange]:
         return [BatchChange(self._table, after=self._columns(batch))]
@@ -440,7 +441,8 @@ class DataWriter:
                 self._execute(session, changes)
             except BinlogError as exc:
                 self._refuse_objects(path, changes, exc)
-            self._count(len(part))
+            self.row_count += len(part)
+            self.transaction_count += 1
         session.close()
 
     def _execute(self, session: Session, changes: list[_RowChange]) -> None:
@@ -469,9 +471,7 @@ class DataWriter:
         raise refused
 
     def _change(self, record: Json) -> _RowChange:
-        operation = _OPERATIONS.get(record.get("op"))
-        if operation is None:
-            raise _RecordError(0, f'"op" is {record.get("op")!r}; it can be {", ".join(map(str, _OPERATIONS))}')
+        operation = _operation(record.get("op"), 0)
         before, after = record.get("before"), record.get("after")
         wanted = [("before", before, operation != "insert"), ("after", after, operation != "delete")]
         for name, image, is_wanted in wanted:
@@ -548,12 +548,13 @@ def _operations(batch: pa.RecordBatch) -> list[Operation]:
     Raises:
         _RecordError: one is unknown.
     """
-    found = []
-    for row, name in enumerate(batch.column("op").to_pylist()):
-        operation = _OPERATIONS.get(name)
-        if operation is None:
-            raise _RecordError(row, f'"op" is {name!r}; it can be {", ".join(map(str, _OPERATIONS))}')
-        found.append(operation)
+    return [_operation(name, row) for row, name in enumerate(batch.column("op").to_pylist())]
+
+
+def _operation(name: object, row: int) -> Operation:
+    found = _OPERATIONS.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise _RecordError(row, f'"op" is {name!r}; it can be {", ".join(_OPERATIONS)}')
     return found
 
 
