@@ -26,7 +26,7 @@ from binlogio.events.control import RowsQueryEvent, XidEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent, StatusVar
-from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.rows import RowsEvent
 from binlogio.events.table_map import MetadataField
 from binlogio.format.groups import GroupFacts
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tsid, Uuid
@@ -70,7 +70,6 @@ LONGEST_BYTES: Final = 64
 
 _US_PER_S: Final = 1_000_000
 _OWN_COLUMNS: Final = {"header", "schema", "table", "sql", "xid"}
-_ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _QUERIES: Final = (QueryEvent, ExecuteLoadQueryEvent)
 _STATEMENTS: Final = (RowsQueryEvent, AnnotateRowsEvent)
 _HAVE_TEXT: Final = (Uuid, Tsid, Gtid, GtidSet, MariadbGtid)
@@ -136,7 +135,7 @@ def _is_wanted(
 
 
 def _names(reader: BinlogReader, event: Any) -> tuple[str | None, str | None]:
-    if isinstance(event, _ROWS):
+    if isinstance(event, RowsEvent):
         try:
             table_map = reader.table_map(event)
         except MissingTableMap:  # a rows event without rows, which only ends a statement, belongs to no table

@@ -18,6 +18,7 @@ from itertools import chain, islice
 from typing import Final, TypeVar
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.schema.ddl import tree
 from binlogio.schema.ddl.alter_table import read_clauses
 from binlogio.schema.ddl.column_text import TableSetting
 from binlogio.schema.ddl.create_table import (
@@ -32,27 +33,6 @@ from binlogio.schema.ddl.foreign_keys import dropped_foreign_keys, foreign_keys_
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
 from binlogio.schema.ddl.tokens import Token, Words, iter_tokens
-from binlogio.schema.ddl.tree import (
-    AlterDatabase,
-    AlterTable,
-    CreateDatabase,
-    CreateIndex,
-    CreateSequence,
-    CreateTable,
-    Ddl,
-    DropDatabase,
-    DropIndex,
-    DropTables,
-    FromSelect,
-    Like,
-    Name,
-    NotDdl,
-    RenameTables,
-    TableBody,
-    TruncateTable,
-    Unparsed,
-    Unreadable,
-)
 from binlogio.schema.definition import TableDefinition
 
 _MOST_TOKENS: Final = 1 << 18  # more than any table of 4096 columns needs
@@ -68,11 +48,11 @@ _TEXT_VARIABLES: Final = frozenset(
 _OBJECTS: Final = ("TABLE", "TABLES", "DATABASE", "SCHEMA", "INDEX", "SEQUENCE")
 _BEFORE_OBJECT: Final = frozenset("OR REPLACE TEMPORARY ONLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR".split())
 _CREATE_MODIFIERS: Final[tuple[list[str], ...]] = ([], ["TEMPORARY"], ["OR", "REPLACE"], ["OR", "REPLACE", "TEMPORARY"])
-_OTHER: Final = NotDdl()
+_OTHER: Final = tree.NotDdl()
 _T = TypeVar("_T")
 
 
-def parse_ddl(sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int = 0) -> Ddl:
+def parse_ddl(sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int = 0) -> tree.Ddl:
     """Return the tree of a statement, as `server` reads it; no text is an error."""
     if len(sql) > _LONGEST_KEPT:
         return parse_tokens(iter_tokens(sql, server, sql_mode), sql_mode)
@@ -80,14 +60,14 @@ def parse_ddl(sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int = 0
 
 
 @lru_cache(maxsize=_KEPT)
-def _kept_tree(sql: str, server: ServerDefaults, sql_mode: int) -> Ddl:
+def _kept_tree(sql: str, server: ServerDefaults, sql_mode: int) -> tree.Ddl:
     return parse_tokens(iter_tokens(sql, server, sql_mode), sql_mode)
 
 
-def parse_tokens(rest: Iterator[Token], sql_mode: int = 0) -> Ddl:
+def parse_tokens(rest: Iterator[Token], sql_mode: int = 0) -> tree.Ddl:
     """Return the tree of a statement of these tokens, of which others than DDL are not all taken."""
     tokens: list[Token] = []
-    problem: Unparsed | None = None
+    problem: tree.Unparsed | None = None
     variable = ""
     try:
         tokens += islice(rest, _HEAD)
@@ -99,24 +79,24 @@ def parse_tokens(rest: Iterator[Token], sql_mode: int = 0) -> Ddl:
             return _OTHER
         tokens += islice(rest, _MOST_TOKENS)
         if len(tokens) > _MOST_TOKENS:
-            problem = Unparsed(reason=f"the statement has more than {_MOST_TOKENS} tokens")
+            problem = tree.Unparsed(reason=f"the statement has more than {_MOST_TOKENS} tokens")
     except UnsupportedFeature as exc:
-        problem = Unparsed.of(exc)
+        problem = tree.Unparsed.of(exc)
     what = _object(tokens)
     if what is None:
         return _OTHER
     verb = tokens[0].upper
     if variable:
-        return _unreadable(tokens, Unparsed(reason=f"it is read as {variable} says, which it sets itself"))
+        return _unreadable(tokens, tree.Unparsed(reason=f"it is read as {variable} says, which it sets itself"))
     try:
         return _PARSERS[verb, what](_StatementHead(Words(tokens, sql_mode), problem))
     except UnsupportedFeature as exc:
-        return _unreadable(tokens, Unparsed.of(exc) if problem is None else problem)
+        return _unreadable(tokens, tree.Unparsed.of(exc) if problem is None else problem)
 
 
-def _unreadable(tokens: list[Token], problem: Unparsed) -> Unreadable:
+def _unreadable(tokens: list[Token], problem: tree.Unparsed) -> tree.Unreadable:
     is_replace = [token.upper for token in tokens[:2]] == ["CREATE", "OR"]
-    return Unreadable("REPLACE" if is_replace else tokens[0].upper, problem)
+    return tree.Unreadable("REPLACE" if is_replace else tokens[0].upper, problem)
 
 
 def _set_variable(rest: Iterator[Token]) -> str:
@@ -152,7 +132,7 @@ class _StatementHead:
     `problem` is why the rest of it cannot be parsed; the names in it can be read all the same.
     """
 
-    def __init__(self, words: Words, problem: Unparsed | None) -> None:
+    def __init__(self, words: Words, problem: tree.Unparsed | None) -> None:
         self.words = words
         self.problem = problem
         while words.next.upper not in (*_OBJECTS, "TRUNCATE"):
@@ -174,57 +154,57 @@ class _StatementHead:
             raise self.problem.error()
         return self.words
 
-    def part(self, read: Callable[[Words], _T]) -> _T | Unparsed:
+    def part(self, read: Callable[[Words], _T]) -> _T | tree.Unparsed:
         """Return a part of the statement, which may be one that cannot be parsed."""
         if self.problem is not None:
             return self.problem
         try:
             return read(self.words)
         except UnsupportedFeature as exc:
-            return Unparsed.of(exc)
+            return tree.Unparsed.of(exc)
 
 
 # ---------------------------------------------------------------------------------------------------------- tables
 
 
-def _create_table(head: _StatementHead) -> Ddl:
+def _create_table(head: _StatementHead) -> tree.Ddl:
     words = head.words
     table = words.table_name()
     found = words.copy()
     if head.modifiers not in _CREATE_MODIFIERS and head.problem is None:
-        head.problem = Unparsed(reason="the statement cannot be parsed", found=repr(" ".join(head.modifiers)))
+        head.problem = tree.Unparsed(reason="the statement cannot be parsed", found=repr(" ".join(head.modifiers)))
     body = head.part(_body)
-    if isinstance(body, Unparsed) and any(token.upper == "SELECT" for token in words.tokens):
-        body = FromSelect()
-    return CreateTable(
+    if isinstance(body, tree.Unparsed) and any(token.upper == "SELECT" for token in words.tokens):
+        body = tree.FromSelect()
+    return tree.CreateTable(
         table=table,
         body=body,
         is_temporary="TEMPORARY" in head.modifiers,
         replaces=head.replaces,
         if_not_exists=head.if_not_exists,
         references=references_in(words),
-        defaults=None if isinstance(body, Like) else created_defaults(found),
+        defaults=None if isinstance(body, tree.Like) else created_defaults(found),
     )
 
 
-def _body(words: Words) -> TableBody | Like | FromSelect:
+def _body(words: Words) -> tree.TableBody | tree.Like | tree.FromSelect:
     body = read_create_body(words)
     if not words.ended:
         words.refuse("the end of the statement")
     return body
 
 
-def _alter_table(head: _StatementHead) -> Ddl:
+def _alter_table(head: _StatementHead) -> tree.Ddl:
     words = head.words
     table = words.table_name()
     _skip_wait(words)
     start = words.copy()
     clauses = head.part(read_clauses)
-    if isinstance(clauses, Unparsed):
+    if isinstance(clauses, tree.Unparsed):
         new_names = tuple(_given_names(start))
     else:
         new_names = () if clauses.name is None else (clauses.name,)
-    return AlterTable(
+    return tree.AlterTable(
         table=table,
         clauses=clauses,
         new_names=new_names,
@@ -233,7 +213,7 @@ def _alter_table(head: _StatementHead) -> Ddl:
     )
 
 
-def _given_names(words: Words) -> Iterator[Name]:
+def _given_names(words: Words) -> Iterator[tree.Name]:
     """Yield the names that an ALTER TABLE gives to the table or a partition, or takes from another table."""
     while not words.ended:
         is_name = words.accept("TO", "TABLE") or words.accept("CONVERT", "TABLE")
@@ -246,7 +226,7 @@ def _given_names(words: Words) -> Iterator[Name]:
             words.take()
 
 
-def _rename_table(head: _StatementHead) -> Ddl:
+def _rename_table(head: _StatementHead) -> tree.Ddl:
     words = head.expect_whole()
     renames = []
     while True:
@@ -255,7 +235,7 @@ def _rename_table(head: _StatementHead) -> Ddl:
         words.expect("TO")
         renames.append((old, words.table_name()))
         if not words.accept(","):
-            return RenameTables(tuple(renames))
+            return tree.RenameTables(tuple(renames))
 
 
 def _skip_wait(words: Words) -> None:
@@ -264,28 +244,28 @@ def _skip_wait(words: Words) -> None:
     words.accept("NOWAIT")
 
 
-def _drop_table(head: _StatementHead) -> Ddl:
+def _drop_table(head: _StatementHead) -> tree.Ddl:
     words = head.expect_whole()
     tables = [words.table_name()]
     while words.accept(","):
         tables.append(words.table_name())
-    return DropTables(
+    return tree.DropTables(
         tuple(tables),
         only_temporary=head.modifiers[:1] == ["TEMPORARY"],
         are_sequences=words.tokens[1 + len(head.modifiers)].upper == "SEQUENCE",
     )
 
 
-def _truncate_table(head: _StatementHead) -> Ddl:
+def _truncate_table(head: _StatementHead) -> tree.Ddl:
     words = head.expect_whole()
     words.accept("TABLE")
-    return TruncateTable(words.table_name())
+    return tree.TruncateTable(words.table_name())
 
 
-def _create_sequence(head: _StatementHead) -> Ddl:
+def _create_sequence(head: _StatementHead) -> tree.Ddl:
     table = head.words.table_name()
     problem = head.part(_sequence_options)
-    return CreateSequence(table=table, replaces=head.replaces, if_not_exists=head.if_not_exists, problem=problem)
+    return tree.CreateSequence(table=table, replaces=head.replaces, if_not_exists=head.if_not_exists, problem=problem)
 
 
 def _sequence_options(words: Words) -> None:
@@ -296,21 +276,21 @@ def _sequence_options(words: Words) -> None:
 # --------------------------------------------------------------------------------------------------------- indexes
 
 
-def _create_index(head: _StatementHead) -> Ddl:
+def _create_index(head: _StatementHead) -> tree.Ddl:
     table, name = _indexed_table(head)
     is_unique = "UNIQUE" in head.modifiers
     parts = head.part(key_parts)
-    if isinstance(name, Unparsed):
-        return CreateIndex(table, name)
-    return CreateIndex(table, parts if isinstance(parts, Unparsed) else Key(name, parts, is_unique=is_unique))
+    if isinstance(name, tree.Unparsed):
+        return tree.CreateIndex(table, name)
+    return tree.CreateIndex(table, parts if isinstance(parts, tree.Unparsed) else Key(name, parts, is_unique=is_unique))
 
 
-def _drop_index(head: _StatementHead) -> Ddl:
+def _drop_index(head: _StatementHead) -> tree.Ddl:
     table, name = _indexed_table(head)
-    return DropIndex(table, name)
+    return tree.DropIndex(table, name)
 
 
-def _indexed_table(head: _StatementHead) -> tuple[Name, str | Unparsed]:
+def _indexed_table(head: _StatementHead) -> tuple[tree.Name, str | tree.Unparsed]:
     """Return the table of an index, and the index's name."""
     name = head.part(Words.name)
     while not head.words.accept("ON"):
@@ -321,16 +301,16 @@ def _indexed_table(head: _StatementHead) -> tuple[Name, str | Unparsed]:
 # ------------------------------------------------------------------------------------------------------- databases
 
 
-def _create_database(head: _StatementHead) -> Ddl:
+def _create_database(head: _StatementHead) -> tree.Ddl:
     schema = head.words.name()
     options = head.part(_database_options)
-    return CreateDatabase(schema=schema, options=options, replaces=head.replaces, if_not_exists=head.if_not_exists)
+    return tree.CreateDatabase(schema=schema, options=options, replaces=head.replaces, if_not_exists=head.if_not_exists)
 
 
-def _alter_database(head: _StatementHead) -> Ddl:
+def _alter_database(head: _StatementHead) -> tree.Ddl:
     is_named = head.words.next.is_name and not _is_charset_option(head.words.copy())
     schema = head.words.name() if is_named else None
-    return AlterDatabase(schema, head.part(_database_options))
+    return tree.AlterDatabase(schema, head.part(_database_options))
 
 
 def _is_charset_option(words: Words) -> bool:
@@ -351,11 +331,11 @@ def _database_options(words: Words) -> TableOptions:
     return options
 
 
-def _drop_database(head: _StatementHead) -> Ddl:
-    return DropDatabase(head.expect_whole().name())
+def _drop_database(head: _StatementHead) -> tree.Ddl:
+    return tree.DropDatabase(head.expect_whole().name())
 
 
-_PARSERS: Final[dict[tuple[str, str], Callable[[_StatementHead], Ddl]]] = {
+_PARSERS: Final[dict[tuple[str, str], Callable[[_StatementHead], tree.Ddl]]] = {
     ("CREATE", "TABLE"): _create_table,
     ("CREATE", "SEQUENCE"): _create_sequence,
     ("CREATE", "INDEX"): _create_index,
@@ -410,22 +390,22 @@ def parse_table(
     """Return as `parse_create_table`, and which facts are defaults."""
     created = _created(sql, server)
     match created.body:
-        case Unparsed():
+        case tree.Unparsed():
             raise created.body.error()
-        case Like((_, name)):
+        case tree.Like((_, name)):
             reason = f"it is like {name}"
-        case FromSelect():
+        case tree.FromSelect():
             reason = "its columns come from a SELECT"
-        case TableBody():
+        case tree.TableBody():
             setting = TableSetting(server, collation or server.collation, collation is None)
             return created_table(created.body, created.table[0] or schema, created.table[1], setting)
     raise UnsupportedFeature("the statement has no column list", field="SQL", found=reason)
 
 
-def _created(sql: str, server: ServerDefaults) -> CreateTable:
+def _created(sql: str, server: ServerDefaults) -> tree.CreateTable:
     statement = parse_ddl(sql, server)
-    if isinstance(statement, Unreadable):
+    if isinstance(statement, tree.Unreadable):
         raise statement.problem.error()
-    if not isinstance(statement, CreateTable):
+    if not isinstance(statement, tree.CreateTable):
         Words(list(iter_tokens(sql, server))).refuse("CREATE TABLE")
     return statement

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
+from binlogio.schema.ddl import tree
 from binlogio.schema.ddl.altered_table import altered_table
 from binlogio.schema.ddl.catalogue import Catalogue, KnownDatabase, KnownTable, TableName
 from binlogio.schema.ddl.column_text import TableSetting
@@ -22,27 +23,6 @@ from binlogio.schema.ddl.create_table import created_table
 from binlogio.schema.ddl.foreign_keys import cascades_of
 from binlogio.schema.ddl.parsed_table import ParsedTable
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.tree import (
-    AlterDatabase,
-    AlterTable,
-    CreateDatabase,
-    CreateIndex,
-    CreateSequence,
-    CreateTable,
-    Ddl,
-    DropDatabase,
-    DropIndex,
-    DropTables,
-    FromSelect,
-    Like,
-    Name,
-    NotDdl,
-    RenameTables,
-    TableBody,
-    TruncateTable,
-    Unparsed,
-    Unreadable,
-)
 from binlogio.schema.definition import ColumnDefinition
 
 _T = TypeVar("_T")
@@ -77,7 +57,7 @@ DEFAULT_SESSION: Final = SessionFacts()
 
 def follow_ddl(
     catalogue: Catalogue,
-    statement: Ddl,
+    statement: tree.Ddl,
     schema: str,
     server: ServerDefaults,
     session: SessionFacts = DEFAULT_SESSION,
@@ -89,9 +69,9 @@ def follow_ddl(
     One that is not understood makes its tables unknown, and is no error. `failed` is the reason where it was carried
     out in part only.
     """
-    if isinstance(statement, NotDdl | TruncateTable):
+    if isinstance(statement, tree.NotDdl | tree.TruncateTable):
         return
-    if isinstance(statement, Unreadable) and statement.verb == "TRUNCATE":
+    if isinstance(statement, tree.Unreadable) and statement.verb == "TRUNCATE":
         return
     follower = _Follower(catalogue, schema, server, session)
     reason = failed
@@ -102,20 +82,20 @@ def follow_ddl(
             reason = str(exc)
     if reason is not None:
         follower.forget(statement, reason)
-    if failed is None and isinstance(statement, CreateTable | AlterTable):
+    if failed is None and isinstance(statement, tree.CreateTable | tree.AlterTable):
         follower.note_cascades(statement)
 
 
-def names_in(statement: Ddl) -> tuple[Name, ...]:
+def names_in(statement: tree.Ddl) -> tuple[tree.Name, ...]:
     """Return the tables that a statement can have changed, as far as it names them."""
     match statement:
-        case CreateTable() | CreateSequence() | CreateIndex() | DropIndex() | TruncateTable():
+        case tree.CreateTable() | tree.CreateSequence() | tree.CreateIndex() | tree.DropIndex() | tree.TruncateTable():
             return (statement.table,)
-        case AlterTable():
+        case tree.AlterTable():
             return (statement.table, *statement.new_names)
-        case RenameTables():
+        case tree.RenameTables():
             return tuple(name for renamed in statement.renames for name in renamed)
-        case DropTables():
+        case tree.DropTables():
             return statement.tables
     return ()
 
@@ -129,63 +109,65 @@ class _Follower:
         self._server = server
         self._session = session
 
-    def follow(self, statement: Ddl) -> None:  # noqa: C901 - one case a kind of statement
+    def follow(self, statement: tree.Ddl) -> None:  # noqa: C901 - one case a kind of statement
         """Carry out a statement.
 
         Raises:
             UnsupportedFeature: it cannot be followed exactly.
         """
         match statement:
-            case CreateTable():
+            case tree.CreateTable():
                 self._create_table(statement)
-            case AlterTable():
+            case tree.AlterTable():
                 self._alter_table(statement)
-            case RenameTables():
+            case tree.RenameTables():
                 for old, new in statement.renames:
                     self._rename_table(self._full(old), self._full(new))
-            case DropTables():
+            case tree.DropTables():
                 for name in map(self._full, statement.tables):
                     self._drop_table(name, only_temporary=statement.only_temporary)
-            case CreateSequence():
+            case tree.CreateSequence():
                 self._create_sequence(statement)
-            case CreateIndex():
+            case tree.CreateIndex():
                 key = _parsed(statement.key)
                 self._change(self._full(statement.table), lambda table: table.with_key(key))
-            case DropIndex():
+            case tree.DropIndex():
                 index = _parsed(statement.key)
                 self._change(self._full(statement.table), lambda table: table.without_key(index))
-            case CreateDatabase():
+            case tree.CreateDatabase():
                 self._create_database(statement)
-            case AlterDatabase():
+            case tree.AlterDatabase():
                 self._alter_database(statement)
-            case DropDatabase():
+            case tree.DropDatabase():
                 self._catalogue.remove_database(statement.schema)
-            case Unreadable():
+            case tree.Unreadable():
                 raise statement.problem.error()
 
-    def forget(self, statement: Ddl, reason: str) -> None:
+    def forget(self, statement: tree.Ddl, reason: str) -> None:
         """Forget the tables that a statement changed which was not understood."""
         catalogue = self._catalogue
         match statement:
-            case Unreadable():
+            case tree.Unreadable():
                 catalogue.forget_all(f"a statement that names no table that can be read: {reason}")
-            case CreateDatabase() | AlterDatabase() | DropDatabase():
+            case tree.CreateDatabase() | tree.AlterDatabase() | tree.DropDatabase():
                 self._forget_database(statement, reason)
         for name in names_in(statement):
             catalogue.forget(self._full(name), reason)
 
-    def _forget_database(self, statement: CreateDatabase | AlterDatabase | DropDatabase, reason: str) -> None:
+    def _forget_database(
+        self, statement: tree.CreateDatabase | tree.AlterDatabase | tree.DropDatabase, reason: str
+    ) -> None:
         """Forget the collation of a database, and its tables if it was to be dropped."""
         catalogue, schema = self._catalogue, statement.schema
         if schema is not None:
             catalogue.databases.pop(schema, None)
-        if isinstance(statement, AlterDatabase):  # its name can be missing
+        if isinstance(statement, tree.AlterDatabase):  # its name can be missing
             catalogue.databases.pop(self._schema, None)
-        elif isinstance(statement, DropDatabase) or statement.replaces:
+        elif isinstance(statement, tree.DropDatabase) or statement.replaces:
             for name in [name for name, _ in catalogue.tables() if name[0] == schema]:
                 catalogue.forget(name, reason)
 
-    def note_cascades(self, statement: CreateTable | AlterTable) -> None:
+    def note_cascades(self, statement: tree.CreateTable | tree.AlterTable) -> None:
         """Take note of foreign keys that change rows, also where the rest of the statement was not understood.
 
         A table that may be temporary counts: a foreign key too many is refused, one too few would lose changes.
@@ -193,7 +175,7 @@ class _Follower:
         catalogue, own = self._catalogue, self._full(statement.table)
         if (self._session.thread_id, *own) in catalogue.temporary:
             return
-        dropped = statement.dropped_foreign_keys if isinstance(statement, AlterTable) else ()
+        dropped = statement.dropped_foreign_keys if isinstance(statement, tree.AlterTable) else ()
         for name in names_in(statement) if dropped else ():
             catalogue.drop_foreign_keys(catalogue.known_name(self._full(name)), dropped)
         name = catalogue.known_name(own)
@@ -201,7 +183,7 @@ class _Follower:
 
     # ------------------------------------------------------------------------------------------------------- tables
 
-    def _create_table(self, statement: CreateTable) -> None:
+    def _create_table(self, statement: tree.CreateTable) -> None:
         catalogue, name = self._catalogue, self._full(statement.table)
         mark = (self._session.thread_id, *name)
         if statement.is_temporary:
@@ -219,22 +201,22 @@ class _Follower:
         else:
             catalogue.put(name, replace(known, is_tentative=known.is_tentative or not is_new))
 
-    def _created(self, statement: CreateTable, name: TableName) -> tuple[KnownTable | None, str]:
+    def _created(self, statement: tree.CreateTable, name: TableName) -> tuple[KnownTable | None, str]:
         """Return the table that a CREATE TABLE makes, and why it is not known."""
         match statement.body:
-            case Like(table):
+            case tree.Like(table):
                 like = self._full(table)
                 known = None if self._is_temporary(like) else self._find(like)
                 return known, "it was made like a table that the log does not tell of"
-            case TableBody() as body:
+            case tree.TableBody() as body:
                 setting = TableSetting(self._server, *self._database_collation(name[0]))
                 return KnownTable(created_table(body, *name, setting)), ""
-            case FromSelect():
+            case tree.FromSelect():
                 return None, "its columns come from a SELECT"
-            case Unparsed() as problem:
+            case tree.Unparsed() as problem:
                 raise problem.error()
 
-    def _alter_table(self, statement: AlterTable) -> None:
+    def _alter_table(self, statement: tree.AlterTable) -> None:
         catalogue, name = self._catalogue, self._full(statement.table)
         if self._is_temporary(name):
             return
@@ -276,7 +258,7 @@ class _Follower:
             self._find(name)
             self._catalogue.remove(name)
 
-    def _create_sequence(self, statement: CreateSequence) -> None:
+    def _create_sequence(self, statement: tree.CreateSequence) -> None:
         if statement.problem is not None:
             raise statement.problem.error()
         name = self._full(statement.table)
@@ -293,7 +275,7 @@ class _Follower:
 
     # ---------------------------------------------------------------------------------------------------- databases
 
-    def _create_database(self, statement: CreateDatabase) -> None:
+    def _create_database(self, statement: tree.CreateDatabase) -> None:
         name, databases = statement.schema, self._catalogue.databases
         usual = self._session.server_collation
         chosen = _parsed(statement.options).chosen_collation(self._server, usual or self._server.collation)
@@ -304,7 +286,7 @@ class _Follower:
         elif name not in databases:
             databases[name] = KnownDatabase(None, is_fresh=False)
 
-    def _alter_database(self, statement: AlterDatabase) -> None:
+    def _alter_database(self, statement: tree.AlterDatabase) -> None:
         databases = self._catalogue.databases
         name = self._schema if statement.schema is None else statement.schema
         usual = self._session.server_collation or self._server.collation
@@ -315,7 +297,7 @@ class _Follower:
 
     # --------------------------------------------------------------------------------------------------------- names
 
-    def _full(self, name: Name) -> TableName:
+    def _full(self, name: tree.Name) -> TableName:
         """Return schema and name; the schema is that of the session if missing."""
         return (self._schema if name[0] is None else name[0], name[1])
 
@@ -350,7 +332,7 @@ class _Follower:
         return (known, False) if known is not None else (self._session.server_collation or self._server.collation, True)
 
 
-def _parsed(part: _T | Unparsed) -> _T:
-    if isinstance(part, Unparsed):
+def _parsed(part: _T | tree.Unparsed) -> _T:
+    if isinstance(part, tree.Unparsed):
         raise part.error()
     return part

@@ -31,7 +31,7 @@ from binlogio.events.load import (
 )
 from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent
-from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from binlogio.events.rows import RowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.groups import ends_transaction, starts_transaction
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio_cli.dump.event_writer import EventWriter
 
-_ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 Render = Callable[[Any], Iterable[str | bytes]]
 
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent)
@@ -231,7 +230,7 @@ class FilteredDump:
         elif isinstance(event, TableMapEvent):
             if self._selection.wants_table(event.schema, event.table):
                 self._statement_head.extend(self._render(event))
-        elif isinstance(event, _ROWS):
+        elif isinstance(event, RowsEvent):
             table = self._reader.table_map(event)
             yield from self._change(event, wanted=self._selection.wants_table(table.schema, table.table))
             if event.ends_statement:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType, OptionalMetadataType, QueryStatus
 from binlogio.errors import BinlogError
+from binlogio.events import RowsEvent
 from binlogio.events.control import RowsQueryEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.mariadb import AnnotateRowsEvent, MariadbGtidEvent
 from binlogio.events.query import QueryEvent, StatusVar
-from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import MetadataField, TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.values.absent import ABSENT
@@ -38,13 +38,11 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from binlogio._kernel.row_decoder import ImageText
-    from binlogio.events import RowsEvent
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
     from binlogio.rows.texts import TextForm
     from binlogio_cli.dump.filters import DumpFilter
 
-_ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)
 _SECOND: Final = 1_000_000
 # Of fields that have the name of one that all events have: GTID flags are not event flags.
@@ -120,7 +118,7 @@ class JsonDump:
     def event(self, event: Any) -> Iterator[str | bytes]:
         """Yield one line. It is complete or missing: values are decoded before it begins."""
         line = _dumps({**self._place(event), **self._fields(event)})
-        if not isinstance(event, _ROWS):
+        if not isinstance(event, RowsEvent):
             yield f"{line}\n"
             return
         rows = self._row_texts(event)
@@ -155,7 +153,7 @@ class JsonDump:
         return values
 
     def _fields(self, event: Any) -> dict[str, Any]:
-        if isinstance(event, _ROWS):
+        if isinstance(event, RowsEvent):
             table = self._reader.table_map(event)
             return {
                 "table_id": event.table_id,

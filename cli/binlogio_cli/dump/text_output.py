@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType, HeaderFlag
 from binlogio.errors import BinlogError
-from binlogio.events import codec_for
+from binlogio.events import RowsEvent, codec_for
 from binlogio.events.base import build_header
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
@@ -31,7 +31,6 @@ from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent,
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.mariadb import AnnotateRowsEvent, MariadbGtidEvent
 from binlogio.events.query import QueryEvent
-from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.values.absent import ABSENT
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from binlogio._kernel.row_decoder import ImageText
-    from binlogio.events import RowsEvent
     from binlogio.events.table_map import TableMapEvent
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
@@ -68,7 +66,6 @@ if TYPE_CHECKING:
     from binlogio_cli.dump.filters import DumpFilter
 
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
-_ROWS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent)
 _LITERAL: Final = (int, float, Decimal, bytes)
 _PLAIN_NAME: Final = re.compile(r"@\d+")
 _WITH_LENGTH: Final = (ColumnType.STRING, ColumnType.VARCHAR, ColumnType.VARCHAR_COMPRESSED, ColumnType.BIT)
@@ -179,7 +176,7 @@ class TextDump:
         if not self._options.short:
             yield from self._head()
             yield from (f"{line}\n" for line in self._place(event))
-        if isinstance(event, _ROWS):
+        if isinstance(event, RowsEvent):
             yield from self._row_lines(event)
             return
         body = self._body(event)

@@ -38,26 +38,11 @@ from binlogio.replay.targets.sqlite.definition import (
 )
 from binlogio.replay.targets.sqlite.table import table_names
 from binlogio.replay.transactions import text_refused
+from binlogio.schema.ddl import tree
 from binlogio.schema.ddl.column_history import ColumnChanges, column_changes
 from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
 from binlogio.schema.ddl.parsed_table import PRIMARY, Key
 from binlogio.schema.ddl.partitions import MOVING, PartitionChange, partition_change
-from binlogio.schema.ddl.tree import (
-    AlterClauses,
-    AlterTable,
-    CreateIndex,
-    CreateTable,
-    Default,
-    DropDatabase,
-    DropIndex,
-    DropTables,
-    FromSelect,
-    Like,
-    RenameTables,
-    TruncateTable,
-    Unparsed,
-    Unreadable,
-)
 from binlogio.schema.definition import ColumnDefinition
 
 if TYPE_CHECKING:
@@ -128,23 +113,23 @@ class _DdlStatement:
             ReplayError: the rows of a table do not allow it.
         """
         match self._logged.statement:
-            case RenameTables(renames):
+            case tree.RenameTables(renames):
                 return self._rename(renames)
-            case DropTables(tables, only_temporary=False, are_sequences=False):
+            case tree.DropTables(tables, only_temporary=False, are_sequences=False):
                 return self._drop(tables)
-            case TruncateTable(table):
+            case tree.TruncateTable(table):
                 return self._truncate(self._logged.full_name(table))
-            case DropDatabase(schema):
+            case tree.DropDatabase(schema):
                 return self._drop_database(schema)
             case _ if self._logged.failed is not None:
                 pass
-            case CreateTable(is_temporary=False) as created:
+            case tree.CreateTable(is_temporary=False) as created:
                 return self._create(created)
-            case AlterTable() as altered:
+            case tree.AlterTable() as altered:
                 return self._alter(altered)
-            case CreateIndex(table) | DropIndex(table):
+            case tree.CreateIndex(table) | tree.DropIndex(table):
                 return self._index(table)
-            case Unreadable(verb, problem) if verb != "CREATE":
+            case tree.Unreadable(verb, problem) if verb != "CREATE":
                 raise problem.error()
         self._follow()
         return False
@@ -153,10 +138,10 @@ class _DdlStatement:
         """Tell the catalogue."""
         self._logged.follow(self._kept.catalogue)
 
-    def _create(self, statement: CreateTable) -> bool:
+    def _create(self, statement: tree.CreateTable) -> bool:
         """Make a table, empty."""
         kept, name = self._kept, self._logged.full_name(statement.table)
-        if isinstance(statement.body, FromSelect) and self._wanted.wants_table(*name):
+        if isinstance(statement.body, tree.FromSelect) and self._wanted.wants_table(*name):
             raise text_refused("CREATE TABLE ... SELECT")
         if statement.replaces and self._exists(name):
             self._connection.execute(f"DROP TABLE {quoted(self._target(name))}")
@@ -166,7 +151,7 @@ class _DdlStatement:
         if table is None or table is before:
             return False
         facts = None
-        if isinstance(statement.body, Like):
+        if isinstance(statement.body, tree.Like):
             facts = kept.facts.get(self._logged.full_name(statement.body.table), NO_FACTS)
         kept.facts[name] = created_facts(statement, table) if facts is None else facts
         if self._wanted.wants_table(*name) and not self._exists(name):
@@ -176,7 +161,7 @@ class _DdlStatement:
             self.made.append(self._target(name))
         return True
 
-    def _alter(self, statement: AlterTable) -> bool:
+    def _alter(self, statement: tree.AlterTable) -> bool:
         """Columns, keys, partitions or the name change."""
         kept = self._kept
         name = self._logged.full_name(statement.table)
@@ -184,7 +169,7 @@ class _DdlStatement:
             return False
         name = kept.catalogue.known_name(name)
         self._refuse_moved_rows(statement)
-        if isinstance(statement.clauses, AlterClauses) and statement.clauses.name is not None:
+        if isinstance(statement.clauses, tree.AlterClauses) and statement.clauses.name is not None:
             self._see_all_chosen()
         exists = self._exists(name) and self._wanted.wants_table(*name)
         before, facts = kept.find(name), kept.facts.get(name, NO_FACTS)
@@ -192,7 +177,7 @@ class _DdlStatement:
         if before is None:
             self._follow()
             clauses = statement.clauses
-            if isinstance(clauses, AlterClauses) and clauses.only_renames and clauses.name is not None:
+            if isinstance(clauses, tree.AlterClauses) and clauses.only_renames and clauses.name is not None:
                 self._move(self._logged.full_name(statement.table), self._logged.full_name(clauses.name))
                 return True
             return self._alter_unknown(name, is_empty=is_empty, exists=exists)
@@ -300,10 +285,10 @@ class _DdlStatement:
             _ = self._step.sql
 
     def _changes(
-        self, clauses: AlterClauses | Unparsed, before: ParsedTable, facts: TableFacts, *, is_empty: bool
+        self, clauses: tree.AlterClauses | tree.Unparsed, before: ParsedTable, facts: TableFacts, *, is_empty: bool
     ) -> tuple[ColumnChanges, PartitionChange | None]:
         try:
-            if isinstance(clauses, Unparsed):
+            if isinstance(clauses, tree.Unparsed):
                 raise clauses.error()
             return column_changes(clauses, before), partition_change(clauses.partitions, facts.partitions)
         except UnsupportedFeature as exc:
@@ -311,11 +296,11 @@ class _DdlStatement:
                 raise self._refused((before.schema, before.name), str(exc)) from exc
             return ColumnChanges(), PartitionChange(drops_rows=False, names=(), left=None)
 
-    def _refuse_moved_rows(self, statement: AlterTable) -> None:
+    def _refuse_moved_rows(self, statement: tree.AlterTable) -> None:
         """Refuse a statement that takes rows from another table or a file, or gives them, unless it has no rows."""
         clauses, name = statement.clauses, self._logged.full_name(statement.table)
         others = statement.new_names
-        if isinstance(clauses, AlterClauses):
+        if isinstance(clauses, tree.AlterClauses):
             verb = "" if clauses.partitions is None else clauses.partitions.verb
             if self._wanted.wants_table(*name) and (
                 clauses.options.moves_rows or (verb in MOVING and clauses.exchanged is None)
@@ -361,13 +346,13 @@ class _DdlStatement:
     # -------------------------------------------------------------------------------------------------- definitions
 
     def _definition(
-        self, name: TableName, table: ParsedTable, defaults: dict[str, Default] | None = None
+        self, name: TableName, table: ParsedTable, defaults: dict[str, tree.Default] | None = None
     ) -> SqliteDefinition:
         facts = self._kept.facts.get(name, NO_FACTS)
         return SqliteDefinition.of(table, facts.defaults if defaults is None else defaults, self._context)
 
     def _with_generated_key(
-        self, name: TableName, table: ParsedTable, defaults: dict[str, Default]
+        self, name: TableName, table: ParsedTable, defaults: dict[str, tree.Default]
     ) -> SqliteDefinition:
         """Return the definition, with the primary key that sql_generate_invisible_primary_key may have added."""
         here = self._columns(name)
