@@ -82,6 +82,7 @@ cdef struct Cell:
     int width  # bytes of a fixed-size value, or of the length in front
     int first  # precision, fraction digits, bits, dimensions, bytes
     int second  # scale
+    Groups groups  # of a DECIMAL
     int64_t limit  # bytes that a value may have
     bint trim  # cut what the server does not store: trailing spaces
     bint ascii  # all bytes of the values are ASCII
@@ -125,10 +126,13 @@ cdef struct ValueType:
     int growth  # an encoded value has at most so many times the bytes of Arrow's, and some; 0: a few bytes
     bint is_date  # what no calendar has is treated as the policy says
     bint opens  # values are decompressed first
+    int name_count  # a column has so many names; -1: any number
+    bint has_characters  # a column has a multi-byte set
     bint is_told  # values of different bytes have different literals
     bint is_checked  # bytes of the right length may be no value; documents are looked at when they are written
     const uint8_t* missing  # read in place of a value that is missing; NULL: none is read
-    # Whether `width` bytes are read of a value with these parameters, and as many written as `arrow_size` says.
+    # Whether `width` bytes are read of a value with these parameters, and as many written as `arrow_size` says; or as
+    # many into a row image.
     bint (*fits)(const Value* value) noexcept nogil
     # To Arrow, a block of values; returns the number of the first that is no value of the type, or -1.
     block_function decode
@@ -142,8 +146,6 @@ cdef struct ValueType:
     int (*append)(Memory out, Texts texts, const Value* value, const uint8_t* p, int64_t size) except -1 nogil
     # To an SQL literal that does not depend on sql_mode, for undo; 0 where it has none here. NULL: as `put`.
     int (*literal)(Memory out, Texts texts, const Value* value, const uint8_t* p, int64_t size) except -1 nogil
-    # Whether a value can be encoded with these parameters.
-    bint (*takes)(const Cell* cell) noexcept nogil
     # From Arrow, a value that is not NULL and for which there is room; returns the end, NULL if it is refused.
     uint8_t* (*encode)(Cell* cell, int64_t row, uint8_t* out) noexcept nogil
     # As many bytes as the values of some rows may take, or more; NULL: by `growth`.

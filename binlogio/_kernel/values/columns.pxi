@@ -61,6 +61,18 @@ cdef int set_value(Value* value, int kind, int width, int first, int second) exc
     return 0
 
 
+cdef bint _is_decoded(const Value* value) noexcept:
+    """Return whether values of the kind are decoded to Arrow, and the column has all that they need."""
+    cdef const ValueType* type = value.type
+    if type.form != F_NULL and type.decode == NULL and type.add == NULL or not type.fits(value):
+        return False
+    if type.opens:
+        type = type_of(value.first)
+    if type.name_count and (value.name_ends == NULL or 0 < type.name_count != value.name_count):
+        return False
+    return value.characters != NULL or not type.has_characters
+
+
 cdef int arrow_size(const ValueType* type, int width) noexcept nogil:
     """Return the bytes of a fixed-size value in Arrow."""
     return type.arrow_size if type.arrow_size else 4 if width == 3 else width
@@ -99,7 +111,7 @@ cdef class Column:
             set_names(&self.value, texts)
         if characters is not None:
             self.value.characters = <void*>characters
-        if type.fits == NULL or not type.fits(&self.value):
+        if not _is_decoded(&self.value):
             raise ValueError(f"no column of kind {kind} has width {width}, parameters {first} and {second}")
         self.kind, self.policy = kind, policy
         self.form, self.missing, self.decode = type.form, type.missing, type.decode

@@ -339,42 +339,6 @@ cdef inline void _put_group(uint8_t* out, uint32_t digits, int size) noexcept no
         out[i] = <uint8_t>(digits >> (8 * (size - 1 - i)))
 
 
-cdef inline int decimal_size(int precision, int scale) noexcept nogil:
-    cdef int left = precision - scale
-    return left // 9 * 4 + DIGIT_BYTES[left % 9] + scale // 9 * 4 + DIGIT_BYTES[scale % 9]
-
-
-cdef inline uint8_t* _small_decimal(uint8_t* out, int width, int precision, int scale, uint64_t value,
-                                    uint8_t mask) noexcept nogil:
-    """Groups of digits from the last to the first, of a value that fits 64 bits."""
-    cdef uint8_t* at = out + width
-    cdef int rest = scale % 9
-    cdef int groups = scale // 9 + (precision - scale) // 9
-    cdef uint32_t group
-    if rest:
-        group = <uint32_t>(value % POWERS[rest])
-        value //= POWERS[rest]
-        at -= DIGIT_BYTES[rest]
-        _put_group(at, group, DIGIT_BYTES[rest])
-    while groups:
-        group = <uint32_t>(value % 1000000000U)
-        value //= 1000000000U
-        at -= 4
-        _put_group(at, group, 4)
-        groups -= 1
-    rest = (precision - scale) % 9
-    if value >= POWERS[rest]:
-        return NULL
-    if rest:
-        at -= DIGIT_BYTES[rest]
-        _put_group(at, <uint32_t>value, DIGIT_BYTES[rest])
-    if mask:
-        for rest in range(width):
-            out[rest] ^= mask
-    out[0] ^= 0x80
-    return out + width
-
-
 cdef inline uint32_t _divide(uint64_t* limbs, int count, uint32_t by) noexcept nogil:
     """Divide a number in place; returns the remainder."""
     cdef u128 rest = 0
@@ -386,62 +350,46 @@ cdef inline uint32_t _divide(uint64_t* limbs, int count, uint32_t by) noexcept n
     return <uint32_t>rest
 
 
-cdef inline uint8_t* cell_decimal(const Cell* cell, const uint8_t* data, int limb_count, uint8_t* out) noexcept nogil:
+cdef inline uint8_t* _encode(const Cell* cell, const uint8_t* data, int count, uint8_t* out) noexcept nogil:
     """Write a two's complement integer as groups of digits; NULL if it has more digits than the column."""
+    cdef const Groups* groups = &cell.groups
     cdef uint64_t[4] limbs
     cdef u128 carry = 1
     cdef uint8_t mask
     cdef uint8_t* at = out + cell.width
-    cdef int i, rest
-    cdef int groups = cell.second // 9 + (cell.first - cell.second) // 9
-    memcpy(limbs, data, 8 * limb_count)
-    if limb_count == 2 and limbs[1] == (0 if limbs[0] >> 63 == 0 else ~<uint64_t>0):
-        if limbs[1]:
-            return _small_decimal(out, cell.width, cell.first, cell.second, 0 - limbs[0], 0xFF)
-        return _small_decimal(out, cell.width, cell.first, cell.second, limbs[0], 0)
-    mask = 0xFF if limbs[limb_count - 1] >> 63 else 0
+    cdef int i
+    memcpy(limbs, data, 8 * count)
+    mask = 0xFF if limbs[count - 1] >> 63 else 0
     if mask:
-        for i in range(limb_count):
+        for i in range(count):
             carry += <uint64_t>~limbs[i]
             limbs[i] = <uint64_t>carry
             carry = carry >> 64
-    while limb_count > 1 and limbs[limb_count - 1] == 0:
-        limb_count -= 1
-    if limb_count == 1:
-        return _small_decimal(out, cell.width, cell.first, cell.second, limbs[0], mask)
-    rest = cell.second % 9
-    if rest:
-        at -= DIGIT_BYTES[rest]
-        _put_group(at, _divide(limbs, limb_count, POWERS[rest]), DIGIT_BYTES[rest])
-    while groups:
-        at -= 4
-        _put_group(at, _divide(limbs, limb_count, POWERS[9]), 4)
-        groups -= 1
-    rest = (cell.first - cell.second) % 9
-    for i in range(1, limb_count):
+    for i in range(groups.count - 1, -1, -1):
+        while count > 1 and limbs[count - 1] == 0:
+            count -= 1
+        at -= groups.size[i]
+        if count == 1:
+            _put_group(at, <uint32_t>(limbs[0] % groups.end[i]), groups.size[i])
+            limbs[0] //= groups.end[i]
+        else:
+            _put_group(at, _divide(limbs, count, groups.end[i]), groups.size[i])
+    for i in range(count):
         if limbs[i]:
             return NULL
-    if limbs[0] >= POWERS[rest]:
-        return NULL
-    if rest:
-        _put_group(at - DIGIT_BYTES[rest], <uint32_t>limbs[0], DIGIT_BYTES[rest])
-    for i in range(cell.width):
-        out[i] ^= mask
+    if mask:
+        for i in range(cell.width):
+            out[i] ^= mask
     out[0] ^= 0x80
     return out + cell.width
 
 
-cdef inline bint _takes(const Cell* cell) noexcept nogil:
-    return (1 <= cell.first <= (MAX_DIGITS if cell.kind == K_DECIMAL128 else 2 * MAX_DIGITS)
-            and 0 <= cell.second <= cell.first and cell.width == decimal_size(cell.first, cell.second))
-
-
 cdef inline uint8_t* _encode128(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    return cell_decimal(cell, cell.data + 16 * row, 2, out)
+    return _encode(cell, cell.data + 16 * row, 2, out)
 
 
 cdef inline uint8_t* _encode256(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    return cell_decimal(cell, cell.data + 32 * row, 4, out)
+    return _encode(cell, cell.data + 32 * row, 4, out)
 
 
 # ---------------------------------------------------------------------------------------------------------- from Python
@@ -520,7 +468,7 @@ cdef inline int set_decimals(ValueType* types) except -1:
         found.form, found.arrow_size, found.missing = F_FIXED, 16 if kind == K_DECIMAL128 else 32, SIGNED_ZERO
         found.fits, found.decode, found.make, found.put = _fits, _decode, _make, _put
         found.is_checked = True
-        found.takes, found.encode = _takes, _encode128 if kind == K_DECIMAL128 else _encode256
+        found.encode = _encode128 if kind == K_DECIMAL128 else _encode256
     types[K_DECIMAL128].pack = _pack
     found = &types[K_OLD_DECIMAL]
     found.form, found.fits, found.add, found.append = F_TEXT, _old_fits, _add_old, _append_old

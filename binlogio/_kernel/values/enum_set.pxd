@@ -76,7 +76,7 @@ cdef inline bint append_members(Memory data, uint64_t bits, const uint8_t* names
 
 
 cdef inline bint _fits(const Value* value) noexcept nogil:
-    return 1 <= value.width <= 8 and (value.name_ends != NULL or value.members != NULL)
+    return 1 <= value.width <= 8
 
 
 cdef inline int64_t _decode_enum(Column column, const uint8_t** pointers, int64_t count) except -2 nogil:
@@ -162,15 +162,19 @@ cdef inline uint32_t find_slot(const Cell* cell, const uint8_t* p, int64_t size)
         at = (at + 1) & cell.slot_mask
 
 
-cdef inline uint8_t* cell_enum(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
+cdef inline uint8_t* _encode_enum(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
+    cdef const uint8_t* p = cell.data + cell.offsets[row]
+    cdef int64_t size = <int64_t>cell.offsets[row + 1] - cell.offsets[row]
     cdef int32_t number = cell.slots[find_slot(cell, p, size)]
     if number == 0 and size or number >> (8 * cell.width):
         return NULL
     return cell_little(out, number, cell.width)
 
 
-cdef inline uint8_t* cell_set(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
+cdef inline uint8_t* _encode_set(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
     """Members with commas between, in any order."""
+    cdef const uint8_t* p = cell.data + cell.offsets[row]
+    cdef int64_t size = <int64_t>cell.offsets[row + 1] - cell.offsets[row]
     cdef uint64_t bits = 0
     cdef int64_t start = 0
     cdef int64_t at = 0
@@ -189,22 +193,6 @@ cdef inline uint8_t* cell_set(const Cell* cell, const uint8_t* p, int64_t size, 
     return cell_little(out, bits, cell.width)
 
 
-cdef inline bint _takes_enum(const Cell* cell) noexcept nogil:
-    return 1 <= cell.width <= 4
-
-
-cdef inline bint _takes_set(const Cell* cell) noexcept nogil:
-    return 1 <= cell.width <= 8
-
-
-cdef inline uint8_t* _encode_enum(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    return cell_enum(cell, cell.data + cell.offsets[row], <int64_t>cell.offsets[row + 1] - cell.offsets[row], out)
-
-
-cdef inline uint8_t* _encode_set(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    return cell_set(cell, cell.data + cell.offsets[row], <int64_t>cell.offsets[row + 1] - cell.offsets[row], out)
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -213,9 +201,9 @@ cdef inline void set_members(ValueType* types) noexcept:
     cdef ValueType* found = &types[K_ENUM_NAMES]
     found.form, found.missing = F_TEXT, ZEROS
     found.fits, found.decode, found.make, found.put = _fits, _decode_enum, _make_enum, _put_enum
-    found.literal, found.is_told = literal_number, True
-    found.takes, found.encode, found.pack = _takes_enum, _encode_enum, pack_text
+    found.literal, found.is_told, found.name_count = literal_number, True, -1
+    found.encode, found.pack = _encode_enum, pack_text
     found = &types[K_SET_NAMES]
     found.form, found.fits, found.add, found.append = F_TEXT, _fits, _add_set, _append_set
-    found.literal, found.is_told = literal_number, True
-    found.takes, found.encode, found.pack = _takes_set, _encode_set, pack_text
+    found.literal, found.is_told, found.name_count = literal_number, True, -1
+    found.encode, found.pack = _encode_set, pack_text

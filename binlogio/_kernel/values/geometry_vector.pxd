@@ -18,7 +18,7 @@ from binlogio._kernel.column_values cimport (
 from binlogio._kernel.primitives cimport Memory, append_json_number, append_wkt, hex_text
 from binlogio._kernel.values.hex_literals cimport append_hex_literal
 from binlogio._kernel.values.sql_strings cimport append_bytes_literal, append_quote
-from binlogio._kernel.values.strings cimport sized_fits, takes_sized
+from binlogio._kernel.values.strings cimport sized_fits
 
 cdef enum:
     SRID_SIZE = 4  # rows that were there before a NOT NULL column was added have the empty string in it
@@ -126,8 +126,8 @@ cdef inline void set_shapes(ValueType* types) noexcept:
     cdef ValueType* found = &types[K_GEOMETRY]
     found.form, found.growth = F_GEOMETRY, 1
     found.fits, found.add, found.append = sized_fits, _add_geometry, _append_geometry
-    found.takes, found.encode, found.literal, found.is_checked = takes_sized, _encode_geometry, _literal_geometry, True
+    found.encode, found.literal, found.is_checked = _encode_geometry, _literal_geometry, True
     found = &types[K_VECTOR]
     found.form, found.growth, found.item_shift = F_VECTOR, 4, 2
     found.fits, found.add, found.append = sized_fits, _add_vector, _append_vector
-    found.takes, found.encode, found.is_checked = takes_sized, _encode_vector, True
+    found.encode, found.is_checked = _encode_vector, True

@@ -21,7 +21,7 @@ from binlogio._kernel.json_documents cimport (
 from binlogio._kernel.primitives cimport MOST_TEXT, Memory, is_utf8
 from binlogio._kernel.values.hex_literals cimport append_text_literal
 from binlogio._kernel.values.sql_strings cimport append_literal
-from binlogio._kernel.values.strings cimport sized_fits, takes_sized
+from binlogio._kernel.values.strings cimport sized_fits
 
 cdef enum:
     LENENC_ROOM = 9
@@ -105,7 +105,7 @@ cdef inline int64_t most_diff_bytes(const Cell* cell, int64_t row, int64_t rows)
     return room + 4 * (<int64_t>cell.diffs.value_ends[last] - cell.diffs.value_ends[first])
 
 
-cdef inline uint8_t* cell_diffs(const Cell* cell, int64_t first, int64_t count, uint8_t* out) noexcept nogil:
+cdef inline uint8_t* _encode_diffs(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
     """Write the diffs of one document; returns their end, NULL if one is invalid."""
     cdef const DiffArrays* diffs = &cell.diffs
     cdef const uint8_t* path
@@ -114,7 +114,7 @@ cdef inline uint8_t* cell_diffs(const Cell* cell, int64_t first, int64_t count, 
     cdef uint8_t* end
     cdef int64_t i, size
     cdef bint has_value
-    for i in range(first, first + count):
+    for i in range(cell.offsets[row], cell.offsets[row + 1]):
         path = diffs.paths + diffs.path_ends[i]
         size = diffs.path_ends[i + 1] - diffs.path_ends[i]
         has_value = diffs.validity == NULL or diffs.validity[(diffs.bit_at + i) >> 3] >> ((diffs.bit_at + i) & 7) & 1
@@ -141,10 +141,6 @@ cdef inline uint8_t* cell_diffs(const Cell* cell, int64_t first, int64_t count, 
     return at
 
 
-cdef inline uint8_t* _encode_diffs(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    return cell_diffs(cell, cell.offsets[row], <int64_t>cell.offsets[row + 1] - cell.offsets[row], out)
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -153,8 +149,8 @@ cdef inline void set_documents(ValueType* types) noexcept:
     cdef ValueType* found = &types[K_JSON]
     found.form, found.growth = F_TEXT, 4
     found.fits, found.decode, found.append = sized_fits, _decode_documents, _append_document
-    found.takes, found.encode, found.literal = takes_sized, _encode_document, _literal_document
+    found.encode, found.literal = _encode_document, _literal_document
     found = &types[K_FLAGGED]
     found.form, found.fits, found.decode = F_TEXT, sized_fits, _decode_flagged
     found = &types[K_DIFFS]
-    found.form, found.takes, found.encode, found.most = F_TEXT, takes_sized, _encode_diffs, most_diff_bytes
+    found.form, found.fits, found.encode, found.most = F_TEXT, sized_fits, _encode_diffs, most_diff_bytes

@@ -17,7 +17,7 @@ from binlogio._kernel.primitives cimport Memory
 from binlogio._kernel.values.hex_literals cimport append_text_literal
 from binlogio._kernel.values.packing cimport pack_text
 from binlogio._kernel.values.sql_strings cimport append_quote
-from binlogio._kernel.values.strings cimport sized_fits, takes_sized
+from binlogio._kernel.values.strings cimport sized_fits
 
 
 cdef inline int _append_uuid(Memory out, const uint8_t* p) except -1 nogil:
@@ -261,4 +261,4 @@ cdef inline void set_native_types(ValueType* types) noexcept:
         found.form, found.growth = F_TEXT, 1
         found.fits, found.add, found.append = sized_fits, _add, _append
         found.literal, found.is_checked = _literal, True
-        found.takes, found.encode, found.pack = takes_sized, _encode, pack_text
+        found.encode, found.pack = _encode, pack_text

@@ -30,15 +30,12 @@ cdef extern from *:
     const uint8_t* ZEROS "binlogio_zeros"
 
 
-cdef inline bint _is_integer_size(int width) noexcept nogil:
-    return width == 1 or width == 2 or width == 3 or width == 4 or width == 8
-
-
 # -------------------------------------------------------------------------------------------------------- row to Arrow
 
 
 cdef inline bint _integer_fits(const Value* value) noexcept nogil:
-    return _is_integer_size(value.width)
+    cdef int width = value.width
+    return width == 1 or width == 2 or width == 3 or width == 4 or width == 8
 
 
 cdef inline bint _float_fits(const Value* value) noexcept nogil:
@@ -222,26 +219,6 @@ cdef inline uint8_t* _put_null(uint8_t* to, const Value* value, const uint8_t* p
 # ----------------------------------------------------------------------------------------------------------- from Arrow
 
 
-cdef inline bint _takes_integer(const Cell* cell) noexcept nogil:
-    return _is_integer_size(cell.width)
-
-
-cdef inline bint _takes_float(const Cell* cell) noexcept nogil:
-    return cell.width == 4
-
-
-cdef inline bint _takes_double(const Cell* cell) noexcept nogil:
-    return cell.width == 8
-
-
-cdef inline bint _takes_number(const Cell* cell) noexcept nogil:
-    return 1 <= cell.width <= 8
-
-
-cdef inline bint _takes_member_number(const Cell* cell) noexcept nogil:
-    return 1 <= cell.width <= 2
-
-
 cdef inline uint8_t* _encode_copied(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
     cdef int width = cell.width
     if width == 4:
@@ -337,28 +314,28 @@ cdef inline void set_numbers(ValueType* types) noexcept:
         types[kind].is_told = kind != K_FLOAT and kind != K_DOUBLE
     found = &types[K_SIGNED]
     found.fits, found.decode, found.make, found.put = _integer_fits, _decode_signed, _make_signed, _put_signed
-    found.takes, found.encode, found.pack = _takes_integer, _encode_signed, _pack_signed
+    found.encode, found.pack = _encode_signed, _pack_signed
     found = &types[K_UNSIGNED]
     found.fits, found.decode, found.make, found.put = _integer_fits, _decode_unsigned, _make_unsigned, _put_unsigned
-    found.takes, found.encode, found.pack = _takes_integer, _encode_unsigned, _pack_unsigned
+    found.encode, found.pack = _encode_unsigned, _pack_unsigned
     found = &types[K_FLOAT]
     found.fits, found.decode, found.make, found.put = _float_fits, _decode_copied, _make_float, _put_float
-    found.takes, found.encode, found.pack, found.literal = _takes_float, _encode_copied, _pack_float, _literal_float
+    found.encode, found.pack, found.literal = _encode_copied, _pack_float, _literal_float
     found = &types[K_DOUBLE]
     found.fits, found.decode, found.make, found.put = _double_fits, _decode_copied, _make_double, _put_double
-    found.takes, found.encode, found.pack, found.literal = _takes_double, _encode_copied, _pack_double, _literal_double
+    found.encode, found.pack, found.literal = _encode_copied, _pack_double, _literal_double
     found = &types[K_BITS]
     found.arrow_size = 8
     found.fits, found.decode, found.make, found.put = _number_fits, _decode_bits, _make_bits, _put_bits
-    found.takes, found.encode, found.pack = _takes_number, _encode_bits, _pack_unsigned64
+    found.encode, found.pack = _encode_bits, _pack_unsigned64
     found = &types[K_LITTLE64]
     found.arrow_size = 8
     found.fits, found.decode, found.make, found.put = _number_fits, _decode_little64, _make_unsigned, _put_unsigned
-    found.takes, found.encode, found.pack = _takes_number, _encode_little64, _pack_unsigned64
+    found.encode, found.pack = _encode_little64, _pack_unsigned64
     found = &types[K_LITTLE16]
     found.arrow_size = 2
     found.fits, found.decode, found.make, found.put = (
         _member_number_fits, _decode_little16, _make_unsigned, _put_unsigned)
-    found.takes, found.encode, found.pack = _takes_member_number, _encode_little16, _pack_unsigned16
+    found.encode, found.pack = _encode_little16, _pack_unsigned16
     found = &types[K_NOTHING]
     found.form, found.fits, found.make, found.put = F_NULL, _null_fits, _make_none, _put_null

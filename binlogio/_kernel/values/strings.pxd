@@ -81,18 +81,13 @@ cdef inline bint sized_fits(const Value* value) noexcept nogil:
     return -4 <= value.width < 0
 
 
-cdef inline bint _latin_fits(const Value* value) noexcept nogil:
-    return value.name_count == 256 and sized_fits(value)
-
-
-cdef inline bint _text_fits(const Value* value) noexcept nogil:
-    return value.characters != NULL and sized_fits(value)
-
-
 cdef inline bint _compressed_fits(const Value* value) noexcept nogil:
-    if value.first == K_LATIN:
-        return _latin_fits(value)
-    return _text_fits(value) if value.first == K_TEXT else sized_fits(value)
+    return sized_fits(value) and (value.first == K_BYTES or value.first == K_UTF8 or value.first == K_LATIN
+                                  or value.first == K_TEXT)
+
+
+cdef inline bint _ready_fits(const Value* value) noexcept nogil:
+    return value.width == 0
 
 
 cdef inline int64_t _decode_bytes(Column column, const uint8_t** pointers, int64_t count) except -2 nogil:
@@ -271,18 +266,6 @@ cdef inline int _literal_compressed(Memory out, Texts texts, const Value* value,
 # ----------------------------------------------------------------------------------------------------------- from Arrow
 
 
-cdef inline bint takes_sized(const Cell* cell) noexcept nogil:
-    return 1 <= cell.width <= 4
-
-
-cdef inline bint _takes_compressed(const Cell* cell) noexcept nogil:
-    return takes_sized(cell) and (cell.first == K_BYTES or cell.first == K_UTF8 or cell.first == K_LATIN)
-
-
-cdef inline bint _takes_ready(const Cell* cell) noexcept nogil:
-    return True
-
-
 cdef inline uint8_t* cell_latin(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
     """UTF-8 in a single-byte character set; NULL where it does not have a character, or the text is not UTF-8."""
     cdef const uint8_t* end = p + size
@@ -310,7 +293,9 @@ cdef inline uint8_t* cell_latin(const Cell* cell, const uint8_t* p, int64_t size
     return out
 
 
-cdef inline uint8_t* cell_string(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
+cdef inline uint8_t* _encode_string(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
+    cdef const uint8_t* p = cell.data + cell.offsets[row]
+    cdef int64_t size = <int64_t>cell.offsets[row + 1] - cell.offsets[row]
     cdef uint8_t* end
     if cell.trim:
         while size and p[size - 1] == 0x20:
@@ -333,11 +318,13 @@ cdef inline uint8_t* cell_string(const Cell* cell, const uint8_t* p, int64_t siz
     return out + size
 
 
-cdef inline uint8_t* _compressed(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
+cdef inline uint8_t* _encode_compressed(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
     """Write a value of MariaDB's compressed columns; returns its end, NULL if it is refused.
 
     Text is put into its character set first, after what is compressed of it.
     """
+    cdef const uint8_t* p = cell.data + cell.offsets[row]
+    cdef int64_t size = <int64_t>cell.offsets[row + 1] - cell.offsets[row]
     cdef uint8_t* plain = out + cell.width + COMPRESSED_HEAD + size
     cdef const uint8_t* end
     cdef int64_t stored = 0
@@ -355,14 +342,6 @@ cdef inline uint8_t* _compressed(const Cell* cell, const uint8_t* p, int64_t siz
         return NULL
     put_little(out, stored, cell.width)
     return out + cell.width + stored
-
-
-cdef inline uint8_t* _encode_string(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    return cell_string(cell, cell.data + cell.offsets[row], <int64_t>cell.offsets[row + 1] - cell.offsets[row], out)
-
-
-cdef inline uint8_t* _encode_compressed(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    return _compressed(cell, cell.data + cell.offsets[row], <int64_t>cell.offsets[row + 1] - cell.offsets[row], out)
 
 
 cdef inline uint8_t* _encode_ready(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
@@ -390,7 +369,7 @@ cdef inline void set_strings(ValueType* types) noexcept:
         types[kind].literal, types[kind].is_told = _literal_any, kind == K_UTF8 or kind == K_BYTES
     for kind in (K_BYTES, K_PADDED, K_UTF8, K_LATIN):
         found = &types[kind]
-        found.takes, found.encode = takes_sized, _encode_string
+        found.encode = _encode_string
         found.pack = pack_bytes if kind == K_BYTES or kind == K_PADDED else pack_text
     found = &types[K_BYTES]
     found.missing = ZEROS
@@ -403,12 +382,14 @@ cdef inline void set_strings(ValueType* types) noexcept:
     found.fits, found.decode, found.make, found.append = sized_fits, _decode_utf8, _make_utf8, _append_any
     found = &types[K_LATIN]
     found.text_form = T_ASCII
-    found.fits, found.add, found.append = _latin_fits, _add_text, _append_any
+    found.fits, found.add, found.append = sized_fits, _add_text, _append_any
+    found.name_count = 256
     found = &types[K_TEXT]
-    found.fits, found.add, found.append = _text_fits, _add_text, _append_any
+    found.fits, found.add, found.append = sized_fits, _add_text, _append_any
+    found.has_characters = True
     found = &types[K_COMPRESSED]
     found.opens, found.is_checked, found.literal = True, True, _literal_compressed
     found.fits, found.add, found.append = _compressed_fits, _add_compressed, _append_compressed
-    found.takes, found.encode, found.pack = _takes_compressed, _encode_compressed, _pack_compressed
+    found.encode, found.pack = _encode_compressed, _pack_compressed
     found = &types[K_READY]
-    found.takes, found.encode = _takes_ready, _encode_ready
+    found.fits, found.encode = _ready_fits, _encode_ready

@@ -345,18 +345,12 @@ cdef inline uint8_t* _put_year(uint8_t* to, const Value* value, const uint8_t* p
     return put_unsigned(to, <uint64_t>p[0] + 1900 if p[0] else 0)
 
 
-cdef inline uint8_t* _put_quoted_moment(uint8_t* to, const Value* value, const uint8_t* p, bint sql) noexcept nogil:
+cdef inline uint8_t* _put_quoted(uint8_t* to, const Value* value, const uint8_t* p, bint sql) noexcept nogil:
     to[0] = 39 if sql else 34
-    to = put_moment(to + 1, value.kind, p, value.first, value.width)
-    if to == NULL:
-        return NULL
-    to[0] = 39 if sql else 34
-    return to + 1
-
-
-cdef inline uint8_t* _put_quoted_duration(uint8_t* to, const Value* value, const uint8_t* p, bint sql) noexcept nogil:
-    to[0] = 39 if sql else 34
-    to = put_duration(to + 1, value.kind, p, value.first, value.width)
+    if value.type.is_date:
+        to = put_moment(to + 1, value.kind, p, value.first, value.width)
+    else:
+        to = put_duration(to + 1, value.kind, p, value.first, value.width)
     if to == NULL:
         return NULL
     to[0] = 39 if sql else 34
@@ -636,19 +630,6 @@ cdef inline uint8_t* _timestamp(const Cell* cell, int64_t value, uint8_t* out) n
     return cell_big(out, value % SECOND // UNITS[cell.first], (cell.first + 1) // 2)
 
 
-cdef inline bint _takes_any(const Cell* cell) noexcept nogil:
-    return True
-
-
-cdef inline bint _takes_fraction(const Cell* cell) noexcept nogil:
-    return 0 <= cell.first <= 6
-
-
-cdef inline bint _has_more_digits(const Cell* cell, int64_t value) noexcept nogil:
-    """Return whether a value has more fraction digits than the column."""
-    return cell.first < 6 and value % UNITS[cell.first] != 0
-
-
 cdef inline uint8_t* _encode_date(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
     cdef Moment moment
     if not civil((<const int32_t*>cell.data)[row], &moment):
@@ -664,19 +645,16 @@ cdef inline uint8_t* _encode_year(Cell* cell, int64_t row, uint8_t* out) noexcep
     return out + 1
 
 
-cdef inline uint8_t* _encode_datetime(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
+cdef inline uint8_t* _encode_moment(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
+    """NULL for a value that has more fraction digits than the column, too."""
     cdef int64_t value = (<const int64_t*>cell.data)[row]
-    return NULL if _has_more_digits(cell, value) else _datetime(cell, value, out)
-
-
-cdef inline uint8_t* _encode_timestamp(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    cdef int64_t value = (<const int64_t*>cell.data)[row]
-    return NULL if _has_more_digits(cell, value) else _timestamp(cell, value, out)
-
-
-cdef inline uint8_t* _encode_time(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    cdef int64_t value = (<const int64_t*>cell.data)[row]
-    return NULL if _has_more_digits(cell, value) else _time(cell, value, out)
+    if cell.first < 6 and value % UNITS[cell.first]:
+        return NULL
+    if cell.kind == K_DATETIME2 or cell.kind == K_OLD_DATETIME:
+        return _datetime(cell, value, out)
+    if cell.kind == K_TIMESTAMP2 or cell.kind == K_OLD_TIMESTAMP:
+        return _timestamp(cell, value, out)
+    return _time(cell, value, out)
 
 
 # ---------------------------------------------------------------------------------------------------------- from Python
@@ -738,22 +716,18 @@ cdef inline void set_temporals(ValueType* types) noexcept:
         found.form, found.arrow_size, found.missing = F_FIXED, 8, ZEROS
         found.is_date, found.is_checked = kind != K_TIME2 and kind != K_OLD_TIME, True
         found.fits = _new_fits if kind <= K_TIME2 else _old_fits
-        found.decode, found.takes = _decode_moments, _takes_fraction
-        found.put = _put_quoted_moment if found.is_date else _put_quoted_duration
+        found.decode, found.put, found.encode = _decode_moments, _put_quoted, _encode_moment
     found = &types[K_DATE]
     found.form, found.arrow_size, found.missing, found.is_date = F_FIXED, 4, FIRST_DATE, True
-    found.fits, found.decode, found.make, found.put = _date_fits, _decode_dates, _make_date, _put_quoted_moment
-    found.takes, found.encode, found.pack = _takes_any, _encode_date, _pack_date
+    found.fits, found.decode, found.make, found.put = _date_fits, _decode_dates, _make_date, _put_quoted
+    found.encode, found.pack = _encode_date, _pack_date
     found = &types[K_YEAR]
     found.form, found.arrow_size, found.missing = F_FIXED, 2, ZEROS
     found.fits, found.decode, found.make, found.put = _year_fits, _decode_years, _make_year, _put_year
-    found.takes, found.encode, found.pack = _takes_any, _encode_year, _pack_year
-    for kind in (K_DATETIME2, K_OLD_DATETIME):
-        types[kind].encode, types[kind].pack = _encode_datetime, _pack_datetime
-    for kind in (K_TIMESTAMP2, K_OLD_TIMESTAMP):
-        types[kind].encode, types[kind].pack = _encode_timestamp, _pack_timestamp
-    for kind in (K_TIME2, K_OLD_TIME):
-        types[kind].encode, types[kind].pack = _encode_time, _pack_time
+    found.encode, found.pack = _encode_year, _pack_year
+    types[K_DATETIME2].pack = types[K_OLD_DATETIME].pack = _pack_datetime
+    types[K_TIMESTAMP2].pack = types[K_OLD_TIMESTAMP].pack = _pack_timestamp
+    types[K_TIME2].pack = types[K_OLD_TIME].pack = _pack_time
     types[K_DATETIME2].missing, types[K_TIME2].missing = FIRST_DATETIME, SIGNED_ZERO
     types[K_DATETIME2].make = types[K_TIMESTAMP2].make = _make_moment
     types[K_TIME2].make = _make_time

@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from binlogio._kernel.column_values cimport (
-    F_FIXED, F_GEOMETRY, F_TEXT, F_VECTOR, Cell, DiffArrays, Names, arrow_size, type_of,
+    F_FIXED, F_GEOMETRY, F_TEXT, F_VECTOR, Cell, DiffArrays, Names, Value, arrow_size, set_value, type_of,
 )
 from binlogio._kernel.json_documents cimport JsonBuilder
 from binlogio._kernel.primitives cimport Deflater, Memory, is_ascii, is_utf8
@@ -40,10 +40,15 @@ cdef class Cells:
     def __cinit__(self, int kind, int width, int first=0, int second=0, int64_t limit=0, bint trim=False, names=None,
                   table=None):
         cdef Cell* core = &self.core
+        cdef Value value
         memset(core, 0, sizeof(Cell))
-        core.type = type_of(kind)
+        set_value(&value, kind, width, first, second)
+        core.type, core.groups = value.type, value.groups
+        if core.type.growth or core.type.most != NULL:
+            value.width = -width
         core.kind, core.width, core.first, core.second, core.trim = kind, width, first, second, trim
-        if core.type.takes == NULL or not 0 <= width <= MAX_WIDTH or not core.type.takes(core):
+        core.text = first if core.type.opens else kind
+        if type_of(core.text).encode == NULL or not 0 <= width <= MAX_WIDTH or not core.type.fits(&value):
             raise ValueError(f"no values of kind {kind} have width {width}, parameters {first} and {second}")
         core.limit = limit if width >= 4 else min(limit, ((<int64_t>1) << (8 * width)) - 1)
         if kind == K_JSON or kind == K_DIFFS:
@@ -52,7 +57,6 @@ cdef class Cells:
         elif core.type.opens:
             self._deflater = Deflater()
             core.deflater = <void*>self._deflater
-        core.text = first if core.type.opens else kind
         if core.text == K_LATIN:
             self._set_table(bytes(table))
         elif names is not None:
