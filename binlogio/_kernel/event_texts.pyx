@@ -23,8 +23,8 @@ from binlogio._kernel.base.event_codes cimport (
     RAND_EVENT, ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, USER_VAR_EVENT, WRITE_ROWS_COMPRESSED_EVENT,
     WRITE_ROWS_COMPRESSED_EVENT_V1, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
 )
-from binlogio._kernel.base.hex_digits cimport HEX, UUID_TEXT, put_uuid
-from binlogio._kernel.base.memory_text cimport append_unsigned, end_of
+from binlogio._kernel.base.hex_digits cimport HEX, UUID_TEXT, put_hex, put_uuid
+from binlogio._kernel.base.memory_text cimport append_integer, append_unsigned, end_of
 from binlogio._kernel.event_scanner cimport (
     Group, GtidChoice, GtidFields, RowsEvent, gtid_fields, inflate_block, inflate_images, read_frame, read_group,
 )
@@ -38,6 +38,10 @@ from binlogio._kernel.scan.groups cimport (
     G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, ends_transaction, follow_body,
 )
 from binlogio._kernel.values.temporal cimport TIME_TEXT, put_datetime
+
+cdef extern from *:
+    uint64_t swapped "__builtin_bswap64"(uint64_t word) noexcept nogil
+
 
 cpdef enum OutputStyle:
     TEXT = 0
@@ -140,6 +144,29 @@ cdef inline int add_all(Memory out, const uint8_t* p, const uint8_t* end) except
     memcpy(end_of(out, end - p), p, end - p)
     out.size += end - p
     return 1
+
+
+cdef inline int add_number(Memory out, bint is_known, uint64_t number) except -1:
+    return append_unsigned(out, number) if is_known else add(out, b"null")
+
+
+cdef int add_hex(Memory out, const uint8_t* p, int64_t size) except -1:
+    cdef uint8_t* to = end_of(out, 2 * size)
+    cdef int64_t i
+    for i in range(size):
+        to = put_hex(to, p[i])
+    out.size = to - out.data
+    return 1
+
+
+cdef int add_xid(Memory out, int64_t format_id, const uint8_t* p, int64_t gtrid_size, int64_t bqual_size) except -1:
+    """Append the name of an XA transaction as SQL has it."""
+    add(out, b"X'")
+    add_hex(out, p, gtrid_size)
+    add(out, b"',X'")
+    add_hex(out, p + gtrid_size, bqual_size)
+    add(out, b"',")
+    return append_integer(out, format_id)
 
 
 cdef inline int add_bytes(Memory out, bytes text) except -1:
@@ -424,7 +451,7 @@ cdef class EventTexts:
             if place != G_TRANSACTION or run.first != G_OUTSIDE or code == XID_EVENT and event.end - event.body != 8:
                 return False
             if run.wanted and run.shown:
-                return self._xid(out, event) if code == XID_EVENT else self._rest(out, event, b"XA_PREPARE_LOG_EVENT")
+                return self._xid(out, event) if code == XID_EVENT else self._xa_prepare(out, event)
             out.size = run.group_mark
             return True
         if code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT:
@@ -517,6 +544,31 @@ cdef class EventTexts:
         self._head(out, event, b"XID_EVENT")
         self._field(out, b', "xid": ' if self.json else b"Xid = ", u64(event.body))
         return add(out, b"}\n" if self.json else b"\nCOMMIT/*!*/;\n")
+
+    cdef bint _xa_prepare(self, Memory out, Event* event) except -1:
+        cdef const uint8_t* body = event.body
+        cdef int64_t size = event.end - body
+        if size < 13 or <uint64_t>size != 13 + <uint64_t>u32(body + 5) + u32(body + 9):
+            return False
+        if not self.sql:
+            self._head(out, event, b"XA_PREPARE_LOG_EVENT")
+        if self.json:
+            self._field(out, b', "one_phase": ', body[0])
+            add(out, b', "format_id": ')
+            append_integer(out, <int32_t>u32(body + 1))
+            add(out, b', "gtrid": "0x')
+            add_hex(out, body + 13, u32(body + 5))
+            add(out, b'", "bqual": "0x')
+            add_hex(out, body + 13 + u32(body + 5), u32(body + 9))
+            return add(out, b'"}\n')
+        if not self.sql:
+            add(out, b"XA PREPARE ")
+            add_xid(out, <int32_t>u32(body + 1), body + 13, u32(body + 5), u32(body + 9))
+            add(out, b" ONE PHASE\n" if body[0] else b"\n")
+        add(out, b"XA COMMIT " if body[0] else b"XA PREPARE ")
+        add_xid(out, <int32_t>u32(body + 1), body + 13, u32(body + 5), u32(body + 9))
+        add(out, b" ONE PHASE" if body[0] else b"")
+        return add(out, b"\n/*!*/;\n" if self.sql else b"/*!*/;\n")
 
     cdef bint _rest(self, Memory out, Event* event, const char* name) except -1:
         """An event of which Python writes all but the header; False where it cannot."""
@@ -771,7 +823,7 @@ cdef class EventTexts:
         cdef const uint8_t* body = event.body
         cdef int64_t size = event.end - body
         cdef int64_t frame = 8 if self.is_mariadb else 10  # where it begins
-        cdef int64_t begin, before
+        cdef int64_t begin, before, first
         cdef int code = event.code
         cdef int i
         cdef uint8_t* to
@@ -792,7 +844,8 @@ cdef class EventTexts:
         size = before + rows.size
         raw.size = 0
         add_bytes(raw, table.head)
-        to = raw.grow(HEADER_SIZE + size)
+        first = min(rows.size, (3 - (raw.size + HEADER_SIZE + before) % 3) % 3)  # images, to make whole digits
+        to = raw.grow(HEADER_SIZE + before + first)
         memcpy(to, event.head, HEADER_SIZE)
         to[4] = <uint8_t>code
         for i in range(4):
@@ -800,12 +853,14 @@ cdef class EventTexts:
         if not self.is_mariadb:
             memset(to + 13, 0, 6)  # position, flags
         memcpy(to + HEADER_SIZE, body, before)
-        memcpy(to + HEADER_SIZE + before, rows.images, rows.size)
+        memcpy(to + HEADER_SIZE + before, rows.images, first)
         to[HEADER_SIZE + 6] |= STMT_END
         add(out, b"BINLOG '")
         begin = out.size
-        to = end_of(out, raw.size // 3 * 4 + 8)
+        to = end_of(out, (raw.size + rows.size) // 3 * 4 + 16)
         to = put_base64(to, raw.data, raw.size)
+        if first < rows.size:
+            to = put_base64(to, rows.images + first, rows.size - first)
         out.size = to - out.data
         if has_delimiter(out.data + begin, out.size - begin):
             return False
@@ -893,10 +948,7 @@ cdef class EventTexts:
             self._field(out, b'", "gno": ', gno)
             for i in range(PARTS):
                 add(out, PART_NAMES[i])
-                if has >> i & 1:
-                    append_unsigned(out, parts[i])
-                else:
-                    add(out, b"null")
+                add_number(out, has >> i & 1, parts[i])
             add(out, b', "trailing": null, "gtid": ')
             if anonymous:
                 return add(out, b"null}\n")
@@ -952,15 +1004,15 @@ cdef class EventTexts:
         cdef const uint8_t* body = event.body
         cdef Group group
         cdef GtidFields fields
+        cdef const uint8_t* xid  # its format, two sizes and texts
         cdef int flags, extra
         if not (read_group(&group, MARIADB_GTID_EVENT, event.head, body, event.end)
                 and gtid_fields(&fields, MARIADB_GTID_EVENT, body, event.end)):
             return False
         flags, extra = fields.flags, fields.flags_extra
+        xid = body + (21 if flags & 2 else 13)
         if not wanted:
             return True
-        if flags & 0xC0 or extra & ~0x10:
-            return self._rest(out, event, b"MARIADB_GTID_EVENT")
         if self.sql:
             if self.has_gtids:
                 self._field(out, b"SET @@session.gtid_domain_id = ", u32(body + 8))
@@ -974,16 +1026,21 @@ cdef class EventTexts:
             self._field(out, b', "domain_id": ', u32(body + 8))
             self._field(out, b', "event_flags": ', flags)
             add(out, b', "commit_id": ')
-            if flags & 2:
-                append_unsigned(out, fields.commit_id)
+            add_number(out, fields.has_commit_id, fields.commit_id)
+            add(out, b', "xid": ')
+            if flags & 0xC0:
+                add(out, b'"')
+                add_xid(out, u32(xid), xid + 6, xid[4], xid[5])
+                add(out, b'"')
             else:
                 add(out, b"null")
-            self._field(out, b', "xid": null, "flags_extra": ', extra)
-            add(out, b', "extra_engines": null, "sa_seq_no": null, "thread_id": ')
-            if extra & 0x10:
-                append_unsigned(out, fields.thread_id)
-            else:
-                add(out, b"null")
+            self._field(out, b', "flags_extra": ', extra)
+            add(out, b', "extra_engines": ')
+            add_number(out, fields.has_engines, fields.engines)
+            add(out, b', "sa_seq_no": ')
+            add_number(out, fields.has_start, fields.start)
+            add(out, b', "thread_id": ')
+            add_number(out, fields.has_thread, fields.thread_id)
             add(out, b', "trailing": null, "gtid": "')
         else:
             add(out, b"GTID ")
@@ -994,6 +1051,9 @@ cdef class EventTexts:
             return add(out, b'"}\n')
         if flags & 2:
             self._field(out, b" cid=", fields.commit_id)
+        if flags & 0xC0:
+            add(out, b" XID ")
+            add_xid(out, u32(xid), xid + 6, xid[4], xid[5])
         text = self.gtid_flags_texts.get(flags)
         if text is None:
             text = self.gtid_flags_texts[flags] = self.gtid_flags_text(flags)
@@ -1046,7 +1106,7 @@ cdef inline int number_of(int code) noexcept nogil:
 
 
 cdef uint8_t[8192] TWO_DIGITS  # of 12 bits in base64
-cdef uint8_t[256] IS_IN_WORD
+cdef uint8_t[65536] IN_WORD  # pairs of letters
 
 
 def _set_tables():
@@ -1054,8 +1114,9 @@ def _set_tables():
     for i in range(4096):
         TWO_DIGITS[2 * i] = digits[i >> 6]
         TWO_DIGITS[2 * i + 1] = digits[i & 63]
-    for i in range(256):
-        IS_IN_WORD[i] = chr(i).lower() in "delimiter"
+    for first, second in zip(b"delimite", b"elimiter"):
+        for i in range(4):
+            IN_WORD[(first ^ (i & 1) << 5) << 8 | (second ^ (i & 2) << 4)] = 1
 
 
 _set_tables()
@@ -1065,6 +1126,16 @@ cdef uint8_t* put_base64(uint8_t* to, const uint8_t* p, int64_t size) noexcept n
     """Write bytes as base64, in lines of any length; returns the end."""
     cdef int64_t i = 0
     cdef uint32_t group
+    cdef uint64_t word
+    while i + 8 <= size:  # six bytes of them
+        memcpy(&word, p + i, 8)
+        word = swapped(word)
+        memcpy(to, TWO_DIGITS + 2 * (word >> 52), 2)
+        memcpy(to + 2, TWO_DIGITS + 2 * (word >> 40 & 4095), 2)
+        memcpy(to + 4, TWO_DIGITS + 2 * (word >> 28 & 4095), 2)
+        memcpy(to + 6, TWO_DIGITS + 2 * (word >> 16 & 4095), 2)
+        to += 8
+        i += 6
     while i + 3 <= size:
         group = <uint32_t>p[i] << 16 | <uint32_t>p[i + 1] << 8 | p[i + 2]
         memcpy(to, TWO_DIGITS + 2 * (group >> 12), 2)
@@ -1085,21 +1156,25 @@ cdef uint8_t* put_base64(uint8_t* to, const uint8_t* p, int64_t size) noexcept n
 
 
 cdef bint has_delimiter(const uint8_t* p, int64_t size) noexcept nogil:
-    """Return whether letters contain the word, which the client would take for its command: each ninth is looked at."""
+    """Return whether text contains the word, which the client would take for its command.
+
+    Any nine letters have two that begin at a multiple of eight: only these are looked at.
+    """
     cdef const char* word = b"delimiter"
     cdef int64_t at, begin
     cdef int k, i
-    for at in range(8, size, 9):
-        if not IS_IN_WORD[p[at]]:
+    for at in range(0, size - 1, 8):
+        if not IN_WORD[p[at] << 8 | p[at + 1]]:
             continue
-        for k in range(9):
+        for k in range(8):
             begin = at - k
-            if (p[at] | 0x20) == <uint8_t>word[k] and begin + 9 <= size:
-                i = 0
-                while i < 9 and (p[begin + i] | 0x20) == <uint8_t>word[i]:
-                    i += 1
-                if i == 9:
-                    return True
+            if begin < 0 or begin + 9 > size:
+                continue
+            i = 0
+            while i < 9 and (p[begin + i] | 0x20) == <uint8_t>word[i]:
+                i += 1
+            if i == 9:
+                return True
     return False
 
 

@@ -84,10 +84,19 @@ def groups(draw: st.DrawFn, *, of_mariadb: bool) -> list[Any]:
     events: list[Any] = []
     if of_mariadb:
         flags = draw(st.sampled_from([0, 0, 1, 8, 0x40, 0x80]))
-        xid = MariadbXid(1, b"x", b"y") if flags & 0xC0 else None
+        xid = MariadbXid(draw(st.sampled_from([1, 0xFFFFFFFF])), b"x\xff", draw(st.sampled_from([b"", b"y"])))
+        extra = draw(st.sampled_from([0, 1, 4, 0x10, 0x1D]))
         events.append(
             MariadbGtidEvent(
-                sequence_number=5, domain_id=0, flags=flags, xid=xid, header=header(EventType.MARIADB_GTID_EVENT)
+                sequence_number=5,
+                domain_id=0,
+                flags=flags,
+                xid=xid if flags & 0xC0 else None,
+                flags_extra=extra,
+                extra_engines=3 if extra & 1 else None,
+                sa_seq_no=9 if extra & 4 else None,
+                thread_id=8 if extra & 16 else None,
+                header=header(EventType.MARIADB_GTID_EVENT),
             )
         )
     elif draw(st.booleans()):
@@ -109,7 +118,10 @@ def groups(draw: st.DrawFn, *, of_mariadb: bool) -> list[Any]:
         events.append(statement(sql))
     end = draw(st.integers(0, 3))
     if end == 0:
-        events.append(XaPrepareEvent(draw(st.integers(0, 1)), 1, b"g", b"b", header(EventType.XA_PREPARE_LOG_EVENT)))
+        format_id = draw(st.integers(-1, 1))
+        events.append(
+            XaPrepareEvent(draw(st.integers(0, 2)), format_id, b"g", b"", header(EventType.XA_PREPARE_LOG_EVENT))
+        )
     elif end == 1:
         events.append(replace(statement("COMMIT"), header=header(EventType.QUERY_EVENT)))
     else:
