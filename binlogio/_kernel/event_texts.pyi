@@ -39,6 +39,7 @@ class EventTexts:
         flags_text: Callable[[int], bytes],
         gtid_flags_text: Callable[[int], bytes],
         by_python: Callable[[bytes, bytes], bytes | None],
+        open_payload: Callable[[bytes, int], bytes | None] | None = ...,
         opened_size: int = ...,
         ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None = ...,
         start: int = ...,

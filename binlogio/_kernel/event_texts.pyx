@@ -6,7 +6,7 @@ taken in the form in which servers write them today; table maps and the session 
 their bytes once Python has written one. Python is asked for the text of rare events in these groups. Statements that may
 define tables, and all other groups, are left to Python: `binlogio_cli.dump` is the oracle.
 
-    group := gtid? BEGIN? statement* (xid | COMMIT | ROLLBACK | xa prepare)  |  gtid? sql
+    group := gtid? BEGIN? statement* (xid | COMMIT | ROLLBACK | xa prepare)  |  gtid? sql  |  gtid payload(group)
     statement := annotation? table_map* rows*  |  (intvar | rand | user variable)* sql
 """
 
@@ -20,8 +20,8 @@ from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_COMPRESSED_EVENT,
     DELETE_ROWS_COMPRESSED_EVENT_V1, DELETE_ROWS_EVENT, DELETE_ROWS_EVENT_V1, GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT,
     HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_COMPRESSED_EVENT, QUERY_EVENT,
-    RAND_EVENT, ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, USER_VAR_EVENT, WRITE_ROWS_COMPRESSED_EVENT,
-    WRITE_ROWS_COMPRESSED_EVENT_V1, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
+    RAND_EVENT, ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, TRANSACTION_PAYLOAD_EVENT, USER_VAR_EVENT,
+    WRITE_ROWS_COMPRESSED_EVENT, WRITE_ROWS_COMPRESSED_EVENT_V1, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
 )
 from binlogio._kernel.base.hex_digits cimport HEX, UUID_TEXT, put_hex, put_uuid
 from binlogio._kernel.base.memory_text cimport append_integer, append_unsigned, end_of
@@ -36,6 +36,9 @@ from binlogio._kernel.scan.event_types cimport (
 )
 from binlogio._kernel.scan.groups cimport (
     G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, ends_transaction, follow_body,
+)
+from binlogio._kernel.scan.payloads cimport (
+    PAYLOAD_COMPRESSION, PAYLOAD_PLAIN_SIZE, PAYLOAD_SIZE, ZSTD, PayloadFields, payload_fields,
 )
 from binlogio._kernel.values.temporal cimport TIME_TEXT, put_datetime
 
@@ -66,6 +69,7 @@ cdef enum:
     SLOTS = 256
     TIMES = 64
     MOST_TEXT_AT_ONCE = 1 << 22
+    MOST_PAYLOAD = 1 << 23  # plain bytes of one
     MOST_OPENED = 1 << 26  # bytes of a rows event or a statement that were compressed
     SETTING_COUNT = 32
 
@@ -121,6 +125,7 @@ cdef struct Event:
     const uint8_t* body
     const uint8_t* end  # of the body, where its checksum is
     int64_t offset, size
+    int64_t inner  # its number in the payload; -1 outside
     int code
     bint has_checksum
 
@@ -223,6 +228,8 @@ cdef class EventTexts:
         gtid_flags_text: from the flags of MariaDB's GTID to their text in its title.
         by_python: from the header and the body of a rare event to its text, which in JSON and in text follows the
             header; None where Python cannot write it.
+        open_payload: from a payload that zstd has compressed and its plain size to its plain bytes, or None where it
+            is damaged; None for logs whose payloads are not opened.
         opened_size: the largest size of what is compressed.
         ask_gtid: as of `GtidChoice`; None for all groups.
         start, stop: groups that begin before the one are not wanted; at the other nothing more is taken.
@@ -233,7 +240,7 @@ cdef class EventTexts:
     cdef readonly bint wrote_gtid  # in SQL
     cdef Memory raw  # of a BINLOG statement
     cdef Memory plain  # of an event that is compressed
-    cdef object time_text, flags_text, gtid_flags_text, by_python
+    cdef object time_text, flags_text, gtid_flags_text, by_python, open_payload
     cdef int64_t opened_size
     cdef GtidChoice gtids
     cdef int64_t start, stop
@@ -260,17 +267,17 @@ cdef class EventTexts:
     codes = (
         GTID_LOG_EVENT, ANONYMOUS_GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, MARIADB_GTID_EVENT, QUERY_EVENT,
         QUERY_COMPRESSED_EVENT, TABLE_MAP_EVENT, XID_EVENT, XA_PREPARE_LOG_EVENT, INTVAR_EVENT, RAND_EVENT,
-        USER_VAR_EVENT, ROWS_QUERY_LOG_EVENT, ANNOTATE_ROWS_EVENT, PARTIAL_UPDATE_ROWS_EVENT,
+        USER_VAR_EVENT, TRANSACTION_PAYLOAD_EVENT, ROWS_QUERY_LOG_EVENT, ANNOTATE_ROWS_EVENT, PARTIAL_UPDATE_ROWS_EVENT,
         *range(WRITE_ROWS_EVENT, DELETE_ROWS_EVENT + 1), *range(WRITE_ROWS_EVENT_V1, DELETE_ROWS_EVENT_V1 + 1),
         *range(WRITE_ROWS_COMPRESSED_EVENT_V1, DELETE_ROWS_COMPRESSED_EVENT + 1),
     )  # that can be written
 
     def __cinit__(self, *, int style, bint has_gtids=True, time_text, flags_text, gtid_flags_text, by_python,
-                  int64_t opened_size=MOST_OPENED, ask_gtid=None, int64_t start=-1, int64_t stop=1 << 62, bint chooses_tables=False):
+                  open_payload=None, int64_t opened_size=MOST_OPENED, ask_gtid=None, int64_t start=-1, int64_t stop=1 << 62, bint chooses_tables=False):
         cdef int i
         self.json, self.sql, self.has_gtids, self.chooses_tables = style == JSON, style == SQL, has_gtids, chooses_tables
         self.raw, self.plain = Memory(), Memory()
-        self.by_python, self.opened_size = by_python, min(opened_size, MOST_OPENED)
+        self.by_python, self.open_payload, self.opened_size = by_python, open_payload, min(opened_size, MOST_OPENED)
         self.time_text, self.flags_text, self.gtid_flags_text = time_text, flags_text, gtid_flags_text
         self.gtids = None if ask_gtid is None else GtidChoice(ask_gtid)
         self.start, self.stop = start, stop
@@ -344,7 +351,7 @@ cdef class EventTexts:
             bint by_group=False):
         """Return a list with the text of what was taken from byte `at` on, or an empty one; `self.at` is its end.
 
-        The arguments are those of `EventCutter.cut`; nothing inside a payload is taken.
+        The arguments are those of `EventCutter.cut`; a payload is taken as a whole.
         """
         cdef Memory out = self.out
         cdef Event event
@@ -371,7 +378,7 @@ cdef class EventTexts:
             self.out = out = Memory()
         out.size = 0
         self.statement += 1
-        event.has_checksum = checksum
+        event.has_checksum, event.inner = checksum, -1
         while offset < stop and good_size < MOST_TEXT_AT_ONCE:
             if data.shape[0] - at < HEADER_SIZE + tail:
                 self.needs_data = True
@@ -472,6 +479,8 @@ cdef class EventTexts:
             run.statement_mark, run.statement_shown = out.size, False
             run.statement = ANNOTATED
             return not run.wanted or self._annotation(out, event)
+        if code == TRANSACTION_PAYLOAD_EVENT:
+            return place == G_OPEN and event.inner < 0 and run.first == G_OUTSIDE and self._payload(out, event, run)
         if place != G_OUTSIDE:
             return False
         if self.gtids is not None and run.wanted:
@@ -486,6 +495,67 @@ cdef class EventTexts:
             return read_group(&group, <uint8_t>code, event.head, event.body, event.end) and (
                 not run.wanted or self._rest(out, event, b"GTID_TAGGED_LOG_EVENT"))
         return False
+
+    cdef bint _payload(self, Memory out, Event* event, Run* run) except -1:
+        """A payload and the events in it; False where one of them is left to Python."""
+        cdef PayloadFields fields
+        cdef Event inner
+        cdef Run inside
+        cdef const uint8_t* data
+        cdef int64_t at = 0
+        cdef int64_t size, packed
+        cdef bytes plain
+        if self.open_payload is None or not payload_fields(event.body, event.end, &fields):
+            return False
+        if (fields.values[PAYLOAD_COMPRESSION] != ZSTD
+                or fields.values[PAYLOAD_PLAIN_SIZE] > <uint64_t>min(self.opened_size, MOST_PAYLOAD)):
+            return False
+        if not run.wanted:
+            return True
+        size, packed = fields.values[PAYLOAD_PLAIN_SIZE], event.end - fields.payload
+        plain = self.open_payload((<const char*>fields.payload)[:packed], size)
+        if plain is None or len(plain) != size:
+            return False
+        if not self.sql:
+            self._payload_text(out, event, &fields)
+        inside = run[0]
+        inside.group.place = G_OPEN
+        inner.offset, inner.has_checksum, inner.inner = event.offset, False, 0
+        data = plain
+        while at < size:
+            if size - at < HEADER_SIZE or inside.group.place == G_OUTSIDE:
+                return False
+            inner.head = data + at
+            inner.size, inner.code = u32(inner.head + 9), inner.head[4]
+            if inner.size < HEADER_SIZE or inner.size > size - at or not self.taken[inner.code]:
+                return False
+            inner.body, inner.end = inner.head + HEADER_SIZE, inner.head + inner.size
+            if not self._take(out, &inner, &inside):
+                return False
+            follow_body(&inside.group, <uint8_t>inner.code, inner.body, inner.end)
+            at += inner.size
+            inner.inner += 1
+        return inside.group.place == G_OUTSIDE and inside.statement == BETWEEN_STATEMENTS
+
+    cdef int _payload_text(self, Memory out, Event* event, PayloadFields* fields) except -1:
+        cdef const uint8_t* at = event.body
+        self._head(out, event, b"TRANSACTION_PAYLOAD_EVENT")
+        if self.json:
+            add(out, b', "fields": [')
+            while at[0]:
+                self._field(out, b"[" if at == event.body else b", [", at[0])
+                self._field(out, b", ", fields.values[at[0]])
+                add(out, b"]")
+                at += 2 + at[1]
+            self._field(out, b'], "payload": "', fields.values[PAYLOAD_SIZE])
+            self._field(out, b' bytes, opened below", "compression_type": ', fields.values[PAYLOAD_COMPRESSION])
+            self._field(out, b', "uncompressed_size": ', fields.values[PAYLOAD_PLAIN_SIZE])
+            return add(out, b"}\n")
+        self._field(out, b"Transaction_Payload\tpayload_size=", fields.values[PAYLOAD_SIZE])
+        self._field(out, b"\tcompression_type=ZSTD\tuncompressed_size=", fields.values[PAYLOAD_PLAIN_SIZE])
+        self._field(out, b"\n# The events of the payload follow, opened: ", fields.values[PAYLOAD_PLAIN_SIZE])
+        self._field(out, b" bytes, and ", fields.values[PAYLOAD_SIZE])
+        return add(out, b" in the file\n")
 
     cdef int _head(self, Memory out, Event* event, const char* name) except -1:
         """Append what all events have: the place and the header, up to the fields."""
@@ -504,8 +574,10 @@ cdef class EventTexts:
             add(out, name)
             add(out, b'", "pos": ')
             append_unsigned(out, event.offset)
-            add(out, b', "end": ')
-            append_unsigned(out, event.offset + event.size)
+            if event.inner >= 0:
+                self._field(out, b', "inner": ', event.inner)
+            else:
+                self._field(out, b', "end": ', event.offset + event.size)
             add(out, b', "timestamp": ')
             add_bytes(out, <bytes>self.time_texts[slot])
             add(out, b', "server_id": ')
@@ -516,6 +588,9 @@ cdef class EventTexts:
         else:
             add(out, b"# at ")
             append_unsigned(out, event.offset)
+            if event.inner >= 0:
+                self._field(out, b", event ", event.inner + 1)
+                add(out, b" of the payload")
             add(out, b"\n#")
             add_bytes(out, <bytes>self.time_texts[slot])
             add(out, b" server id ")

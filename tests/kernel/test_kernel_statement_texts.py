@@ -17,7 +17,10 @@ from binlogio.events.gtid import AnonymousGtidEvent, GtidTaggedEvent
 from binlogio.events.mariadb import MariadbGtidEvent, MariadbXid
 from binlogio.events.query import AutoIncrement, Invoker, QueryEvent, SessionCharset, StatusVar
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
+from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
+from binlogio.format.encoder import Encoder
 from binlogio.gtid import Tag, Uuid
+from binlogio.storage.compression import compress_zstd
 from binlogio_cli.dump.filters import DumpFilter, FilteredDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
 from both_dumps import ALL, assert_dumped_alike
@@ -126,7 +129,16 @@ def groups(draw: st.DrawFn, *, of_mariadb: bool) -> list[Any]:
         events.append(replace(statement("COMMIT"), header=header(EventType.QUERY_EVENT)))
     else:
         events.append(XidEvent(7, header(EventType.XID_EVENT)))
-    return events
+    is_payload = not of_mariadb and isinstance(events[0], AnonymousGtidEvent | GtidTaggedEvent) and draw(st.booleans())
+    return [events[0], payload(events[1:])] if is_payload else events
+
+
+def payload(events: list[Any]) -> TransactionPayloadEvent:
+    """Return the events of a transaction as a compressed one."""
+    data = b"".join(map(Encoder().encode, events))
+    return TransactionPayloadEvent.create(
+        compress_zstd(data, 3), CompressionType.ZSTD, len(data), header(EventType.TRANSACTION_PAYLOAD_EVENT)
+    )
 
 
 def statement_log(groups_of_log: list[list[Any]], *, of_mariadb: bool) -> bytes:
@@ -149,9 +161,10 @@ def test_statements_are_written_alike(*, of_mariadb: bool, data: st.DataObject) 
     assert_dumped_alike(written, chosen)
 
 
-@pytest.mark.parametrize("of_mariadb", [False, True])
-def test_statements_of_many_sessions_are_written_by_the_kernel(*, of_mariadb: bool) -> None:
+@pytest.mark.parametrize("kind_of_log", ["mysql", "compressed", "mariadb"])
+def test_statements_of_many_sessions_are_written_by_the_kernel(kind_of_log: str) -> None:
     """Sessions with other schemas, modes and clocks in turn; text that is not ASCII; all parts of a statement."""
+    of_mariadb = kind_of_log == "mariadb"
     variables = [
         (StatusVar(QueryStatus.SQL_MODE, mode), StatusVar(QueryStatus.CHARSET, SessionCharset(UTF8, UTF8, UTF8)))
         for mode in (0, 4)
@@ -175,6 +188,8 @@ def test_statements_of_many_sessions_are_written_by_the_kernel(*, of_mariadb: bo
             statement("SAVEPOINT `s`"),
             statement("COMMIT") if number % 4 else XidEvent(7, header(EventType.XID_EVENT)),
         ])  # fmt: skip
+    if kind_of_log == "compressed":
+        repeated = [[group[0], payload(group[1:])] for group in repeated]
     written = statement_log(repeated, of_mariadb=of_mariadb)
     by_python = []
     with binlogio.open(io.BytesIO(written)) as reader:

@@ -13,6 +13,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.implementation import is_compiled
 from binlogio.schema.ddl.first_words import may_define
+from binlogio.storage.compression import ZstdFrames
 
 if TYPE_CHECKING:
     from typing import Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.event_texts import EventTexts
     from binlogio._kernel.row_decoder import ImageText
     from binlogio.events import RowsEvent
+    from binlogio.format.framing import EventFrame
     from binlogio.reader import BinlogReader
     from binlogio_cli.dump.filters import DumpFilter
 
@@ -90,6 +92,7 @@ class EventWriter:
             flags_text=form.flags_text,
             gtid_flags_text=form.gtid_flags_text,
             by_python=self._rest_text,
+            open_payload=ZstdFrames().decompress if reader.options.open_payloads else None,
             opened_size=reader.options.limits.opened_size,
             ask_gtid=selection.gtid_answer if selection.chooses_gtids else None,
             start=-1 if selection.start is None else selection.start,
@@ -112,12 +115,12 @@ class EventWriter:
         if isinstance(event, QueryEvent):
             if may_define(event.sql):
                 self.kernel.forget_tables()
-            if event.header.inner is None and frame is not None:
-                self._learn_query(event, frame.body)
-        elif event.header.inner is not None or frame is None:
+            if frame is not None:
+                self._learn_query(event, self._body_of(event, frame))
+        elif frame is None:
             return
         elif isinstance(event, TableMapEvent):
-            self._bodies[event.table_id] = frame.body
+            self._bodies[event.table_id] = self._body_of(event, frame)
         elif isinstance(event, ROWS_EVENTS):
             self._learn_table(event)
         elif isinstance(event, FormatDescriptionEvent):
@@ -127,6 +130,13 @@ class EventWriter:
             self.kernel.thread_id = -1
             self.kernel.is_mariadb = self._reader.context.is_mariadb
             self.kernel.prefix = self._form.file_text()
+
+    @staticmethod
+    def _body_of(event: Any, frame: EventFrame) -> bytes:
+        """Return the body of an event; `frame` is that of the payload around it, if it is in one."""
+        if event.header.inner is None:
+            return frame.body
+        return codec_for(event.header.type_code).build(event, frame.context)
 
     def _rest_text(self, head: bytes, body: bytes) -> bytes | None:
         context = self._reader.context
