@@ -389,6 +389,27 @@ def test_a_mariadb_server_writes_its_own_events(tmp_path: Path, binlog_format: s
     assert "INSERT INTO t VALUES (2, 'x')" in queries(tmp_path / "logs")
 
 
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (1 << 64, "not a BIGINT"),
+        ({"decimal": "x"}, "not a decimal number"),
+        ({"decimal": "NaN"}, "not a decimal number"),
+        ({"decimal": "1e400"}, "precision"),
+        ({"decimal": "1e999999999"}, "precision"),
+        ({"decimal": "1e-999999999"}, "precision"),
+        ({"value": "0x1"}, "hexadecimal"),
+        ({"value": "x", "collation": "nope"}, "nope"),
+    ],
+)
+def test_user_variables_that_no_server_has_are_refused(tmp_path: Path, value: Any, reason: str) -> None:
+    result = write(tmp_path / "logs", [TABLE, {**INSERT, "user_variables": {"x": value}}])
+
+    assert result.exit_code == 2, result.exception
+    assert result.stderr.startswith("binlogio: -:2: ")
+    assert reason in result.stderr
+
+
 def test_json_of_mariadb_is_text(tmp_path: Path) -> None:
     """Its JSON columns are LONGTEXT."""
     lines = [

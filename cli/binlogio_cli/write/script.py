@@ -34,7 +34,7 @@ from binlogio.options import ServerVariables
 from binlogio.schema import TableDefinition
 from binlogio.schema.collations import BINARY, collation_id
 from binlogio.schema.json_values import bytes_from_json
-from binlogio.values.decimal import encode_decimal
+from binlogio.values.decimal import check_precision, encode_decimal
 from binlogio.values.json import JsonDocument
 from binlogio.values.json.diff import JsonDiff, JsonDiffOperation, JsonDiffs
 from binlogio.writer import (
@@ -745,4 +745,5 @@ def _decimal(name: str, digits: str) -> bytes:
         raise _InvalidLine(f"the user variable {name} is {digits[:_MAX_PRECISION]!r}, which is not a decimal number")
     scale = max(0, -exponent)
     precision = max(1, len(number.as_tuple().digits) + max(0, exponent), scale)
+    check_precision(precision, scale)
     return bytes((precision, scale)) + encode_decimal(number, precision, scale)
