@@ -23,8 +23,9 @@ from binlogio.gtid import Tag, Uuid
 from binlogio.storage.compression import compress_zstd
 from binlogio_cli.dump.filters import DumpFilter, FilteredDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
-from both_dumps import ALL, assert_dumped_alike
-from logs import description, encode, header
+from both_dumps import ALL, assert_dumped_alike, dumped_by
+from both_kernels import KERNELS
+from logs import OFF, description, encode, header
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 POST_HEADERS_OF_MARIADB = (
@@ -170,7 +171,7 @@ def test_statements_of_many_sessions_are_written_by_the_kernel(kind_of_log: str)
         for mode in (0, 4)
     ]
     kind = QueryStatus.MARIADB_HRNOW if of_mariadb else QueryStatus.MICROSECONDS
-    repeated = []
+    repeated: list[list[Any]] = []
     for number in range(40):
         settings_of_one = (*variables[number % 2], StatusVar(kind, number))
 
@@ -203,3 +204,22 @@ def test_statements_of_many_sessions_are_written_by_the_kernel(kind_of_log: str)
 
     assert_dumped_alike(written)
     assert len(by_python) < 30
+
+
+@pytest.mark.parametrize("tables", [(), ("u",)])
+def test_more_values_of_a_variable_than_are_known(tables: tuple[str, ...]) -> None:
+    """Each of them is written once, before the statement that needs it; some statements are filtered out."""
+    data = BINLOG_MAGIC + encode([description(OFF)])
+    group = [
+        Encoder().encode(QueryEvent(1, 0, 0, (StatusVar(QueryStatus.TIME_ZONE, "zone 0000"),), "d", sql, header(2)))
+        for sql in (b"BEGIN", b"INSERT INTO t VALUES (1)", b"DELETE FROM u", b"COMMIT")
+    ]
+    for number in range(10_000):
+        events = (group[0], group[1 + (number % 3 == 0)], group[3])
+        data += b"".join(events).replace(b"zone 0000", b"zone %04d" % (number // 2))
+    by_kernel, by_construct = (
+        dumped_by(kernel, io.BytesIO(data), "text", DumpFilter(tables=tables)) for kernel in KERNELS
+    )
+
+    assert by_kernel == by_construct
+    assert tables or by_kernel[0].count(b"SET @@session.time_zone=") == 5_000

@@ -144,8 +144,10 @@ class TextDump:
 
     def query_texts(self, event: QueryEvent) -> QueryTexts:
         """Return the end of a statement's title, and the settings that it needs."""
-        if self._context.forgets_numbers() and self._writer is not None:
-            self._writer.kernel.forget_queries()
+        if self._writer is not None:
+            self._context.settings = self._writer.kernel.written_settings
+            if self._context.forgets_numbers():
+                self._writer.kernel.forget_queries()
         named = [] if event.header.flags & HeaderFlag.SUPPRESS_USE else self._context.use_setting(event.schema)
         settings = [*named, *self._context.variable_settings(event)]
         return QueryTexts(
