@@ -22,7 +22,7 @@ from binlogio.values.absent import ABSENT
 from binlogio.values.column import CodedValue, SizedBytes
 from binlogio.values.enum_set import EnumValue
 from binlogio.values.json.diff import PARTIAL_JSON
-from binlogio.values.kinds import column_kind
+from binlogio.values.kinds import kind_without_width
 from binlogio.values.layout import column_layout, wire_width
 from binlogio.values.strings import CompressedColumn
 
@@ -55,7 +55,7 @@ def row_decoder(plan: TablePlan) -> kernel.RowDecoder:
 
 def _value(column: ColumnPlan, width: int) -> tuple[int, int, int, int]:
     """Return the kind of a column and its parameters; kind 0 if the column's function makes all values."""
-    found = column_kind(column)
+    found = kind_without_width(column)
     return (0, width, 0, 0) if found is None else (found.kind, width, found.first, found.second)
 
 

@@ -24,11 +24,17 @@ _KINDS: Final[dict[ColumnType, KindMaker]] = {
 
 def column_kind(column: ColumnPlan) -> ColumnKind | None:
     """Return how the kernel reads and writes a column; None for a type without values."""
-    make = _KINDS.get(column.type)
-    if make is None:
+    found = kind_without_width(column)
+    if found is None:
         return None
-    found, width = make(column), wire_width(column)
+    width = wire_width(column)
     return ColumnKind(found.kind, found.arrow, found.first, found.second, found.names, found.charset, width)
+
+
+def kind_without_width(column: ColumnPlan) -> ColumnKind | None:
+    """Return the same, without the attribute `width`."""
+    make = _KINDS.get(column.type)
+    return None if make is None else make(column)
 
 
 @cache
