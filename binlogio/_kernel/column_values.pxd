@@ -5,7 +5,7 @@ The functions of a type family are in one file, `values/<family>.pxd`: to Arrow,
 Python. `type_of` returns those of a kind.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 
 from cpython.object cimport PyObject
 

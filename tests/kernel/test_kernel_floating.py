@@ -14,13 +14,17 @@ from binlogio.values.numbers import double_text, json_double_text
 
 pytest.importorskip("binlogio._kernel.primitives", reason="the kernel is not compiled")
 
-from binlogio._kernel import primitives as kernel
+from binlogio._kernel import column_kinds as kinds
+from binlogio._kernel.json_documents import json_text
+from kernel_texts import kernel_text
 
 
 def check(value: float) -> None:
     """Compare both notations."""
-    assert kernel.double_text(value, json=True) == json_double_text(value).encode()
-    assert kernel.double_text(value) == double_text(value).encode()
+    data = struct.pack("<d", value)
+
+    assert json_text(b"\x0b" + data) == json_double_text(value).encode()
+    assert kernel_text(kinds.DOUBLE, data, width=8, sql=True) == double_text(value).encode()
 
 
 def test_powers_and_their_neighbours_agree() -> None:
@@ -58,4 +62,4 @@ def test_any_double_agrees(value: float) -> None:
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 def test_a_double_that_is_no_number_is_refused(value: float) -> None:
-    assert kernel.double_text(value) is None
+    assert kernel_text(kinds.DOUBLE, struct.pack("<d", value), width=8, sql=True) is None

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio._kernel.primitives import json_number
+from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.row_decoder import MixedBatch
 from binlogio.columnar.batches.mixed_batches import image_json, mixed_record_batch
 from binlogio.columnar.batches.records import Repeated
@@ -30,6 +30,7 @@ from binlogio.values.json import JsonDocument
 from binlogio.values.numbers import float_text
 from json_bytes import opaque
 from kernel_rows import one_value, route_rows, rows_event
+from kernel_texts import kernel_text
 from rowimage_cases import BINARY, VALUES, column
 
 if TYPE_CHECKING:
@@ -162,19 +163,21 @@ def test_text_of_any_character_set_has_the_json_of_the_event_reader(plan: Column
 
 @given(st.floats(width=32) | st.integers(-149, 127).map(lambda power: 2.0**power))
 def test_float_is_the_shortest_that_reads_back(value: float) -> None:
-    assert json.dumps(float(float_text(value))).encode() == json_number(value, single=True)
+    assert json.dumps(float(float_text(value))).encode() == kernel_text(kinds.FLOAT, struct.pack("<f", value), width=4)
 
 
 @given(st.floats())
 def test_double_is_as_json_writes_it(value: float) -> None:
-    assert json.dumps(value).encode() == json_number(value)
+    assert json.dumps(value).encode() == kernel_text(kinds.DOUBLE, struct.pack("<d", value), width=8)
 
 
 def test_every_power_of_two_is_the_shortest_float_that_reads_back() -> None:
     for exponent in range(1, 255):
         (value,) = struct.unpack("<f", struct.pack("<I", exponent << 23))
 
-        assert json.dumps(float(float_text(value))).encode() == json_number(value, single=True)
+        assert json.dumps(float(float_text(value))).encode() == kernel_text(
+            kinds.FLOAT, struct.pack("<f", value), width=4
+        )
 
 
 THREE = table_of(

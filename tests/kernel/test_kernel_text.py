@@ -13,28 +13,19 @@ from hypothesis import strategies as st
 
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel import primitives
-from binlogio._kernel.event_scanner import ImagePlan
-from binlogio._kernel.row_decoder import ImageText
 from binlogio.errors import BinlogFormatError
 from binlogio.values.charsets import MULTI_BYTE, charset_named
 from binlogio.values.decimal import decimal_text, decode_old_decimal
 from binlogio.values.kinds import characters_of
 from binlogio.values.native import decode_native
 from binlogio.values.strings import MAX_RATIO
+from kernel_texts import kernel_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 SETS = sorted(MULTI_BYTE)
 NATIVE = {"uuid": kinds.UUID, "inet4": kinds.INET4, "inet6": kinds.INET6}
-
-
-def kernel_text(kind: int, data: bytes, size: int = 0) -> bytes | None:
-    """Return the text of a value in a row image as JSON, without its quotes; None if the kernel refuses it."""
-    plan = ImagePlan(None, [-1], [0], [], wanted=True)
-    images = ImageText(plan, b"d", b"t", [(b'"a"', kind, -1, size, 0, None, None)], lambda *_: None)
-    rows = images.rows(0, b"\1", b"\1", bytes([0, len(data)]) + data, 0, 1 << 20)
-    return None if rows is None else rows[0][len(b'{"a":"') : -len(b'"}')]
 
 
 def expected_text(name: str, data: bytes) -> bytes | None:
@@ -98,7 +89,7 @@ def test_types_of_mariadb_have_the_text_of_the_event_reader(native: str) -> None
     def check(values: list[int] | bytes) -> None:
         data = bytes(values)[: 4 if native == "inet4" else 16]
 
-        assert decode_native(data, native).encode() == kernel_text(NATIVE[native], data, len(data))
+        assert f'"{decode_native(data, native)}"'.encode() == kernel_text(NATIVE[native], data, first=len(data))
 
     check()
 
@@ -111,7 +102,7 @@ def test_old_decimal_has_the_text_of_the_event_reader(text: str) -> None:
     except BinlogFormatError:
         expected = None
 
-    assert expected == kernel_text(kinds.OLD_DECIMAL, data)
+    assert expected == kernel_text(kinds.OLD_DECIMAL, data, sql=True)
 
 
 def by_python(data: bytes, size: int, *, raw: bool, whole: bool) -> bytes | None:

@@ -8,7 +8,7 @@ Encodes a value of each kind; `binlogio.values.text` is the oracle. A value that
     SQL       the text of each column's label, its value as an SQL literal, and the text of its end
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
@@ -19,7 +19,7 @@ from binlogio._kernel.column_values cimport (
     S_COMPACT, S_SQL, S_WIDE, T_ASCII, T_LONG, T_SHORT, T_UTF8, Names, Texts, Value, set_names, set_value,
 )
 from binlogio._kernel.event_scanner cimport (
-    DELETE, INSERT, PARTIAL_UPDATE, UPDATE, ImagePlan, Layout, Plan, locate_image, partial_header, pass_image, prepare,
+    PARTIAL_UPDATE, UPDATE, ImagePlan, Layout, Plan, locate_image, partial_header, pass_image, prepare,
 )
 from binlogio._kernel.json.strings cimport (
     MAX_ESCAPED, SHORT_STRING, STRING_SLACK, append_ascii_json, append_json_string, is_printable,

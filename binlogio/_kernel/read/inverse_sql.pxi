@@ -7,8 +7,8 @@ what is refused here: values that are none, documents with values that no expres
 sql_mode refuses.
 """
 
-from libc.stdint cimport int32_t, int64_t, uintptr_t, uint64_t, uint8_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdint cimport int32_t, int64_t, uintptr_t, uint8_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
 from binlogio._kernel.base.cursor cimport little

@@ -266,17 +266,3 @@ cdef int append_json_number(Memory out, double value, bint single) except -1 nog
     out.reserve(DOUBLE_TEXT)
     out.size = put_json_number(out.data + out.size, value, single) - out.data
     return 1
-
-
-def json_number(double value, *, bint single=False) -> bytes:
-    """`value` as Python's json writes it; with `single` the shortest that reads back as the same 32-bit float."""
-    cdef Memory out = Memory()
-    append_json_number(out, value, single)
-    return bytes(out)
-
-
-def double_text(double value, *, bint json=False, bint single=False) -> bytes | None:
-    """Return the text of `value`, with `single` that of a 32-bit float; None where it is infinite or no number."""
-    cdef uint8_t[DOUBLE_TEXT] text
-    cdef uint8_t* end = put_server_number(text, value, single, json)
-    return None if end == NULL else (<char*>text)[:end - text]

@@ -7,11 +7,11 @@ these.
 
 from libc.float cimport FLT_MAX
 from libc.math cimport isfinite, isinf
-from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memchr, memcpy
 
 from binlogio._kernel.base.copying cimport copy_values
-from binlogio._kernel.base.cursor cimport big, little, u16, u24, u32, u64
+from binlogio._kernel.base.cursor cimport big, little, u24, u32, u64
 from binlogio._kernel.base.digits cimport put_integer, put_unsigned
 from binlogio._kernel.base.memory_text cimport append_unsigned, end_of
 from binlogio._kernel.base.wide_bytes cimport cell_big, cell_little
@@ -33,29 +33,16 @@ cdef extern from *:
 # -------------------------------------------------------------------------------------------------------- row to Arrow
 
 
-cdef inline bint _integer_fits(const Value* value) noexcept nogil:
+cdef inline bint _fits(const Value* value) noexcept nogil:
+    cdef int kind = value.kind
     cdef int width = value.width
-    return width == 1 or width == 2 or width == 3 or width == 4 or width == 8
-
-
-cdef inline bint _float_fits(const Value* value) noexcept nogil:
-    return value.width == 4
-
-
-cdef inline bint _double_fits(const Value* value) noexcept nogil:
-    return value.width == 8
-
-
-cdef inline bint _number_fits(const Value* value) noexcept nogil:
-    return 1 <= value.width <= 8
-
-
-cdef inline bint _member_number_fits(const Value* value) noexcept nogil:
-    return 1 <= value.width <= 2
-
-
-cdef inline bint _null_fits(const Value* value) noexcept nogil:
-    return value.width == 0
+    if kind == K_SIGNED or kind == K_UNSIGNED:
+        return 1 <= width <= 4 or width == 8
+    if kind == K_BITS or kind == K_LITTLE64:
+        return 1 <= width <= 8
+    if kind == K_LITTLE16:
+        return 1 <= width <= 2
+    return width == (0 if kind == K_NOTHING else 4 if kind == K_FLOAT else 8)
 
 
 cdef inline int64_t _decode_copied(Column column, const uint8_t** pointers, int64_t count) except -2 nogil:
@@ -310,32 +297,31 @@ cdef inline void set_numbers(ValueType* types) noexcept:
     cdef ValueType* found
     cdef int kind
     for kind in (K_SIGNED, K_UNSIGNED, K_FLOAT, K_DOUBLE, K_BITS, K_LITTLE64, K_LITTLE16):
-        types[kind].form, types[kind].missing = F_FIXED, ZEROS
+        types[kind].form, types[kind].missing, types[kind].fits = F_FIXED, ZEROS, _fits
         types[kind].is_told = kind != K_FLOAT and kind != K_DOUBLE
     found = &types[K_SIGNED]
-    found.fits, found.decode, found.make, found.put = _integer_fits, _decode_signed, _make_signed, _put_signed
+    found.decode, found.make, found.put = _decode_signed, _make_signed, _put_signed
     found.encode, found.pack = _encode_signed, _pack_signed
     found = &types[K_UNSIGNED]
-    found.fits, found.decode, found.make, found.put = _integer_fits, _decode_unsigned, _make_unsigned, _put_unsigned
+    found.decode, found.make, found.put = _decode_unsigned, _make_unsigned, _put_unsigned
     found.encode, found.pack = _encode_unsigned, _pack_unsigned
     found = &types[K_FLOAT]
-    found.fits, found.decode, found.make, found.put = _float_fits, _decode_copied, _make_float, _put_float
+    found.decode, found.make, found.put = _decode_copied, _make_float, _put_float
     found.encode, found.pack, found.literal = _encode_copied, _pack_float, _literal_float
     found = &types[K_DOUBLE]
-    found.fits, found.decode, found.make, found.put = _double_fits, _decode_copied, _make_double, _put_double
+    found.decode, found.make, found.put = _decode_copied, _make_double, _put_double
     found.encode, found.pack, found.literal = _encode_copied, _pack_double, _literal_double
     found = &types[K_BITS]
     found.arrow_size = 8
-    found.fits, found.decode, found.make, found.put = _number_fits, _decode_bits, _make_bits, _put_bits
+    found.decode, found.make, found.put = _decode_bits, _make_bits, _put_bits
     found.encode, found.pack = _encode_bits, _pack_unsigned64
     found = &types[K_LITTLE64]
     found.arrow_size = 8
-    found.fits, found.decode, found.make, found.put = _number_fits, _decode_little64, _make_unsigned, _put_unsigned
+    found.decode, found.make, found.put = _decode_little64, _make_unsigned, _put_unsigned
     found.encode, found.pack = _encode_little64, _pack_unsigned64
     found = &types[K_LITTLE16]
     found.arrow_size = 2
-    found.fits, found.decode, found.make, found.put = (
-        _member_number_fits, _decode_little16, _make_unsigned, _put_unsigned)
+    found.decode, found.make, found.put = _decode_little16, _make_unsigned, _put_unsigned
     found.encode, found.pack = _encode_little16, _pack_unsigned16
     found = &types[K_NOTHING]
-    found.form, found.fits, found.make, found.put = F_NULL, _null_fits, _make_none, _put_null
+    found.form, found.fits, found.make, found.put = F_NULL, _fits, _make_none, _put_null

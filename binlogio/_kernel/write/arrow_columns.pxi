@@ -8,10 +8,10 @@ value lies within its buffer.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t, uintptr_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from binlogio._kernel.column_values cimport (
-    F_FIXED, F_GEOMETRY, F_TEXT, F_VECTOR, Cell, DiffArrays, Names, Value, arrow_size, set_value, type_of,
+    F_FIXED, F_GEOMETRY, F_TEXT, Cell, DiffArrays, Names, Value, arrow_size, set_value, type_of,
 )
 from binlogio._kernel.json_documents cimport JsonBuilder
 from binlogio._kernel.primitives cimport Deflater, Memory, is_ascii, is_utf8
