@@ -510,13 +510,11 @@ cdef class EventTexts:
         if (fields.values[PAYLOAD_COMPRESSION] != ZSTD
                 or fields.values[PAYLOAD_PLAIN_SIZE] > <uint64_t>min(self.opened_size, MOST_PAYLOAD)):
             return False
-        if not run.wanted:
-            return True
         size, packed = fields.values[PAYLOAD_PLAIN_SIZE], event.end - fields.payload
         plain = self.open_payload((<const char*>fields.payload)[:packed], size)
         if plain is None or len(plain) != size:
             return False
-        if not self.sql:
+        if run.wanted and not self.sql:
             self._payload_text(out, event, &fields)
         inside = run[0]
         inside.group.place = G_OPEN

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import binlogio
-from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag, QueryStatus
+from binlogio.constants import BINLOG_MAGIC, ColumnType, EventType, HeaderFlag, QueryStatus
 from binlogio.events.control import XaPrepareEvent, XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidTaggedEvent
 from binlogio.events.mariadb import MariadbGtidEvent, MariadbXid
@@ -20,12 +20,16 @@ from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEve
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
 from binlogio.gtid import Tag, Uuid
+from binlogio.rows.plan import TablePlan
 from binlogio.storage.compression import compress_zstd
 from binlogio_cli.dump.filters import DumpFilter, FilteredDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
 from both_dumps import ALL, assert_dumped_alike, dumped_by
 from both_kernels import KERNELS
-from logs import OFF, description, encode, header
+from kernel_rows import rows_event
+from log_cases import table_map_of
+from logs import OFF, description, encode, header, query
+from rowimage_cases import column
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 POST_HEADERS_OF_MARIADB = (
@@ -223,3 +227,22 @@ def test_more_values_of_a_variable_than_are_known(tables: tuple[str, ...]) -> No
 
     assert by_kernel == by_construct
     assert tables or by_kernel[0].count(b"SET @@session.time_zone=") == 5_000
+
+
+@pytest.mark.parametrize("is_payload", [False, True])
+def test_definitions_that_are_filtered_out_are_followed(*, is_payload: bool) -> None:
+    """The names of columns come from a CREATE TABLE that is not shown, which may be in a compressed transaction."""
+    columns = [column(ColumnType.LONG)]
+    head = header(EventType.TABLE_MAP_EVENT, timestamp=9)
+    table = replace(table_map_of(columns), schema="d", table="t", optional_metadata=(), header=head)
+    rows = rows_event(TablePlan(schema="d", table="t", columns=tuple(columns)), b"\0" + bytes(4))
+    rows = replace(rows, table_id=table.table_id, header=replace(rows.header, timestamp=9))
+    begin = replace(query("BEGIN"), header=header(EventType.QUERY_EVENT, timestamp=9))
+    gtid = replace(TAGGED, header=replace(TAGGED.header, timestamp=1))
+    xid = XidEvent(7, header(EventType.XID_EVENT))
+    create = query("CREATE TABLE t (a INT NOT NULL)")
+    hidden = [gtid, payload([query("BEGIN"), create, xid]) if is_payload else create]
+    shown = [replace(gtid, header=replace(gtid.header, timestamp=9)), begin, table, rows, xid]
+    data = BINLOG_MAGIC + encode([description(), *shown, *hidden, *shown])
+
+    assert assert_dumped_alike(data, DumpFilter(start=5)).count(b"###   `a`=0") == 1

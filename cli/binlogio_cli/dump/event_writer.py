@@ -79,7 +79,8 @@ class EventForm(Protocol):
 class EventWriter:
     """Gives the kernel what it needs to write events of one log after the other.
 
-    `kernel` is for `BinlogReader.texts`. Call `learn` after each event that Python has written.
+    `kernel` is for `BinlogReader.texts`. Call `learn` after each event that Python has written, and `follow`
+    after those that are not wanted.
     """
 
     def __init__(self, reader: BinlogReader, selection: DumpFilter, form: EventForm) -> None:
@@ -109,12 +110,16 @@ class EventWriter:
         """Return the writer; None without the compiled kernel."""
         return cls(reader, selection, form) if is_compiled() else None
 
+    def follow(self, event: Any) -> None:
+        """Forget what an event may have changed: the names of columns."""
+        if isinstance(event, QueryEvent) and may_define(event.sql):
+            self.kernel.forget_tables()
+
     def learn(self, event: Any) -> None:
         """Let the kernel write what is like this event, which is the last one of the reader."""
         frame = self._reader.frame
         if isinstance(event, QueryEvent):
-            if may_define(event.sql):
-                self.kernel.forget_tables()
+            self.follow(event)
             if frame is not None:
                 self._learn_query(event, self._body_of(event, frame))
         elif frame is None:

@@ -186,6 +186,8 @@ class FilteredDump:
         kernel.paused = bool(self._statement_head)
         if self._group_wanted or not self._in_group:
             writer.learn(event)
+        else:
+            writer.follow(event)
 
     def _render(self, event: Any) -> Iterator[str | bytes]:
         """Yield the text of an event; add file and position to an error about its values."""
