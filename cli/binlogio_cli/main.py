@@ -115,6 +115,9 @@ def _exit_code(run: Callable[[], Any]) -> int:
         exc.show()
         return exc.exit_code
     except (click.Abort, KeyboardInterrupt):
+        # An interrupt that has left an `eval` or `exec` of a text, as namedtuple has them, is remembered by the
+        # interpreter, which then ends by the signal, whatever the exit code is; the next one makes it forget.
+        exec("")  # noqa: S102
         return INTERRUPTED
     except OSError as exc:
         say(io_error_text(exc))
