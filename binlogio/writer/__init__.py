@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from binlogio.writer.rules.known_objects import KnownObjects, Trigger, Uses
     from binlogio.writer.rules.statement import Delete, Insert, LoadedFile, Statement, Update
     from binlogio.writer.rules.statement_facts import LoggingWarning, StatementFacts, StatementKind, TableAccess
-    from binlogio.writer.server_format import server_format_of
+    from binlogio.writer.server_format import server_format_of, variables_in_effect
     from binlogio.writer.session.open_tables import OpenTable, OpenTables
     from binlogio.writer.session.session import Session
     from binlogio.writer.session.xa import XaXid
@@ -33,7 +33,8 @@ __all__ = [
     "BatchChange", "BinlogWriter", "Delete", "EncodedRow", "Insert", "KnownObjects", "LoadedFile", "LocalStorage",
     "LogBuilder", "LogIndex", "LogStorage", "LoggingWarning", "OpenTable", "OpenTables", "QueryContext",
     "RowsStatement", "Session", "Statement", "StatementFacts", "StatementKind", "TableAccess", "TransactionEncoder",
-    "Trigger", "Update", "Uses", "XaXid", "examine", "server_format_of", "writer_kernel",
+    "Trigger", "Update", "Uses", "XaXid", "examine", "server_format_of", "variables_in_effect",
+    "writer_kernel",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # who needs only the parts that make logs does not import sessions
@@ -49,7 +50,7 @@ if not TYPE_CHECKING:  # who needs only the parts that make logs does not import
             "rules.known_objects": "KnownObjects Trigger Uses",
             "rules.statement": "Delete Insert LoadedFile Statement Update",
             "rules.statement_facts": "LoggingWarning StatementFacts StatementKind TableAccess",
-            "server_format": "server_format_of",
+            "server_format": "server_format_of variables_in_effect",
             "session.open_tables": "OpenTable OpenTables",
             "session.session": "Session",
             "session.xa": "XaXid",

@@ -43,7 +43,7 @@ refused, with the nearest name of the table below.
 The options of a write are `path`, `table` and `schemaFile` (the columns of the tables in MySQL), and:
 
     basename                   of the logs; binlog
-    serverVersion              the MySQL version whose logs are written: 8.0.20 to 8.0.25, 9.x; 9.7.0
+    serverVersion              the MySQL version whose logs are written, from 5.6 on; 9.7.0
     maxBinlogSize              a log ends with the transaction that reaches it; 1g
     binlogChecksum             CRC32 (default) | NONE
     txnAppId, txnVersion       of a frame that may be written again: a version of the application is written once. For

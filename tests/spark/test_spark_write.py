@@ -155,6 +155,23 @@ def test_options_say_what_the_logs_are_like(tmp_path: Path) -> None:
     assert len(records(tmp_path)) == 4
 
 
+@pytest.mark.parametrize(
+    ("version", "gtid_size", "collation"), [("5.6.51", 25, 8), ("5.7.44", 42, 8), ("8.4.3", 56, 255)]
+)
+def test_logs_of_older_servers_are_as_they_write_them(
+    version: str, gtid_size: int, collation: int, tmp_path: Path
+) -> None:
+    write([numbered(range(1, 3))], tmp_path, serverVersion=version, binlogChecksum="NONE")
+    found = {type(event).__name__: event for event in events(tmp_path / "binlog.000001")}
+
+    assert found["GtidEvent"].header.event_size - 19 == gtid_size
+    assert found["WriteRowsEvent"].flags == 1
+    assert bool(found["TableMapEvent"].optional_metadata) == (version > "8")
+    assert found["QueryEvent"].status_vars[-1].code == (4 if version < "8" else 18)
+    assert [var.value.server for var in found["QueryEvent"].status_vars if var.code == 4] == [collation]
+    assert len(records(tmp_path)) == 4
+
+
 def test_types_are_taken_from_spark_without_a_definition_of_the_table(tmp_path: Path) -> None:
     """Each of Spark's types that has an obvious one in MySQL comes back as what it was."""
     typed = records(TYPES_INT, table="corpus.t_serial", schemaFile=definitions(TYPES_INT.parent))

@@ -80,10 +80,11 @@ def test_tasks_that_overlap_or_share_a_transaction_are_refused(tmp_path: Path) -
             "missing from the records to write: before or after;",
         ),
         (lambda t: t, {"view": "rows"}, BinlogOptionError, "option view is for reads only, and this is a write"),
+        (lambda t: t, {"serverVersion": "5.5.62"}, BinlogOptionError, "expected MySQL 5.6 or later"),
         (lambda t: t, {"serverVersion": "10.11.6-MariaDB"}, BinlogOptionError, "logs of MySQL servers only"),
         (
             lambda t: t,
-            {"serverVersion": "5.7.44"},
+            {"serverVersion": "10.0.1"},
             UnsupportedFeature,
             "writing logs of this server version is not supported",
         ),

@@ -32,10 +32,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from binlogio.constants import EventType
 from binlogio.errors import WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
-from binlogio.writer import LocalStorage, server_format_of
+from binlogio.writer import LocalStorage, server_format_of, variables_in_effect
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.scan.damage import option_hints
@@ -235,8 +236,12 @@ def server_variables(options: BinlogOptions) -> ServerVariables:
         raise BinlogOptionError(
             "binlog: option serverVersion: expected a MySQL version, since Spark writes logs of MySQL servers only"
         )
-    server_format_of(variables.server_version)
-    return variables
+    if server_format_of(variables.server_version).rows.write is not EventType.WRITE_ROWS_EVENT:
+        raise BinlogOptionError(
+            f"binlog: option serverVersion: expected MySQL 5.6 or later, since Spark writes rows events of version 2,"
+            f" found {variables.server_version}"
+        )
+    return variables_in_effect(variables)
 
 
 def _batch_of(options: BinlogOptions) -> BatchNumber | None:

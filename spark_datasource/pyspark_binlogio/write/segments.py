@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval
 from binlogio.options import ServerVariables
-from binlogio.writer import LogBuilder, QueryContext, TransactionEncoder, writer_kernel
+from binlogio.writer import LogBuilder, QueryContext, TransactionEncoder, server_format_of, writer_kernel
 from pyspark_binlogio.write.transactions import log_name
 from pyspark_binlogio.write.written_tables import WrittenTables
 
@@ -75,6 +75,7 @@ class SegmentWriter:
         self._name_stem = name_stem
         self._variables = variables
         self._executed = executed
+        self._server_format = server_format_of(variables.server_version)
         self._builder = LogBuilder.of(variables, writer_kernel())
         self._tables = WrittenTables(definitions, variables)
         self._transactions = TransactionEncoder(variables, self._builder)
@@ -163,12 +164,16 @@ class SegmentWriter:
     def _group(self, transaction: WrittenTransaction, gtid: Gtid | None, offset: int) -> EventBuffer | bytes:
         runs = transaction.runs
         first, last = runs[0], runs[-1]
+        query = self._server_format.query
         context = QueryContext(
             thread_id=THREAD_ID,
             schema="",
             timestamp=first.timestamp,
             server_id=first.server_id,
-            updated_tables=int(first.op == "update"),
+            sql_mode=query.sql_mode,
+            collation=query.collation,
+            updated_tables=int(query.names_single_table and first.op == "update"),
+            server_format=self._server_format,
         )
         self._xid += 1
         group = self._transactions.group(
