@@ -11,7 +11,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format coverage bench fixtures clean sanitize
+.PHONY: help demo test check format coverage bench docs fixtures clean sanitize
 
 help:  ## this list
 	@echo 'binlogio: MySQL and MariaDB binary logs, read and written. The first run of any of these makes .venv.'
@@ -56,6 +56,9 @@ sanitize: .venv/.ready-dev  ## the kernel under AddressSanitizer and UBSan, fed 
 bench: .venv/.ready-dev  ## run the benchmarks; BINLOGIO_BENCH_FILES=folder adds real logs, BINLOGIO_BENCH_BYTES=n says how large made ones are
 	@BINLOGIO_BENCH_PAGE=$${BINLOGIO_BENCH_PAGE-docs/benchmarks.md} BINLOGIO_BENCH_PLOT=$${BINLOGIO_BENCH_PLOT-docs/throughput.svg} \
 	  $(PY) -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
+
+docs: .venv/.ready-dev  ## build the documentation site in build/site; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict && echo 'docs: OK, see build/site/index.html'
 
 fixtures: .venv/.ready-dev  ## make fixtures/ again from real servers (root and debootstrap)
 	@$(PY) fixtures/regenerate.py

@@ -67,7 +67,8 @@ class EventFilter:
         timestamp: the event's time, in seconds since 1970, UTC.
         server_ids: ids of the servers on which the change was made.
         ops: "insert", "update", "delete".
-        schemas, tables: names.
+        schemas: names of schemas.
+        tables: names of tables, without their schemas.
         gtids: as text; excludes changes without a GTID.
         known_gtids: excludes these transactions; those without a GTID are included.
         wanted_gtids: excludes all other transactions.

@@ -1,0 +1,46 @@
+"""The documentation site is built without a warning, and has a page for every document and an entry for every name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+import binlogio
+from binlogio_cli.main import COMMANDS
+from corpus import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OTHERS: Final = {"KERNEL", "BinlogEvent", "RowsEvent", "GroupKind", "__version__"}  # a text, unions and an enumeration
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site as `make docs` does."""
+    folder = tmp_path_factory.mktemp("site")
+    subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", folder], cwd=ROOT, check=True
+    )
+    return folder
+
+
+def test_every_document_is_a_page(site: Path) -> None:
+    pages = [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")]
+
+    assert [str(page) for page in pages if not (site / page).exists()] == []
+
+
+def test_every_command_is_in_the_reference(site: Path) -> None:
+    text = (site / "reference" / "commands.html").read_text(encoding="utf-8")
+
+    assert [name for name in COMMANDS if f'id="{name}"' not in text] == []
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    text = (site / "reference" / "python.html").read_text(encoding="utf-8")
+
+    assert [name for name in binlogio.__all__ if name not in OTHERS and f'.{name}"' not in text] == []
