@@ -85,7 +85,8 @@ def test_a_definition_gives_the_table_map_that_the_server_wrote(case: Case) -> N
     expected = case.load("expected.json")
     vendor = "mariadb" if "mariadb" in case.id else "mysql"
     usual = {"mariadb": "NO_LOG", "mysql": "MINIMAL"}[vendor]
-    metadata = case.folder.name.removeprefix("metadata_").upper() if "metadata_" in case.id else usual
+    given = re.search(r"binlog_row_metadata='?(\w+)", (case.folder / "source.sql").read_text(encoding="utf-8"))
+    metadata = given[1] if given else usual
     tables = {name: _definition(name, table) for name, table in expected["tables"].items()}
     last = {f"{event.schema}.{event.table}": event for event in _table_maps(case)}
     as_created = [name for name in last if name in tables and f"{case.folder.name}/{name}" not in ALTERED]
