@@ -1,7 +1,7 @@
 """The pages of the documentation site that are made from other files, for `mkdocs.yml`.
 
-README, CONTRIBUTING and CHANGELOG are pages of the site although they are outside docs/; the list of decisions and the
-reference of the Python API are made from the files that they list.
+README, CONTRIBUTING, CHANGELOG and SECURITY are pages of the site although they are outside docs/; the list of
+decisions and the reference of the Python API are made from the files that they list.
 
 `FrozenDataclasses` tells griffe, which reads the docstrings, that `binlogio.frozen.dataclass` makes a dataclass.
 """
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-OUTSIDE: Final = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+OUTSIDE: Final = {
+    "index.md": "README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "security.md": "SECURITY.md",
+}
 # The public names, in the order in which a reader of the page wants them.
 PYTHON: Final = {
     "Read events": ("reader.open", "reader.BinlogReader", "format.groups.EventGroup", "format.groups.GroupChoice"),
