@@ -49,6 +49,7 @@ _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
 COMMANDS: Final = {
     "dump": "Print events and row changes as text, JSON or SQL.",
     "explain": "Show how a server logs statements: format, cache, flush, warnings.",
+    "info": "Show server, times, GTIDs and format of logs.",
     "replay": "Apply binary logs to SQLite, MySQL or MariaDB (point-in-time recovery).",
     "undo": "Reverse row changes (flashback), as SQL or as a binary log.",
     "write": "Write binary logs from a script, without a server.",

@@ -1,0 +1,436 @@
+"""Facts about logs from their heads and tails: server, times, GTIDs, format, without reading what is between them.
+
+    head  format description; encryption; PREVIOUS_GTIDS (MySQL) or GTID_LIST (MariaDB); the first event group
+    tail  the last events: the last GTID, and the ROTATE or STOP that ends a log which the server has closed
+
+The GTIDs of a log are those that the head of the next log has and its own has not. The next log is the one that the
+ROTATE names. Where there is none, the first and the last GTID bound the set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+from zlib import crc32
+
+import numpy as np
+
+from binlogio.columnar.event_reader import EventSelection, read_transactions
+from binlogio.columnar.splits.log_identity import HEAD_EVENTS, head_frames
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ENCRYPTED_MAGIC, HEADER_SIZE, EventType, HeaderFlag
+from binlogio.errors import BinlogError, TruncatedEvent, UnsupportedFeature
+from binlogio.events.base import parse_header
+from binlogio.events.control import RotateEvent
+from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent, StartV3Event
+from binlogio.events.gtid import PreviousGtidsEvent
+from binlogio.events.mariadb import MariadbGtidListEvent
+from binlogio.format.decoder import Decoder
+from binlogio.format.framing import EventFrame
+from binlogio.format.groups import GTID_EVENTS
+from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidSet
+from binlogio.gtid.sets import Interval
+from binlogio.storage.index_file import log_number
+from binlogio.storage.log_file import COMPRESSED_SUFFIXES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from binlogio.events.base import ParseContext
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile, OpenedLog
+
+_TAIL_SIZES: Final = (1 << 12, 1 << 16)
+"""Bytes at the end of a log that are read for its last events; the second size if no GTID is in the first."""
+_ENDS: Final = (EventType.ROTATE_EVENT, EventType.STOP_EVENT)
+_GTID_CODES: Final = (
+    EventType.GTID_LOG_EVENT,
+    EventType.ANONYMOUS_GTID_LOG_EVENT,
+    EventType.GTID_TAGGED_LOG_EVENT,
+    EventType.MARIADB_GTID_EVENT,
+)
+_ANY_GTID: TypeAlias = Gtid | MariadbGtid
+_Sources: TypeAlias = dict[tuple[int, int], MariadbGtid]
+"""The last GTID of each domain and server."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableGroups:
+    """A table (`schema.table`) with row changes in a log, and the number of event groups that have them."""
+
+    table: str
+    groups: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogInfo:
+    """Facts about a log; None for what its head and tail do not say.
+
+    Args:
+        file: its name.
+        size: bytes as stored.
+        error: why the head cannot be read; all other facts are then unknown.
+        vendor: "mysql" or "mariadb".
+        server_version, server_id: of the server that wrote the log.
+        binlog_version: 1 (3.23), 3 (4.0, 4.1) or 4.
+        checksum: "CRC32" or "none".
+        compression: "gzip", "zstd", "xz" or "bzip2"; None for a plain file.
+        encryption: "file" (MySQL), "events" (MariaDB); None for plain events.
+        is_relay_log: the log was made by a replica.
+        in_use: no server has closed the log.
+        starts_server: the server had just started when it began the log.
+        created: when the log was begun, in seconds since 1970, UTC.
+        last_event: the time of the last event.
+        ends_with: "rotate", "stop", or None for a log without either.
+        next_log: the name that the ROTATE at the end gives.
+        gtids_before: GTIDs that were logged before this log: a set (MySQL) or the last GTIDs (MariaDB).
+        first_gtid, last_gtid: of the first and the last event group.
+        gtids: the GTIDs of the log as a set; MariaDB's as `domain-server-first..last`.
+        gtids_from: what says that: "next log", "first and last group" (GTIDs of other servers may be missing), or
+            "all groups".
+        tables: tables with row changes, and `groups` the number of event groups, if they were asked for.
+    """
+
+    file: str
+    size: int | None
+    error: str | None = None
+    vendor: str | None = None
+    server_version: str | None = None
+    server_id: int | None = None
+    binlog_version: int | None = None
+    checksum: str | None = None
+    compression: str | None = None
+    encryption: str | None = None
+    is_relay_log: bool = False
+    in_use: bool | None = None
+    starts_server: bool = False
+    created: int | None = None
+    last_event: int | None = None
+    ends_with: str | None = None
+    next_log: str | None = None
+    gtids_before: str | None = None
+    first_gtid: str | None = None
+    last_gtid: str | None = None
+    gtids: str | None = None
+    gtids_from: str | None = None
+    groups: int | None = None
+    tables: tuple[TableGroups, ...] | None = None
+
+
+@dataclass(slots=True)
+class _Ends:
+    """What was read of a log: its facts, and the GTIDs before it, of its first group and of its last."""
+
+    info: LogInfo
+    before: GtidSet | _Sources | None = None
+    first: _ANY_GTID | None = None
+    last: _ANY_GTID | None = None
+
+
+def log_infos(logs: Sequence[LogFile], keyring: Keyring | None = None, *, tables: bool = False) -> Iterator[LogInfo]:
+    """Yield the facts about each log, in order; a log whose head cannot be read is one with an `error`.
+
+    Reads some KiB of each file. The tail of a compressed log, and of one with MySQL's file
+    encryption, is not read.
+
+    Args:
+        logs: of one series, or of several.
+        keyring: the keys of encrypted logs.
+        tables: read the logs as a whole for their tables, and for GTIDs that the heads do not say.
+    """
+    at_hand: _Ends | None = None
+    log_at_hand: LogFile | None = None
+    for log in logs:
+        found = _ends_of(log, keyring)
+        if at_hand is not None and log_at_hand is not None:
+            yield _complete(log_at_hand, at_hand, found, keyring, tables=tables)
+        at_hand, log_at_hand = found, log
+    if at_hand is not None and log_at_hand is not None:
+        yield _complete(log_at_hand, at_hand, None, keyring, tables=tables)
+
+
+def _complete(log: LogFile, ends: _Ends, following: _Ends | None, keyring: Keyring | None, *, tables: bool) -> LogInfo:
+    """Return the facts about a log, with its GTIDs, and its tables if they are wanted."""
+    info = ends.info
+    gtids = None if following is None else _gtids_between(ends, following)
+    if gtids is not None:
+        info = replace(info, gtids=gtids, gtids_from="next log")
+    elif (gtids := _gtids_from_to(ends.first, ends.last)) is not None:
+        info = replace(info, gtids=gtids, gtids_from="first and last group")
+    return (
+        info
+        if not tables or info.error is not None or info.server_version is None
+        else _with_tables(log, info, keyring)
+    )
+
+
+def _ends_of(log: LogFile, keyring: Keyring | None) -> _Ends:
+    """Return the facts at the head and the tail of a log."""
+    found = _Ends(LogInfo(file=log.name, size=log.size))
+    try:
+        opened = log.open(keyring)
+        try:
+            _read_ends(opened, found, keyring)
+        finally:
+            opened.close()
+    except UnsupportedFeature as exc:
+        encryption = _missing_key(log, exc)
+        exc.locate(file=log.name)
+        found.info = replace(found.info, encryption=encryption, error=None if encryption else str(exc))
+    except BinlogError as exc:
+        exc.locate(file=log.name)
+        found.info = replace(found.info, error=str(exc))
+    except OSError as exc:
+        found.info = replace(found.info, error=exc.strerror or str(exc))
+    return found
+
+
+def _missing_key(log: LogFile, exc: UnsupportedFeature) -> str | None:
+    """Return how a log is encrypted whose key is missing; None if an error says something else."""
+    if exc.event_type == EventType.START_ENCRYPTION_EVENT.name:
+        return "events"
+    if log.stream is not None:
+        return None
+    raw = log.open_raw()
+    try:
+        return "file" if raw.read(len(ENCRYPTED_MAGIC)) == ENCRYPTED_MAGIC else None
+    finally:
+        raw.close()
+
+
+def _read_ends(opened: OpenedLog, found: _Ends, keyring: Keyring | None) -> None:
+    if opened.encoding == "encrypted":
+        found.info = replace(found.info, encryption="file")
+    elif opened.encoding != "plain":
+        found.info = replace(found.info, compression=opened.encoding)
+    context = _read_head(opened, found, keyring)
+    if context is None:
+        raise TruncatedEvent("the log ends before the end of its format description")
+    info = found.info
+    if (
+        opened.seekable
+        and info.encryption is None
+        and not info.is_relay_log
+        and context.binlog_version == BINLOG_VERSION
+        and context.header_size == HEADER_SIZE
+    ):
+        _read_tail(opened, found, context)
+
+
+def _read_head(opened: OpenedLog, found: _Ends, keyring: Keyring | None) -> ParseContext | None:
+    """Read the first events, up to the first event group; return the format."""
+    context = None
+    for frame in head_frames(opened, keyring, verify_checksum=True):
+        header, context = frame.header, frame.context
+        is_first_group = header.type_code in _GTID_CODES
+        if header.type_code not in HEAD_EVENTS and not is_first_group and header.type_code != EventType.ROTATE_EVENT:
+            break
+        if header.type_code == EventType.START_ENCRYPTION_EVENT:
+            found.info = replace(found.info, encryption="events")
+            continue
+        (event,) = Decoder(decompress=None).decode(frame)
+        if header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL):
+            found.info = replace(found.info, is_relay_log=True)
+        if isinstance(event, (FormatDescriptionEvent, StartV3Event)):
+            _take_format(event, context, found)
+        elif isinstance(event, PreviousGtidsEvent):
+            found.before = event.gtid_set
+            found.info = replace(found.info, gtids_before=str(event.gtid_set).replace("\n", ""))
+        elif isinstance(event, MariadbGtidListEvent):
+            found.before = {(gtid.domain_id, gtid.server_id): gtid for gtid in event.gtids}
+            found.info = replace(found.info, gtids_before=",".join(map(str, event.gtids)))
+        if isinstance(event, GTID_EVENTS):
+            found.first = event.gtid
+            found.info = replace(found.info, first_gtid=None if event.gtid is None else str(event.gtid))
+            break
+    return context
+
+
+def _take_format(event: FormatDescriptionEvent | StartV3Event, context: ParseContext, found: _Ends) -> None:
+    header = event.header
+    if found.info.server_version is not None:  # a relay log has the description of the source too
+        return
+    found.info = replace(
+        found.info,
+        vendor="mariadb" if context.is_mariadb else "mysql",
+        server_version=event.server_version,
+        server_id=header.server_id,
+        binlog_version=event.binlog_version,
+        checksum="CRC32" if context.has_checksum else "none",
+        in_use=bool(header.flags & HeaderFlag.BINLOG_IN_USE),
+        starts_server=event.created != 0,
+        created=header.timestamp,
+    )
+
+
+def _read_tail(opened: OpenedLog, found: _Ends, context: ParseContext) -> None:
+    """Read the last events of a plain log: its last GTID, and how it ends."""
+    end = opened.end()
+    for size in _TAIL_SIZES:
+        start = max(len(BINLOG_MAGIC), end - size)
+        opened.seek(start)
+        data = opened.read_up_to(end - start)
+        places = _event_places(data, start, context)
+        if places:
+            frame = _frame(data, places[-1], start, context)
+            info = replace(found.info, last_event=frame.header.timestamp)
+            if frame.header.type_code in _ENDS:
+                (event,) = Decoder(decompress=None).decode(frame)
+                is_rotate = isinstance(event, RotateEvent)
+                info = replace(info, ends_with="rotate" if is_rotate else "stop")
+                if isinstance(event, RotateEvent):
+                    info = replace(info, next_log=event.next_log)
+            found.info = info
+        for at in reversed(places):
+            if data[at + 4] in _GTID_CODES:
+                (group,) = Decoder(decompress=None).decode(_frame(data, at, start, context))
+                if isinstance(group, GTID_EVENTS):
+                    found.last = group.gtid
+                    found.info = replace(found.info, last_gtid=None if group.gtid is None else str(group.gtid))
+                return
+        if start <= len(BINLOG_MAGIC):
+            return
+
+
+def _frame(data: bytes, at: int, start: int, context: ParseContext) -> EventFrame:
+    header = parse_header(data[at : at + HEADER_SIZE], start + at, context)
+    raw = data[at : at + header.event_size]
+    if not context.has_checksum:
+        return EventFrame(header, raw[HEADER_SIZE:], None, context)
+    return EventFrame(header, raw[HEADER_SIZE:-CHECKSUM_SIZE], int.from_bytes(raw[-CHECKSUM_SIZE:], "little"), context)
+
+
+def _event_places(data: bytes, start: int, context: ParseContext) -> list[int]:
+    """Return the places of the last events in the bytes at the end of a log.
+
+    The last event ends where its log_pos says, with a right checksum; each event before ends where the next begins. A
+    log_pos of zero, as MariaDB 11 writes them in transactions, is accepted if the checksum is right.
+    """
+    if len(data) < HEADER_SIZE:
+        return []
+    sizes, positions = _numbers(data, 9), _numbers(data, 13)
+    at = np.arange(len(sizes), dtype=np.int64)
+    ends = at + sizes
+    could_be = (sizes >= HEADER_SIZE) & (ends <= len(data))
+    is_right = could_be & ((positions == ((start + ends) & 0xFFFFFFFF)) | (positions == 0))
+    before: dict[int, list[int]] = {}
+    for place in np.flatnonzero(is_right).tolist():
+        before.setdefault(int(ends[place]), []).append(place)
+    found: list[int] = []
+    for end in sorted(before, reverse=True):  # a log in use may end in the middle of an event
+        last = next((place for place in before[end] if positions[place] and _is_whole(data, place, end, context)), None)
+        if last is not None:
+            found.append(last)
+            break
+    while (
+        found
+        and (
+            previous := next(
+                (place for place in before.get(found[-1], ()) if _is_whole(data, place, found[-1], context)), None
+            )
+        )
+        is not None
+    ):
+        found.append(previous)
+    return found[::-1]
+
+
+def _numbers(data: bytes, at: int) -> NDArray[np.int64]:
+    """Return the 32-bit number that is `at` bytes after each place where a header fits."""
+    count = len(data) - HEADER_SIZE + 1
+    parts = np.frombuffer(data, np.uint8).astype(np.int64)
+    return sum(parts[at + byte : at + byte + count] << 8 * byte for byte in range(4))  # type: ignore[return-value]
+
+
+def _is_whole(data: bytes, at: int, end: int, context: ParseContext) -> bool:
+    """Return whether the checksum of an event is right; True in a log without checksums."""
+    if not context.has_checksum or data[at + 4] == EventType.FORMAT_DESCRIPTION_EVENT:
+        return True
+    if end - at < HEADER_SIZE + CHECKSUM_SIZE:
+        return False
+    checksum = int.from_bytes(data[end - CHECKSUM_SIZE : end], "little")
+    return crc32(memoryview(data)[at : end - CHECKSUM_SIZE]) == checksum
+
+
+def _gtids_between(ends: _Ends, following: _Ends) -> str | None:
+    """Return the GTIDs that were logged between two heads; None if the logs do not follow each other, or do not say."""
+    if not _follows(ends.info, following.info):
+        return None
+    if isinstance(ends.before, GtidSet) and isinstance(following.before, GtidSet):
+        if not ends.before.issubset(following.before):
+            return None
+        return str(following.before - ends.before).replace("\n", "")
+    if isinstance(ends.before, dict) and isinstance(following.before, dict):
+        return _mariadb_gtids_between(ends.before, following.before)
+    return None
+
+
+def _mariadb_gtids_between(before: _Sources, after: _Sources) -> str | None:
+    """Return ranges of MariaDB's GTIDs; a domain's numbers before a log are those up to its largest."""
+    intervals = {}
+    for source, gtid in sorted(after.items()):
+        known = before.get(source)
+        if known == gtid:
+            continue
+        domain = max((old.sequence_number for old in before.values() if old.domain_id == source[0]), default=0)
+        first = domain + 1
+        if first > gtid.sequence_number:
+            return None
+        intervals[source] = (Interval(first, gtid.sequence_number + 1),)
+    return str(MariadbGtidSet(intervals))
+
+
+def _follows(info: LogInfo, after: LogInfo) -> bool:
+    """Return whether `after` is the log that the same server wrote after `info`."""
+    if info.vendor is None or info.vendor != after.vendor or info.server_id != after.server_id:
+        return False
+    name = _plain_name(after.file)
+    if info.ends_with == "rotate":
+        return info.next_log is not None and os.path.basename(info.next_log) == name  # noqa: PTH119 - may be a URI
+    stem, number, _ = log_number(_plain_name(info.file))
+    return number >= 0 and log_number(name)[:2] == (stem, number + 1)
+
+
+def _plain_name(name: str) -> str:
+    """Return the name that a log had before its file was compressed, without a directory."""
+    base = os.path.basename(name)  # noqa: PTH119 - may be a URI
+    for suffix in COMPRESSED_SUFFIXES:
+        base = base.removesuffix(suffix)
+    return base
+
+
+def _gtids_from_to(first: _ANY_GTID | None, last: _ANY_GTID | None) -> str | None:
+    """Return the GTIDs from the first to the last one of a log; None if they are of two sources, or not known."""
+    if isinstance(first, Gtid) and isinstance(last, Gtid):
+        if first.tsid == last.tsid and first.gno <= last.gno:
+            return str(GtidSet.from_intervals([(first.tsid, Interval(first.gno, last.gno + 1))]))
+    elif isinstance(first, MariadbGtid) and isinstance(last, MariadbGtid):
+        source, to = (first.domain_id, first.server_id), last.sequence_number
+        if source == (last.domain_id, last.server_id) and first.sequence_number <= to:
+            return str(MariadbGtidSet({source: (Interval(first.sequence_number, to + 1),)}))
+    return None
+
+
+def _with_tables(log: LogFile, info: LogInfo, keyring: Keyring | None) -> LogInfo:
+    """Return the facts about a log with those that need all its event groups."""
+    tables: Counter[str] = Counter()
+    gtids: list[str] = []
+    groups = 0
+    try:
+        for batch in read_transactions(log, None, EventSelection(), keyring):
+            groups += batch.num_rows
+            tables.update(batch.column("tables").flatten().to_pylist())
+            gtids += [gtid for gtid in batch.column("gtid").to_pylist() if gtid is not None]
+    except BinlogError as exc:
+        return replace(info, error=str(exc))
+    info = replace(
+        info, groups=groups, tables=tuple(TableGroups(name, count) for name, count in sorted(tables.items()))
+    )
+    if gtids and info.gtids_from != "next log":
+        text = ",".join(gtids)
+        found = str(MariadbGtidSet.parse(text) if info.vendor == "mariadb" else GtidSet.parse(text))
+        info = replace(info, gtids=found.replace("\n", ""), gtids_from="all groups")
+    return info

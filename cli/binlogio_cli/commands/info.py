@@ -1,0 +1,147 @@
+"""`binlogio info`: what logs are, at a glance, from their heads and tails."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from binlogio.archive.info import log_infos
+from binlogio.storage import find_logs, load_keyring
+from binlogio_cli.messages import say
+from binlogio_cli.quoting import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from binlogio.archive.info import LogInfo
+
+_EXAMPLE: Final = """\b
+Examples
+  binlogio info /var/lib/mysql                      all logs of a server
+  binlogio info --tables binlog.000042
+  binlogio info --json s3://backups/binlogs/ | jq .gtids
+"""
+_DAMAGE: Final = 1
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+_UNIT: Final = 1024
+
+
+@click.command("info", epilog=_EXAMPLE)
+@click.argument("files", nargs=-1, required=True)
+@click.option("--tables", is_flag=True, help="Show the tables with row changes; reads the logs as a whole.")
+@click.option("--keyring", metavar="FILE", help="Keyring file of encrypted logs.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each log.")
+def command(
+    files: tuple[str, ...],
+    keyring: str | None,
+    tables: bool,  # noqa: FBT001 - click's way of flags
+    is_json: bool,  # noqa: FBT001
+) -> int:
+    """Show server, times, GTIDs and format of each log in FILES (paths, directories, index files, URIs).
+
+    Reads the first and the last few KiB of each log, however large it is. Exits with 1 if a log cannot be read.
+    """
+    is_damaged = False
+    for number, info in enumerate(
+        log_infos(find_logs(files), None if keyring is None else load_keyring(keyring), tables=tables)
+    ):
+        is_damaged = is_damaged or info.error is not None
+        if is_json:
+            click.echo(json.dumps(_json(info), ensure_ascii=False))
+        else:
+            click.echo("\n" * bool(number) + "\n".join(_lines(info)))
+        if info.error is not None and is_json:
+            say(info.error)
+    return _DAMAGE if is_damaged else 0
+
+
+def _json(info: LogInfo) -> dict[str, Any]:
+    return {**asdict(info), "created": _iso(info.created), "last_event": _iso(info.last_event)}
+
+
+def _iso(seconds: int | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).isoformat()
+
+
+def _lines(info: LogInfo) -> Iterator[str]:
+    """Yield the facts about a log, one a line, those that are not known left out."""
+    size = "" if info.size is None else f"  {_size(info.size)}"
+    yield f"{safe(info.file)}{size}"
+    if info.error is not None:
+        yield f"  error       {safe(info.error)}"
+    for name, value in (
+        ("server", _server(info)),
+        ("time", _times(info)),
+        ("gtids", _gtids(info)),
+        ("before", info.gtids_before),
+        ("format", _format(info) if info.vendor is not None else None),
+        ("state", _state(info) if info.vendor is not None else None),
+    ):
+        if value:
+            yield f"  {name:<10}  {safe(value)}"
+    if info.tables is not None:
+        yield f"  groups      {info.groups:,}"
+        for number, table in enumerate(info.tables):
+            yield f"  {'' if number else 'tables':<10}  {safe(table.table)} in {table.groups:,} groups"
+        if not info.tables:
+            yield "  tables      no row changes"
+
+
+def _size(size: int) -> str:
+    value = float(size)
+    for unit in _UNITS:
+        if value < _UNIT or unit == _UNITS[-1]:
+            return f"{size} B" if unit == "B" else f"{value:.1f} {unit} ({size:,} bytes)"
+        value /= _UNIT
+    raise AssertionError
+
+
+def _server(info: LogInfo) -> str | None:
+    if info.vendor is None:
+        return None
+    vendor = "MariaDB" if info.vendor == "mariadb" else "MySQL"
+    return f"{vendor} {info.server_version}, server id {info.server_id}"
+
+
+def _times(info: LogInfo) -> str | None:
+    if info.created is None:
+        return None
+    begin = _moment(info.created)
+    return f"{begin} UTC on" if info.last_event is None else f"{begin} to {_moment(info.last_event)} UTC"
+
+
+def _moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _gtids(info: LogInfo) -> str | None:
+    if info.gtids is not None:
+        text = info.gtids or "none"
+        return f"{text} (first and last)" if info.gtids_from == "first and last group" else text
+    if info.first_gtid is None and info.last_gtid is None:
+        return None
+    return f"{info.first_gtid or '?'} ... {info.last_gtid or '?'}"
+
+
+def _format(info: LogInfo) -> str:
+    parts = [f"version {info.binlog_version}", f"checksums {info.checksum}"]
+    if info.compression is not None:
+        parts.append(f"compressed ({info.compression})")
+    if info.encryption is not None:
+        parts.append(f"encrypted ({info.encryption})")
+    if info.is_relay_log:
+        parts.append("relay log")
+    return ", ".join(parts)
+
+
+def _state(info: LogInfo) -> str:
+    started = "first log after a start of the server; " if info.starts_server else ""
+    if info.ends_with == "rotate":
+        return f"{started}closed, followed by {info.next_log}"
+    if info.ends_with == "stop":
+        return f"{started}closed, the server was stopped"
+    return f"{started}in use, or the server crashed" if info.in_use else f"{started}closed"
