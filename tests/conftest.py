@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,8 @@ settings.register_profile(
 settings.load_profile("binlogio")
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark's workers run the `python3` on PATH
+os.environ["TZ"] = "UTC"  # times in outputs are local
+time.tzset()
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about the machine's name
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import fields
-from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
@@ -14,37 +12,12 @@ from binlogio import event_filter
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.event_filter import Gtids
 from binlogio.gtid import MariadbGtidPosition
-from binlogio.options import DEFAULT_LIMITS, Limits, ServerVariables
+from binlogio.options import ServerVariables
 from binlogio.schema.given import GivenDefinitions, load_definitions
 from binlogio_cli.messages import Refusal, error_text
 
 _GTID_POSITION: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 _DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
-GTIDS_HELP: Final = (
-    "A GTID set (UUID:1-5:9), or GTIDs of MariaDB (0-1-9, or 0-1-5..9 for a range), each for its own transaction only."
-)
-START_GTIDS_HELP: Final = (
-    "Or GTIDs of MariaDB, one for each domain (0-1-9,1-1-7, as in @@gtid_slave_pos): skip what their domains "
-    "have up to them."
-)
-STOP_GTIDS_HELP: Final = "Or GTIDs of MariaDB: select only what their domains have up to them."
-
-
-def parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
-    """Parse a time in ISO 8601, with or without a time zone.
-
-    Raises:
-        BadParameter: the text is not a time.
-    """
-    if text is None:
-        return None
-    try:
-        return datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
-    except ValueError as exc:
-        raise click.BadParameter(
-            f"{text!r} is not a time; expected a time such as '2026-11-20 12:00:00'", ctx, param
-        ) from exc
 
 
 def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) -> Gtids | None:
@@ -104,28 +77,6 @@ def _load_definitions(ctx: click.Context, _param: click.Parameter, file: str | N
         return load_definitions(file)
     except UnsupportedFeature as exc:
         raise Refusal(error_text(exc)) from exc
-
-
-def limits_options(command: _Command) -> _Command:
-    """Add the options for the largest sizes that a log may claim; `limits_of` reads them."""
-    for name, size, what in (
-        ("--max-opened-size", DEFAULT_LIMITS.opened_size, "a compressed event that opens to more bytes"),
-        ("--max-event-size", DEFAULT_LIMITS.event_size, "an event of more bytes"),
-    ):
-        command = click.option(
-            name,
-            type=click.IntRange(min=1),
-            default=size,
-            show_default=True,
-            metavar="BYTES",
-            help=f"Refuse {what} before memory is allocated for it.",
-        )(command)
-    return command
-
-
-def limits_of(max_event_size: int, max_opened_size: int) -> Limits:
-    """Return the limits given by the options."""
-    return Limits(event_size=max_event_size, opened_size=max_opened_size)
 
 
 definitions_option: Final = click.option(

@@ -29,7 +29,20 @@ if TYPE_CHECKING:
     from binlogio_cli.dump.filters import DumpFilter
 
 STDOUT: Final = "-"
+output_option: Final = click.option(
+    "-o",
+    "-r",
+    "--output",
+    "--result-file",
+    "output",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write to this new file instead of standard output.",
+)
 force_option: Final = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
+quiet_option: Final = click.option(
+    "-q", "--quiet", "--no-progress", "quiet", is_flag=True, help="Do not show a progress bar."
+)
 _NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV)
 
 

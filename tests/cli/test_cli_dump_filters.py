@@ -132,8 +132,9 @@ def test_start_and_stop_positions_of_gtids_are_those_of_the_tool_of_mariadb() ->
 def test_refused_position_names_what_is_expected() -> None:
     """Neither an offset nor GTIDs; two of one domain."""
     for text, message in (
-        ("binlog.000001:4", "not an offset, nor GTIDs of MariaDB"),
-        ("-5", "not an offset, nor GTIDs of MariaDB"),
+        ("binlog.000001:x", "not a position; expected an offset, FILE:OFFSET"),
+        ("binlog.000009:4", "--start-position binlog.000009:4: expected one of the logs, found "),
+        ("-5", "not a position; expected an offset, FILE:OFFSET"),
         ("0-1-2,0-1-3", "multiple GTIDs of one domain"),
     ):
         result = CliRunner().invoke(cli, ["dump", "--start-position", text, str(GTID_ON)])

@@ -147,6 +147,6 @@ def test_it_is_not_for_a_terminal(tmp_path: Path) -> None:
     os.close(end)
 
     assert refused.returncode == 2
-    assert b"needs a pipe or --result-file" in refused.stderr
+    assert b"needs a pipe or --output" in refused.stderr
     assert filed.returncode == 0
     assert (tmp_path / "out.sql").read_text().endswith("DELIMITER ;\n")

@@ -183,7 +183,7 @@ def _gtids() -> str:
 def test_options_that_cannot_be_read_are_wrong_usage(tmp_path: Path) -> None:
     """The message says what was expected."""
     for option, value in (
-        ("--start-position", "4"),
+        ("--start-position", "x"),
         ("--stop-position", "binlog.000001:x"),
         ("--start-datetime", "today"),
         ("--stop-datetime", "tomorrow"),

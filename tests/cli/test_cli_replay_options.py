@@ -175,9 +175,12 @@ def test_parts_one_after_the_other_are_the_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--start-position", "4"), "--start-position 4: expected FILE:OFFSET, such as binlog.000001:4"),
-        (("--stop-position", "binlog.000001:x"), "--stop-position binlog.000001:x: expected FILE:OFFSET"),
-        (("--stop-position", "binlog.000001:-1"), "--stop-position binlog.000001:-1: expected FILE:OFFSET"),
+        (("--start-position", "x"), "'x' is not a position; expected an offset, FILE:OFFSET such as binlog.000001:4"),
+        (
+            ("--stop-position", "binlog.000001:x"),
+            "'binlog.000001:x' is not a position; expected an offset, FILE:OFFSET",
+        ),
+        (("--stop-position", "binlog.000001:-1"), "'binlog.000001:-1' is not a position; expected an offset, "),
         (
             ("--stop-datetime", "tomorrow"),
             (

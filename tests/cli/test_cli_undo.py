@@ -74,7 +74,7 @@ def test_refused_undo_leaves_no_file(tmp_path: Path) -> None:
 def test_options_that_make_no_sense_are_wrong_usage(tmp_path: Path) -> None:
     """Both outputs, a position that does not exist, and a file that cannot be written."""
     assert run("--output", tmp_path / "a", "--to-binlog", tmp_path / "b", ROWS).exit_code == 2
-    assert run("--start-position", "4", ROWS).exit_code == 2
+    assert run("--start-position", "5", ROWS).exit_code == 2
     assert run("--on-statement", "skip", "--output", tmp_path / "no" / "a", ROWS).exit_code == 4
     assert run(FIXTURES / "README.md").exit_code == 3
 

@@ -14,23 +14,29 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-import binlogio
 from binlogio.errors import ReplayError
 from binlogio.replay import ReplaySummary, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
 from binlogio.replay.targets.mysql.server_tables import KINDS
 from binlogio_cli.messages import Refusal, say, say_torn_tails
-from binlogio_cli.options import limits_of
+from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched
 from binlogio_cli.quoting import safe
-from binlogio_cli.replay_options import check_selection, log_options, replay_filter, say_unmatched, selection_options
+from binlogio_cli.selection import (
+    Reading,
+    Selection,
+    check_selection,
+    reading_options,
+    rewrite_option,
+    say_unmatched,
+    selection_options,
+)
 
 if TYPE_CHECKING:
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
     from binlogio.replay.targets import Target
-    from binlogio.schema.given import GivenDefinitions
 
 DRY_RUN: Final = "dry-run:"
 _EXAMPLE: Final = """\b
@@ -79,6 +85,7 @@ Examples:
     "and a server_id that the log does not have.",
 )
 @selection_options
+@rewrite_option
 @click.option(
     "--resume/--no-resume",
     "resumes",
@@ -109,11 +116,9 @@ Examples:
     help="Continue if foreign keys of the source changed rows (ON DELETE, ON UPDATE) that are not in the log, "
     "and the target does not have these keys.",
 )
-@log_options
-@click.option("--no-progress", is_flag=True, help="Do not show a progress bar.")
-def command(
-    files: tuple[str, ...], target_url: str, table_definitions: GivenDefinitions | None, **options: Any
-) -> None:
+@reading_options
+@quiet_option
+def command(files: tuple[str, ...], target_url: str, selection: Selection, reading: Reading, **options: Any) -> None:
     """Apply binary logs to a database (point-in-time recovery).
 
     For point-in-time recovery, restore a backup and replay the logs after it, with --stop-position or --stop-datetime.
@@ -126,18 +131,12 @@ def command(
     or its DDL) or from --table-definitions. Of statements that are in the log as SQL text, only DDL is applied.
     Server targets execute statements with their original session context.
     """
-    wanted = replay_filter(options)
-    with binlogio.open(
-        files,
-        verify_checksum=not options["no_verify_checksum"],
-        limits=limits_of(options["max_event_size"], options["max_opened_size"]),
-        keyring=options["keyring"],
-        definitions=table_definitions,
-    ) as reader:
+    with reading.open(files) as reader:
+        wanted = selection.replay_filter(reader.files, options["rewrite_db"])
         check_selection(reader, wanted)
         with (
             closing(_target(target_url, options)) as target,
-            watched(reader.files, is_shown=not options["no_progress"]) as watch,
+            watched(reader.files, is_shown=not options["quiet"]) as watch,
         ):
             summary = replay(
                 reader,

@@ -9,20 +9,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-import binlogio
 from binlogio.replay.undo import OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.outputs import KINDS
 from binlogio_cli.messages import say, say_torn_tails
-from binlogio_cli.options import definitions_file, limits_of
-from binlogio_cli.output import OutputFile, force_option
+from binlogio_cli.output import OutputFile, force_option, output_option, quiet_option
 from binlogio_cli.progress import watched
-from binlogio_cli.replay_options import check_selection, log_options, replay_filter, say_unmatched, selection_options
+from binlogio_cli.selection import (
+    Reading,
+    Selection,
+    check_selection,
+    reading_options,
+    rewrite_option,
+    say_unmatched,
+    selection_options,
+)
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.undo import Undo
     from binlogio.replay.undo.outputs import UndoOutput
-    from binlogio.schema.given import GivenDefinitions
 
 _NOT_UNDONE: Final = "their changes of non-transactional tables are not undone"
 _EXAMPLE: Final = """\b
@@ -36,9 +41,7 @@ Examples: reverse the changes of one table since noon, as SQL and as a binary lo
 
 @click.command("undo", epilog=_EXAMPLE)
 @click.argument("files", nargs=-1, required=True)
-@click.option(
-    "--output", type=click.Path(dir_okay=False), help="Write SQL to this new file instead of standard output."
-)
+@output_option
 @click.option(
     "--to-binlog",
     type=click.Path(dir_okay=False),
@@ -55,14 +58,16 @@ Examples: reverse the changes of one table since noon, as SQL and as a binary lo
 )
 @click.option("--no-check-rows", is_flag=True, help="Write SQL that ignores missing rows instead of failing.")
 @selection_options
-@log_options
-@click.option("--no-progress", is_flag=True, help="Do not show a progress bar.")
+@rewrite_option
+@reading_options
+@quiet_option
 def command(
     files: tuple[str, ...],
     output: str | None,
     to_binlog: str | None,
     on_statement: str,
-    table_definitions: GivenDefinitions | None,
+    selection: Selection,
+    reading: Reading,
     **options: Any,
 ) -> None:
     """Reverse row changes (flashback), newest first, as SQL or as a binary log.
@@ -74,7 +79,6 @@ def command(
     """
     if output is not None and to_binlog is not None:
         raise click.UsageError("--output and --to-binlog exclude each other: give only one")
-    wanted = replay_filter(options)
     form: UndoOutput
     if to_binlog is None:
         form = SqlScript(checks_rows=not options["no_check_rows"])
@@ -82,17 +86,12 @@ def command(
         from binlogio.replay.undo import BinlogFile  # noqa: PLC0415 - needs parts of the writer
 
         form = BinlogFile()
-    with binlogio.open(
-        files,
-        verify_checksum=not options["no_verify_checksum"],
-        limits=limits_of(options["max_event_size"], options["max_opened_size"]),
-        keyring=options["keyring"],
-        definitions=table_definitions,
-    ) as reader:
-        inputs = (*reader.files, *files, options["keyring"], definitions_file())
+    with reading.open(files) as reader:
+        wanted = selection.replay_filter(reader.files, options["rewrite_db"])
+        inputs = (*reader.files, *files, *reading.other_inputs)
         target = OutputFile.checked(to_binlog if to_binlog is not None else output, inputs, force=options["force"])
         check_selection(reader, wanted)
-        with watched(reader.files, is_shown=not options["no_progress"]) as watch:
+        with watched(reader.files, is_shown=not options["quiet"]) as watch:
             ready = undo(reader, form, wanted=wanted, on_statement=OnStatement(on_statement), watch=watch)
         with ready:
             _write(ready, target)

@@ -66,12 +66,14 @@ _WORDS: Final = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
 class DumpFilter:
     """Filter of `dump`. Empty tuples and None select everything.
 
-    `databases` and `tables` are globs; a table glob with a dot is `database.table`. Times in seconds since 1970, UTC:
-    groups that begin before `start` are left out, and the first one at or after `stop` ends the output.
+    `databases`, `tables` and `exclude_tables` are globs; a table glob with a dot is `database.table`. Times are in
+    seconds since 1970, UTC: groups that begin before `start` are left out, and the first one at or after `stop` ends
+    the output.
     """
 
     databases: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
+    exclude_tables: tuple[str, ...] = ()
     start: int | None = None
     stop: int | None = None
     include_gtids: Gtids | None = None
@@ -82,7 +84,7 @@ class DumpFilter:
     @property
     def looks_inside(self) -> bool:
         """True if the selection depends on the changes of a group, not only on its first event."""
-        return bool(self.databases or self.tables)
+        return bool(self.databases or self.tables or self.exclude_tables)
 
     def wants_database(self, database: str) -> bool:
         """Return whether changes in the database are shown."""
@@ -93,6 +95,8 @@ class DumpFilter:
         if not self.wants_database(database):
             return False
         full = f"{database}.{table}"
+        if any(fnmatchcase(full if "." in glob else table, glob) for glob in self.exclude_tables):
+            return False
         return not self.tables or any(fnmatchcase(full if "." in glob else table, glob) for glob in self.tables)
 
     def wants_statement(self, database: str, sql: bytes) -> bool:
@@ -100,6 +104,8 @@ class DumpFilter:
         if not self.wants_database(database):
             return False
         text = sql.decode("utf-8", "replace")
+        if any(_names_table(text, glob) for glob in self.exclude_tables):
+            return False
         return not self.tables or any(_names_table(text, glob) for glob in self.tables)
 
     @property
@@ -147,6 +153,8 @@ class FilteredDump:
         selection: the filter.
         render: returns the text of one event, in chunks. Called for the event that the reader returned last.
         writer: the kernel's writer of frequent events; None if `render` writes all of them.
+
+    `found` is True once a group was selected.
     """
 
     def __init__(
@@ -156,6 +164,7 @@ class FilteredDump:
         self._selection = selection
         self._render_event = render
         self._writer = writer
+        self.found = False
         self._is_open = False  # the group of the last event
         self._in_group = False
         self._group_wanted = True
@@ -168,6 +177,7 @@ class FilteredDump:
         events = self._reader if self._writer is None else self._reader.texts(self._writer.kernel)
         for event in events:
             if isinstance(event, bytes):
+                self.found = self.found or bool(event)
                 yield event
                 continue
             if event.header.inner is None and not self._follow(event):
@@ -226,6 +236,7 @@ class FilteredDump:
 
     def _inside(self, event: Any) -> Iterator[str | bytes]:
         if not self._selection.looks_inside:
+            self.found = True
             yield from self._render(event)
         elif isinstance(event, _BEFORE_ITS_STATEMENT):
             self._statement_head.extend(self._render(event))
@@ -248,7 +259,7 @@ class FilteredDump:
     def _change(self, event: Any, *, wanted: bool) -> Iterator[str | bytes]:
         if not wanted:
             return
-        self._group_shown = True
+        self.found = self._group_shown = True
         yield from self._group_head
         yield from self._statement_head
         self._group_head = []

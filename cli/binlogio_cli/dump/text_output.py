@@ -50,7 +50,7 @@ from binlogio_cli.dump.statement_text import (
     timestamp,
     user_var,
 )
-from binlogio_cli.dump.titles import gtid_flags, rows_flags, short_time, title, utc_time, xid_of
+from binlogio_cli.dump.titles import gtid_flags, rows_flags, short_time, title, utc_time, xid_of, zone_text
 from binlogio_cli.quoting import bytes_literal, hexdump, identifier, safe, string_literal, table_name
 
 if TYPE_CHECKING:
@@ -192,6 +192,7 @@ class TextDump:
                 "# binlogio dump. Row changes are comments: this text is to be read; what a server takes is "
                 "--format sql.\n"
             )
+            yield f"# Times are in {zone_text(self._options.zone)}.\n"
         file = self._reader.position.file
         if file != self._file and len(self._reader.files) > 1:
             yield f"# File {safe(file)}\n"

@@ -1,0 +1,561 @@
+"""The options that select a part of the logs, and those that say how logs are read: the same in every command.
+
+@selection_options      adds the options, and passes `selection: Selection` in place of their values
+@reading_options        the same with `reading: Reading`
+
+POSITION  := offset                in the first log (start) or in the last one (stop)
+| file ":" offset       in the log of this name
+| GTIDs of MariaDB      one for each domain, as in @@gtid_slave_pos
+TIME      := as the server reads it: 2026-11-20 09:00:01.5, 2026/11/20, 20261120090001, 261120090001
+| ISO 8601, with or without a zone
+| seconds since 1970
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone, tzinfo
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+import binlogio
+from binlogio.errors import BinlogFormatError
+from binlogio.event_filter import HIGHEST, LOWEST, EventFilter, Range
+from binlogio.options import DEFAULT_LIMITS, Limits, Position
+from binlogio_cli.messages import Refusal, say
+from binlogio_cli.options import definitions_file, definitions_option, gtid_position, parse_gtids
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from binlogio.event_filter import Gtids
+    from binlogio.gtid import MariadbGtidPosition
+    from binlogio.reader import BinlogReader
+    from binlogio.replay import ReplayFilter
+    from binlogio.schema.given import GivenDefinitions
+    from binlogio_cli.dump.filters import DumpFilter
+
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
+_MOST_NAMES: Final = 10
+_GTIDS_HELP: Final = (
+    "A GTID set (UUID:1-5:9), or GTIDs of MariaDB (0-1-9, or 0-1-5..9 for a range), each for its own transaction only."
+)
+_DIGITS: Final = re.compile(r"(\d+)(\.\d+)?")
+_PARTS: Final = re.compile(
+    r"(\d{2}|\d{4})[^\w\s](\d{1,2})[^\w\s](\d{1,2})"
+    r"(?:(?:\s+|T)(\d{1,2})(?:[^\w\s](\d{1,2})(?:[^\w\s](\d{1,2})(\.\d+)?)?)?)?"
+    r"\s*(Z|[+-]\d\d:?\d\d)?",
+    re.IGNORECASE,
+)
+_SHAPES: Final = {14: (4, 6), 12: (2, 6), 8: (4, 3), 6: (2, 3)}  # digits of a time: those of the year, and the parts
+_EPOCH_DIGITS: Final = (9, 10, 11)
+
+
+class LocalZone(tzinfo):
+    """The time zone of this machine, with its changes between summer and winter."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        """Return what the zone is ahead of UTC at a moment."""
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
+
+    def dst(self, moment: datetime | None) -> timedelta | None:
+        """Return None: the part of the offset that is daylight saving is not known."""
+        return None
+
+    def tzname(self, moment: datetime | None) -> str | None:
+        """Return the name of the zone at a moment."""
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().tzname()
+
+    def fromutc(self, moment: datetime) -> datetime:
+        """Return the local time of a moment in UTC."""
+        local = moment.replace(tzinfo=timezone.utc).astimezone()
+        return local.replace(tzinfo=self)
+
+
+def parse_zone(ctx: click.Context, param: click.Parameter, text: str) -> tzinfo:
+    """Parse a time zone: UTC, local, or a name such as Europe/Berlin.
+
+    Raises:
+        BadParameter: the zone is not known.
+    """
+    if text.upper() == "UTC":
+        return timezone.utc
+    if text == "local":
+        return LocalZone()
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - seldom needed
+
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
+        reason = f"{text!r} is not a time zone; expected UTC, local, or a name such as Europe/Berlin"
+        raise click.BadParameter(reason, ctx, param) from exc
+
+
+def _parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | float | None:
+    """Parse a time; without a zone where the text has none.
+
+    Raises:
+        BadParameter: the text is not a time.
+    """
+    if text is None:
+        return None
+    try:
+        return time_of(text.strip())
+    except ValueError as exc:
+        forms = "expected a time such as '2026-11-20 12:00:00', 20261120120000 or seconds since 1970"
+        raise click.BadParameter(f"{text!r} is not a time; {forms}", ctx, param) from exc
+
+
+def time_of(text: str) -> datetime | float:
+    """Return the time of a text, without a zone where it has none; seconds since 1970 as a number.
+
+    Raises:
+        ValueError: the text is not a time.
+    """
+    digits = _DIGITS.fullmatch(text)
+    if digits:
+        size = len(digits[1])
+        if size in _EPOCH_DIGITS:
+            return float(text)
+        if size not in _SHAPES:
+            raise ValueError(text)
+        year_size, count = _SHAPES[size]
+        year, rest = digits[1][:year_size], digits[1][year_size:]
+        parts = [year, *(rest[at : at + 2] for at in range(0, len(rest), 2))][:count]
+        return _moment([*parts, *["0"] * (6 - count)], digits[2], None)
+    match = _PARTS.fullmatch(text)
+    if not match:
+        raise ValueError(text)
+    *parts, fraction, zone = match.groups()
+    return _moment([part or "0" for part in parts], fraction, zone)
+
+
+def _moment(parts: list[str], fraction: str | None, zone: str | None) -> datetime:
+    year = int(parts[0]) if len(parts[0]) == 4 else int(parts[0]) + (2000 if int(parts[0]) < 70 else 1900)
+    moment = datetime(year, *(int(part) for part in parts[1:]))  # type: ignore[arg-type]  # noqa: DTZ001
+    moment += timedelta(microseconds=round(float(f"0{fraction}") * 1e6) if fraction else 0)
+    if zone is None:
+        return moment
+    minutes = 0 if zone in "Zz" else int(zone[1:3]) * 60 + int(zone[-2:])
+    return moment.replace(tzinfo=timezone(timedelta(minutes=-minutes if zone[0] == "-" else minutes)))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the logs are read, as the options say."""
+
+    verify_checksum: bool = True
+    keyring: str | None = None
+    definitions: GivenDefinitions | None = None
+    limits: Limits = DEFAULT_LIMITS
+    other_inputs: tuple[str, ...] = field(default=())
+
+    def open(self, files: Iterable[str], **options: Any) -> BinlogReader:
+        """Open the logs; `options` as for `binlogio.open`."""
+        return binlogio.open(
+            tuple(files),
+            verify_checksum=self.verify_checksum,
+            limits=self.limits,
+            keyring=self.keyring,
+            definitions=self.definitions,
+            **options,
+        )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The same as arguments of `binlogio.read_rows` and `binlogio.read_tables`."""
+        return {
+            "verify_checksum": self.verify_checksum,
+            "limits": self.limits,
+            "keyring": self.keyring,
+            "definitions": self.definitions,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The part of the logs that the options select.
+
+    `start` and `stop` are positions; one without a file counts in the first log, or in the last one. Times are in
+    seconds since 1970, UTC. Tables are globs over `table` or `database.table`.
+    """
+
+    databases: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    exclude_tables: tuple[str, ...] = ()
+    start: Position | None = None
+    stop: Position | None = None
+    start_time: int | None = None
+    stop_time: int | None = None
+    zone: tzinfo = timezone.utc
+    include_gtids: Gtids | None = None
+    exclude_gtids: Gtids | None = None
+    after_gtids: MariadbGtidPosition | None = None
+    up_to_gtids: MariadbGtidPosition | None = None
+
+    @property
+    def is_partial(self) -> bool:
+        """True if an option may leave something out."""
+        return self != Selection(zone=self.zone)
+
+    @property
+    def name_globs(self) -> tuple[str, ...]:
+        """The tables that are selected, as globs over `database.table`; empty for all."""
+        databases = self.databases or ("*",)
+        if not self.tables:
+            return tuple(f"{database}.*" for database in self.databases)
+        short = [f"{database}.{table}" for table in self.tables if "." not in table for database in databases]
+        return (*short, *(table for table in self.tables if "." in table))
+
+    @property
+    def excluded_globs(self) -> tuple[str, ...]:
+        """The tables that are left out, as globs over `database.table`."""
+        return tuple(table if "." in table else f"*.{table}" for table in self.exclude_tables)
+
+    def wants_table(self, database: str, table: str) -> bool:
+        """Return whether changes of a table are selected."""
+        name = f"{database}.{table}"
+        if any(fnmatchcase(name, glob) for glob in self.excluded_globs):
+            return False
+        return not self.name_globs or any(fnmatchcase(name, glob) for glob in self.name_globs)
+
+    @property
+    def names_logs(self) -> bool:
+        """True if a position is in a log of a name."""
+        return any(position is not None and position.file for position in (self.start, self.stop))
+
+    @property
+    def start_offset(self) -> int | None:
+        """The offset in the first of `logs` at which reading begins; None for its beginning."""
+        return None if self.start is None else self.start.offset
+
+    @property
+    def stop_offset(self) -> int | None:
+        """The offset in the last of `logs` before which reading ends; None for its end."""
+        return None if self.stop is None else self.stop.offset
+
+    def logs(self, files: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the logs from that of the start to that of the stop.
+
+        Raises:
+            Refusal: one of them is not there, or the stop is in a log before the start.
+        """
+        first = _number_of("--start-position", self.start, files, 0)
+        last = _number_of("--stop-position", self.stop, files, len(files) - 1)
+        if last < first:
+            raise Refusal("--stop-position is in a log before that of --start-position")
+        return files[first : last + 1]
+
+    def dump_filter(self) -> DumpFilter:
+        """Return the filter of `dump`, without positions."""
+        from binlogio_cli.dump.filters import DumpFilter  # noqa: PLC0415 - of one command
+
+        return DumpFilter(
+            databases=self.databases,
+            tables=self.tables,
+            exclude_tables=self.exclude_tables,
+            start=self.start_time,
+            stop=self.stop_time,
+            include_gtids=self.include_gtids,
+            exclude_gtids=self.exclude_gtids,
+            after_gtids=self.after_gtids,
+            up_to_gtids=self.up_to_gtids,
+        )
+
+    def replay_filter(self, files: tuple[str, ...], rewrite_db: Iterable[str] = ()) -> ReplayFilter:
+        """Return the filter of `replay` and `undo`; `files` are the logs, `rewrite_db` texts `FROM->TO`.
+
+        Raises:
+            UsageError: a text is not of this form.
+        """
+        from binlogio.replay import ReplayFilter  # noqa: PLC0415 - of two commands
+
+        return ReplayFilter(
+            start=_in_log(self.start, files[:1]),
+            stop=_in_log(self.stop, files[-1:]),
+            after_gtids=self.after_gtids,
+            up_to_gtids=self.up_to_gtids,
+            start_timestamp=self.start_time,
+            stop_timestamp=self.stop_time,
+            include_gtids=self.include_gtids,
+            exclude_gtids=self.exclude_gtids,
+            tables=self.name_globs,
+            exclude_tables=self.excluded_globs,
+            rewrite_db=_renames(rewrite_db),
+        )
+
+    def event_filter(self, files: tuple[str, ...]) -> EventFilter:
+        """Return the filter for `read_rows` and `read_tables`, without tables; times are those of the changes.
+
+        `files` are the logs that are read, `logs` of those that were given.
+
+        Raises:
+            Refusal: a position is given and there are several logs, or GTIDs are in two options.
+        """
+        if len(files) > 1 and (self.start is not None or self.stop is not None):
+            raise Refusal("positions need a single log here: give only that one, or select by time or GTID")
+        return EventFilter(
+            pos=Range(*_defined(self.start_offset, self.stop_offset)),
+            timestamp=Range(*_defined(self.start_time, self.stop_time)),
+            wanted_gtids=_only("--include-gtids", self.include_gtids, "--stop-position", self.up_to_gtids),
+            known_gtids=_only("--exclude-gtids", self.exclude_gtids, "--start-position", self.after_gtids),
+        )
+
+
+def _defined(start: int | None, end: int | None) -> tuple[int, int]:
+    return LOWEST if start is None else start, HIGHEST if end is None else end
+
+
+def _number_of(option: str, position: Position | None, files: tuple[str, ...], default: int) -> int:
+    """Return the number of the log that a position names; `default` if it names none."""
+    if position is None or not position.file:
+        return default
+    name = os.path.basename(position.file)  # noqa: PTH119 - may be a URI
+    numbers = [number for number, file in enumerate(files) if os.path.basename(file) == name]  # noqa: PTH119
+    if len(numbers) != 1:
+        found = ", ".join(files[:_MOST_NAMES]) if not numbers else f"{len(numbers)} logs of this name"
+        raise Refusal(f"{option} {position.file}:{position.offset}: expected one of the logs, found {found}")
+    return numbers[0]
+
+
+def _only(one: str, first: Gtids | None, other: str, second: Gtids | None) -> Gtids | None:
+    if first is not None and second is not None:
+        raise Refusal(f"{one} and {other} with GTIDs exclude each other in this command: give only one")
+    return second if first is None else first
+
+
+def _in_log(position: Position | None, files: tuple[str, ...]) -> Position | None:
+    if position is None or position.file:
+        return position
+    return Position(files[0] if files else "", position.offset)
+
+
+def _renames(texts: Iterable[str]) -> dict[str, str]:
+    pairs = [text.partition("->") for text in texts]
+    for before, arrow, after in pairs:
+        if not (before and arrow and after):
+            raise click.UsageError(f"--rewrite-db {before}{arrow}{after}: expected FROM->TO")
+    return {before: after for before, _, after in pairs}
+
+
+def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:
+    """Refuse positions and tables that the logs do not have, before anything is changed.
+
+    Raises:
+        PositionError: no event starts at a position.
+        Refusal: no event matches a table.
+        OSError, BinlogError: a log cannot be read.
+    """
+    from binlogio.replay.start_position import bounds_of, unknown_tables  # noqa: PLC0415 - of two commands
+
+    bounds_of(reader, wanted)
+    unknown, names = unknown_tables(reader, wanted.tables)
+    if unknown:
+        some = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+        raise Refusal(
+            f"--table {unknown[0]}: no event of the logs matches this table, found {some or 'no rows'}"
+            " (names are case-sensitive; leave out the option to select all tables)"
+        )
+
+
+def say_unmatched(patterns: tuple[str, ...]) -> None:
+    """Report globs of tables that matched nothing."""
+    for pattern in patterns:
+        say(f"warning: no event that was read matches {pattern}, given as --table or --exclude-table")
+
+
+def _parse_position(
+    ctx: click.Context, param: click.Parameter, text: str | None
+) -> Position | MariadbGtidPosition | None:
+    """Parse an offset, FILE:OFFSET, or GTIDs of MariaDB.
+
+    Raises:
+        BadParameter: the text is none of them.
+    """
+    if text is None:
+        return None
+    try:
+        gtids = gtid_position(text)
+    except BinlogFormatError as exc:
+        raise click.BadParameter(str(exc), ctx, param) from exc
+    if gtids is not None:
+        return gtids
+    file, _, offset = text.rpartition(":")
+    if not (offset.isdecimal() and offset.isascii()):
+        forms = "expected an offset, FILE:OFFSET such as binlog.000001:4, or GTIDs of MariaDB such as 0-1-9,1-1-7"
+        raise click.BadParameter(f"{text!r} is not a position; {forms}", ctx, param)
+    return Position(file, int(offset))
+
+
+_SELECTION: Final = (
+    click.option(
+        "-d",
+        "--database",
+        "databases",
+        multiple=True,
+        metavar="GLOB",
+        help="Select only this database; may be repeated.",
+    ),
+    click.option(
+        "-T",
+        "--table",
+        "tables",
+        multiple=True,
+        metavar="GLOB",
+        help="Select only this table, given as t or db.t; may be repeated.",
+    ),
+    click.option(
+        "--exclude-table",
+        "exclude_tables",
+        multiple=True,
+        metavar="GLOB",
+        help="Leave out this table, given as t or db.t; may be repeated.",
+    ),
+    click.option(
+        "-j",
+        "--start-position",
+        metavar="POSITION",
+        callback=_parse_position,
+        help="Start at this offset in the first log, or at FILE:OFFSET. Or GTIDs of MariaDB, one for each domain "
+        "(0-1-9,1-1-7, as in @@gtid_slave_pos): leave out what their domains have up to them.",
+    ),
+    click.option(
+        "--stop-position",
+        metavar="POSITION",
+        callback=_parse_position,
+        help="Stop before this offset in the last log, or before FILE:OFFSET. Or GTIDs of MariaDB: select only what "
+        "their domains have up to them.",
+    ),
+    click.option(
+        "--start-datetime",
+        metavar="TIME",
+        callback=_parse_time,
+        help="Leave out what begins before this time: '2026-11-20 12:00:00', 20261120120000, ISO 8601, or seconds "
+        "since 1970.",
+    ),
+    click.option(
+        "--stop-datetime", metavar="TIME", callback=_parse_time, help="Stop before what begins at or after this time."
+    ),
+    click.option(
+        "--time-zone",
+        "zone",
+        metavar="ZONE",
+        callback=parse_zone,
+        default="local",
+        show_default=True,
+        help="Time zone of times in options and output: local, UTC or a name such as Europe/Berlin.",
+    ),
+    click.option(
+        "--include-gtids", metavar="GTIDS", callback=parse_gtids, help=f"Select only these transactions. {_GTIDS_HELP}"
+    ),
+    click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="Leave out these transactions."),
+)
+_READING: Final = (
+    definitions_option,
+    click.option("--no-verify-checksum", is_flag=True, help="Do not verify CRC32 checksums."),
+    click.option(
+        "--keyring",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="The keyring file of the server, for encrypted logs.",
+    ),
+    click.option(
+        "--max-event-size",
+        type=click.IntRange(min=1),
+        default=DEFAULT_LIMITS.event_size,
+        show_default=True,
+        metavar="BYTES",
+        help="Refuse an event of more bytes before memory is allocated for it.",
+    ),
+    click.option(
+        "--max-opened-size",
+        type=click.IntRange(min=1),
+        default=DEFAULT_LIMITS.opened_size,
+        show_default=True,
+        metavar="BYTES",
+        help="Refuse a compressed event that opens to more bytes before memory is allocated for it.",
+    ),
+)
+rewrite_option: Final = click.option(
+    "--rewrite-db",
+    multiple=True,
+    metavar="FROM->TO",
+    help="Rename a database, in rows and in statements; may be repeated.",
+)
+
+
+def selection_options(command: _Command) -> _Command:
+    """Add the options that select a part of the logs; the command takes `selection: Selection`."""
+
+    @functools.wraps(command)
+    def run(
+        *,
+        start_position: Position | MariadbGtidPosition | None,
+        stop_position: Position | MariadbGtidPosition | None,
+        start_datetime: datetime | float | None,
+        stop_datetime: datetime | float | None,
+        **options: Any,
+    ) -> Any:
+        chosen = {name: options.pop(name) for name in _PLAIN}
+        zone = chosen["zone"]
+        selection = Selection(
+            start=start_position if isinstance(start_position, Position) else None,
+            stop=stop_position if isinstance(stop_position, Position) else None,
+            after_gtids=None if isinstance(start_position, Position) else start_position,
+            up_to_gtids=None if isinstance(stop_position, Position) else stop_position,
+            start_time=_seconds(start_datetime, zone),
+            stop_time=_seconds(stop_datetime, zone),
+            **chosen,
+        )
+        return command(selection=selection, **options)
+
+    return _with(_SELECTION, run)  # type: ignore[return-value]
+
+
+_PLAIN: Final = ("databases", "tables", "exclude_tables", "zone", "include_gtids", "exclude_gtids")
+
+
+def reading_options(command: _Command) -> _Command:
+    """Add the options that say how logs are read; the command takes `reading: Reading`."""
+
+    @functools.wraps(command)
+    def run(
+        *,
+        table_definitions: GivenDefinitions | None,
+        no_verify_checksum: bool,
+        keyring: str | None,
+        max_event_size: int,
+        max_opened_size: int,
+        **options: Any,
+    ) -> Any:
+        reading = Reading(
+            verify_checksum=not no_verify_checksum,
+            keyring=keyring,
+            definitions=table_definitions,
+            limits=Limits(event_size=max_event_size, opened_size=max_opened_size),
+            other_inputs=tuple(file for file in (keyring, definitions_file()) if file is not None),
+        )
+        return command(reading=reading, **options)
+
+    return _with(_READING, run)  # type: ignore[return-value]
+
+
+def _with(options: tuple[Callable[[_Command], _Command], ...], command: _Command) -> _Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _seconds(moment: datetime | float | None, zone: tzinfo) -> int | None:
+    """Return seconds since 1970, rounded up: events have whole seconds."""
+    if moment is None:
+        return None
+    if isinstance(moment, datetime):
+        moment = (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).timestamp()
+    return math.ceil(moment)

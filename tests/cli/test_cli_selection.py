@@ -1,0 +1,135 @@
+"""The options that select a part of the logs mean the same in every command."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from click.testing import CliRunner
+
+from binlogio_cli.main import cli
+from binlogio_cli.selection import LocalZone, time_of
+from corpus import FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+INCIDENT: Final = FIXTURES / "mysql97" / "incident"
+LOGS: Final = (str(INCIDENT / "binlog.000001"), str(INCIDENT / "binlog.000002"))
+DELETE: Final = "acb68dd1-e6e6-11f1-a4d2-02fc00000001:10"
+NOON: Final = datetime(2026, 11, 20, 12, 0, 0)
+
+
+@pytest.fixture
+def berlin() -> Iterator[None]:
+    """Run in a time zone with summer time."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "Europe/Berlin"
+    time.tzset()
+    yield
+    if before is None:
+        del os.environ["TZ"]
+    else:
+        os.environ["TZ"] = before
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-11-20 12:00:00", NOON),
+        ("2026-11-20T12:00:00", NOON),
+        ("2026/11/20 12:00:00", NOON),
+        ("2026.11.20 12.00.00", NOON),
+        ("26-11-20 12:00", NOON),
+        ("2026-11-20 12", NOON),
+        ("20261120120000", NOON),
+        ("261120120000", NOON),
+        ("20261120", NOON - timedelta(hours=12)),
+        ("2026-11-20", NOON - timedelta(hours=12)),
+        ("2026-11-20 12:00:00.25", NOON + timedelta(milliseconds=250)),
+        ("20261120120000.25", NOON + timedelta(milliseconds=250)),
+        ("2026-11-20 12:00:00Z", NOON.replace(tzinfo=timezone.utc)),
+        ("2026-11-20T12:00:00+01:00", NOON.replace(tzinfo=timezone(timedelta(hours=1)))),
+        ("1795176000", 1795176000.0),
+    ],
+)
+def test_times_have_the_forms_that_a_server_reads(text: str, expected: object) -> None:
+    assert time_of(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "noon", "2026-13-01", "2026-11-20 25:00:00", "123", "2026-11-20 12:00:00 CET"])
+def test_other_texts_are_no_times(text: str) -> None:
+    with pytest.raises(ValueError):
+        time_of(text)
+
+
+@pytest.mark.usefixtures("berlin")
+def test_local_time_has_summer_time_where_the_moment_has_it() -> None:
+    zone = LocalZone()
+
+    assert datetime.fromtimestamp(1767225600, zone).isoformat() == "2026-01-01T01:00:00+01:00"
+    assert datetime.fromtimestamp(1782864000, zone).isoformat() == "2026-07-01T02:00:00+02:00"
+    assert datetime(2026, 7, 1, 2, tzinfo=zone).timestamp() == 1782864000
+
+
+@pytest.mark.usefixtures("berlin")
+def test_times_are_local_unless_a_zone_is_given() -> None:
+    """The incident began at 02:36:28 UTC."""
+    first = ("dump", "--stop-position", "binlog.000001:343", *LOGS)
+    local = CliRunner().invoke(cli, first).stdout
+    utc = CliRunner().invoke(cli, [*first, "--time-zone", "UTC"]).stdout
+
+    assert "# Times are in local time (UTC+0" in local
+    assert "#261123 03:36:28 server id 1" in local
+    assert "# Times are in UTC.\n" in utc
+    assert "#261123 02:36:28 server id 1" in utc
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--include-gtids", DELETE),
+        ("--start-position", "binlog.000002:676", "--stop-position", "binlog.000002:1192"),
+        ("--start-position", "binlog.000002:676", "--stop-position", "1192"),
+        ("-T", "orders", "--start-position", "binlog.000002:676", "--stop-position", "1192"),
+        ("-d", "shop", "-T", "shop.orders", "--include-gtids", DELETE),
+        ("--exclude-table", "customers", "--include-gtids", DELETE),
+    ],
+)
+def test_each_command_selects_the_same(options: tuple[str, ...], tmp_path: Path) -> None:
+    """The DELETE of four rows, by GTID and by position."""
+    text = CliRunner().invoke(cli, ["dump", "-s", *options, *LOGS])
+    undone = CliRunner().invoke(cli, ["undo", *options, *LOGS])
+    replayed = CliRunner().invoke(cli, ["replay", "--to", "dry-run:", *options, *LOGS])
+
+    assert text.stdout.count("### DELETE FROM `shop`.`orders`") == text.stdout.count("### ") / 7 == 4
+    assert "1 transactions with 4 row changes are reversed" in undone.stderr
+    assert "replayed 1 event groups: 0 rows inserted, 0 updated, 4 deleted" in replayed.stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("-T", "order"), ("-d", "shops"), ("--start-datetime", "2030-01-01"), ("--include-gtids", f"{DELETE}00")],
+)
+def test_a_selection_of_nothing_says_so(options: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(cli, ["dump", *options, *LOGS])
+
+    assert result.exit_code == 0
+    assert "binlogio: no event group of the logs is selected by the options\n" in result.stderr
+    assert "no event group" not in CliRunner().invoke(cli, ["dump", "-T", "orders", *LOGS]).stderr
+
+
+def test_a_stop_before_the_start_is_wrong_usage() -> None:
+    result = CliRunner().invoke(
+        cli, ["dump", "--start-position", "binlog.000002:4", "--stop-position", "binlog.000001:4", *LOGS]
+    )
+
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "binlogio: --stop-position is in a log before that of --start-position\n",
+    )
