@@ -105,6 +105,10 @@ class Hint(Enum):
         'leave out gtids="keep"',
         "leave out --gtids keep",
     )
+    EXPORT_EXISTS = (
+        "append=True continues it, replace=True replaces it",
+        "--append continues it, --force replaces it",
+    )
     APPLY_EVENTS = (
         "apply row events instead of SQL: applies_events=True",
         "apply row events instead of SQL: --apply events",

@@ -259,6 +259,8 @@ class RowsWalk:
         found = self._types.get(plan)
         if found is None:
             is_typed = self._selection.wants(plan.schema, plan.table) and not self._selection.mixed
+            if is_typed and self._selection.note_plan is not None:
+                self._selection.note_plan(plan)
             found = self._types[plan] = RecordType.of(
                 plan,
                 self._selection.columns_of(plan) if is_typed else (),

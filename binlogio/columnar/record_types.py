@@ -72,6 +72,7 @@ class RowSelection:
         limits: the largest sizes that are accepted.
         json_diffs: "error", or "operations" for JSON diffs as text where the before image has no document.
         source_columns: names of `SOURCE_FIELDS`.
+        note_plan: called with the plan of each wanted table map before its rows are read, from any thread.
         mixed: batches are of all tables in the order of the log, and their images are JSON text.
     """
 
@@ -87,6 +88,7 @@ class RowSelection:
     mixed: bool = False
     json_diffs: str = "error"
     source_columns: tuple[str, ...] = ()
+    note_plan: Callable[[TablePlan], None] | None = None
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
         """Return the names of the wanted columns of a table; None for all."""

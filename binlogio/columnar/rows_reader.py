@@ -7,7 +7,7 @@ threads.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import partial
@@ -295,6 +295,11 @@ class TableBatches:
         return self._options["source_columns"]
 
     @property
+    def logs(self) -> list[LogFile]:
+        """The logs that are read, in their order."""
+        return list(self._logs)
+
+    @property
     def names(self) -> str:
         """The names of the selected tables."""
         return ", ".join(self._tables) if self._tables is not None else "every table"
@@ -347,6 +352,22 @@ class TableBatches:
         from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
 
         return self._batches(RowSelection(wants=self._wants, **self._options))
+
+    def of_logs(
+        self,
+        logs: list[LogFile],
+        *,
+        may_lack_columns: bool = False,
+        note_plan: Callable[[TablePlan], None] | None = None,
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the batches of some of the logs; the arguments are those of `RowSelection`."""
+        from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
+
+        chosen = TableBatches(logs, self._tables, self._options, self._keyring, self._threads)
+        selection = RowSelection(
+            wants=self._wants, may_lack_columns=may_lack_columns, note_plan=note_plan, **self._options
+        )
+        return chosen._batches(selection)
 
     def mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield batches of all tables, with JSON images, in the order of the log."""

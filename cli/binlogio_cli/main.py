@@ -50,6 +50,7 @@ COMMANDS: Final = {
     "dump": "Print events and row changes as text, JSON or SQL.",
     "explain": "Show how a server logs statements: format, cache, flush, warnings.",
     "info": "Show server, times, GTIDs and format of logs.",
+    "export": "Write row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta or Iceberg.",
     "replay": "Apply binary logs to SQLite, MySQL or MariaDB (point-in-time recovery).",
     "undo": "Reverse row changes (flashback), as SQL or as a binary log.",
     "write": "Write binary logs from a script, without a server.",
@@ -104,7 +105,8 @@ class LazyGroup(click.Group):
         if not standalone_mode:
             return run()
         code = _exit_code(run)
-        gc.freeze()  # the process ends: the interpreter need not look for cycles in all that is left
+        if "duckdb" not in sys.modules:  # it reports objects that are left at the end
+            gc.freeze()  # the process ends: the interpreter need not look for cycles in all that is left
         sys.exit(code)
 
 

@@ -71,6 +71,8 @@ class TableBatcher:
 
     def add_table(self, number: int, plan: TablePlan) -> ImagePlan:
         """Add a table, and return the kernel's plan of it."""
+        if self._selection.note_plan is not None:
+            self._selection.note_plan(plan)
         alike = self._alike.get(id(plan.columns))
         if alike is not None:
             records = alike.for_table(plan)

@@ -1,0 +1,20 @@
+"""Export of row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta and Iceberg: `export`.
+
+`run` reads the logs and opens the target; `files`, `lakes` and `duckdb_file` write; `type_map` says how each type of
+MySQL and MariaDB is stored, and `ledger` what a target holds already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from binlogio.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from binlogio.archive.export.run import ExportSummary, FormatName, export
+    from binlogio.archive.export.type_map import ExportFormat
+
+__all__ = ["ExportFormat", "ExportSummary", "FormatName", "export"]
+
+if not TYPE_CHECKING:
+    __getattr__: Final = lazy_names(__name__, {"run": "ExportSummary FormatName export", "type_map": "ExportFormat"})

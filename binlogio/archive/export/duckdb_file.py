@@ -1,0 +1,189 @@
+"""A DuckDB file as the target of an export: a schema and a table for each of the source, in one transaction.
+
+A new file is made under a temporary name. The ledger is the table `binlogio_export.ledger`, of the same transaction.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from binlogio.archive.export.lakes import leaves, missing_extra
+from binlogio.archive.export.ledger import ExportLedger, HeldLog
+from binlogio.archive.export.type_map import ExportFormat, converted_batch, merged_schema, stored_schema
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_FLUSH_BYTES: Final = 64 << 20
+_LEDGER: Final = "binlogio_export.ledger"
+
+
+class DuckdbFile:
+    """Writes the rows of tables to a DuckDB file.
+
+    Args:
+        path: the file.
+        is_new: make a new file, which replaces one that exists when it is complete.
+    """
+
+    def __init__(self, path: Path, *, is_new: bool) -> None:
+        try:
+            import duckdb  # noqa: PLC0415 - an extra
+        except ImportError as exc:
+            raise missing_extra("duckdb", "duckdb") from exc
+        self._error = duckdb.Error
+        self._path = path
+        self._open_path = path.with_name(f".binlogio-{secrets.token_hex(8)}.part") if is_new else path
+        try:
+            self._connection = duckdb.connect(str(self._open_path))
+            self._connection.execute("SET TimeZone = 'UTC'")
+            self._connection.execute("BEGIN")
+        except duckdb.Error as exc:
+            raise BinlogFormatError("DuckDB cannot open the file", file=str(path), found=_line(exc)) from exc
+        self._schemas: dict[str, pa.Schema] = {}
+        self._waiting: dict[str, list[pa.RecordBatch]] = {}
+        self._bytes = 0
+        self._is_new = is_new
+
+    def ledger(self) -> ExportLedger | None:
+        """Return the ledger of the file; None if it has none."""
+        try:
+            found = self._connection.execute(f"SELECT ledger FROM {_LEDGER}").fetchone()  # noqa: S608 - a constant
+        except self._error:
+            self._connection.execute("ROLLBACK")
+            self._connection.execute("BEGIN")
+            return None
+        return None if found is None else ExportLedger.from_text(found[0], str(self._path))
+
+    def write(self, table: str, batch: pa.RecordBatch) -> None:
+        """Add rows of a table."""
+        stored = stored_schema(batch.schema, ExportFormat.DUCKDB)
+        known = self._schemas.get(table)
+        if known is None:
+            known = self._schemas[table] = self._table_schema(table, stored)
+        if known != stored:
+            merged = merged_schema(known, stored)
+            if merged != known:
+                self._flush(table)
+                self._add_columns(table, known, merged)
+                known = self._schemas[table] = merged
+        rows = converted_batch(batch, known)
+        self._waiting.setdefault(table, []).append(rows)
+        self._bytes += rows.get_total_buffer_size()
+        if self._bytes >= _FLUSH_BYTES:
+            self._flush_all()
+
+    def finish(self, ledger: ExportLedger, logs: Iterable[HeldLog]) -> None:
+        """Commit the rows and the ledger.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        self._flush_all()
+        ledger.run += 1
+        ledger.add_logs(logs)
+        self._run("CREATE SCHEMA IF NOT EXISTS binlogio_export")
+        self._run(f"CREATE OR REPLACE TABLE {_LEDGER} AS SELECT ? AS ledger", [ledger.text])
+        self._run("COMMIT")
+        self._connection.close()
+        if self._is_new:
+            self._open_path.replace(self._path)
+
+    def discard(self) -> None:
+        """Leave the file as it was."""
+        self._connection.close()
+        if self._is_new:
+            self._open_path.unlink(missing_ok=True)
+            self._open_path.with_name(self._open_path.name + ".wal").unlink(missing_ok=True)
+
+    def _run(self, sql: str, values: Any = None) -> Any:
+        try:
+            return self._connection.execute(sql, values)
+        except self._error as exc:
+            raise OSError(None, f"{self._path}: {_line(exc)}") from exc
+
+    def _table_schema(self, table: str, stored: pa.Schema) -> pa.Schema:
+        """Return the columns of a table, which is made if there is none."""
+        schema, _, name = table.partition(".")
+        if table.lower() == _LEDGER:
+            raise UnsupportedFeature("a table has the name of the export's ledger", found=table)
+        alike = self._run(
+            "SELECT schema_name || '.' || table_name FROM duckdb_tables()"
+            " WHERE lower(schema_name) = lower(?) AND lower(table_name) = lower(?)",
+            [schema, name],
+        ).fetchone()
+        if alike is not None and alike[0] != table:
+            raise UnsupportedFeature(
+                "two tables have names that differ only in case, which DuckDB does not tell apart",
+                expected=alike[0], found=table, hint="export them to two files",
+            )  # fmt: skip
+        empty = stored.empty_table()
+        self._run(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
+        self._connection.register("binlogio_rows", empty)
+        self._run(f"CREATE TABLE IF NOT EXISTS {_name(table)} AS SELECT * FROM binlogio_rows")  # noqa: S608
+        self._connection.unregister("binlogio_rows")
+        found = self._connection.table(_name(table)).limit(0).to_arrow_table().schema
+        return pa.schema([pa.field(one.name, _plain_type(one.type)) for one in found])
+
+    def _add_columns(self, table: str, known: pa.Schema, merged: pa.Schema) -> None:
+        there = set(leaves(known))
+        kinds = {one[0]: one[1] for one in self._described(merged)}
+        for one in merged:
+            if one.name not in there:
+                self._run(f"ALTER TABLE {_name(table)} ADD COLUMN {_quoted(one.name)} {kinds[one.name]}")
+            elif pa.types.is_struct(one.type):
+                inner = dict(self._described(pa.schema(list(one.type))))
+                for field in one.type:
+                    if f"{one.name}.{field.name}" not in there:
+                        path = f"{_quoted(one.name)}.{_quoted(field.name)}"
+                        self._run(f"ALTER TABLE {_name(table)} ADD COLUMN {path} {inner[field.name]}")
+
+    def _described(self, schema: pa.Schema) -> list[tuple[str, str]]:
+        self._connection.register("binlogio_rows", schema.empty_table())
+        found = self._run("DESCRIBE SELECT * FROM binlogio_rows").fetchall()
+        self._connection.unregister("binlogio_rows")
+        return [(str(one[0]), str(one[1])) for one in found]
+
+    def _flush_all(self) -> None:
+        for table in list(self._waiting):
+            self._flush(table)
+        self._bytes = 0
+
+    def _flush(self, table: str) -> None:
+        batches = self._waiting.pop(table, None)
+        if not batches:
+            return
+        self._connection.register("binlogio_rows", pa.Table.from_batches(batches))
+        self._run(f"INSERT INTO {_name(table)} SELECT * FROM binlogio_rows")  # noqa: S608 - quoted
+        self._connection.unregister("binlogio_rows")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _name(table: str) -> str:
+    schema, _, name = table.partition(".")
+    return f"{_quoted(schema)}.{_quoted(name)}"
+
+
+def _line(exc: Exception) -> str:
+    return str(exc).splitlines()[0]
+
+
+def _plain_type(one: pa.DataType) -> pa.DataType:
+    """Return the type of the map for an Arrow type of DuckDB."""
+    if pa.types.is_struct(one):
+        return pa.struct([pa.field(field.name, _plain_type(field.type)) for field in one])
+    if pa.types.is_list(one):
+        return pa.list_(pa.field("element", _plain_type(one.value_type)))
+    if pa.types.is_interval(one):
+        return pa.duration("us")
+    if pa.types.is_timestamp(one):
+        return pa.timestamp("us", None if one.tz is None else "UTC")
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(one, one)

@@ -1,0 +1,336 @@
+"""Files of an export: Parquet, Arrow IPC, CSV and JSON lines, one or more files a table.
+
+    file := DIR / table [. part] . suffix              part: a number from 2, where the columns change or with --append
+          | DIR / table / day=YYYY-MM-DD / part . suffix       with a partition by day
+    table := schema . name                             with every byte but letters, digits, _ and - as ~XX
+
+A file is written under a temporary name. `TableFiles.finish` gives the renames, which `ledger` carries out as one step.
+Rows wait in memory until a row group is full; all tables together have at most `_BUFFERED_BYTES` there.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+from string import ascii_letters, digits
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from binlogio.archive.export.texts import flat_columns, json_lines
+from binlogio.archive.export.type_map import ExportFormat, converted_batch, merged_schema, stored_schema
+
+SUFFIXES: Final = {
+    ExportFormat.PARQUET: "parquet",
+    ExportFormat.ARROW: "arrow",
+    ExportFormat.CSV: "csv",
+    ExportFormat.JSONL: "jsonl",
+    ExportFormat.DELTA: "parquet",
+    ExportFormat.ICEBERG: "parquet",
+}
+_BUFFERED_BYTES: Final = 256 << 20
+_GROUP_BYTES: Final = 64 << 20
+_GROUP_ROWS: Final = 1 << 20
+_PLAIN_BYTES: Final = frozenset(f"{ascii_letters}{digits}_-".encode())
+_OPEN_FILES: Final = 100
+_SECONDS_PER_DAY: Final = 86_400
+_EPOCH: Final = date(1970, 1, 1)
+_REPEATED: Final = ("file", "op", "gtid", "before_present", "after_present")
+"""Columns with few values: only these, and no others by default, are worth a dictionary in Parquet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A complete file under a temporary name; `path` is relative to the directory of the export."""
+
+    table: str
+    number: int
+    day: str | None
+    rows: int
+    schema: pa.Schema
+    temporary: str
+    path: str
+
+
+def file_name(table: str) -> str:
+    """Return the name of a table for a file: letters, digits, `_` and `-` as they are, `.` after the schema.
+
+    Bytes are escaped by `~`, which URIs leave as it is, unlike `%`.
+    """
+    schema, _, name = table.partition(".")
+    return ".".join(
+        "".join(chr(byte) if byte in _PLAIN_BYTES else f"~{byte:02X}" for byte in part.encode("utf-8", "replace"))
+        for part in (schema, name)
+    )
+
+
+@dataclass(slots=True)
+class _Part:
+    """An open file, and the rows that are not in it yet."""
+
+    schema: pa.Schema
+    table: str
+    number: int
+    day: str | None
+    path: str
+    sink: pa.OSFile = None
+    writer: _FileWriter | None = None
+    waiting: list[pa.RecordBatch] = field(default_factory=list)
+    waiting_bytes: int = 0
+    waiting_rows: int = 0
+    rows: int = 0
+
+
+class TableFiles:
+    """Writes the rows of tables to files in a directory.
+
+    Args:
+        folder: where the files are.
+        form: their format.
+        compression: of Parquet and Arrow files: "zstd", "snappy", "lz4", "gzip" or "none".
+        by_day: a file holds the changes of one day, by their time in UTC.
+        used: numbers of the parts that tables have already.
+        known_schema: returns the columns that a table has; all files of a table have those and new ones then. By
+            default a file has the columns of its rows.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        form: ExportFormat,
+        *,
+        compression: str | None = None,
+        by_day: bool = False,
+        used: dict[str, int] | None = None,
+        known_schema: Callable[[str], pa.Schema | None] | None = None,
+    ) -> None:
+        self._folder = folder
+        self._form = form
+        self._compression = compression
+        self._by_day = by_day
+        self._numbers: dict[str, int] = dict(used or {})
+        self._parts: dict[tuple[str, str | None], _Part] = {}
+        self._known_schema = known_schema
+        self._schemas: dict[str, pa.Schema] = {}
+        self._bytes = 0
+        self._done: list[NewFile] = []
+
+    def write(self, table: str, batch: pa.RecordBatch) -> None:
+        """Add rows of a table."""
+        if not self._by_day:
+            self._write(table, None, batch)
+            return
+        for day, rows in _days(batch):
+            self._write(table, day, rows)
+
+    def finish(self) -> list[NewFile]:
+        """Close all files, and return them in the order in which they were begun."""
+        for key in list(self._parts):
+            self._close(key)
+        return sorted(self._done, key=lambda one: (one.table, one.number))
+
+    def discard(self) -> None:
+        """Remove all files."""
+        for part in self._parts.values():
+            if part.sink is not None:
+                part.sink.close()
+            Path(part.path).unlink(missing_ok=True)
+        for one in self._done:
+            (self._folder / one.temporary).unlink(missing_ok=True)
+        self._parts.clear()
+
+    def _write(self, table: str, day: str | None, batch: pa.RecordBatch) -> None:
+        schema = self._schema(table, stored_schema(batch.schema, self._form))
+        part = self._parts.get((table, day))
+        if part is not None and part.schema != schema:
+            self._close((table, day))
+            part = None
+        if part is None:
+            part = self._begin(table, day, schema)
+        stored = converted_batch(batch, schema)
+        size = stored.get_total_buffer_size()
+        part.waiting.append(stored)
+        part.waiting_bytes += size
+        part.waiting_rows += stored.num_rows
+        part.rows += stored.num_rows
+        self._bytes += size
+        if part.waiting_bytes >= _GROUP_BYTES or part.waiting_rows >= _GROUP_ROWS:
+            self._flush(part)
+        while self._bytes > _BUFFERED_BYTES:
+            self._flush(max(self._parts.values(), key=lambda one: one.waiting_bytes))
+
+    def _schema(self, table: str, stored: pa.Schema) -> pa.Schema:
+        """Return the columns of a file with rows of these columns."""
+        if self._known_schema is None:
+            return stored
+        if table not in self._schemas:
+            self._schemas[table] = self._known_schema(table) or stored
+        if self._schemas[table] != stored:
+            self._schemas[table] = merged_schema(self._schemas[table], stored)
+        return self._schemas[table]
+
+    def _begin(self, table: str, day: str | None, schema: pa.Schema) -> _Part:
+        number = self._numbers[table] = self._numbers.get(table, 0) + 1
+        temporary = f".binlogio-{secrets.token_hex(8)}.part"
+        part = _Part(schema, table, number, day, str(self._folder / temporary))
+        self._parts[table, day] = part
+        return part
+
+    def _flush(self, part: _Part) -> _FileWriter:
+        """Write the rows that wait, and return the open file."""
+        writer = part.writer
+        if writer is None:
+            open_parts = [key for key, one in self._parts.items() if one.writer is not None]
+            if len(open_parts) >= _OPEN_FILES:
+                self._close(open_parts[0])
+            part.sink = pa.OSFile(part.path, "wb")
+            writer = part.writer = _open_writer(self._form, part.sink, part.schema, self._compression)
+        waiting, part.waiting = part.waiting, []
+        self._bytes -= part.waiting_bytes
+        part.waiting_bytes = part.waiting_rows = 0
+        try:
+            if waiting:
+                writer.write(waiting)
+        except OSError as exc:
+            raise _located(exc, self._folder) from exc
+        return writer
+
+    def _close(self, key: tuple[str, str | None]) -> None:
+        part = self._parts[key]
+        writer = self._flush(part)
+        try:
+            writer.close()
+            part.sink.close()
+            with Path(part.path).open("rb") as file:
+                os.fsync(file.fileno())
+        except OSError as exc:
+            raise _located(exc, self._folder) from exc
+        del self._parts[key]
+        self._done.append(
+            NewFile(
+                table=part.table,
+                number=part.number,
+                day=part.day,
+                rows=part.rows,
+                schema=part.schema,
+                temporary=Path(part.path).name,
+                path=self._final_path(part),
+            )
+        )
+
+    def _final_path(self, part: _Part) -> str:
+        table, suffix = file_name(part.table), SUFFIXES[self._form]
+        if self._form is ExportFormat.ICEBERG:
+            return f"{table}/data/{part.number:05}.{suffix}"
+        if part.day is not None:
+            return f"{table}/day={part.day}/{part.number:05}.{suffix}"
+        if self._form is ExportFormat.DELTA:
+            return f"{table}/{part.number:05}.{suffix}"
+        return f"{table}.{suffix}" if part.number == 1 else f"{table}.{part.number}.{suffix}"
+
+
+def _located(exc: OSError, folder: Path) -> OSError:
+    """Return the error with the directory in place of pyarrow's text."""
+    return OSError(exc.errno, os.strerror(exc.errno), str(folder)) if exc.errno else exc
+
+
+def _days(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of each day of a batch, by their time in UTC."""
+    days = batch.column("timestamp").cast(pa.timestamp("s")).cast(pa.int64())
+    days = pc.divide(days, _SECONDS_PER_DAY)
+    for day in pc.unique(days).to_pylist():
+        name = (_EPOCH + timedelta(days=day)).isoformat()
+        yield name, batch.filter(pc.equal(days, day))
+
+
+class _FileWriter(Protocol):
+    """A writer of batches to an open file."""
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Write batches."""
+
+    def close(self) -> None:
+        """Write what belongs at the end; the file stays open."""
+
+
+class _ParquetFile:
+    """A Parquet file: a row group for each call."""
+
+    def __init__(self, sink: pa.OSFile, schema: pa.Schema, compression: str | None) -> None:
+        compression = compression or "zstd"
+        self._writer = pq.ParquetWriter(
+            sink,
+            schema,
+            compression=compression,
+            compression_level=1 if compression == "zstd" else None,
+            use_dictionary=[name for name in _REPEATED if name in schema.names],
+        )
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        self._writer.write_table(pa.Table.from_batches(batches), row_group_size=_GROUP_ROWS)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _ArrowFile:
+    """An Arrow IPC file."""
+
+    def __init__(self, sink: pa.OSFile, schema: pa.Schema, compression: str | None) -> None:
+        codec = None if compression == "none" else compression or "lz4"
+        self._writer = pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression=codec))
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        for batch in batches:
+            self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _CsvFile:
+    """A CSV file: structs as columns of their own, null as nothing, text in quotes."""
+
+    def __init__(self, sink: pa.OSFile) -> None:
+        self._sink = sink
+        self._writer: csv.CSVWriter | None = None
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        for batch in batches:
+            flat = flat_columns(batch)
+            if self._writer is None:
+                self._writer = csv.CSVWriter(self._sink, flat.schema)
+            self._writer.write_batch(flat)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class _JsonLinesFile:
+    """A file of JSON objects, one a line."""
+
+    def __init__(self, sink: pa.OSFile) -> None:
+        self._sink = sink
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        for batch in batches:
+            self._sink.write(json_lines(batch))
+
+    def close(self) -> None:
+        """Nothing: a line ends with its row."""
+
+
+def _open_writer(form: ExportFormat, sink: pa.OSFile, schema: pa.Schema, compression: str | None) -> _FileWriter:
+    if form is ExportFormat.CSV:
+        return _CsvFile(sink)
+    if form is ExportFormat.JSONL:
+        return _JsonLinesFile(sink)
+    return (_ArrowFile if form is ExportFormat.ARROW else _ParquetFile)(sink, schema, compression)

@@ -1,0 +1,210 @@
+"""Delta and Iceberg tables of an export: registers Parquet files that have been written.
+
+    Delta      DIR/<table>/          a commit a run, with an application transaction (ledger id, run)
+    Iceberg    DIR/<table>/data/     a snapshot a run, with the property binlogio.run; SQLite catalog DIR/catalog.db
+
+A run that was registered already, before its process ended, is recognised by its number.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from binlogio.archive.export.files import file_name
+from binlogio.archive.export.type_map import merged_schema
+from binlogio.errors import UnsupportedFeature
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+    from binlogio.archive.export.ledger import ExportLedger
+
+CATALOG_FILE: Final = "catalog.db"
+_RUN: Final = "binlogio.run"
+_DAY: Final = pa.field("day", pa.date32())
+
+
+def missing_extra(name: str, extra: str) -> UnsupportedFeature:
+    """Return the error about a library that is not installed."""
+    return UnsupportedFeature(f"this format needs {name}", hint=f"pip install 'binlogio[{extra}]'")
+
+
+class DeltaTables:
+    """Registers files in Delta tables, one a table of the source."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            import deltalake  # noqa: PLC0415 - an extra
+        except ImportError as exc:
+            raise missing_extra("deltalake", "delta") from exc
+        self._delta = deltalake
+        self._folder = folder
+
+    def schema_of(self, table: str) -> pa.Schema | None:
+        """Return the columns of a table without that of its partition; None if there is no such table."""
+        found = self._open(table)
+        if found is None:
+            return None
+        schema = pa.schema(found.schema().to_arrow())
+        return pa.schema([one for one in schema if one.name not in found.metadata().partition_columns])
+
+    def register(self, ledger: ExportLedger, files: list[dict[str, Any]]) -> None:
+        """Add files to their tables, unless they are there."""
+        for table, group in groupby(files, key=lambda one: str(one["table"])):
+            self._register(ledger, table, list(group))
+
+    def close(self) -> None:
+        """Nothing is open between calls."""
+
+    def _open(self, table: str) -> Any:
+        path = self._folder / file_name(table)
+        return self._delta.DeltaTable(path) if self._delta.DeltaTable.is_deltatable(str(path)) else None
+
+    def _register(self, ledger: ExportLedger, table: str, files: list[dict[str, Any]]) -> None:
+        from deltalake.transaction import AddAction  # noqa: PLC0415
+
+        by_day = files[0]["day"] is not None
+        path, found = self._folder / file_name(table), self._open(table)
+        schema = _schema_of_files(self._folder, files)
+        whole = pa.schema([*schema, _DAY]) if by_day else schema
+        if found is None:
+            found = self._delta.DeltaTable.create(
+                path, schema=self._delta.Schema.from_arrow(whole), partition_by=[_DAY.name] if by_day else None
+            )
+        elif (found.transaction_version(ledger.id) or 0) >= ledger.run:
+            return
+        known = pa.schema(found.schema().to_arrow())
+        if set(leaves(whole)) - set(leaves(known)):
+            self._delta.write_deltalake(found, whole.empty_table(), mode="append", schema_mode="merge")
+            found = self._open(table)
+        found.create_write_transaction(
+            actions=[self._added(AddAction, path, one) for one in files],
+            mode="append",
+            schema=found.schema(),
+            partition_by=[_DAY.name] if by_day else None,
+            commit_properties=self._delta.CommitProperties(
+                app_transactions=[self._delta.Transaction(ledger.id, ledger.run)]
+            ),
+        )
+
+    def _added(self, action: Any, path: Path, file: dict[str, Any]) -> Any:
+        whole = self._folder / file["path"]
+        found = whole.stat()
+        return action(
+            str(whole.relative_to(path)),
+            found.st_size,
+            {} if file["day"] is None else {_DAY.name: file["day"]},
+            int(found.st_mtime * 1000),
+            True,  # noqa: FBT003 - data_change
+            json.dumps({"numRecords": file["rows"]}),
+        )
+
+
+class IcebergTables:
+    """Registers files in Iceberg tables, one a table of the source.
+
+    Args:
+        folder: where the files are.
+        catalog: the name of a catalog in pyiceberg's configuration; None for a SQLite catalog in the directory.
+    """
+
+    def __init__(self, folder: Path, catalog: str | None) -> None:
+        try:
+            import pyiceberg.catalog.sql  # noqa: F401, PLC0415 - an extra
+        except ImportError as exc:
+            raise missing_extra("pyiceberg", "iceberg") from exc
+        self._folder = folder.resolve()
+        self._name = catalog
+        self._file = self._folder / CATALOG_FILE
+        self._loaded: Catalog | None = None
+
+    def schema_of(self, table: str) -> pa.Schema | None:
+        """Return the columns of a table; None if there is no such table."""
+        name = tuple(table.split(".", 1))
+        if self._name is None and not self._file.exists():  # it is made with the first table
+            return None
+        if not self._catalog.table_exists(name):
+            return None
+        return _plain(self._catalog.load_table(name).schema().as_arrow())
+
+    def register(self, ledger: ExportLedger, files: list[dict[str, Any]]) -> None:
+        """Add files to their tables, unless they are there."""
+        for table, group in groupby(files, key=lambda one: str(one["table"])):
+            self._register(ledger, tuple(table.split(".", 1)), file_name(table), list(group))
+
+    def close(self) -> None:
+        """Close the catalog."""
+        engine = getattr(self._loaded, "engine", None)
+        if engine is not None:
+            engine.dispose()
+
+    @property
+    def _catalog(self) -> Catalog:
+        from pyiceberg.catalog import load_catalog  # noqa: PLC0415
+
+        if self._loaded is None and self._name is None:
+            uri = f"sqlite:///{self._file}"
+            self._loaded = load_catalog("binlogio", type="sql", uri=uri, warehouse=self._folder.as_uri())
+        elif self._loaded is None:
+            self._loaded = load_catalog(self._name)
+        return self._loaded
+
+    def _register(self, ledger: ExportLedger, name: tuple[str, ...], folder: str, files: list[dict[str, Any]]) -> None:
+        schema = _schema_of_files(self._folder, files)
+        run = f"{ledger.id}:{ledger.run}"
+        if not self._catalog.table_exists(name):
+            self._catalog.create_namespace_if_not_exists(name[:-1])
+            table = self._catalog.create_table(name, schema=schema, location=(self._folder / folder).as_uri())
+            if files[0]["day"] is not None:
+                from pyiceberg.transforms import DayTransform  # noqa: PLC0415
+
+                with table.update_spec() as update:
+                    update.add_field("timestamp", DayTransform(), "day")
+        table = self._catalog.load_table(name)
+        if any(one.summary is not None and one.summary.additional_properties.get(_RUN) == run
+               for one in table.snapshots()):  # fmt: skip
+            return
+        if set(leaves(schema)) - set(leaves(_plain(table.schema().as_arrow()))):
+            with table.transaction() as transaction, transaction.update_schema() as update:
+                update.union_by_name(schema)
+            table = self._catalog.load_table(name)
+        table.add_files([(self._folder / one["path"]).as_uri() for one in files], snapshot_properties={_RUN: run})
+
+
+def _schema_of_files(folder: Path, files: list[dict[str, Any]]) -> pa.Schema:
+    """Return the columns of all files together."""
+    schemas = [pq.read_schema(folder / one["path"]).remove_metadata() for one in files]
+    return merged_schema(schemas[0], *schemas[1:])
+
+
+def leaves(schema: pa.Schema) -> list[str]:
+    """Return the names of columns and of those in structs."""
+    found: list[str] = []
+
+    def add(prefix: str, fields: Any) -> None:
+        for one in fields:
+            found.append(f"{prefix}{one.name}")
+            if pa.types.is_struct(one.type):
+                add(f"{prefix}{one.name}.", one.type)
+
+    add("", schema)
+    return found
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Return a schema of Iceberg with the types of the map: text and bytes have 64-bit offsets there."""
+    return pa.schema([pa.field(one.name, _plain_type(one.type)) for one in schema])
+
+
+def _plain_type(one: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(one):
+        return pa.struct([pa.field(field.name, _plain_type(field.type)) for field in one])
+    if pa.types.is_large_list(one) or pa.types.is_list(one):
+        return pa.list_(pa.field("element", _plain_type(one.value_type)))
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(one, one)

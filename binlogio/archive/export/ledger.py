@@ -1,0 +1,190 @@
+"""The ledger of an export: which logs it holds up to which offset, and its files.
+
+    ledger := DIR/binlogio-export.json, or the table binlogio.export of a DuckDB file
+
+New files are committed in one step: the ledger that names them is written first (`pending`), then they get their names.
+`complete` repeats the second part where a process ended in the middle of it, so that no row is there twice or missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.errors import BinlogFormatError
+
+if TYPE_CHECKING:
+    from binlogio.archive.export.files import NewFile
+    from binlogio.columnar import LogIdentity
+
+LEDGER_NAME: Final = "binlogio-export.json"
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldLog:
+    """A log that an export holds, up to the offset `end`."""
+
+    name: str
+    created: int
+    server_id: int
+    first_gtid: str | None
+    end: int
+
+    def is_log(self, name: str, identity: LogIdentity) -> bool:
+        """Return whether it is the log with this name and this identity; directories do not matter."""
+        known = (self.created, self.server_id)
+        gtids_differ = None not in (self.first_gtid, identity.first_gtid) and self.first_gtid != identity.first_gtid
+        return self.name == name and known == (identity.created, identity.server_id) and not gtids_differ
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldFile:
+    """A file of an export; `path` is relative to its directory."""
+
+    table: str
+    number: int
+    rows: int
+    path: str
+    day: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class ExportLedger:
+    """What an export holds, and with which options it was made.
+
+    `run` counts the exports into the target; `id` names the target in the logs of Delta and Iceberg tables.
+    """
+
+    form: str
+    options: dict[str, Any]
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    run: int = 0
+    logs: list[HeldLog] = field(default_factory=list)
+    files: list[HeldFile] = field(default_factory=list)
+    pending: list[dict[str, Any]] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    version: int = _VERSION
+
+    @classmethod
+    def from_text(cls, text: str, file: str) -> ExportLedger:
+        """Parse a ledger.
+
+        Raises:
+            BinlogFormatError: it is none, or one of a later version.
+        """
+        try:
+            fields = json.loads(text)
+            if fields["version"] != _VERSION:
+                raise BinlogFormatError(
+                    "the ledger of the export has another version", file=file, expected=_VERSION,
+                    found=fields["version"],
+                )  # fmt: skip
+            logs = [HeldLog(**one) for one in fields.pop("logs")]
+            return cls(logs=logs, files=[HeldFile(**one) for one in fields.pop("files")], **fields)
+        except (ValueError, KeyError, TypeError) as exc:
+            raise BinlogFormatError("this is not the ledger of an export", file=file, found=str(exc)) from exc
+
+    @property
+    def text(self) -> str:
+        """The ledger as JSON."""
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+    def end_of(self, name: str, identity: LogIdentity) -> int:
+        """Return the offset up to which the export holds a log; 0 if it does not."""
+        return next((log.end for log in self.logs if log.is_log(name, identity)), 0)
+
+    def add_logs(self, logs: Iterable[HeldLog]) -> None:
+        """Note that logs are held; a log that is held already has a new end."""
+        for new in logs:
+            self.logs = [one for one in self.logs if (one.name, one.created, one.server_id) != _key(new)] + [new]
+
+    def used_numbers(self) -> dict[str, int]:
+        """Return the highest number of a file of each table."""
+        found: dict[str, int] = {}
+        for one in self.files:
+            found[one.table] = max(one.number, found.get(one.table, 0))
+        return found
+
+
+def _key(log: HeldLog) -> tuple[str, int, int]:
+    return log.name, log.created, log.server_id
+
+
+def load_ledger(folder: Path) -> ExportLedger | None:
+    """Return the ledger of a directory; None if it has none.
+
+    Raises:
+        BinlogFormatError: the file is no ledger.
+    """
+    path = folder / LEDGER_NAME
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return None
+    return ExportLedger.from_text(text, str(path))
+
+
+def save_ledger(ledger: ExportLedger, folder: Path) -> None:
+    """Replace the ledger of a directory in one step."""
+    side = folder / f".binlogio-{secrets.token_hex(8)}.part"
+    try:
+        with side.open("x", encoding="utf-8") as file:
+            file.write(ledger.text)
+            file.flush()
+            os.fsync(file.fileno())
+        side.replace(folder / LEDGER_NAME)
+    finally:
+        side.unlink(missing_ok=True)
+
+
+Register = Callable[[ExportLedger, list[dict[str, Any]]], None]
+"""Adds files that have their names to tables; it may find that they are there already."""
+
+
+def begin_commit(ledger: ExportLedger, folder: Path, files: list[NewFile], logs: Iterable[HeldLog]) -> None:
+    """Note new files of an export. From here on they belong to it: `complete` has to follow, if need be later.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+    ledger.run += 1
+    ledger.add_logs(logs)
+    ledger.pending = [
+        {
+            "table": one.table, "number": one.number, "day": one.day, "rows": one.rows,
+            "temporary": one.temporary, "path": one.path,
+        }
+        for one in files
+    ]  # fmt: skip
+    save_ledger(ledger, folder)
+
+
+def complete(ledger: ExportLedger, folder: Path, register: Register | None) -> None:
+    """Give the pending files of a ledger their names, if there are any.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+    for one in ledger.pending:
+        temporary, final = folder / one["temporary"], folder / one["path"]
+        final.parent.mkdir(parents=True, exist_ok=True)
+        if temporary.exists():
+            temporary.replace(final)
+    if register is not None and ledger.pending:
+        register(ledger, ledger.pending)
+    kept = {one["path"] for one in ledger.pending}
+    for path in ledger.removed:
+        if path not in kept:
+            (folder / path).unlink(missing_ok=True)
+    ledger.files += [
+        HeldFile(table=one["table"], number=one["number"], rows=one["rows"], path=one["path"], day=one["day"])
+        for one in ledger.pending
+    ]
+    ledger.pending, ledger.removed = [], []
+    save_ledger(ledger, folder)

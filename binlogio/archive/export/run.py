@@ -1,0 +1,486 @@
+"""`export`: reads the row changes of logs, and writes them to files or tables in a format that other tools read.
+
+    log rows -> records (file, pos, row, op, ..., before, after) -> target (files, Delta, Iceberg, DuckDB) -> ledger
+
+A target has a ledger of the logs that it holds (`ledger`). Only complete event groups are exported, so that a log in
+use can be continued later. Values are converted by `type_map`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from binlogio.archive.export.duckdb_file import DuckdbFile
+from binlogio.archive.export.files import TableFiles
+from binlogio.archive.export.lakes import DeltaTables, IcebergTables
+from binlogio.archive.export.ledger import ExportLedger, HeldLog, begin_commit, complete, load_ledger
+from binlogio.archive.export.type_map import ExportFormat
+from binlogio.columnar import is_one_piece, last_group_end, log_identity
+from binlogio.columnar.rows_reader import read_tables
+from binlogio.errors import Hint, UnsupportedFeature
+from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter
+from binlogio.options import DEFAULT_LIMITS, Limits
+from binlogio.storage.encryption import load_keyring
+from binlogio.storage.sources import Source
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+    from binlogio.columnar import LogIdentity
+    from binlogio.columnar.rows_reader import TableBatches
+    from binlogio.schema.given import Definitions
+    from binlogio.storage.keyring import Keyring, KeyringSource
+    from binlogio.storage.log_file import LogFile
+
+FormatName = Literal["parquet", "arrow", "csv", "jsonl", "duckdb", "delta", "iceberg"]
+_LEFT_OUT: Final = ("schema", "table", "last_committed", "sequence_number")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportSummary:
+    """The result of an export.
+
+    `rows` has the number of rows of each table, `files` the new files, `held` the logs that the target held before.
+    `unfinished` has the logs that end in an incomplete event group, and where it begins: it is not exported.
+    """
+
+    rows: dict[str, int]
+    files: tuple[str, ...]
+    held: tuple[str, ...]
+    unfinished: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows of all tables."""
+        return sum(self.rows.values())
+
+
+class _Target(Protocol):
+    """Where the rows of an export are written."""
+
+    ledger: ExportLedger
+
+    def write(self, table: str, batch: pa.RecordBatch) -> None:
+        """Add rows of a table."""
+
+    def finish(self, logs: Iterable[HeldLog]) -> tuple[str, ...]:
+        """Commit everything, and return the new files."""
+
+    def discard(self) -> None:
+        """Leave the target as it was."""
+
+
+def export(
+    source: Source | Iterable[Source],
+    to: str | os.PathLike[str],
+    *,
+    format: FormatName = "parquet",  # noqa: A002 - the word that users know
+    tables: Iterable[str] | None = None,
+    exclude_tables: Iterable[str] = (),
+    columns: Iterable[str] | None = None,
+    where: EventFilter = EVERY_EVENT,
+    start_offset: int | None = None,
+    stop_offset: int | None = None,
+    partition_by: Literal["day"] | None = None,
+    append: bool = False,
+    replace: bool = False,
+    compression: Literal["zstd", "snappy", "lz4", "gzip", "none"] | None = None,
+    catalog: str | None = None,
+    source_columns: Collection[str] = ("commit_timestamp",),
+    zero_dates: Literal["error", "null", "text"] = "error",
+    verify_checksum: bool = True,
+    threads: int = 1,
+    keyring: KeyringSource | None = None,
+    filesystem: FileSystem | None = None,
+    definitions: Definitions | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    watch: Callable[[str, int], None] | None = None,
+) -> ExportSummary:
+    """Write the row changes of logs to files or tables: one or more files, or a table, for each table.
+
+    Args:
+        source: as in `binlogio.open`.
+        to: a directory, or the file for format "duckdb".
+        format: "parquet", "arrow", "csv", "jsonl", "duckdb", "delta" or "iceberg".
+        tables: as in `binlogio.read_tables`.
+        exclude_tables: `schema.table` names or globs to leave out.
+        columns: names of the columns in `before` and `after`; a table has those of them that it has. None for all.
+        where: as in `binlogio.read_tables`.
+        start_offset: leave out events before this offset in the first log.
+        stop_offset: leave out events at and after this offset in the last log.
+        partition_by: "day" for a directory, or a partition, a day, by the time of the change in UTC.
+        append: continue an export: logs, or parts of them, that the target holds already are left out.
+        replace: replace an export.
+        compression: of Parquet and Arrow files; by default "zstd", "lz4" for Arrow.
+        catalog: for Iceberg, the name of a catalog in pyiceberg's configuration; by default a SQLite catalog is in
+            the directory.
+        source_columns: as in `binlogio.read_tables`.
+        zero_dates: as in `binlogio.read_tables`.
+        verify_checksum: compare the CRC32 of every event with its bytes.
+        threads: how many threads read.
+        keyring: as in `binlogio.open`.
+        filesystem: as in `binlogio.open`.
+        definitions: as in `binlogio.open`.
+        limits: as in `binlogio.open`.
+        watch: called with the name of a log and the offset up to which its rows were read.
+
+    Only complete event groups are exported. If the export
+    fails, the target is as it was.
+
+    Raises:
+        UnsupportedFeature: the target exists, or was made with other options; a library is missing; a type or a change
+            of columns cannot be stored in the format.
+        BinlogError: the bytes are not a binary log.
+        OSError: a file cannot be read or written.
+    """
+    form = _format_of(format)
+    if append and replace:
+        raise UnsupportedFeature("append= and replace= exclude each other")
+    if partition_by is not None and form is ExportFormat.DUCKDB:
+        raise UnsupportedFeature("a DuckDB file has no partitions", hint="its tables have the column timestamp")
+    rows_of = read_tables(
+        source,
+        tables=None if tables is None else sorted(set(tables)),
+        columns=columns,
+        where=where,
+        zero_dates=zero_dates,
+        verify_checksum=verify_checksum,
+        threads=threads,
+        keyring=keyring,
+        filesystem=filesystem,
+        definitions=definitions,
+        limits=limits,
+        source_columns=source_columns,
+    )
+    options = {
+        "tables": rows_of.names,
+        "exclude_tables": sorted(exclude_tables),
+        "columns": None if columns is None else sorted(columns),
+        "where": str(where) if where else None,
+        "start_offset": start_offset,
+        "stop_offset": stop_offset,
+        "partition_by": partition_by,
+        "source_columns": sorted(source_columns),
+        "zero_dates": zero_dates,
+    }
+    settings = _Settings(
+        form=form,
+        by_day=partition_by is not None,
+        compression=compression,
+        catalog=catalog,
+        append=append,
+        replace=replace,
+        ledger=ExportLedger(form=form.value, options=options),
+    )
+    ring = None if keyring is None else load_keyring(keyring)
+    opens = _open_duckdb if form is ExportFormat.DUCKDB else _open_directory
+    with closing_target(opens(Path(to), settings)) as target:
+        ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
+        if ranges and start_offset is not None:
+            ranges[0].start = max(ranges[0].start, start_offset)
+        if ranges and stop_offset is not None:
+            ranges[-1].end = min(ranges[-1].end, stop_offset)
+        rows: Counter[str] = Counter()
+        for table, batch in _records(rows_of, ranges, tuple(exclude_tables), watch):
+            target.write(table, batch)
+            rows[table] += batch.num_rows
+        files = target.finish([one.held for one in ranges if one.held is not None])
+    return ExportSummary(
+        rows=dict(sorted(rows.items())),
+        files=files,
+        held=tuple(one.log.name for one in ranges if one.is_held),
+        unfinished=tuple((one.log.name, one.end) for one in ranges if one.is_unfinished),
+    )
+
+
+def _format_of(name: str) -> ExportFormat:
+    try:
+        return ExportFormat(name)
+    except ValueError as exc:
+        names = ", ".join(one.value for one in ExportFormat)
+        raise UnsupportedFeature("unknown value", field="format", expected=names, found=name) from exc
+
+
+# -------------------------------------------------------------------------------------------------------- rows of logs
+
+
+@dataclass(slots=True)
+class _LogRange:
+    """The part of a log that is exported: events from `start` up to `end`."""
+
+    log: LogFile
+    identity: LogIdentity | None
+    start: int
+    end: int
+    is_whole: bool
+    last: int = -1
+
+    @classmethod
+    def of(cls, log: LogFile, ledger: ExportLedger, keyring: Keyring | None) -> _LogRange:
+        """Return the part of a log that a target lacks, up to the end of its last complete event group."""
+        if log.stream is not None:
+            return cls(log, None, 0, HIGHEST, is_whole=True)
+        identity = log_identity(log, keyring)
+        start = 0 if identity is None else ledger.end_of(_base_name(log), identity)
+        if is_one_piece(log, keyring):
+            return cls(log, identity, start, HIGHEST, is_whole=True, last=start - 1)
+        end = max(start, last_group_end(log, 0, keyring))
+        return cls(log, identity, start, end, is_whole=False)
+
+    @property
+    def is_held(self) -> bool:
+        """True if the target holds all of the log."""
+        return 0 < self.start >= self.end
+
+    @property
+    def is_unfinished(self) -> bool:
+        """True if the log ends in an incomplete event group."""
+        return not self.is_whole and self.end < (self.log.size or 0)
+
+    @property
+    def held(self) -> HeldLog | None:
+        """What the target holds of the log afterwards; None if it cannot be recognised again."""
+        if self.identity is None:
+            return None
+        return HeldLog(
+            name=_base_name(self.log),
+            created=self.identity.created,
+            server_id=self.identity.server_id,
+            first_gtid=self.identity.first_gtid,
+            end=self.last + 1 if self.is_whole else self.end,
+        )
+
+    def within(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of a batch that are in the range."""
+        positions = batch.column("pos")
+        first, self.last = positions[0].as_py(), max(self.last, positions[-1].as_py())
+        if self.start <= first and positions[-1].as_py() < self.end:
+            return batch
+        return batch.filter(pc.and_(pc.greater_equal(positions, self.start), pc.less(positions, self.end)))
+
+
+def _base_name(log: LogFile) -> str:
+    return log.name.rpartition("/")[2]
+
+
+def _records(
+    rows_of: TableBatches,
+    ranges: list[_LogRange],
+    excluded: Collection[str],
+    watch: Callable[[str, int], None] | None,
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of tables that are in the ranges, with the columns of a record in an export."""
+    wanted = [one for one in ranges if not one.is_held]
+    by_name = {one.log.name: one for one in wanted}
+    for table, batch in rows_of.of_logs([one.log for one in wanted], may_lack_columns=True):
+        if any(fnmatchcase(table, glob) for glob in excluded):
+            continue
+        file = batch.column("file")[0].as_py()
+        kept = by_name[file].within(batch)
+        if watch is not None:
+            watch(file, batch.column("pos")[-1].as_py())
+        if kept.num_rows:
+            yield table, kept.select([name for name in kept.schema.names if name not in _LEFT_OUT])
+
+
+# ------------------------------------------------------------------------------------------------------------- targets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settings:
+    """How a target is opened; `ledger` is that of a new one."""
+
+    form: ExportFormat
+    by_day: bool
+    compression: str | None
+    catalog: str | None
+    append: bool
+    replace: bool
+    ledger: ExportLedger
+
+    def continued(self, found: ExportLedger | None, path: Path) -> ExportLedger:
+        """Return the ledger of a target that exists, to be continued.
+
+        Raises:
+            UnsupportedFeature: it may not be continued, or was made with other options.
+        """
+        if found is None:
+            raise UnsupportedFeature("this exists, and is not an export", file=str(path))
+        if not self.append:
+            raise UnsupportedFeature("the export exists", file=str(path), hint=Hint.EXPORT_EXISTS)
+        for name, new in (("format", self.form.value), *self.ledger.options.items()):
+            old = found.form if name == "format" else found.options.get(name)
+            if old != new:
+                raise UnsupportedFeature(
+                    "the export was made with another option, and cannot be continued with this one",
+                    file=str(path), field=name, expected=str(old), found=str(new),
+                )  # fmt: skip
+        return found
+
+
+@contextmanager
+def closing_target(target: _Target) -> Iterator[_Target]:
+    """Provide a target, and leave it as it was if there is an exception.
+
+    Raises:
+        UnsupportedFeature: a value cannot be converted.
+    """
+    try:
+        yield target
+    except BaseException:
+        target.discard()
+        raise
+
+
+class _Directory:
+    """A directory of files, or of Delta or Iceberg tables."""
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: _Settings,
+        ledger: ExportLedger,
+        lake: DeltaTables | IcebergTables | None,
+        lock: int,
+    ) -> None:
+        self.ledger = ledger
+        self._folder = folder
+        self._lake = lake
+        self._lock = lock
+        self._is_committed = False
+        self._files = TableFiles(
+            folder,
+            settings.form,
+            compression=settings.compression,
+            by_day=settings.by_day,
+            used=ledger.used_numbers(),
+            known_schema=None if lake is None else lake.schema_of,
+        )
+
+    def write(self, table: str, batch: pa.RecordBatch) -> None:
+        """Add rows of a table."""
+        try:
+            self._files.write(table, batch)
+        except pa.ArrowInvalid as exc:
+            raise _misfit(table, batch, exc) from exc
+
+    def finish(self, logs: Iterable[HeldLog]) -> tuple[str, ...]:
+        """Commit everything, and return the new files."""
+        files = self._files.finish()
+        begin_commit(self.ledger, self._folder, files, logs)
+        self._is_committed = True
+        complete(self.ledger, self._folder, None if self._lake is None else self._lake.register)
+        self._close()
+        return tuple(one.path for one in files)
+
+    def discard(self) -> None:
+        """Leave the directory as it was; a commit that has begun is left to be completed."""
+        if not self._is_committed:
+            self._files.discard()
+        with suppress(OSError):
+            self._folder.rmdir()  # if it is empty
+        self._close()
+
+    def _close(self) -> None:
+        if self._lake is not None:
+            self._lake.close()
+        os.close(self._lock)
+
+
+def _open_directory(folder: Path, settings: _Settings) -> _Directory:
+    """Open a directory for an export.
+
+    Raises:
+        UnsupportedFeature: it exists, or was made with other options; a library is missing.
+        OSError: it cannot be made.
+    """
+    lake: DeltaTables | IcebergTables | None = None
+    if settings.form is ExportFormat.DELTA:
+        lake = DeltaTables(folder)
+    elif settings.form is ExportFormat.ICEBERG:
+        lake = IcebergTables(folder, settings.catalog)
+    found = load_ledger(folder) if folder.is_dir() else None
+    if found is None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UnsupportedFeature("this exists, and is not an export", file=str(folder), hint="give a new directory")
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        ledger = settings.ledger
+        if found is not None and settings.replace:
+            if lake is not None:
+                raise UnsupportedFeature(
+                    "tables of Delta and Iceberg are not replaced", file=str(folder), hint="give a new directory"
+                )
+            complete(found, folder, None)
+            ledger.removed = [one.path for one in found.files]
+        elif found is not None:
+            ledger = settings.continued(found, folder)
+            complete(ledger, folder, None if lake is None else lake.register)
+        return _Directory(folder, settings, ledger, lake, lock)
+    except BlockingIOError as exc:
+        os.close(lock)
+        raise BlockingIOError(exc.errno, "another export writes to this directory", str(folder)) from exc
+    except BaseException:
+        os.close(lock)
+        raise
+
+
+class _DuckdbTarget:
+    """A DuckDB file."""
+
+    def __init__(self, file: DuckdbFile, ledger: ExportLedger, path: Path) -> None:
+        self.ledger = ledger
+        self._file = file
+        self._path = path
+
+    def write(self, table: str, batch: pa.RecordBatch) -> None:
+        """Add rows of a table."""
+        try:
+            self._file.write(table, batch)
+        except pa.ArrowInvalid as exc:
+            raise _misfit(table, batch, exc) from exc
+
+    def finish(self, logs: Iterable[HeldLog]) -> tuple[str, ...]:
+        """Commit everything, and return the file."""
+        self._file.finish(self.ledger, logs)
+        return (str(self._path),)
+
+    def discard(self) -> None:
+        """Leave the file as it was."""
+        self._file.discard()
+
+
+def _open_duckdb(path: Path, settings: _Settings) -> _DuckdbTarget:
+    """Open a DuckDB file for an export. Errors as those of `_open_directory`."""
+    is_new = settings.replace or not path.exists()
+    file = DuckdbFile(path, is_new=is_new)
+    try:
+        ledger = settings.ledger if is_new else settings.continued(file.ledger(), path)
+    except BaseException:
+        file.discard()
+        raise
+    return _DuckdbTarget(file, ledger, path)
+
+
+def _misfit(table: str, batch: pa.RecordBatch, exc: pa.ArrowInvalid) -> UnsupportedFeature:
+    """Return the error about a value that the column of the target cannot hold."""
+    return UnsupportedFeature(
+        "a value does not fit the type that the column has in the target",
+        file=batch.column("file")[0].as_py(),
+        offset=batch.column("pos")[0].as_py(),
+        field=table,
+        found=str(exc).splitlines()[0],
+        hint="an ALTER TABLE has changed the column: export the rows after it to another target",
+    )

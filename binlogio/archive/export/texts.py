@@ -1,0 +1,152 @@
+"""Values of Arrow arrays as text, for CSV and JSON lines.
+
+Bytes are `0x` and hexadecimal digits, as `dump --format json` has them; numbers are never in scientific notation except
+FLOAT and DOUBLE; DECIMAL is a string in JSON, which has no exact fractions. A TIME is text as in SQL, with six digits
+after the point.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_NEEDS_ESCAPE: Final = '["\\\\\\x00-\\x1f]'
+_US_PER_S: Final = 1_000_000
+
+
+def decimal_texts(array: pa.Array) -> pa.Array:
+    """Return decimals as digits: Arrow's cast writes small ones as 1E-8."""
+    texts = array.cast(pa.string())
+    is_short = pc.fill_null(pc.match_substring(texts, "E"), False)  # noqa: FBT003 - the value
+    if not pc.any(is_short).as_py():
+        return texts
+    return pa.array([None if one is None else format(one, "f") for one in array.to_pylist()], pa.string())
+
+
+def hex_texts(array: pa.Array) -> pa.Array:
+    """Return bytes as `0x` and hexadecimal digits."""
+    array = pc.fill_null(array, b"") if array.null_count else array
+    offsets = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
+    data = array.buffers()[2]
+    begin, end = (int(offsets[0]), int(offsets[-1])) if len(array) else (0, 0)
+    digits = b"" if data is None else memoryview(data)[begin:end].hex().encode()
+    moved = (offsets.astype(np.int64) - begin) * 2
+    texts = pa.LargeStringArray.from_buffers(len(array), pa.py_buffer(moved), pa.py_buffer(digits))
+    return pc.binary_join_element_wise(pa.scalar("0x", pa.large_string()), texts, pa.scalar("", pa.large_string()))
+
+
+def time_texts(array: pa.Array) -> pa.Array:
+    """Return durations as SQL writes a TIME: `-838:59:59.000000`."""
+    micros = np.asarray(pc.fill_null(array.cast(pa.int64()), 0))
+    size = np.abs(micros)
+    seconds, rest = np.divmod(size, _US_PER_S)
+    parts = (seconds // 3600, seconds // 60 % 60, seconds % 60)
+    hours, minutes, whole = (pc.utf8_lpad(pa.array(one).cast(pa.string()), 2, "0") for one in parts)
+    fraction = pc.utf8_lpad(pa.array(rest).cast(pa.string()), 6, "0")
+    sign = pc.if_else(pa.array(micros < 0), "-", "")
+    clock = pc.binary_join_element_wise(hours, minutes, whole, ":")
+    return pc.binary_join_element_wise(sign, clock, pc.binary_join_element_wise("", fraction, "."), "")
+
+
+def csv_texts(array: pa.Array) -> pa.Array:
+    """Return the values of a column of CSV; null stays null."""
+    kind = array.type
+    if pa.types.is_decimal(kind):
+        return decimal_texts(array)
+    if pa.types.is_binary(kind):
+        return _with_nulls(array, hex_texts(array))
+    if pa.types.is_duration(kind):
+        return _with_nulls(array, time_texts(array))
+    if pa.types.is_list(kind):
+        return _with_nulls(array, json_texts(array))
+    if pa.types.is_dictionary(kind):
+        return array.cast(kind.value_type)
+    return array
+
+
+def flat_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose structs are columns of their own: `before.id`; values as `csv_texts`."""
+    columns: dict[str, pa.Array] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        _flatten(name, column, columns)
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _flatten(name: str, array: pa.Array, columns: dict[str, pa.Array]) -> None:
+    if not pa.types.is_struct(array.type):
+        columns[name] = csv_texts(array)
+        return
+    for field, child in zip(array.type, array.flatten(), strict=True):
+        _flatten(f"{name}.{field.name}", child, columns)
+
+
+def json_texts(array: pa.Array) -> pa.Array:
+    """Return the values as JSON; null is the text null."""
+    if len(array) == array.null_count:
+        return pa.array(["null"] * len(array), pa.large_string())
+    found = _json(array).cast(pa.large_string())
+    return pc.if_else(array.is_null(), "null", found) if array.null_count else found
+
+
+def _json(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _json(array.cast(kind.value_type))
+    if pa.types.is_struct(kind):
+        return _json_objects(array)
+    if pa.types.is_list(kind):
+        texts = json_texts(array.values).to_pylist()
+        offsets = array.offsets.to_pylist()
+        found = [f"[{','.join(texts[a:b])}]" for a, b in pairwise(offsets)]
+        return pa.array(found, pa.large_string())
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return pc.fill_null(array.cast(pa.string()), "null")
+    if pa.types.is_string(kind):
+        return _json_strings(array)
+    if pa.types.is_decimal(kind):
+        return _in_quotes(decimal_texts(array))
+    if pa.types.is_binary(kind):
+        return _in_quotes(hex_texts(array))
+    if pa.types.is_duration(kind):
+        return _in_quotes(time_texts(array))
+    return _in_quotes(array.cast(pa.string()))
+
+
+def _json_objects(array: pa.StructArray) -> pa.Array:
+    parts: list[pa.Array | pa.Scalar] = []
+    for number, (field, child) in enumerate(zip(array.type, array.flatten(), strict=True)):
+        head = ("," if number else "{") + json.dumps(field.name, ensure_ascii=False) + ":"
+        parts += [pa.scalar(head, pa.large_string()), json_texts(child)]
+    return pc.binary_join_element_wise(*parts, pa.scalar("}", pa.large_string()), pa.scalar("", pa.large_string()))
+
+
+def _json_strings(array: pa.Array) -> pa.Array:
+    if not pc.any(pc.match_substring_regex(array, _NEEDS_ESCAPE)).as_py():
+        return _in_quotes(array)
+    found = [None if one is None else json.dumps(one, ensure_ascii=False) for one in array.to_pylist()]
+    return pc.fill_null(pa.array(found, pa.large_string()), "null")
+
+
+def _in_quotes(texts: pa.Array) -> pa.Array:
+    texts = pc.fill_null(texts.cast(pa.large_string()), "")
+    quote = pa.scalar('"', pa.large_string())
+    return pc.binary_join_element_wise(quote, texts, quote, pa.scalar("", pa.large_string()))
+
+
+def _with_nulls(array: pa.Array, texts: pa.Array) -> pa.Array:
+    return pc.if_else(array.is_null(), pa.scalar(None, texts.type), texts) if array.null_count else texts
+
+
+def json_lines(batch: pa.RecordBatch) -> bytes:
+    """Return a batch as lines of JSON."""
+    if not batch.num_rows:
+        return b""
+    lines = json_texts(pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema)))
+    joined = pc.binary_join_element_wise(lines, pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string()))
+    offsets = np.frombuffer(joined.buffers()[1], np.int64, len(joined) + 1, joined.offset * 8)
+    return bytes(memoryview(joined.buffers()[2])[int(offsets[0]) : int(offsets[-1])])

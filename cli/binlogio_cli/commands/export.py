@@ -1,0 +1,112 @@
+"""`binlogio export`: writes the row changes of logs to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta or Iceberg.
+
+This file has the options and the report; `binlogio.archive.export` reads and writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from binlogio.archive.export import ExportFormat, export
+from binlogio.storage.sources import find_logs
+from binlogio_cli.messages import say
+from binlogio_cli.selection import reading_options, selection_options
+
+if TYPE_CHECKING:
+    from binlogio.archive.export import ExportSummary, FormatName
+    from binlogio_cli.selection import Reading, Selection
+
+_EXAMPLE: Final = """\b
+Examples: a day of logs as Parquet; two tables as Delta, continued each hour; everything in one DuckDB file
+  binlogio export --to changes /archive/binlog.*
+  binlogio export --to lake --format delta -T 'shop.orders' -T 'shop.items' --append /archive/binlog.*
+  binlogio export --to changes.duckdb --format duckdb /archive/binlog.*
+"""
+
+
+@click.command("export", epilog=_EXAMPLE)
+@click.argument("files", nargs=-1, required=True)
+@click.option("--to", required=True, metavar="PATH", help="A new directory, or a new file with --format duckdb.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([one.value for one in ExportFormat]),
+    default=ExportFormat.PARQUET.value,
+    show_default=True,
+    help="The format of the files or tables.",
+)
+@click.option(
+    "--columns", metavar="NAMES", help="Export only these columns of the tables; names are separated by commas."
+)
+@click.option(
+    "--partition-by", type=click.Choice(["day"]), help="A directory or a partition for each day (UTC) of the changes."
+)
+@click.option("--append", is_flag=True, help="Continue an export: what it holds of the logs is left out.")
+@click.option("--force", is_flag=True, help="Replace an export, but for tables of Delta and Iceberg.")
+@click.option(
+    "--compression",
+    type=click.Choice(["zstd", "snappy", "lz4", "gzip", "none"]),
+    help="Of Parquet and Arrow files.  [default: zstd; lz4 for Arrow]",
+)
+@click.option("--catalog", metavar="NAME", help="The catalog for Iceberg, of pyiceberg's configuration.")
+@click.option(
+    "--zero-dates",
+    type=click.Choice(["error", "null", "text"]),
+    default="error",
+    show_default=True,
+    help="Zero and invalid dates: refuse them, write NULL, or write all dates as text.",
+)
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Threads that decode rows.")
+@selection_options
+@reading_options
+def command(
+    files: tuple[str, ...],
+    to: str,
+    form: FormatName,
+    columns: str | None,
+    *,
+    force: bool,
+    selection: Selection,
+    reading: Reading,
+    **options: Any,
+) -> None:
+    """Write row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta or Iceberg.
+
+    Each table has files or a table of its own. A record is a change: its position, operation, times and GTID, and the
+    row before and after it. Values are never rounded or lost: docs/export.md has the types of each format. If the
+    export fails, the target is as it was. What it holds is noted in it, so that --append repeats nothing.
+    """
+    logs = files
+    if selection.start is not None or selection.stop is not None:
+        logs = selection.logs(tuple(log.name for log in find_logs(files)))
+    summary = export(
+        logs,
+        to,
+        format=form,
+        tables=selection.name_globs or None,
+        exclude_tables=selection.excluded_globs,
+        columns=None if columns is None else [name.strip() for name in columns.split(",")],
+        where=replace(selection, start=None, stop=None).event_filter(logs),
+        start_offset=selection.start_offset,
+        stop_offset=selection.stop_offset,
+        replace=force,
+        **reading.options,
+        **options,
+    )
+    _report(summary, to)
+
+
+def _report(summary: ExportSummary, to: str) -> None:
+    """Print what was written on standard error."""
+    for table, count in summary.rows.items():
+        say(f"{table}: {count} changes")
+    for name in summary.held:
+        say(f"{name}: {to} holds this log already")
+    for name, end in summary.unfinished:
+        say(f"{name}: at {end}: the log ends in an incomplete event group, which is not exported")
+    if not summary.rows:
+        say("no new change matches" if summary.held else "no change matches")
+    say(f"wrote {summary.row_count} changes of {len(summary.rows)} tables to {to}")

@@ -1,0 +1,270 @@
+"""Exports that are repeated, continued, replaced or interrupted, and tables whose columns change."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, read_rows
+from binlogio.archive.export import export
+from binlogio.archive.export.files import file_name
+from binlogio.archive.export.ledger import LEDGER_NAME
+from binlogio.errors import BinlogError, UnsupportedFeature
+from binlogio_cli.main import cli
+from corpus import MYSQL
+
+NARROW = TableDefinition("shop", "orders", (ColumnDefinition("id", "bigint"), ColumnDefinition("total", "int")), ())
+WIDE = TableDefinition(
+    "shop",
+    "orders",
+    (ColumnDefinition("id", "bigint"), ColumnDefinition("note", "varchar(20)"), ColumnDefinition("total", "smallint")),
+    (),
+)
+OTHER = TableDefinition("shop", "a.b/c", (ColumnDefinition("id", "int unsigned"),), ())
+TEXT = TableDefinition(
+    "shop", "orders", (ColumnDefinition("id", "bigint"), ColumnDefinition("total", "varchar(9)")), ()
+)
+TABLES = ("duckdb", "delta", "iceberg")
+FORMATS = ("parquet", "arrow", "csv", "jsonl", *TABLES)
+
+
+def write(folder: Path, *changes: tuple[TableDefinition, list[tuple[Any, ...]]]) -> None:
+    """Write a transaction a table, to a new log."""
+    variables = ServerVariables(binlog_row_metadata="FULL")
+    with BinlogWriter(folder / "binlog", variables=variables) as log, log.session() as session:
+        for table, rows in changes:
+            session.begin()
+            session.execute(Statement("INSERT", [Insert(table, rows)]))
+            session.commit()
+
+
+FILES: dict[str, Callable[[Path], list[Any]]] = {
+    "jsonl": lambda path: [json.loads(line) for line in path.read_text().splitlines()],
+    "arrow": lambda path: pa.ipc.open_file(path).read_all().to_pylist(),
+    "parquet": lambda path: pq.read_table(path).to_pylist(),
+}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def ids(to: Path, form: str, table: str = "shop.orders") -> list[int]:
+    """Return the column id of the after images of a table."""
+    if form == "duckdb":
+        duckdb = pytest.importorskip("duckdb")
+        with duckdb.connect(str(to), read_only=True) as connection:
+            schema, name = table.split(".", 1)
+            return [
+                one[0] for one in connection.execute(f'SELECT after.id FROM "{schema}"."{name}" ORDER BY 1').fetchall()
+            ]
+    if form == "delta":
+        rows = pytest.importorskip("deltalake").DeltaTable(to / file_name(table)).to_pyarrow_table().to_pylist()
+    elif form == "iceberg":
+        sql = pytest.importorskip("pyiceberg.catalog.sql")
+        catalog = sql.SqlCatalog("binlogio", uri=f"sqlite:///{to / 'catalog.db'}", warehouse=to.as_uri())
+        rows = catalog.load_table(tuple(table.split(".", 1))).scan().to_arrow().to_pylist()
+        catalog.engine.dispose()
+    elif form == "csv":
+        texts = [path.read_text().splitlines() for path in to.glob(f"{file_name(table)}*.csv")]
+        return sorted(int(row["after.id"]) for lines in texts for row in csv.DictReader(lines))
+    else:
+        rows = [row for path in to.glob(f"{file_name(table)}*.{form}") for row in FILES[form](path)]
+    return sorted(row["after"]["id"] for row in rows)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_append_continues_where_the_target_ends(form: Any, tmp_path: Path) -> None:
+    """Also where a log has grown, is in another directory, or the target has it already."""
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    logs.mkdir()
+    write(logs, (NARROW, [(1, 1), (2, 2)]))
+    export(logs, to, format=form, append=True)
+    first = (logs / "binlog.000001").read_bytes()
+    write(logs, (NARROW, [(3, 3)]), (OTHER, [(7,)]))
+    moved = tmp_path / "moved"
+    shutil.copytree(logs, moved)
+    assert (logs / "binlog.000001").read_bytes() == first
+
+    summary = export(moved, to, format=form, append=True)
+    again = export(moved, to, format=form, append=True)
+
+    assert summary.rows == {"shop.a.b/c": 1, "shop.orders": 1}
+    assert again.rows == {}
+    assert ids(to, form) == [1, 2, 3]
+    assert ids(to, form, "shop.a.b/c") == [7]
+
+
+def test_append_takes_the_rest_of_a_log_that_has_grown(tmp_path: Path) -> None:
+    """A group that was incomplete is exported when it is complete."""
+    whole, logs, to = tmp_path / "whole", tmp_path / "logs", tmp_path / "to"
+    whole.mkdir()
+    logs.mkdir()
+    write(whole, (NARROW, [(1, 1)]), (NARROW, [(2, 2)]), (NARROW, [(3, 3)]))
+    data = bytearray((whole / "binlog.000001").read_bytes())
+    data[4 + 17] |= 1  # in use
+    places = read_rows(whole / "binlog.000001", table="shop.orders", source_columns=["end_pos"]).to_table()
+    (logs / "binlog.000001").write_bytes(data[: places["end_pos"][1].as_py()])  # without the XID of the second
+
+    first = export(logs, to, append=True)
+    (logs / "binlog.000001").write_bytes(data)
+    second = export(logs, to, append=True)
+
+    assert first.rows == {"shop.orders": 1}
+    assert [end for _, end in first.unfinished] != []
+    assert second.rows == {"shop.orders": 2}
+    assert ids(to, "parquet") == [1, 2, 3]
+
+
+def test_a_target_that_exists_is_refused(tmp_path: Path) -> None:
+    logs = MYSQL / "types_int"
+    export(logs, tmp_path / "to")
+    export(logs, tmp_path / "to.duckdb", format="duckdb")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("mine")
+
+    for to, form in (("to", "parquet"), ("to", "csv"), ("to.duckdb", "duckdb"), ("other", "parquet")):
+        with pytest.raises(UnsupportedFeature, match="exist"):
+            export(logs, tmp_path / to, format=form)  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedFeature, match="another option"):
+        export(logs, tmp_path / "to", append=True, tables=["a.b"])
+    with pytest.raises(UnsupportedFeature, match="not an export"):
+        export(logs, tmp_path / "other", append=True)
+    assert names(tmp_path / "other") == ["file"]
+
+
+def test_replace_leaves_the_files_of_the_new_export_only(tmp_path: Path) -> None:
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    logs.mkdir()
+    write(logs, (NARROW, [(1, 1)]), (WIDE, [(2, "x", 2)]), (OTHER, [(1,)]))
+    export(logs, to)
+
+    export(logs, to, replace=True, tables=["shop.orders"], columns=["id"])
+
+    assert names(to) == [LEDGER_NAME, "shop.orders.parquet"]
+    assert ids(to, "parquet") == [1, 2]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_columns_of_an_alter_table_are_evolved_by_name(form: Any, tmp_path: Path) -> None:
+    """Within an export, and by the next one."""
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    logs.mkdir()
+    write(logs, (NARROW, [(1, 1)]), (WIDE, [(2, "x", 2)]))
+    export(logs, to, format=form, append=True)
+    write(logs, (NARROW, [(3, 3)]), (WIDE, [(4, "y", 4)]))
+
+    export(logs, to, format=form, append=True)
+
+    assert ids(to, form) == [1, 2, 3, 4]
+    files = [one for one in names(to) if one.startswith("shop.orders.")] if form not in TABLES else []
+    assert len(files) == (4 if files else 0)
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_another_kind_of_a_column_is_refused(form: Any, tmp_path: Path) -> None:
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    logs.mkdir()
+    write(logs, (NARROW, [(1, 1)]), (TEXT, [(2, "x")]))
+
+    with pytest.raises(BinlogError, match="ALTER TABLE"):
+        export(logs, to, format=form)
+
+    assert not to.exists()
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_a_value_that_does_not_fit_the_column_is_refused(form: Any, tmp_path: Path) -> None:
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    logs.mkdir()
+    write(logs, (WIDE, [(1, "x", 1)]), (NARROW, [(2, 1 << 30)]))
+
+    with pytest.raises(BinlogError, match=r"binlog\.000001: at \d+: shop\.orders: a value does not fit") as caught:
+        export(logs, to, format=form) if form != "iceberg" else pytest.skip("its INT takes the value")
+
+    assert "ALTER TABLE" in str(caught.value)
+    assert not to.exists()
+
+
+@pytest.mark.parametrize("form", ["parquet", "delta", "iceberg"])
+def test_days_have_directories_of_their_own(form: Any, tmp_path: Path) -> None:
+    logs, to = MYSQL / "types_int", tmp_path / "to"
+
+    export(logs, to, format=form, partition_by="day")
+
+    found = {path.parent.name for path in to.rglob("0*.parquet")}
+    assert found == ({"data"} if form == "iceberg" else {"day=2026-11-20"})
+
+
+def test_an_export_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    data = bytearray((MYSQL / "types_int" / "binlog.000001").read_bytes())
+    data[-200] ^= 1
+    (tmp_path / "binlog.000001").write_bytes(data)
+
+    for form in FORMATS:
+        with pytest.raises(BinlogError):
+            export(tmp_path / "binlog.000001", tmp_path / "to", format=form)  # type: ignore[arg-type]
+
+    assert names(tmp_path) == ["binlog.000001"]
+
+
+@pytest.mark.parametrize("form", ["parquet", "delta", "iceberg"])
+def test_a_commit_that_was_interrupted_is_completed(form: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After some files have their names."""
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    logs.mkdir()
+    write(logs, (NARROW, [(1, 1)]), (OTHER, [(7,)]))
+    real, renamed = Path.replace, []
+
+    def replace(self: Path, target: Path) -> Path:
+        if str(target).endswith(".parquet"):
+            renamed.append(target)
+            if len(renamed) == 2:
+                raise KeyboardInterrupt
+        return real(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", replace)
+        with pytest.raises(KeyboardInterrupt):
+            export(logs, to, format=form, append=True)
+    summary = export(logs, to, format=form, append=True)
+
+    assert summary.rows == {}
+    assert ids(to, form) == [1]
+    assert ids(to, form, "shop.a.b/c") == [7]
+
+
+def test_the_command_reports_tables_and_logs(tmp_path: Path) -> None:
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    logs.mkdir()
+    write(logs, (NARROW, [(1, 1), (2, 2)]))
+
+    runner = CliRunner()
+    first = runner.invoke(cli, ["export", "--to", str(to), "-T", "shop.*", str(logs)])
+    again = runner.invoke(cli, ["export", "--to", str(to), "-T", "shop.*", "--append", str(logs)])
+    refused = runner.invoke(cli, ["export", "--to", str(to), str(logs)], standalone_mode=False)
+
+    assert first.output.splitlines()[0] == "binlogio: shop.orders: 2 changes"
+    assert "holds this log already" in again.output
+    assert "no new change" in again.output
+    assert isinstance(refused.exception, UnsupportedFeature)
+
+
+def test_the_command_prints_only_its_report_with_duckdb(tmp_path: Path) -> None:
+    """Its library reports objects that the end of the process does not free."""
+    words = [sys.executable, "-m", "binlogio", "export", "--to", str(tmp_path / "a.duckdb"), "--format", "duckdb"]
+
+    done = subprocess.run([*words, str(MYSQL / "types_int")], capture_output=True, text=True, check=True)
+
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["binlogio"] * 4

@@ -1,0 +1,214 @@
+"""Values of every column type in every format of an export, read back by other libraries."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+import binlogio
+from binlogio.archive.export import ExportFormat, export
+from binlogio.archive.export.files import file_name
+from binlogio.archive.export.type_map import SQL_TYPES, markdown
+from binlogio.arrow.encode import plan_of
+from binlogio.arrow.types import column_spec
+from binlogio.schema import ColumnDefinition, TableDefinition
+from corpus import FIXTURES
+
+DIRECTORIES = sorted(
+    str(path.relative_to(FIXTURES)) for server in ("mysql97", "mariadb1011", "mariadb118")
+    for path in (FIXTURES / server).glob("types*")
+)  # fmt: skip
+_EPOCH = timedelta()
+_EXAMPLES = [one[1:] for one in SQL_TYPES if not one[1].endswith("()")]  # an ENUM has names in a definition
+_US = timedelta(microseconds=1)
+
+
+def normal(value: Any) -> Any:
+    """Return a value in the form in which those of all formats with types are equal."""
+    if isinstance(value, dict):
+        return {name: normal(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [normal(one) for one in value]
+    if isinstance(value, timedelta):
+        return str(value // _US)
+    if isinstance(value, pa.MonthDayNano):
+        return str(value.days * 86_400_000_000 + value.nanoseconds // 1000)
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return str(value) if type(value) is int else value
+
+
+def text(value: Any) -> Any:
+    """Return a value as CSV and JSON have it."""
+    if isinstance(value, dict):
+        return {name: text(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [text(one) for one in value]
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, timedelta):
+        seconds, micros = divmod(abs(value) // _US, 1_000_000)
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{micros:06}"
+        return f"-{clock}" if value < _EPOCH else clock
+    if isinstance(value, datetime):
+        return f"{value:%m-%d %H:%M:%S.%f}".join((f"{value.year:04}-", "Z" if value.tzinfo else ""))
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def is_same(found: Any, logged_value: Any) -> bool:
+    """Return whether values are equal; the digits of a FLOAT denote a FLOAT."""
+    if isinstance(found, dict):
+        return found.keys() == logged_value.keys() and all(is_same(found[name], logged_value[name]) for name in found)
+    if isinstance(found, list):
+        return len(found) == len(logged_value) and all(map(is_same, found, logged_value))
+    if isinstance(logged_value, float):
+        with np.errstate(over="ignore"):
+            return found is not None and (found == logged_value or float(np.float32(found)) == logged_value)
+    return bool(found == logged_value)
+
+
+def read_parquet(to: Path, table: str) -> list[Any]:
+    rows: list[Any] = pq.read_table(to / f"{file_name(table)}.parquet").to_pylist()
+    return rows
+
+
+def read_arrow(to: Path, table: str) -> list[Any]:
+    rows: list[Any] = pa.ipc.open_file(to / f"{file_name(table)}.arrow").read_all().to_pylist()
+    return rows
+
+
+def read_duckdb(to: Path, table: str) -> list[Any]:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(to), read_only=True) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        rows: list[Any] = connection.table(table).to_arrow_table().to_pylist()
+        return rows
+
+
+def read_delta(to: Path, table: str) -> list[Any]:
+    deltalake = pytest.importorskip("deltalake")
+    rows: list[Any] = deltalake.DeltaTable(to / file_name(table)).to_pyarrow_table().to_pylist()
+    return rows
+
+
+def read_iceberg(to: Path, table: str) -> list[Any]:
+    sql = pytest.importorskip("pyiceberg.catalog.sql")
+    catalog = sql.SqlCatalog("binlogio", uri=f"sqlite:///{to / 'catalog.db'}", warehouse=to.as_uri())
+    try:
+        rows: list[Any] = catalog.load_table(tuple(table.split(".", 1))).scan().to_arrow().to_pylist()
+        return rows
+    finally:
+        catalog.engine.dispose()
+
+
+TYPED = {
+    "parquet": read_parquet,
+    "arrow": read_arrow,
+    "duckdb": read_duckdb,
+    "delta": read_delta,
+    "iceberg": read_iceberg,
+}
+
+
+def logged(directory: str) -> dict[str, list[Any]]:
+    """Return the images of each table, in the order of the log."""
+    found: dict[str, list[Any]] = {}
+    for table, batch in binlogio.read_tables(FIXTURES / directory, zero_dates="null"):
+        rows = found.setdefault(table, [])
+        rows += batch.select(["pos", "row", "op", "before", "after"]).to_pylist()
+    return found
+
+
+def by_place(rows: list[Any]) -> list[Any]:
+    names = ("pos", "row", "op", "before", "after")
+    return sorted(
+        ({name: one[name] for name in names} for one in rows), key=lambda one: (int(one["pos"]), int(one["row"]))
+    )
+
+
+@pytest.mark.parametrize("form", TYPED)
+def test_formats_with_types_hold_the_values_of_the_log(form: str, tmp_path: Path) -> None:
+    for directory in DIRECTORIES:
+        to = tmp_path / directory.replace("/", "_")
+
+        export(FIXTURES / directory, to, format=form, zero_dates="null")  # type: ignore[arg-type]
+
+        for table, rows in logged(directory).items():
+            assert by_place(normal(TYPED[form](to, table))) == by_place(normal(rows)), (directory, table)
+
+
+def test_json_lines_hold_the_values_of_the_log_as_text(tmp_path: Path) -> None:
+    for directory in DIRECTORIES:
+        to = tmp_path / directory.replace("/", "_")
+
+        export(FIXTURES / directory, to, format="jsonl", zero_dates="null")
+
+        for table, rows in logged(directory).items():
+            lines = (to / f"{file_name(table)}.jsonl").read_text("utf-8").split("\n")[:-1]
+            found = by_place([json.loads(line) for line in lines])
+            assert is_same(found, by_place(text(rows))), (directory, table)
+
+
+def test_csv_holds_the_values_of_the_log_as_text(tmp_path: Path) -> None:
+    for directory in DIRECTORIES:
+        to = tmp_path / directory.replace("/", "_")
+
+        export(FIXTURES / directory, to, format="csv", zero_dates="null")
+
+        for table, rows in logged(directory).items():
+            path = to / f"{file_name(table)}.csv"
+            names = csv.open_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True)).schema.names
+            found = csv.read_csv(
+                path,
+                parse_options=csv.ParseOptions(newlines_in_values=True),
+                convert_options=csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()),
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                    null_values=[""],
+                ),
+            ).to_pylist()
+            for cells, row in zip(found, rows, strict=True):
+                for side in ("before", "after"):
+                    for name, value in (row[side] or {}).items():
+                        check_cell(cells, f"{side}.{name}", value)
+
+
+def check_cell(cells: dict[str, str | None], name: str, value: Any) -> None:
+    cell = cells.get(name)
+    if isinstance(value, dict):
+        for part, inner in value.items():
+            check_cell(cells, f"{name}.{part}", inner)
+    elif isinstance(value, float):
+        assert cell is not None
+        assert is_same(float(cell), value)
+    elif isinstance(value, list):
+        assert cell is not None
+        assert is_same(json.loads(cell), value)
+    else:
+        assert cell == (str(value) if isinstance(value, int) else text(value)), name
+
+
+@pytest.mark.parametrize(("sql", "arrow"), _EXAMPLES, ids=[one[0] for one in _EXAMPLES])
+def test_types_of_the_map_are_those_of_rows(sql: str, arrow: pa.DataType) -> None:
+    (column,) = plan_of(TableDefinition("s", "t", (ColumnDefinition("c", sql),), ())).columns
+
+    assert column_spec(column).type == arrow
+
+
+def test_documentation_has_the_map_of_types() -> None:
+    page = Path(__file__).parents[2] / "docs" / "export.md"
+
+    assert markdown() in page.read_text("utf-8")
+    assert {one.value for one in ExportFormat} == {*TYPED, "csv", "jsonl"}
