@@ -1,6 +1,7 @@
 """Archives of binary logs: what they hold, and what can be made of them without a server.
 
-Each module has one function for users; the command of the same name prints what it returns.
+Each module has one function for users; the command of the same name prints what it returns. `event_batches` reads logs
+as whole events without parsing them, `new_logs` writes them.
 """
 
 from __future__ import annotations
@@ -10,9 +11,18 @@ from typing import TYPE_CHECKING, Final
 from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from binlogio.archive.copy import CopyOptions, CopySummary, copy_logs
     from binlogio.archive.info import LogInfo, log_infos
+    from binlogio.archive.new_logs import NewLogs
 
-__all__ = ["LogInfo", "log_infos"]
+__all__ = ["CopyOptions", "CopySummary", "LogInfo", "NewLogs", "copy_logs", "log_infos"]
 
 if not TYPE_CHECKING:
-    __getattr__: Final = lazy_names(__name__, {"info": "LogInfo log_infos"})
+    __getattr__: Final = lazy_names(
+        __name__,
+        {
+            "copy": "CopyOptions CopySummary copy_logs",
+            "info": "LogInfo log_infos",
+            "new_logs": "NewLogs",
+        },
+    )

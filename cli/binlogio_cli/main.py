@@ -47,6 +47,7 @@ _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
 )
 
 COMMANDS: Final = {
+    "copy": "Copy event groups into new logs: filter, cut, split, merge, decrypt, recompress.",
     "dump": "Print events and row changes as text, JSON or SQL.",
     "explain": "Show how a server logs statements: format, cache, flush, warnings.",
     "info": "Show server, times, GTIDs and format of logs.",

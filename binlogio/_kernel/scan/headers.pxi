@@ -183,6 +183,27 @@ def group_step(int place, int code, const uint8_t[::1] body):
     return group.place, bool(group.begins), bool(group.ends), bool(group.is_outside)
 
 
+def group_edges(const uint8_t[::1] buffer, EventIndex index, int64_t offset, int place, *, bint checksum):
+    """Follow the groups of the events that `scan_headers` has indexed; `buffer` and `offset` are those of that call.
+
+    Returns the place after the last event, as `group_step` has it, and a byte for each event, the sum of: 1 if it
+    begins a group, 2 if it ends one, 4 if it belongs to none.
+    """
+    cdef GroupState group
+    cdef int64_t i, size
+    cdef const uint8_t* p
+    cdef const int64_t* offsets = <const int64_t*>index.offset.data
+    cdef bytes edges = bytes(index.count)
+    cdef uint8_t* out = <uint8_t*><char*>edges
+    group.place = place
+    for i in range(index.count):
+        p = &buffer[offsets[i] - offset]
+        size = u32(p + 9) - (CHECKSUM_SIZE if checksum else 0)
+        follow_body(&group, p[4], p + HEADER_SIZE, p + size)
+        out[i] = group.begins + 2 * group.ends + 4 * group.is_outside
+    return group.place, edges
+
+
 cdef bint _could_follow(const uint8_t* p, int64_t offset) noexcept nogil:
     """Return whether an event's size and log_pos agree; log_pos may be zero, as some servers have it inside a group."""
     return u32(p + 9) >= HEADER_SIZE and (u32(p + 13) == <uint32_t>(offset + u32(p + 9)) or u32(p + 13) == 0)

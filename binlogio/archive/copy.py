@@ -1,0 +1,770 @@
+"""Copies event groups of logs into new logs: filter, cut, split, merge, decrypt, change checksums or compression.
+
+    new log := format_description (previous_gtids | gtid_list binlog_checkpoint*)?  group*  (rotate | stop)?
+
+Groups of which nothing inside changes are copied as bytes: only log_pos and the checksum are written, and they only
+where the group moves. `group_editor` changes what is inside of groups. A group is copied whole or not at all.
+
+The head of the first new log has the GTIDs of all groups before the first copied one; that of a later log has those of
+the copied groups as well. Where a log begins as its source does, its head is that of the source, byte for byte but for
+the flag BINLOG_IN_USE. A log that is left before its end gets a STOP event; one after which another new log follows, a
+ROTATE event. The logical clock of MySQL (sequence_number, last_committed) starts from 1 in each log of a server: it is
+moved where the groups of a second log follow in the same new log, because replicas refuse a clock that goes back.
+
+Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl; sql/rpl_mta_submode.cc,
+Mts_submode_logical_clock::schedule_next_event.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from binlogio.archive.event_batches import BEGINS, ENDS, IS_OUTSIDE, EventBatch, LogEvents
+from binlogio.archive.group_editor import GroupEditor, HeldFrames, bare_event, encode_bare, parse_bare
+from binlogio.archive.new_logs import place_events
+from binlogio.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_SIZE,
+    HEADER_SIZE,
+    SERVER_ID_BYTES,
+    TIMESTAMP_BYTES,
+    TYPE_CODE_AT,
+    ChecksumAlgorithm,
+    EventType,
+    HeaderFlag,
+)
+from binlogio.errors import BinlogFormatError, UnsupportedFeature, WriterStateError
+from binlogio.events import codec_for
+from binlogio.events.base import EventHeader, ParseContext, parse_header
+from binlogio.events.control import RotateEvent, StopEvent
+from binlogio.events.format_description import server_version_numbers
+from binlogio.events.gtid import GtidTaggedEvent, PreviousGtidsEvent
+from binlogio.events.mariadb import MariadbGtidListEvent
+from binlogio.gtid import EMPTY_GTID_SET, NO_TAG, Gtid, GtidSet, GtidSetEncoding, Interval, MariadbGtid, Tsid, Uuid
+from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
+from binlogio.replay.filters import EVERYTHING, ReplayFilter
+from binlogio.writer.log.gtids import DomainState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from binlogio.archive.new_logs import NewLog, NewLogs
+    from binlogio.events import BinlogEvent
+    from binlogio.events.format_description import FormatDescriptionEvent
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
+
+_OF_HEAD: Final = frozenset((
+    EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.MARIADB_GTID_LIST_EVENT, EventType.BINLOG_CHECKPOINT_EVENT,
+    EventType.START_ENCRYPTION_EVENT,
+))  # fmt: skip
+_OF_END: Final = frozenset((EventType.ROTATE_EVENT, EventType.STOP_EVENT))
+_CLOCK_EVENTS: Final = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
+_CLOCK_AT: Final = HEADER_SIZE + 1 + 16 + 8  # the typecode, which last_committed and sequence_number follow
+_CLOCK_SIZE: Final = 1 + 8 + 8
+_LOGICAL_CLOCK: Final = 2
+_UUID_BYTES: Final = slice(HEADER_SIZE + 1, HEADER_SIZE + 17)
+_GNO_BYTES: Final = slice(HEADER_SIZE + 17, HEADER_SIZE + 25)
+_MYSQL_BYTES: Final = np.arange(_UUID_BYTES.start, _GNO_BYTES.stop)
+_MARIADB_BYTES: Final = np.array(
+    [*range(SERVER_ID_BYTES.start, SERVER_ID_BYTES.stop), *range(HEADER_SIZE, HEADER_SIZE + 12)]
+)
+_FLAGS_AT: Final = HEADER_SIZE - 2
+_CREATED: Final = slice(HEADER_SIZE + 2 + 50, HEADER_SIZE + 2 + 50 + 4)
+_ALGORITHM_AT: Final = -1 - CHECKSUM_SIZE
+_DAY: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyOptions:
+    """What is copied, and how it is written; by default everything, as it is.
+
+    Args:
+        wanted: places, times, GTIDs and tables; and schemas that get other names.
+        server_ids: of the first event of a group; None for all.
+        operations: "insert", "update", "delete": other rows are left out; None for all.
+        checksum: CRC32 checksums are written; None as the source has them.
+        compression: transactions (MySQL) or events (MariaDB) are compressed; None as the source has them.
+        drops_empty: groups of which the filters leave nothing are left out. Otherwise one that has a GTID is kept as an
+            empty transaction, as a replica does with a filtered one, so that the GTID set has no gap.
+        merges: all logs become one, which only `max_size`, `max_groups` and `by_day` split.
+        max_size: bytes after which a new log begins, at the end of a group.
+        max_groups: groups after which a new log begins.
+        by_day: a new log begins with the first group of a day (UTC).
+    """
+
+    wanted: ReplayFilter = EVERYTHING
+    server_ids: frozenset[int] | None = None
+    operations: frozenset[str] | None = None
+    checksum: bool | None = None
+    compression: bool | None = None
+    drops_empty: bool = False
+    merges: bool = False
+    max_size: int | None = None
+    max_groups: int | None = None
+    by_day: bool = False
+
+    @property
+    def chooses_groups(self) -> bool:
+        """True if not all groups are wanted."""
+        wanted = self.wanted
+        places = (wanted.start, wanted.stop, wanted.start_timestamp, wanted.stop_timestamp)
+        gtids = (wanted.include_gtids, wanted.exclude_gtids, wanted.after_gtids, wanted.up_to_gtids)
+        return self.server_ids is not None or any(one is not None for one in (*places, *gtids))
+
+    @property
+    def edits(self) -> bool:
+        """True if something inside of groups changes."""
+        return self.wanted.is_by_name or self.operations is not None or self.compression is not None
+
+    @property
+    def splits(self) -> bool:
+        """True if logs begin at other places than in the source."""
+        return self.max_size is not None or self.max_groups is not None or self.by_day
+
+
+COPY_ALL: Final = CopyOptions()
+
+
+@dataclass(slots=True)
+class CopySummary:
+    """Counts of a copy.
+
+    `groups` were copied; of them `emptied` have nothing left. `left_out` were not copied, `dropped` because nothing was
+    left of them. `dropped_events` were taken out of copied groups, by table (`schema.table`). `unfinished` are the
+    places where a log ends in the middle of a group, which is not copied. `unmatched` are globs that matched no table.
+    """
+
+    groups: int = 0
+    left_out: int = 0
+    emptied: int = 0
+    dropped: int = 0
+    dropped_events: Counter[str] = field(default_factory=Counter)
+    unfinished: list[Position] = field(default_factory=list)
+    unmatched: tuple[str, ...] = ()
+    bytes_read: int = 0
+
+
+def copy_logs(
+    logs: Sequence[LogFile],
+    target: NewLogs,
+    options: CopyOptions = COPY_ALL,
+    *,
+    read_options: ReadOptions = DEFAULT_READ_OPTIONS,
+    keyring: Keyring | None = None,
+    watch: Callable[[str, int], object] = lambda _name, _offset: None,
+) -> CopySummary:
+    """Copy event groups of logs into new logs, which get their names when the `with` block of `target` ends.
+
+    Args:
+        logs: the sources, in the order in which they were written.
+        target: the new logs.
+        options: what is copied, and how it is written.
+        read_options: limits, and whether checksums are verified.
+        keyring: the keys of encrypted logs.
+        watch: called with the name of the log that is read and the offset up to which it was read.
+
+    Raises:
+        BinlogError: a log is damaged, or the filters cannot be applied to a statement of it.
+        WriterStateError: an output exists.
+        OSError: a log cannot be read or written.
+    """
+    if options.splits and target.is_one:
+        raise WriterStateError("one file cannot be split", hint="write into a directory")
+    copier = _Copier(target, options)
+    for log in logs:
+        with closing(LogEvents(log, read_options, keyring)) as events:
+            if not copier.copy(events, watch):
+                break
+    copier.finish()
+    return copier.summary
+
+
+class CopiedGtids:
+    """The GTIDs of the groups up to some group, for the head of the log that begins there.
+
+    That of the last group is held until the group is known to be complete.
+    """
+
+    def __init__(self) -> None:
+        self._mysql: GtidSet = EMPTY_GTID_SET
+        self._runs: dict[Tsid, list[list[int]]] = {}
+        self._mariadb = DomainState()
+        self._held: tuple[bytes, ParseContext] | None = None
+
+    @property
+    def mysql(self) -> GtidSet:
+        """The set of MySQL, with that of the last group."""
+        self.confirm()
+        found = [(source, Interval(first, end)) for source, runs in self._runs.items() for first, end in runs]
+        if found:
+            self._mysql = self._mysql.union(GtidSet.from_intervals(found))
+            self._runs.clear()
+        return self._mysql
+
+    @property
+    def mariadb(self) -> tuple[MariadbGtid, ...]:
+        """The state of MariaDB, with the last group."""
+        self.confirm()
+        return self._mariadb.gtids
+
+    def add_mysql(self, gtids: GtidSet) -> None:
+        """Add a set."""
+        self._mysql = self.mysql.union(gtids)
+
+    def add_mariadb(self, gtids: Iterable[MariadbGtid]) -> None:
+        """Add a state."""
+        self.confirm()
+        for gtid in gtids:
+            self._mariadb.add(gtid)
+
+    def add_groups(self, batch: EventBatch, begins: NDArray[np.int64], context: ParseContext) -> None:
+        """Add the groups that begin with the events of these numbers; the last one is held."""
+        if not len(begins):
+            return
+        self.confirm()
+        self._held = batch.event(int(begins[-1])), context
+        codes = batch.codes[begins[:-1]]
+        raw = np.frombuffer(batch.data, np.uint8)
+        starts = batch.starts[begins[:-1]]
+        if (mysql := starts[codes == EventType.GTID_LOG_EVENT]).size:
+            self._add_numbers(raw[mysql[:, None] + _MYSQL_BYTES])
+        if (mariadb := starts[codes == EventType.MARIADB_GTID_EVENT]).size:
+            self._add_domains(raw[mariadb[:, None] + _MARIADB_BYTES])
+        for number in begins[:-1][codes == EventType.GTID_TAGGED_LOG_EVENT]:
+            self._add(batch.event(int(number)), context)
+
+    def confirm(self) -> None:
+        """Add the group that is held."""
+        if self._held is not None:
+            held, self._held = self._held, None
+            self._add(*held)
+
+    def forget(self) -> None:
+        """Leave out the group that is held."""
+        self._held = None
+
+    def _add(self, raw: bytes, context: ParseContext) -> None:
+        gtid = gtid_of(raw, context)
+        if isinstance(gtid, MariadbGtid):
+            self._mariadb.add(gtid)
+        elif gtid is not None:
+            self._add_run(Tsid(gtid.uuid, gtid.tag), gtid.gno, gtid.gno + 1)
+
+    def _add_numbers(self, found: NDArray[np.uint8]) -> None:
+        """Add GTIDs of MySQL: uuid and number."""
+        numbers = found[:, 16:].copy().view("<i8").ravel()
+        same = (found[1:, :16] == found[:-1, :16]).all(axis=1) & (numbers[1:] == numbers[:-1] + 1)
+        firsts = np.concatenate(([0], np.nonzero(~same)[0] + 1))
+        lasts = np.concatenate((firsts[1:] - 1, [len(numbers) - 1]))
+        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+            source = Tsid(Uuid(found[first, :16].tobytes()), NO_TAG)
+            self._add_run(source, int(numbers[first]), int(numbers[last]) + 1)
+
+    def _add_run(self, source: Tsid, first: int, end: int) -> None:
+        runs = self._runs.setdefault(source, [])
+        if runs and runs[-1][1] == first:
+            runs[-1][1] = end
+        else:
+            runs.append([first, end])
+
+    def _add_domains(self, found: NDArray[np.uint8]) -> None:
+        """Add GTIDs of MariaDB: server id, number, and domain; only the last one of each domain and server counts."""
+        rows = found.tobytes()
+        last: dict[bytes, int] = {}
+        width = found.shape[1]
+        for at in range(0, len(rows), width):
+            key = rows[at : at + 4] + rows[at + 12 : at + 16]
+            last.pop(key, None)
+            last[key] = at
+        for at in last.values():
+            fields = (rows[at + 12 : at + 16], rows[at : at + 4], rows[at + 4 : at + 12])
+            self._mariadb.add(MariadbGtid(*(int.from_bytes(field, "little") for field in fields)))
+
+
+def gtid_of(raw: bytes, context: ParseContext) -> Gtid | MariadbGtid | None:
+    """Return the GTID of the first event of a group; None if it has none.
+
+    Raises:
+        BinlogFormatError: the event is damaged.
+    """
+    code = raw[TYPE_CODE_AT]
+    if code == EventType.GTID_LOG_EVENT and len(raw) >= _GNO_BYTES.stop:
+        return Gtid(Uuid(raw[_UUID_BYTES]), NO_TAG, int.from_bytes(raw[_GNO_BYTES], "little"))
+    if code == EventType.MARIADB_GTID_EVENT and len(raw) >= HEADER_SIZE + 12:
+        fields = (raw[HEADER_SIZE + 8 : HEADER_SIZE + 12], raw[SERVER_ID_BYTES], raw[HEADER_SIZE : HEADER_SIZE + 8])
+        return MariadbGtid(*(int.from_bytes(field, "little") for field in fields))
+    if code == EventType.GTID_TAGGED_LOG_EVENT:
+        header = parse_header(raw, 0, context)
+        end = len(raw) - CHECKSUM_SIZE * context.has_checksum
+        event: GtidTaggedEvent = codec_for(code).parse(header, raw[HEADER_SIZE:end], context)
+        return event.gtid
+    return None
+
+
+class _Copier:
+    """Copies the groups of one log after the other."""
+
+    def __init__(self, target: NewLogs, options: CopyOptions) -> None:
+        self.summary: Final = CopySummary()
+        self._target = target
+        self._options = options
+        self._merges = options.merges or target.is_one
+        self._chooses = options.chooses_groups
+        self._editor = GroupEditor(options.wanted, options.operations, options.compression)
+        self._state = CopiedGtids()
+        self._log: NewLog | None = None
+        self._format: tuple[object, ...] = ()  # of the log that is written
+        self._has_holes = False  # a group after the first copied one was left out
+        self._is_first = True  # source
+        self._last_time, self._last_server = 0, 0
+        self._day = -1
+        self._highest = 0  # sequence_number of the log that is written
+        self._end: bytes | None = None  # STOP or ROTATE of the source
+        self._ends_before: bytes | None = None  # that of the source before it, if the log that is written has all of it
+        self._is_whole = False  # the source was copied to its end
+        self._keeps_name = False
+
+    # ------------------------------------------------------------------------------------------------- the sources
+
+    def copy(self, events: LogEvents, watch: Callable[[str, int], object]) -> bool:
+        """Copy one log; return False if nothing after it is wanted."""
+        self._begin_source(events)
+        for batch in events.batches():
+            is_wanted = self._take(batch)
+            self.summary.bytes_read += len(batch.data)
+            watch(events.name, batch.offset + len(batch.data))
+            if not is_wanted:
+                self._leave_source()
+                return False
+        self._end_source(events)
+        return True
+
+    def finish(self) -> None:
+        """End the last log; one without groups if nothing was copied."""
+        self.summary.unmatched = self._editor.unmatched
+        if self._log is None:
+            self._open(at_start=not self._chooses)
+        log, end = self._log, self._end if self._is_whole else None
+        if log is None:
+            return
+        if end is not None and (end[TYPE_CODE_AT] == EventType.STOP_EVENT or self._keeps_name):
+            log.append_bare([end])
+        elif end is not None or not self._is_whole:
+            log.append_bare([self._encode(StopEvent(header=self._end_header))])
+
+    def _begin_source(self, events: LogEvents) -> None:
+        self._events = events
+        self._name = PurePosixPath(events.name.replace("\\", "/")).name
+        self._context: ParseContext = events.context
+        self._has_checksum = self._context.has_checksum
+        self._head: list[bytes] = []  # bare events of the head after the format description
+        self._at_head = True
+        self._ends_before = self._end if self._is_whole else None
+        self._end = None
+        self._is_whole = False
+        self._edge = ENDS  # of the last event
+        self._is_wanted = False  # the group at hand
+        self._start = 0  # of the group at hand in the new log, -1 if it is not there
+        self._group: HeldFrames | None = None
+        self._clock_shift: int | None = None
+        self._is_at_start = True  # no log was begun in this source, and nothing left out
+        self._is_new = True  # a new log has to be begun for this source
+        if self._merges and self._log is not None:
+            self._is_new = False
+            if self._format != _format_of(events.description):
+                raise UnsupportedFeature(
+                    "one log cannot have the events of two server versions",
+                    file=events.name,
+                    field="server_version",
+                    found=self._context.server_version,
+                    hint="copy the logs of each version separately",
+                )
+        self._last_time, self._last_server = events.description.header.timestamp, events.description.header.server_id
+        self._is_edited = self._options.edits or self._written_checksum != self._has_checksum
+        self._editor.begin_log(events.description)
+
+    @property
+    def _written_checksum(self) -> bool:
+        """Whether the events of the next log have checksums."""
+        if not self._is_new and self._log is not None:
+            return self._log.has_checksum
+        wanted = self._options.checksum
+        if wanted and self._events.description.checksum_algorithm is None:
+            raise UnsupportedFeature(
+                "servers of this version do not know checksums",
+                file=self._events.name,
+                field="server_version",
+                found=self._context.server_version,
+            )
+        return self._has_checksum if wanted is None else wanted
+
+    def _end_source(self, events: LogEvents) -> None:
+        if events.is_open:
+            place = Position(self._name, self._group_offset)
+            self.summary.unfinished.append(place)
+            self._state.forget()
+            self._group = None
+            if self._is_wanted and self._start >= 0 and self._log is not None:
+                self._log.truncate(self._start)
+                self._log.groups -= 1
+                self.summary.groups -= 1
+        self._state.confirm()
+        if not self._chooses:
+            self._begin_for_source()
+        self._is_whole = not self._is_new
+        self._is_first = False
+
+    def _leave_source(self) -> None:
+        self._state.confirm()
+        self._is_whole, self._end = False, None
+
+    # --------------------------------------------------------------------------------------------------- the events
+
+    def _take(self, batch: EventBatch) -> bool:
+        """Take the next events; return False if nothing from here on is wanted."""
+        edges = batch.edges
+        before = np.concatenate(([self._edge], edges[:-1])) & (ENDS | IS_OUTSIDE) != 0
+        starts = edges & (BEGINS | IS_OUTSIDE) != 0
+        if (starts & ~before).any():
+            number = int(np.nonzero(starts & ~before)[0][0])
+            raise BinlogFormatError(
+                "an event group begins before the one before it has ended",
+                offset=batch.offset + int(batch.starts[number]),
+                hint="`binlogio repair` leaves out incomplete groups",
+            )
+        self._edge = int(edges[-1])
+        at = 0
+        for number in np.nonzero(edges & IS_OUTSIDE)[0].tolist():
+            if number > at and not self._groups(batch, at, number):
+                return False
+            self._outside(batch, number)
+            at = number + 1
+        if at < len(edges) and not self._groups(batch, at, len(edges)):
+            return False
+        last = batch.event(len(edges) - 1)
+        self._last_time = int.from_bytes(last[TIMESTAMP_BYTES], "little") or self._last_time
+        self._last_server = int.from_bytes(last[SERVER_ID_BYTES], "little")
+        return True
+
+    def _outside(self, batch: EventBatch, number: int) -> None:
+        """Take an event of no group."""
+        event = bare_event(batch.data, int(batch.starts[number]), int(batch.sizes[number]), self._context)
+        code = event[TYPE_CODE_AT]
+        if code in _OF_END:
+            self._end = event
+            return
+        if self._at_head and code in _OF_HEAD:
+            self._take_head(event)
+            return
+        if code in _OF_HEAD and code != EventType.BINLOG_CHECKPOINT_EVENT:
+            return
+        if not self._chooses:
+            self._begin_for_source()
+        if self._log is not None and not self._is_new:
+            self._state.confirm()
+            self._log.append_bare([self._renamed(event, self._log.name)])
+
+    def _take_head(self, event: bytes) -> None:
+        """Take an event of the head after the format description."""
+        code = event[TYPE_CODE_AT]
+        if code == EventType.START_ENCRYPTION_EVENT:
+            return
+        self._head.append(event)
+        if not self._is_first and self._has_holes:
+            return
+        if code == EventType.PREVIOUS_GTIDS_LOG_EVENT:
+            self._state.add_mysql(self._parse(event).gtid_set)
+        elif code == EventType.MARIADB_GTID_LIST_EVENT:
+            self._state.add_mariadb(self._parse(event).gtids)
+
+    def _groups(self, batch: EventBatch, first: int, stop: int) -> bool:
+        """Take events of groups; return False if nothing from here on is wanted."""
+        self._at_head = False
+        begins = first + np.nonzero(batch.edges[first:stop] & BEGINS)[0]
+        rest = int(begins[0]) if len(begins) else stop
+        if rest > first and self._is_wanted:
+            self._write(batch, first, rest)
+        if len(begins):
+            self._group_offset = batch.offset + int(batch.starts[begins[-1]])
+        if not self._chooses:
+            if len(begins):
+                self._is_wanted = True
+                self._new_groups(batch, begins, stop)
+            return True
+        choices = self._choices(batch, begins.tolist())
+        at = 0
+        while at < len(choices):
+            end = at
+            while end < len(choices) and choices[end] == choices[at]:
+                end += 1
+            until = int(begins[end]) if end < len(begins) else stop
+            self._is_wanted = choices[at]
+            if choices[at]:
+                self._new_groups(batch, begins[at:end], until)
+            else:
+                self._leave_out(batch, begins[at:end])
+            at = end
+        if len(choices) < len(begins):
+            self._group_offset = batch.offset + int(batch.starts[begins[len(choices)]])
+            return False
+        return True
+
+    def _choices(self, batch: EventBatch, begins: Iterable[int]) -> list[bool]:
+        """Return which groups are wanted, up to the first that ends the copy."""
+        wanted, server_ids = self._options.wanted, self._options.server_ids
+        has_places = wanted.start is not None or wanted.stop is not None
+        gtid_sets = (wanted.include_gtids, wanted.exclude_gtids, wanted.after_gtids, wanted.up_to_gtids)
+        asks_for_gtids = any(one is not None for one in gtid_sets)
+        choices: list[bool] = []
+        place = Position(self._name, 0)
+        for number in begins:
+            at = int(batch.starts[number])
+            timestamp = int.from_bytes(batch.data[at : at + 4], "little")
+            if has_places:
+                place = Position(self._name, batch.offset + at)
+            if wanted.is_behind_end(place, timestamp):
+                break
+            gtid = gtid_of(batch.event(number), self._context) if asks_for_gtids else None
+            choices.append(
+                wanted.wants_group(place, timestamp, gtid)
+                and (server_ids is None or int.from_bytes(batch.data[at + 5 : at + 9], "little") in server_ids)
+            )
+        return choices
+
+    def _leave_out(self, batch: EventBatch, begins: NDArray[np.int64]) -> None:
+        self.summary.left_out += len(begins)
+        self._is_at_start = False
+        self._start = -1
+        if self._log is None:
+            self._state.add_groups(batch, begins, self._context)
+        else:
+            self._has_holes = True
+            self._state.confirm()
+
+    # --------------------------------------------------------------------------------------------------- the groups
+
+    def _new_groups(self, batch: EventBatch, begins: NDArray[np.int64], stop: int) -> None:
+        """Write the groups that begin with the events of these numbers; the last one may continue after `stop`."""
+        self._begin_for_source()
+        at = 0
+        while at < len(begins):
+            end = self._next_split(batch, begins, at)
+            if end == at:
+                self._open(at_start=False)
+                end = max(at + 1, self._next_split(batch, begins, at))
+            piece = begins[at:end]
+            until = int(begins[end]) if end < len(begins) else stop
+            if self._merges:
+                self._shift_clocks(batch, piece)
+            if self._is_edited:
+                for number, (first, after) in enumerate(pairwise((*piece.tolist(), until))):
+                    self._group = HeldFrames()
+                    self._group_offset = batch.offset + int(batch.starts[first])
+                    self._state.add_groups(batch, piece[number : number + 1], self._context)
+                    self._write(batch, first, after)
+                at = end
+                continue
+            self._state.add_groups(batch, piece, self._context)
+            if self._log is not None:
+                self._log.groups += len(piece)
+                self.summary.groups += len(piece)
+                self._start = self._log.size + int(batch.starts[piece[-1]] - batch.starts[piece[0]])
+                self._write(batch, int(piece[0]), until)
+            at = end
+
+    def _write(self, batch: EventBatch, first: int, stop: int) -> None:
+        """Write events of wanted groups as they are, or give them to the editor."""
+        log = self._log
+        if log is None:
+            return
+        if self._is_edited:
+            self._edit(batch, first, stop)
+            return
+        start = int(batch.starts[first])
+        end = int(batch.starts[stop - 1]) + int(batch.sizes[stop - 1])
+        is_placed = batch.is_placed and batch.offset + start == log.size and not self._clock_shift
+        log.append(batch.data[start:end], is_placed=is_placed)
+
+    def _edit(self, batch: EventBatch, first: int, stop: int) -> None:
+        group, context, data = self._group, self._context, batch.data
+        if group is None:
+            return
+        for start, size in zip(batch.starts[first:stop].tolist(), batch.sizes[first:stop].tolist(), strict=True):
+            event = bare_event(data, start, size, context)
+            group.append(event if group.count else self._with_clock(event))
+        if batch.edges[stop - 1] & ENDS:
+            self._group = None
+            try:
+                self._write_edited(group)
+            finally:
+                group.close()
+
+    def _write_edited(self, group: HeldFrames) -> None:
+        log, summary = self._log, self.summary
+        if log is None:
+            return
+        edited = self._editor.edit(group, self._group_offset, has_checksum=log.has_checksum)
+        summary.dropped_events.update(edited.dropped)
+        if edited.is_empty and (self._options.drops_empty or not edited.has_gtid):
+            summary.dropped += 1
+            self._state.forget()
+            self._has_holes |= edited.has_gtid
+            return
+        summary.emptied += edited.is_empty
+        summary.groups += 1
+        log.groups += 1
+        self._start = log.size
+        log.append_bare(edited.frames)
+
+    # ----------------------------------------------------------------------------------------------------- the logs
+
+    def _begin_for_source(self) -> None:
+        """Begin the log for the source, if it has none yet."""
+        if self._is_new:
+            self._open(at_start=self._is_at_start)
+
+    def _next_split(self, batch: EventBatch, begins: NDArray[np.int64], at: int) -> int:
+        """Return the number of the first group from `at` on that begins a new log; the count of `begins` if none."""
+        options, log = self._options, self._log
+        if log is None or not options.splits:
+            return len(begins)
+        end = at + 1 if self._is_edited else len(begins)
+        if options.max_groups is not None:
+            end = min(end, at + max(0, options.max_groups - log.groups))
+        if options.max_size is not None:
+            sizes = log.size + batch.starts[begins[at:]] - batch.starts[begins[at]]
+            end = min(end, at + int(np.searchsorted(sizes, options.max_size)))
+        if options.by_day:
+            raw = np.frombuffer(batch.data, np.uint8)
+            times = raw[batch.starts[begins[at:]][:, None] + np.arange(4)].view("<u4").ravel()
+            days = times // _DAY
+            if log.groups == 0:
+                self._day = int(days[0])
+            others = np.nonzero(days != self._day)[0]
+            end = min(end, at + int(others[0])) if len(others) else end
+        return max(end, at + (log.groups == 0))
+
+    def _open(self, *, at_start: bool) -> None:
+        """Begin the next log; `at_start` if it begins as its source does."""
+        if self._log is not None:
+            self._log.append_bare([self._rotation(self._target.next_name)])
+        has_checksum = self._written_checksum
+        self._is_new = False
+        self._day = -1
+        self._highest = 0
+        name = self._target.next_name
+        log = self._log = self._target.begin(has_checksum=has_checksum)
+        log.write(BINLOG_MAGIC)
+        head = self._format_description(log, at_start=at_start)
+        log.write(head)
+        self._format = _format_of(self._events.description)
+        self._keeps_name = name == self._name
+        is_same = at_start and not self._has_holes
+        log.append_bare(self._renamed(event, name) if is_same else self._head_now(event, name) for event in self._head)
+
+    def _format_description(self, log: NewLog, *, at_start: bool) -> bytes:
+        raw = bytearray(self._events.head)
+        raw[_FLAGS_AT] &= ~HeaderFlag.BINLOG_IN_USE & 0xFF
+        if not at_start:
+            raw[_CREATED] = bytes(4)
+        knows_checksum = self._events.description.checksum_algorithm is not None
+        if knows_checksum:
+            raw[_ALGORITHM_AT] = ChecksumAlgorithm.CRC32 if log.has_checksum else ChecksumAlgorithm.OFF
+        place_events(raw, log.size, has_checksum=knows_checksum)
+        return bytes(raw)
+
+    def _head_now(self, event: bytes, name: str) -> bytes:
+        """Return an event of the head with the GTIDs up to here."""
+        code = event[TYPE_CODE_AT]
+        if code == EventType.PREVIOUS_GTIDS_LOG_EVENT:
+            gtids = self._state.mysql
+            encoding = GtidSetEncoding.TAGGED if gtids.has_tags else GtidSetEncoding.UNTAGGED
+            previous: PreviousGtidsEvent = self._parse(event)
+            return self._encode(replace(previous, gtid_set=gtids, encoding=encoding))
+        if code == EventType.MARIADB_GTID_LIST_EVENT:
+            listed: MariadbGtidListEvent = self._parse(event)
+            return self._encode(replace(listed, gtids=self._state.mariadb))
+        return self._renamed(event, name)
+
+    def _renamed(self, event: bytes, name: str) -> bytes:
+        """Return a BINLOG_CHECKPOINT with the name of the new log; other events as they are."""
+        if event[TYPE_CODE_AT] != EventType.BINLOG_CHECKPOINT_EVENT or self._name == name:
+            return event
+        return self._encode(replace(self._parse(event), file=name))
+
+    def _rotation(self, name: str) -> bytes:
+        """Return the event at the end of a log that another one follows."""
+        end = self._ends_before if self._is_new else None
+        if end is not None and end[TYPE_CODE_AT] == EventType.STOP_EVENT:
+            return end
+        if end is not None:
+            return self._encode(replace(self._parse(end), next_log=name))
+        return self._encode(RotateEvent(position=len(BINLOG_MAGIC), next_log=name, header=self._end_header))
+
+    @property
+    def _end_header(self) -> EventHeader:
+        return EventHeader(timestamp=self._last_time, server_id=self._last_server)
+
+    # ---------------------------------------------------------------------------------------------------- MySQL's clock
+
+    def _shift_clocks(self, batch: EventBatch, begins: NDArray[np.int64]) -> None:
+        """Move the logical clocks of groups up, so that they follow those of the source before."""
+        codes = batch.codes[begins]
+        starts, sizes = batch.starts[begins], batch.sizes[begins]
+        raw = np.frombuffer(batch.data, np.uint8)
+        has_clock = np.isin(codes, _CLOCK_EVENTS) & (sizes >= _CLOCK_AT + _CLOCK_SIZE)
+        starts = starts[has_clock]
+        starts = starts[raw[starts + _CLOCK_AT] == _LOGICAL_CLOCK]
+        if len(starts):
+            places = starts[:, None] + np.arange(_CLOCK_AT + 1, _CLOCK_AT + _CLOCK_SIZE)
+            clocks = raw[places].view("<i8")
+            clocks[clocks[:, 1] != 0] += self._shift_from(int(clocks[0, 1]))
+            raw[places] = clocks.view(np.uint8)
+            self._highest = max(self._highest, int(clocks[:, 1].max()))
+        for number in begins[codes == EventType.GTID_TAGGED_LOG_EVENT].tolist():
+            size = int(batch.sizes[number])
+            event: GtidTaggedEvent = self._parse(bare_event(batch.data, int(batch.starts[number]), size, self._context))
+            shift = self._shift_from(event.sequence_number or 0)
+            self._is_edited |= bool(shift)
+            self._highest = max(self._highest, (event.sequence_number or 0) + shift)
+
+    def _shift_from(self, sequence_number: int) -> int:
+        """Return by how much the clock of this source is moved; its first number decides."""
+        if self._clock_shift is None:
+            self._clock_shift = self._highest if sequence_number <= self._highest else 0
+        return self._clock_shift
+
+    def _with_clock(self, event: bytes) -> bytes:
+        """Return the first event of an edited group with its clock moved, if that was not done in place."""
+        if not self._clock_shift or event[TYPE_CODE_AT] != EventType.GTID_TAGGED_LOG_EVENT:
+            return event
+        parsed: GtidTaggedEvent = self._parse(event)
+        if not parsed.sequence_number:
+            return event
+        last, number = (parsed.last_committed or 0) + self._clock_shift, parsed.sequence_number + self._clock_shift
+        return self._encode(replace(parsed, last_committed=last, sequence_number=number))
+
+    # ----------------------------------------------------------------------------------------------------------- events
+
+    def _parse(self, event: bytes) -> Any:
+        return parse_bare(event, self._context)
+
+    def _encode(self, event: BinlogEvent) -> bytes:
+        return encode_bare(event, self._context)
+
+
+def _format_of(description: FormatDescriptionEvent) -> tuple[object, ...]:
+    """Return what the logs that become one have in common."""
+    version = description.server_version
+    knows_checksum = description.checksum_algorithm is not None
+    return "MariaDB" in version, server_version_numbers(version)[:2], description.post_header_sizes, knows_checksum

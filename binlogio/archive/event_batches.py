@@ -1,0 +1,259 @@
+"""Whole events of a log in batches, as plain bytes, with the bounds of their groups.
+
+For commands that copy events instead of parsing them. Reads each log once, in windows of about a MiB; the compiled
+kernel indexes headers, verifies checksums and follows groups. Where it cannot (encrypted logs of MariaDB, no kernel),
+events are framed one by one.
+
+    log := format_description (of_file | group)*  torn_tail?
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from binlogio.columnar.windows import Window
+from binlogio.constants import BIG_EVENT_SIZE, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, TYPE_CODE_AT, EventType
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.events import codec_for
+from binlogio.events.base import build_header
+from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent
+from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
+from binlogio.format.groups import GroupPlace, GroupTracker
+from binlogio.implementation import is_compiled
+from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
+from binlogio.reader import mariadb_decryptor_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from binlogio.events.base import ParseContext
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
+
+BEGINS: Final = 1
+ENDS: Final = 2
+IS_OUTSIDE: Final = 4
+_LOW_BITS: Final = 0xFFFFFFFF
+
+
+class EventBatch(NamedTuple):
+    """Whole events, one after the other, from `offset` of their log on.
+
+    `data` may be changed until the next batch. `starts` and `sizes` are in bytes, `starts` from the start of `data`;
+    `edges` has the sum of BEGINS, ENDS and IS_OUTSIDE of each event.
+    """
+
+    data: memoryview
+    offset: int
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.uint32]
+    codes: NDArray[np.uint8]
+    edges: NDArray[np.uint8]
+    is_placed: bool
+    """Each event has the log_pos of its place in the log, or 0, as MariaDB writes it inside of groups since 11.4."""
+
+    def event(self, number: int) -> bytes:
+        """Return the bytes of an event."""
+        start = int(self.starts[number])
+        return bytes(self.data[start : start + int(self.sizes[number])])
+
+
+class LogEvents:
+    """The events of one log; `head` is its format description as bytes, `description` the same as an event.
+
+    `torn_tail` is known at the end, and so is `is_open`: the log ends in the middle of a group. Close it after use.
+
+    Raises:
+        OSError: the log cannot be read.
+        UnsupportedFeature: a relay log, a log of a server before 5.0, or one that is encrypted without a key.
+        BinlogError: it does not begin as a binary log.
+    """
+
+    def __init__(
+        self, log: LogFile, options: ReadOptions = DEFAULT_READ_OPTIONS, keyring: Keyring | None = None
+    ) -> None:
+        self.name: Final = log.name
+        self._verifies = options.verify_checksum
+        self._opened = log.open(keyring)
+        self._window = Window(self._opened.read, readinto=self._opened.readinto)
+        self._framer = EventFramer(
+            verify_checksum=options.verify_checksum,
+            decryptor_for=mariadb_decryptor_for(keyring),
+            limits=options.limits,
+        )
+        self._place = 0
+        self._tracker = GroupTracker()
+        try:
+            frame = self._first_frame()
+        except BinlogError as exc:
+            self.close()
+            exc.locate(file=log.name)
+            raise
+        except BaseException:
+            self.close()
+            raise
+        self.head: Final = raw_of(frame)
+        self.description: Final[FormatDescriptionEvent] = codec_for(frame.header.type_code).parse(
+            frame.header, frame.body
+        )
+
+    @property
+    def context(self) -> ParseContext:
+        """How the events are read."""
+        return self._framer.context
+
+    @property
+    def in_use(self) -> bool:
+        """True if the IN_USE flag of the log is set."""
+        return self._framer.in_use
+
+    @property
+    def torn_tail(self) -> TornTail | None:
+        """The incomplete event at the end of a log in use."""
+        return self._framer.torn_tail
+
+    @property
+    def is_open(self) -> bool:
+        """True if the last event that was read is not the end of its group."""
+        return self._place != 0
+
+    def close(self) -> None:
+        """Close the log."""
+        self._window.close()
+        self._opened.close()
+
+    def batches(self) -> Iterator[EventBatch]:
+        """Yield the events after the format description.
+
+        Raises:
+            OSError: the log cannot be read.
+            BinlogError: it is damaged.
+        """
+        try:
+            yield from self._batches()
+        except BinlogError as exc:
+            exc.locate(file=self.name)
+            raise
+
+    def _first_frame(self) -> EventFrame:
+        frame = self._next_frame()
+        if frame is None or self._framer.is_relay_log:
+            raise _not_copied("a relay log, whose positions are those of another server's log")
+        context = frame.context
+        if context.binlog_version != BINLOG_VERSION or context.header_size != HEADER_SIZE or context.permutation:
+            raise _not_copied("a log whose events do not have the headers of servers from 5.0 on")
+        return frame
+
+    def _next_frame(self) -> EventFrame | None:
+        """Return the next event; the framer gets no more bytes than it needs."""
+        framer, window = self._framer, self._window
+        while not isinstance(frame := framer.next_frame(), EventFrame):
+            if frame is Framing.END:
+                return None
+            if not window.held:
+                window.fill()
+            needed = framer.needed
+            is_tail = needed == 1 and framer.buffered >= HEADER_SIZE  # zero bytes: all of them have to be seen
+            count = window.held if is_tail else min(needed, window.held)
+            if count:
+                framer.feed(window.view[:count])
+                window.take(count)
+            else:
+                framer.finish()
+        return frame
+
+    def _batches(self) -> Iterator[EventBatch]:
+        is_quick = is_compiled()
+        if self.context.is_mariadb:  # whose next event may start encryption
+            frame = self._next_frame()
+            if frame is None:
+                return
+            yield self._single(frame)
+        while True:
+            if is_quick and not self._framer.decrypts:
+                yield from self._indexed()
+            frame = self._next_frame()
+            if frame is None:
+                return
+            if frame.header.type_code == EventType.FORMAT_DESCRIPTION_EVENT:
+                raise BinlogFormatError(
+                    "a format description in the middle of a log", offset=frame.header.offset, hint="copy no relay logs"
+                )
+            yield self._single(frame)
+
+    def _indexed(self) -> Iterator[EventBatch]:
+        """Yield the events up to the next one that the framer has to judge: damaged, incomplete, or large."""
+        from binlogio._kernel.event_scanner import group_edges, scan_headers  # noqa: PLC0415 - there may be none
+
+        window, before = self._window, self._framer
+        start, checksum = window.offset, before.context.has_checksum
+        while window.fill(HEADER_SIZE) or window.held:
+            view, offset = window.view, window.offset
+            try:
+                index = scan_headers(view, offset, checksum=checksum, verify=self._verifies)
+            except BinlogError as exc:
+                view = view[: (exc.offset or offset) - offset]
+                index = scan_headers(view, offset, checksum=checksum, verify=False)
+            if not len(index):
+                if window.held < HEADER_SIZE or window.view[TYPE_CODE_AT] == EventType.FORMAT_DESCRIPTION_EVENT:
+                    break
+                size = int.from_bytes(window.view[EVENT_SIZE_BYTES], "little")
+                if window.held >= size or size > BIG_EVENT_SIZE or not window.fill(size):
+                    break
+                continue
+            self._place, edges = group_edges(view, index, offset, self._place, checksum=checksum)
+            starts = np.frombuffer(memoryview(index.offset), np.int64)
+            sizes = np.frombuffer(memoryview(index.event_size), np.uint32)
+            log_pos = np.frombuffer(memoryview(index.log_pos), np.uint32)
+            is_placed = (((starts + sizes) & _LOW_BITS) == log_pos) | (log_pos == 0)
+            yield EventBatch(
+                data=view[: index.end - offset],
+                offset=offset,
+                starts=starts - offset,
+                sizes=sizes,
+                codes=np.frombuffer(memoryview(index.type_code), np.uint8),
+                edges=np.frombuffer(edges, np.uint8),
+                is_placed=bool(is_placed.all()),
+            )
+            window.take(index.end - offset)
+        if window.offset > start:
+            framer = EventFramer(verify_checksum=self._verifies, context=before.context, offset=window.offset)
+            framer.in_use, framer.position_shift = before.in_use, before.position_shift
+            self._framer = framer
+
+    def _single(self, frame: EventFrame) -> EventBatch:
+        """Return a batch of one event, which construct follows."""
+        raw = bytearray(raw_of(frame))
+        tracker = self._tracker
+        tracker.resume(_PLACES[self._place])
+        body, code = frame.body, frame.header.type_code
+        event = codec_for(code).parse(frame.header, body, frame.context)
+        place = tracker.feed(event)
+        self._place = _PLACES.index(place)
+        edges = BEGINS * tracker.starts_group + ENDS * tracker.ends_group + IS_OUTSIDE * tracker.is_outside
+        return EventBatch(
+            data=memoryview(raw),
+            offset=frame.header.offset,
+            starts=np.zeros(1, np.int64),
+            sizes=np.array([len(raw)], np.uint32),
+            codes=np.array([code], np.uint8),
+            edges=np.array([edges], np.uint8),
+            is_placed=frame.header.log_pos in (0, (frame.header.offset + len(raw)) & _LOW_BITS),
+        )
+
+
+_PLACES: Final = tuple(GroupPlace)
+
+
+def raw_of(frame: EventFrame) -> bytes:
+    """Return the bytes of an event, decrypted."""
+    raw = build_header(frame.header, frame.context) + frame.body
+    return raw if frame.checksum is None else raw + frame.checksum.to_bytes(CHECKSUM_SIZE, "little")
+
+
+def _not_copied(what: str) -> UnsupportedFeature:
+    return UnsupportedFeature(f"this is {what}: it is not copied", hint="`dump` and `replay` read it")

@@ -1,0 +1,561 @@
+"""Changes the inside of event groups: leaves out tables and operations, renames schemas, compresses and decompresses.
+
+A bare event has no checksum: its header has the size without one. Row images are never decoded.
+
+    Rows events of tables that are not wanted are left out with their table maps; the last rows event of a statement
+    that is left has the flag STMT_END. Statements are judged by the tables that they change, as in replay and undo. A
+    group of which nothing is left becomes an empty transaction: GTID, BEGIN, COMMIT.
+
+`transaction_length` of MySQL's GTID events is that of the new group. Compressed transactions are opened where something
+in them may change, and compressed again.
+
+Source: sql/rpl_replica.cc and sql/log_event.cc, filtered transactions of a replica; MariaDB sql/log_event.cc,
+Gtid_log_event; sql/binlog.cc, Binlog_cache_compressor.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.archive.event_batches import raw_of
+from binlogio.constants import (
+    CHECKSUM_SIZE,
+    EVENT_SIZE_BYTES,
+    HEADER_SIZE,
+    SERVER_ID_BYTES,
+    TIMESTAMP_BYTES,
+    TYPE_CODE_AT,
+    ChecksumAlgorithm,
+    EventType,
+    HeaderFlag,
+    QueryStatus,
+    RowsFlag,
+)
+from binlogio.errors import BinlogError, BinlogFormatError, ReplayError, UnsupportedFeature
+from binlogio.events import codec_for
+from binlogio.events.base import DEFAULT_CONTEXT, ParseContext, parse_header
+from binlogio.events.gtid import GtidTaggedEvent
+from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidExtraFlag, MariadbGtidFlag
+from binlogio.events.query import POST_HEADER, QueryEvent, sizes_before_sql
+from binlogio.format.decoder import plain_payload
+from binlogio.format.encoder import Encoder
+from binlogio.format.framing import EventFrame, EventFramer
+from binlogio.primitives import lenenc
+from binlogio.replay.statements import CreateWithRows, OtherStatement, recognize
+from binlogio.storage.compression import compress_zstd, decompress_zstd
+from binlogio.storage.spill_file import TemporaryFile
+from binlogio.writer.log.group import Group
+from binlogio.writer.log.log_builder import COMPRESSED_TYPES, LogBuilder
+from binlogio.writer.session.cache import FrameFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from binlogio.events import BinlogEvent
+    from binlogio.events.format_description import FormatDescriptionEvent
+    from binlogio.replay.filters import ReplayFilter
+
+_OPERATIONS: Final = {
+    EventType.WRITE_ROWS_EVENT_V1: "insert", EventType.UPDATE_ROWS_EVENT_V1: "update",
+    EventType.DELETE_ROWS_EVENT_V1: "delete", EventType.WRITE_ROWS_EVENT: "insert",
+    EventType.UPDATE_ROWS_EVENT: "update", EventType.DELETE_ROWS_EVENT: "delete",
+    EventType.PARTIAL_UPDATE_ROWS_EVENT: "update", EventType.WRITE_ROWS_COMPRESSED_EVENT_V1: "insert",
+    EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1: "update", EventType.DELETE_ROWS_COMPRESSED_EVENT_V1: "delete",
+    EventType.WRITE_ROWS_COMPRESSED_EVENT: "insert", EventType.UPDATE_ROWS_COMPRESSED_EVENT: "update",
+    EventType.DELETE_ROWS_COMPRESSED_EVENT: "delete",
+}  # fmt: skip
+_PLAIN_TYPES: Final[dict[int, int]] = {
+    **{int(compressed): int(plain) for plain, compressed in COMPRESSED_TYPES.items()},
+    int(EventType.QUERY_COMPRESSED_EVENT): int(EventType.QUERY_EVENT),
+    int(EventType.WRITE_ROWS_COMPRESSED_EVENT): int(EventType.WRITE_ROWS_EVENT),
+    int(EventType.UPDATE_ROWS_COMPRESSED_EVENT): int(EventType.UPDATE_ROWS_EVENT),
+    int(EventType.DELETE_ROWS_COMPRESSED_EVENT): int(EventType.DELETE_ROWS_EVENT),
+}
+_COMPRESSED_TYPES: Final = {plain: compressed for compressed, plain in _PLAIN_TYPES.items()}
+_TEXTS: Final = frozenset((EventType.ROWS_QUERY_LOG_EVENT, EventType.ANNOTATE_ROWS_EVENT))
+_CONTEXT: Final = frozenset((
+    EventType.INTVAR_EVENT, EventType.RAND_EVENT, EventType.USER_VAR_EVENT, EventType.BEGIN_LOAD_QUERY_EVENT,
+    EventType.APPEND_BLOCK_EVENT,
+))  # fmt: skip
+_QUERIES: Final = frozenset((
+    EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT, EventType.EXECUTE_LOAD_QUERY_EVENT,
+))  # fmt: skip
+_OLD: Final = frozenset((
+    EventType.LOAD_EVENT, EventType.NEW_LOAD_EVENT, EventType.CREATE_FILE_EVENT, EventType.EXEC_LOAD_EVENT,
+    EventType.PRE_GA_WRITE_ROWS_EVENT, EventType.PRE_GA_UPDATE_ROWS_EVENT, EventType.PRE_GA_DELETE_ROWS_EVENT,
+))  # fmt: skip
+_GTIDS: Final = frozenset((
+    EventType.GTID_LOG_EVENT, EventType.GTID_TAGGED_LOG_EVENT, EventType.MARIADB_GTID_EVENT,
+))  # fmt: skip
+_GROUP_STARTS: Final = _GTIDS | {EventType.ANONYMOUS_GTID_LOG_EVENT}
+_COMPRESSIBLE: Final = frozenset((*_OPERATIONS, EventType.TABLE_MAP_EVENT, *_TEXTS))
+_BEGIN_VARIABLES: Final = frozenset((
+    QueryStatus.FLAGS2, QueryStatus.SQL_MODE, QueryStatus.CATALOG_NZ, QueryStatus.CHARSET, QueryStatus.TIME_ZONE,
+))  # fmt: skip
+_ALTER: Final = (
+    MariadbGtidExtraFlag.START_ALTER | MariadbGtidExtraFlag.COMMIT_ALTER | MariadbGtidExtraFlag.ROLLBACK_ALTER
+)
+_TABLE_ID: Final = slice(HEADER_SIZE, HEADER_SIZE + 6)
+_ROWS_FLAGS_AT: Final = HEADER_SIZE + 6
+_SCHEMA_AT: Final = HEADER_SIZE + 6 + 2
+_CLOCK_END: Final = HEADER_SIZE + 1 + 16 + 8 + 1 + 8 + 8
+_BOUNDS: Final = frozenset((b"BEGIN", b"COMMIT", b"ROLLBACK"))
+_LEVEL: Final = 3  # binlog_transaction_compression_level_zstd
+_LEAST_COMPRESSED: Final = 256  # bytes; log_bin_compress_min_len
+_MOST_COMPRESSED: Final = 256 << 20
+_MOST_HELD: Final = 16 << 20
+_MOST_TABLES: Final = 10_000
+
+
+class HeldFrames:
+    """The bare events of a group, in memory up to 16 MiB; `size` in bytes, `count` of them."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.count = 0
+        self._memory: list[bytes] = []
+        self._in_memory = 0
+        self._file: FrameFile | None = None
+
+    def append(self, frame: bytes) -> None:
+        """Add an event.
+
+        Raises:
+            OSError: the temporary file cannot be written.
+        """
+        self._memory.append(frame)
+        self._in_memory += len(frame)
+        self.size += len(frame)
+        self.count += 1
+        if self._in_memory > _MOST_HELD:
+            self._file = self._file or FrameFile(TemporaryFile())
+            self._file.extend(self._memory)
+            self._memory, self._in_memory = [], 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._memory) if self._file is None else chain(self._file, self._memory)
+
+    def close(self) -> None:
+        """Delete the temporary file."""
+        if self._file is not None:
+            self._file.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditedGroup:
+    """A group as it is in the new log.
+
+    Args:
+        frames: its bare events.
+        is_empty: nothing is left of its changes.
+        has_gtid: it has a GTID, which is not anonymous.
+        dropped: the rows events that were left out, by table.
+    """
+
+    frames: Iterable[bytes]
+    is_empty: bool
+    has_gtid: bool
+    dropped: Counter[str]
+
+
+@dataclass(slots=True)
+class _Editing:
+    """The state while a group is edited."""
+
+    offset: int
+    out: HeldFrames = field(default_factory=HeldFrames)
+    lead: list[bytes] = field(default_factory=list)  # texts and table maps before the next rows event
+    context: list[bytes] = field(default_factory=list)  # events before the next statement
+    last_rows: bytes | None = None  # the rows event that may become the last one of its statement
+    tables: dict[bytes, tuple[str, str]] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
+    has_change: bool = False
+    has_dropped: bool = False
+    statement: QueryEvent | None = None  # that was left out
+
+    def flush_rows(self) -> None:
+        if self.last_rows is not None:
+            self.out.append(self.last_rows)
+            self.last_rows = None
+
+
+class GroupEditor:
+    """Edits groups of one log after the other."""
+
+    def __init__(self, wanted: ReplayFilter, operations: frozenset[str] | None, compression: bool | None) -> None:  # noqa: FBT001
+        self._wanted = wanted
+        self._operations = operations
+        self._compression = compression
+        self._selects = wanted.is_by_name or operations is not None
+        self._filters_tables = bool(wanted.tables or wanted.exclude_tables)
+        self._unmatched = list(dict.fromkeys((*wanted.tables, *wanted.exclude_tables)))
+        self._names: dict[bytes, tuple[str, str]] = {}
+        self._choices: dict[tuple[str, str], bool] = {}
+        self._context = DEFAULT_CONTEXT
+        self._builder: LogBuilder | None = None
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """The globs of the filter that match no table of a rows event or statement."""
+        return tuple(self._unmatched)
+
+    def begin_log(self, description: FormatDescriptionEvent) -> None:
+        """Take the format of the next log.
+
+        Raises:
+            UnsupportedFeature: its server version cannot compress.
+        """
+        self._context = replace(description.context, checksum_algorithm=ChecksumAlgorithm.OFF)
+        bare = replace(description, checksum_algorithm=ChecksumAlgorithm.OFF)
+        self._builder = LogBuilder(bare) if not self._context.is_mariadb else None
+        code = EventType.QUERY_COMPRESSED_EVENT if self._context.is_mariadb else EventType.TRANSACTION_PAYLOAD_EVENT
+        if self._compression and self._context.post_header_size(code, 255) == 255:
+            raise UnsupportedFeature(
+                "servers of this version do not compress events",
+                field="server_version",
+                found=description.server_version,
+            )
+
+    def edit(self, group: Iterable[bytes], offset: int, *, has_checksum: bool) -> EditedGroup:
+        """Return a group as it is in a log with or without checksums; `offset` is its place in the source.
+
+        Raises:
+            BinlogError: an event is damaged, or the filters cannot be applied to a statement.
+            OSError: a temporary file cannot be written.
+        """
+        events = iter(group)
+        first = next(events)
+        has_start = first[TYPE_CODE_AT] in _GROUP_STARTS
+        rest = events if has_start else chain((first,), events)
+        editing = _Editing(offset)
+        was_compressed = False
+        try:
+            for event in rest:
+                if event[TYPE_CODE_AT] == EventType.TRANSACTION_PAYLOAD_EVENT and self._opens:
+                    was_compressed = True
+                    for inner in self._opened(event):
+                        self._take(editing, inner)
+                else:
+                    self._take(editing, event)
+        except BinlogError as exc:
+            exc.locate(offset=offset)
+            raise
+        editing.flush_rows()
+        for event in chain(editing.lead, editing.context):
+            editing.out.append(event)
+        is_empty = editing.has_dropped and not editing.has_change
+        frames: Iterable[bytes] = editing.out
+        if is_empty and editing.statement is not None and not editing.out.count:
+            first, frames = self._empty(first if has_start else None, editing.statement)
+        elif self._compression or (was_compressed and self._compression is None):
+            frames = self._compressed(editing.out, first)
+        if has_start:
+            first = self._with_length(first, frames, CHECKSUM_SIZE if has_checksum else 0)
+            frames = chain((first,), frames)
+        has_gtid = has_start and first[TYPE_CODE_AT] in _GTIDS
+        return EditedGroup(frames=frames, is_empty=is_empty, has_gtid=has_gtid, dropped=editing.dropped)
+
+    # ------------------------------------------------------------------------------------------------------ one event
+
+    @property
+    def _opens(self) -> bool:
+        """True if compressed transactions have to be opened."""
+        return self._selects or self._compression is False
+
+    def _take(self, editing: _Editing, event: bytes) -> None:
+        code = event[TYPE_CODE_AT]
+        if self._selects:
+            if code in _OPERATIONS:
+                self._rows(editing, event, code)
+                return
+            if code == EventType.TABLE_MAP_EVENT:
+                self._table_map(editing, event)
+                return
+            if code in _TEXTS:
+                editing.lead.append(event)
+                return
+            if code in _CONTEXT:
+                editing.context.append(event)
+                return
+            if code in _QUERIES:
+                self._statement(editing, event)
+                return
+            if code in _OLD:
+                raise UnsupportedFeature("an event of an old server, to which filters by name cannot be applied")
+        editing.flush_rows()
+        editing.has_change |= code == EventType.INCIDENT_EVENT
+        editing.out.append(self._recoded(event))
+
+    def _rows(self, editing: _Editing, event: bytes, code: int) -> None:
+        if self._context.post_header_size(code, 8) == 6:
+            raise UnsupportedFeature("a rows event of MySQL 5.1.5 or older, to which filters cannot be applied")
+        name = editing.tables.get(event[_TABLE_ID])
+        is_wanted = name is None or (self._wants(name) and self._wants_operation(code))
+        if is_wanted:
+            editing.flush_rows()
+            for lead in editing.lead:
+                editing.out.append(lead)
+            editing.lead.clear()
+            editing.last_rows = self._recoded(event)
+            editing.has_change |= name is not None
+        else:
+            editing.has_dropped = True
+            editing.dropped[".".join(name or ())] += 1
+        if event[_ROWS_FLAGS_AT] & RowsFlag.STMT_END:
+            last = editing.last_rows
+            if last is not None and not last[_ROWS_FLAGS_AT] & RowsFlag.STMT_END:
+                flags = last[_ROWS_FLAGS_AT] | RowsFlag.STMT_END
+                editing.last_rows = b"%b%c%b" % (last[:_ROWS_FLAGS_AT], flags, last[_ROWS_FLAGS_AT + 1 :])
+            editing.flush_rows()
+            editing.lead.clear()
+
+    def _table_map(self, editing: _Editing, event: bytes) -> None:
+        name = self._name_of(event)
+        editing.tables[event[_TABLE_ID]] = name
+        if self._unmatched:
+            text = ".".join(name)
+            self._unmatched = [pattern for pattern in self._unmatched if not fnmatchcase(text, pattern)]
+        if not self._wants(name):
+            return
+        schema = self._wanted.schema(name[0])
+        if schema != name[0]:
+            event = _with_schema(event, schema)
+        editing.lead.append(event)
+
+    def _name_of(self, event: bytes) -> tuple[str, str]:
+        key = event[_SCHEMA_AT : _SCHEMA_AT + 1 + 2 * 256]
+        name = self._names.get(key)
+        if name is None:
+            table = parse_bare(event, self._context)
+            if len(self._names) >= _MOST_TABLES:
+                self._names.clear()
+            name = self._names[key] = (table.schema, table.table)
+        return name
+
+    def _wants(self, name: tuple[str, str]) -> bool:
+        if not self._filters_tables:
+            return True
+        is_wanted = self._choices.get(name)
+        if is_wanted is None:
+            if len(self._choices) >= _MOST_TABLES:
+                self._choices.clear()
+            is_wanted = self._choices[name] = self._wanted.wants_table(*name)
+        return is_wanted
+
+    def _wants_operation(self, code: int) -> bool:
+        return self._operations is None or _OPERATIONS[EventType(code)] in self._operations
+
+    def _statement(self, editing: _Editing, raw: bytes) -> None:
+        """Take a statement."""
+        editing.flush_rows()
+        if not (self._wanted.rewrite_db or editing.context) and _text_of(raw) in _BOUNDS:
+            editing.out.append(raw)
+            return
+        event: Any = parse_bare(raw, self._context)
+        is_load = isinstance(event, ExecuteLoadQueryEvent)
+        kind = recognize(event.sql)
+        is_wanted, changed = True, event
+        if is_load or isinstance(kind, (OtherStatement, CreateWithRows)):
+            is_wanted, changed = self._judged(event)
+            if is_wanted and is_load and changed.sql[: event.file_name_end] != event.sql[: event.file_name_end]:
+                raise ReplayError("LOAD DATA: a name before the file name cannot be changed")
+            if is_wanted:
+                editing.has_change = True
+        if not is_wanted:
+            editing.has_dropped = True
+            editing.context.clear()
+            editing.statement = event
+            return
+        changed = self._renamed(changed)
+        for one in editing.context:
+            editing.out.append(one)
+        editing.context.clear()
+        editing.out.append(self._recoded(raw if changed == event else encode_bare(changed, self._context)))
+
+    def _judged(self, event: Any) -> tuple[bool, Any]:
+        """Return whether a statement is wanted, and the statement with other names."""
+        text = event
+        if isinstance(event, ExecuteLoadQueryEvent):
+            text = QueryEvent(
+                event.thread_id, event.exec_time, event.error_code, event.status_vars, event.schema, event.sql
+            )
+        named = self._wanted.statement(text, self._context)
+        if named.refusal is not None:
+            raise named.refusal
+        if not named.is_wanted:
+            return False, event
+        if self._operations is not None and not self._wants_text(event.sql, is_load=text is not event):
+            return False, event
+        return True, replace(event, sql=named.sql)
+
+    def _wants_text(self, sql: bytes, *, is_load: bool) -> bool:
+        """Return whether the operation of a statement is wanted; that of DDL always is.
+
+        Raises:
+            UnsupportedFeature: it cannot be seen.
+        """
+        kind = recognize(sql)
+        if not is_load and not (isinstance(kind, OtherStatement) and kind.changes_rows):
+            return True
+        words = sql.upper().split()
+        word = words[0] if words else b""
+        operation = {b"INSERT": "insert", b"UPDATE": "update", b"DELETE": "delete"}.get(word)
+        if operation is None or (operation == "insert" and b"DUPLICATE" in words):
+            raise UnsupportedFeature(
+                "the operation filter cannot be applied to a statement", found=sql[:80].decode("utf-8", "replace")
+            )
+        return operation in (self._operations or ())
+
+    def _renamed(self, event: Any) -> Any:
+        """Return a statement whose default schema, and schemas for the replica's scheduler, have their new names."""
+        wanted = self._wanted
+        if not wanted.rewrite_db:
+            return event
+        variables = tuple(
+            replace(one, value=tuple(map(wanted.schema, one.value)))
+            if one.code == QueryStatus.UPDATED_DB_NAMES and one.value
+            else one
+            for one in event.status_vars
+        )
+        return replace(event, schema=wanted.schema(event.schema), status_vars=variables)
+
+    # ---------------------------------------------------------------------------------------------------- compression
+
+    def _opened(self, raw: bytes) -> Iterator[bytes]:
+        """Yield the events inside a compressed transaction."""
+        event = parse_bare(raw, self._context)
+        limits = replace(self._context.limits, event_size=self._context.limits.opened_size)
+        framer = EventFramer(context=replace(self._context, limits=limits), has_positions=False)
+        for piece in plain_payload(event, decompress_zstd):
+            framer.feed(piece)
+            while isinstance(frame := framer.next_frame(), EventFrame):
+                yield raw_of(frame)
+        framer.finish()
+        framer.next_frame()
+
+    def _recoded(self, event: bytes) -> bytes:
+        """Return an event of MariaDB compressed or not, as it is wanted; other events as they are."""
+        if self._compression is None or not self._context.is_mariadb:
+            return event
+        code = event[TYPE_CODE_AT]
+        types = _COMPRESSED_TYPES if self._compression else _PLAIN_TYPES
+        other = types.get(code)
+        if other is None or (self._compression and len(event) < _LEAST_COMPRESSED):
+            return event
+        parsed = parse_bare(event, self._context)
+        recoded = encode_bare(replace(parsed, header=replace(parsed.header, type_code=other)), self._context)
+        return event if self._compression and len(recoded) >= len(event) else recoded
+
+    def _compressed(self, frames: HeldFrames, first: bytes) -> Iterable[bytes]:
+        """Return the events of a transaction of rows as one compressed event; other groups as they are."""
+        builder = self._builder
+        if builder is None or frames.size > _MOST_COMPRESSED or not self._may_be_compressed(frames):
+            return frames
+        group = Group(tuple(frames), int.from_bytes(first[TIMESTAMP_BYTES], "little"), compression_level=_LEVEL)
+        whole = builder.compressed(group, compress_zstd, int.from_bytes(first[SERVER_ID_BYTES], "little"))
+        return whole.frames if whole.size < frames.size else frames
+
+    @staticmethod
+    def _may_be_compressed(frames: HeldFrames) -> bool:
+        """Return whether a group is a transaction of rows: BEGIN, rows, XID."""
+        codes = [frame[TYPE_CODE_AT] for frame in frames]
+        if len(codes) < 3 or codes[0] != EventType.QUERY_EVENT or codes[-1] != EventType.XID_EVENT:
+            return False
+        return _COMPRESSIBLE.issuperset(codes[1:-1])
+
+    # --------------------------------------------------------------------------------------------- bounds of the group
+
+    def _empty(self, start: bytes | None, statement: QueryEvent) -> tuple[bytes, list[bytes]]:
+        """Return the first event and the rest of the empty transaction in place of a statement."""
+        header = replace(statement.header, type_code=EventType.QUERY_EVENT, flags=0)
+        variables = tuple(one for one in statement.status_vars if one.code in _BEGIN_VARIABLES)
+        begin = QueryEvent(
+            statement.thread_id, 0, 0, variables, "", b"BEGIN", replace(header, flags=HeaderFlag.SUPPRESS_USE)
+        )
+        commit = replace(begin, sql=b"COMMIT", header=header)
+        if not self._context.is_mariadb or start is None:
+            frames = [encode_bare(begin, self._context), encode_bare(commit, self._context)]
+            return start or frames[0], frames
+        gtid: MariadbGtidEvent = parse_bare(start, self._context)
+        flags = gtid.flags & ~(MariadbGtidFlag.STANDALONE | MariadbGtidFlag.DDL)
+        gtid = replace(gtid, flags=flags, flags_extra=gtid.flags_extra & ~_ALTER, sa_seq_no=None)
+        return encode_bare(gtid, self._context), [encode_bare(commit, self._context)]
+
+    def _with_length(self, first: bytes, rest: Iterable[bytes], checksum_size: int) -> bytes:
+        """Return the GTID event of MySQL with the length of its group; others as they are."""
+        code = first[TYPE_CODE_AT]
+        if code == EventType.MARIADB_GTID_EVENT or (
+            code != EventType.GTID_TAGGED_LOG_EVENT and len(first) <= _CLOCK_END
+        ):
+            return first
+        size = sum(len(frame) + checksum_size for frame in rest) + checksum_size
+        if code == EventType.GTID_TAGGED_LOG_EVENT:
+            tagged: GtidTaggedEvent = parse_bare(first, self._context)
+            frame, length = first, -1
+            while len(frame) + size != length:
+                length = len(frame) + size
+                frame = encode_bare(replace(tagged, transaction_length=length), self._context)
+            return frame
+        at = _CLOCK_END + (14 if first[_CLOCK_END + 6 : _CLOCK_END + 7] >= b"\x80" else 7)
+        if len(first) <= at:
+            return first
+        after = at + {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(first[at], 1)
+        written = b""
+        while True:
+            found = lenenc(at + len(written) + len(first) - after + size)
+            if len(found) == len(written):
+                return with_size(first[:at] + found + first[after:])
+            written = found
+
+
+def _text_of(event: bytes) -> bytes:
+    """Return the text of a statement in a bare event that is not compressed."""
+    if event[TYPE_CODE_AT] != EventType.QUERY_EVENT or len(event) < HEADER_SIZE + POST_HEADER:
+        return b""
+    return event[HEADER_SIZE + sum(sizes_before_sql(event, HEADER_SIZE)) :]
+
+
+def bare_event(data: memoryview, start: int, size: int, context: ParseContext) -> bytes:
+    """Return an event of a buffer without its checksum."""
+    if not context.has_checksum:
+        return bytes(data[start : start + size])
+    size -= CHECKSUM_SIZE
+    return b"".join((data[start : start + 9], size.to_bytes(4, "little"), data[start + 13 : start + size]))
+
+
+def with_size(event: bytes) -> bytes:
+    """Return a bare event with its own size in the header."""
+    return event[: EVENT_SIZE_BYTES.start] + len(event).to_bytes(4, "little") + event[EVENT_SIZE_BYTES.stop :]
+
+
+def parse_bare(event: bytes, context: ParseContext) -> Any:
+    """Return a bare event, parsed.
+
+    Raises:
+        BinlogFormatError: it is damaged.
+    """
+    header = parse_header(event, 0, context)
+    return codec_for(header.type_code).parse(header, event[HEADER_SIZE:], context)
+
+
+def encode_bare(event: BinlogEvent, context: ParseContext) -> bytes:
+    """Return the bytes of an event without a checksum.
+
+    Raises:
+        BinlogFormatError: a value does not fit its field.
+    """
+    return Encoder(replace(context, checksum_algorithm=ChecksumAlgorithm.OFF)).encode(event)
+
+
+def _with_schema(event: bytes, schema: str) -> bytes:
+    """Return a table map with another schema."""
+    name = schema.encode("utf-8", "surrogateescape")
+    if len(name) > 255:
+        raise BinlogFormatError("the name of a schema is too long", field="schema", found=schema)
+    rest = event[_SCHEMA_AT + 1 + event[_SCHEMA_AT] :]
+    return with_size(event[:_SCHEMA_AT] + bytes([len(name)]) + name + rest)

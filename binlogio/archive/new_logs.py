@@ -1,0 +1,267 @@
+"""New logs: files that get their names when all of them are complete.
+
+A log is written under a temporary name beside its final one. No file is replaced unless the caller says so, and no
+input ever.
+
+    logs := file | directory of NAME.000001, NAME.000002, ...  NAME.index
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, NEW_FILE_MODE
+from binlogio.errors import WriterStateError
+from binlogio.format.encoder import stamp
+from binlogio.implementation import is_compiled
+from binlogio.storage.index_file import INDEX_SUFFIX, next_log_name
+from binlogio.writer.log.log_builder import frames_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV)
+_PIECE_SIZE: Final = 1 << 20
+_ROOM: Final = bytes(CHECKSUM_SIZE)
+
+
+class NewLog:
+    """A log that is written: `size` in bytes. `groups` counts what the caller puts into it."""
+
+    def __init__(self, path: Path, *, has_checksum: bool) -> None:
+        self.path: Final = path
+        self.has_checksum: Final = has_checksum
+        self.size = 0
+        self.groups = 0
+        self._side: Final = path.with_name(f".binlogio-{secrets.token_hex(8)}.part")
+        self._file: IO[bytes] = open(self._side, "xb", buffering=_PIECE_SIZE, opener=_private)  # noqa: SIM115
+
+    @property
+    def name(self) -> str:
+        """The name of the file, without its directory."""
+        return self.path.name
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes as they are."""
+        self._file.write(data)
+        self.size += len(data)
+
+    def append(self, events: bytearray | memoryview, *, is_placed: bool = False) -> None:
+        """Append whole events, which get the positions and checksums of their place, in `events` itself.
+
+        With `is_placed` they have both already.
+        """
+        if not is_placed:
+            place_events(events, self.size, has_checksum=self.has_checksum)
+        self.write(events)
+
+    def append_bare(self, frames: Iterable[bytes]) -> None:
+        """Append events that have no checksums yet."""
+        waiting = bytearray()
+        for frame in frames:
+            if self.has_checksum:
+                waiting += frame[: EVENT_SIZE_BYTES.start]
+                waiting += (len(frame) + CHECKSUM_SIZE).to_bytes(4, "little")
+                waiting += frame[EVENT_SIZE_BYTES.stop :]
+                waiting += _ROOM
+            else:
+                waiting += frame
+            if len(waiting) >= _PIECE_SIZE:
+                self.append(waiting)
+                waiting = bytearray()
+        if waiting:
+            self.append(waiting)
+
+    def truncate(self, size: int) -> None:
+        """Remove what follows the first `size` bytes."""
+        self._file.flush()
+        self._file.truncate(size)
+        self._file.seek(size)
+        self.size = size
+
+    def close(self) -> None:
+        """Write out what is buffered."""
+        if not self._file.closed:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    def publish(self, *, replaces: bool) -> None:
+        """Give the file its name; without `replaces` it must not exist."""
+        _name(self._side, self.path, replaces=replaces)
+
+    def discard(self) -> None:
+        """Delete the file, unless it has its name."""
+        with suppress(OSError):
+            self._file.close()
+        self._side.unlink(missing_ok=True)
+
+
+class NewLogs:
+    """The logs of a copy, in their order; made by `in_file` or `in_directory`. To be used in a `with` block.
+
+    At its end all logs get their names, or, if an exception leaves it, are deleted.
+    """
+
+    def __init__(
+        self, directory: Path, first: str, *, is_one: bool, has_index: bool, replaces: bool, inputs: Iterable[str]
+    ) -> None:
+        self.logs: Final[list[NewLog]] = []
+        self.is_one: Final = is_one
+        self._directory = directory
+        self._next = first
+        self._has_index = has_index
+        self._replaces = replaces
+        self._inputs = tuple(inputs)
+
+    @classmethod
+    def in_file(cls, path: str, *, replaces: bool = False, inputs: Iterable[str] = ()) -> NewLogs:
+        """Return the one log `path`.
+
+        Raises:
+            WriterStateError: it exists, or is one of the inputs.
+        """
+        target = Path(os.path.realpath(path))
+        logs = cls(target.parent, target.name, is_one=True, has_index=False, replaces=replaces, inputs=inputs)
+        logs._check(target)
+        return logs
+
+    @classmethod
+    def in_directory(
+        cls, path: str, first: str, *, has_index: bool = True, replaces: bool = False, inputs: Iterable[str] = ()
+    ) -> NewLogs:
+        """Return numbered logs in a directory, which is made if it does not exist; `first` is the name of the first.
+
+        Raises:
+            WriterStateError: a file of this name exists, or is one of the inputs.
+            BinlogFormatError: the name does not end in a number.
+            OSError: the directory cannot be made.
+        """
+        next_log_name(first)
+        directory = Path(path)
+        directory.mkdir(parents=True, exist_ok=True)
+        logs = cls(directory, first, is_one=False, has_index=has_index, replaces=replaces, inputs=inputs)
+        logs._check(directory / first)
+        if has_index:
+            logs._check(logs._index)
+        return logs
+
+    @property
+    def next_name(self) -> str:
+        """The name of the next log."""
+        return self._next
+
+    @property
+    def _index(self) -> Path:
+        return self._directory / (self._next.rpartition(".")[0] + INDEX_SUFFIX)
+
+    def begin(self, *, has_checksum: bool) -> NewLog:
+        """Begin the next log.
+
+        Raises:
+            WriterStateError: its file exists, or is one of the inputs.
+            OSError: it cannot be made.
+        """
+        if self.logs:
+            self.logs[-1].close()
+        path = self._directory / self._next
+        self._check(path)
+        log = NewLog(path, has_checksum=has_checksum)
+        self.logs.append(log)
+        if not self.is_one:
+            self._next = next_log_name(self._next)
+        return log
+
+    def __enter__(self) -> NewLogs:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._publish()
+        finally:
+            for log in self.logs:
+                log.discard()
+
+    def _publish(self) -> None:
+        for log in self.logs:
+            log.close()
+        named: list[NewLog] = []
+        try:
+            for log in self.logs:
+                log.publish(replaces=self._replaces)
+                named.append(log)
+            if self._has_index:
+                write_index(self._index, [log.name for log in self.logs], replaces=self._replaces)
+        except BaseException:
+            if not self._replaces:
+                for log in named:
+                    log.path.unlink(missing_ok=True)
+            raise
+
+    def _check(self, path: Path) -> None:
+        """Refuse a name that is taken."""
+        try:
+            found = path.stat()
+        except OSError:
+            if not os.path.lexists(path):
+                return
+            found = None
+        for one in self._inputs:
+            with suppress(OSError, ValueError):
+                if found is not None and os.path.samestat(found, os.stat(one)):  # noqa: PTH116 - may be a URI
+                    raise WriterStateError("the output is one of the inputs", file=str(path), hint="choose another one")
+        if not self._replaces:
+            raise WriterStateError("the output exists already", file=str(path), hint="give --force to replace it")
+
+
+def write_index(path: Path, names: Iterable[str], *, replaces: bool) -> None:
+    """Write the index file of logs in its directory.
+
+    Raises:
+        FileExistsError: it exists, and `replaces` is not set.
+        OSError: it cannot be written.
+    """
+    side = path.with_name(f".binlogio-{secrets.token_hex(8)}.part")
+    try:
+        with open(side, "xb", opener=_private) as file:
+            file.write(b"".join(b"./%b\n" % os.fsencode(name) for name in names))
+            file.flush()
+            os.fsync(file.fileno())
+        _name(side, path, replaces=replaces)
+    finally:
+        side.unlink(missing_ok=True)
+
+
+def place_events(events: bytearray | memoryview, offset: int, *, has_checksum: bool) -> None:
+    """Write positions and checksums of `offset` into whole events."""
+    if is_compiled():
+        from binlogio._kernel.event_scanner import stamp_events  # noqa: PLC0415 - there may be none
+
+        stamp_events(events, offset, checksum=has_checksum)
+        return
+    at = 0
+    for frame in frames_of([bytes(events)]):
+        events[at : at + len(frame)] = stamp(frame, offset + at, has_checksum=has_checksum)
+        at += len(frame)
+
+
+def _name(side: Path, target: Path, *, replaces: bool) -> None:
+    if not replaces:
+        try:
+            os.link(side, target)  # unlike a rename, this fails where the name exists
+        except OSError as exc:
+            if exc.errno not in _NO_HARD_LINKS:
+                raise OSError(exc.errno, exc.strerror, str(target)) from exc
+        else:
+            return
+    side.replace(target)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, NEW_FILE_MODE)

@@ -1,0 +1,143 @@
+"""`binlogio copy`: copies event groups of logs into new logs.
+
+This file has the options and the report. The copy is in `binlogio.archive.copy`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from binlogio.archive import CopyOptions, NewLogs, copy_logs
+from binlogio.storage.index_file import log_number
+from binlogio_cli.messages import say
+from binlogio_cli.output import OutputFile, force_option, output_option
+from binlogio_cli.selection import (
+    Reading,
+    Selection,
+    check_selection,
+    reading_options,
+    rewrite_option,
+    say_unmatched,
+    selection_options,
+)
+
+if TYPE_CHECKING:
+    from binlogio.archive import CopySummary
+    from binlogio.reader import BinlogReader
+
+_FIRST_NUMBER: Final = "000001"
+_EXAMPLE: Final = """\b
+Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of encrypted logs
+  binlogio copy --table shop.orders -o orders.000001 binlog.0*
+  binlogio copy --merge --max-size 104857600 --out split binlog.0*
+  binlogio copy --keyring keyring.json --out plain binlog.index
+"""
+
+
+@click.command("copy", epilog=_EXAMPLE)
+@click.argument("files", nargs=-1, required=True)
+@output_option
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write numbered logs and their index file into this directory: one for each log that is read, unless --merge "
+    "is given.",
+)
+@click.option(
+    "--basename",
+    metavar="NAME",
+    help="Name of the logs in --out: NAME.000001 and so on. By default the names continue from that of the first log.",
+)
+@click.option("--merge", is_flag=True, help="In --out, begin no new log where a log that is read ends.")
+@click.option(
+    "--max-size", type=click.IntRange(min=1), metavar="BYTES", help="Begin a new log after this size, between groups."
+)
+@click.option("--max-groups", type=click.IntRange(min=1), help="Begin a new log after so many event groups.")
+@click.option("--by-day", is_flag=True, help="Begin a new log with the first event group of a day (UTC).")
+@click.option(
+    "--checksum", type=click.Choice(["crc32", "none"]), help="Write checksums, or none, whatever the logs have."
+)
+@click.option(
+    "--compression",
+    type=click.Choice(["on", "off"]),
+    help="Compress transactions (MySQL: TRANSACTION_PAYLOAD) or events (MariaDB: log_bin_compress), or write them "
+    "uncompressed, whatever the logs have.",
+)
+@click.option(
+    "--drop-empty",
+    is_flag=True,
+    help="Leave out transactions of which the filters leave nothing. By default one with a GTID stays as an empty "
+    "transaction, so that the GTID set has no gap.",
+)
+@force_option
+@selection_options
+@rewrite_option
+@reading_options
+def command(files: tuple[str, ...], output: str | None, selection: Selection, reading: Reading, **options: Any) -> None:
+    """Copy event groups into new binary logs: filter, cut, split, merge, decrypt, recompress.
+
+    Transactions are copied whole, with new positions and checksums, and as they are inside unless tables are selected
+    or schemas renamed. The heads of the new logs have the GTIDs that precede them. Compressed and encrypted logs become
+    plain ones. Nothing gets its name before the copy is complete.
+    """
+    out = options["out"]
+    if (output is None) == (out is None):
+        raise click.UsageError("give either --output for one new log or --out for a directory")
+    splits = [name for name in ("merge", "max_size", "max_groups", "by_day", "basename") if options[name]]
+    if output is not None and splits:
+        raise click.UsageError(f"--{splits[0].replace('_', '-')} is for --out: --output is one log")
+    chosen = CopyOptions(
+        checksum=None if options["checksum"] is None else options["checksum"] == "crc32",
+        compression=None if options["compression"] is None else options["compression"] == "on",
+        drops_empty=options["drop_empty"],
+        merges=options["merge"],
+        max_size=options["max_size"],
+        max_groups=options["max_groups"],
+        by_day=options["by_day"],
+    )
+    with reading.open(files) as reader:
+        wanted = selection.replay_filter(reader.files, options["rewrite_db"])
+        chosen = replace(chosen, wanted=wanted)
+        inputs = [*reader.files, *files, *reading.other_inputs]
+        target = OutputFile.checked(output, inputs, force=options["force"])
+        check_selection(reader, wanted)
+        if target.path is not None:
+            logs = NewLogs.in_file(target.path, replaces=options["force"], inputs=inputs)
+        else:
+            first = _first_name(reader, options["basename"])
+            logs = NewLogs.in_directory(out, first, replaces=options["force"], inputs=inputs)
+        with logs:
+            summary = copy_logs(reader.logs, logs, chosen, read_options=reader.options, keyring=reader.keyring)
+        _report(summary, logs, chosen)
+
+
+def _first_name(reader: BinlogReader, basename: str | None) -> str:
+    """Return the name of the first log in a directory."""
+    if basename is not None:
+        return f"{basename}.{_FIRST_NUMBER}"
+    name = reader.files[0].replace("\\", "/").rpartition("/")[2]
+    stem, number, _ = log_number(name)
+    return f"{stem}.{number:06d}" if number >= 0 else f"binlog.{_FIRST_NUMBER}"
+
+
+def _report(summary: CopySummary, logs: NewLogs, options: CopyOptions) -> None:
+    """Print what was copied and what was not."""
+    say(f"copied {summary.groups} event groups into {', '.join(str(log.path) for log in logs.logs)}")
+    if not summary.groups and (options.chooses_groups or options.edits):
+        say("no event group matches the options: the new log has only its head")
+    for count, what in (
+        (summary.left_out, "event groups were left out by the filters"),
+        (summary.emptied, "event groups are empty transactions now, which keep their GTIDs; --drop-empty drops them"),
+        (summary.dropped, "event groups were left out because the filters left nothing of them"),
+    ):
+        if count:
+            say(f"{count} {what}")
+    for table, count in sorted(summary.dropped_events.items()):
+        say(f"  {table}: {count} rows events left out")
+    for place in summary.unfinished:
+        say(f"{place.file}: at {place.offset}: the log ends in the middle of an event group, which is not copied")
+    say_unmatched(summary.unmatched)
