@@ -85,7 +85,7 @@ class ServerVariables:
     `rule_set` names the rules of an older server (`binlogio.writer.rules.rule_sets`); None: those of `server_version`.
     `binlog_transaction_dependency_tracking` left the server with 8.4, which always does WRITESET.
 
-    `server_version` is any of MySQL from 5.0 and MariaDB from 10.2 (`binlogio.writer.server_format` lists them). A
+    `server_version` is any of MySQL from 5.0 and MariaDB from 5.5 (`binlogio.writer.server_format` lists them). A
     variable that it does not have counts for nothing: a log of 5.5 has no checksums, GTIDs and row images whatever is
     asked for. Defaults are those of 9.7 nevertheless.
     `gtid_seq_no` is 0 for the next number, and holds for one group.

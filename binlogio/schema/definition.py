@@ -278,7 +278,7 @@ class TableDefinition:
     ) -> TableMapEvent:
         """Return the TABLE_MAP_EVENT that a server writes for this table with binlog_row_metadata = `row_metadata`.
 
-        `old_temporals`: TIME, DATETIME and TIMESTAMP are those of servers before 5.6.4.
+        `old_temporals`: TIME, DATETIME and TIMESTAMP are those of servers before 5.6.4, in MariaDB with fractions.
 
         Raises:
             UnsupportedFeature: a column's type or collation is invalid, or such a server has no type like that.
@@ -390,7 +390,7 @@ def build_table_map(
     widths = [max_character_bytes(table.collation_of(column, vendor)) for column in table.columns]
     codes = [binlog_type(sql_type, width, vendor) for sql_type, width in zip(types, widths, strict=True)]
     if old_temporals:
-        codes = [_without_fraction(table, code, metadata) for code, metadata in codes]
+        codes = [_old_temporal(table, code, metadata, vendor) for code, metadata in codes]
     optional: tuple[MetadataField, ...] = ()
     if row_metadata.upper() != "NO_LOG":
         optional = _always(table, types, vendor)
@@ -415,13 +415,16 @@ _OLD_TEMPORALS: Final = {
 }
 
 
-def _without_fraction(table: TableDefinition, code: int, fraction: int) -> tuple[int, int]:
-    """Return type and metadata of a column on a server before 5.6.4, of which a temporal type has no fraction."""
+def _old_temporal(table: TableDefinition, code: int, metadata: int, vendor: Vendor) -> tuple[int, int]:
+    """Return type and metadata of a column where a temporal type is that of a server before 5.6.4.
+
+    Such a type has no fraction in MySQL; in MariaDB it has one, which is not in its metadata.
+    """
     if code not in _OLD_TEMPORALS:
-        return code, fraction
-    if fraction:
+        return code, metadata
+    if metadata and vendor == "mysql":
         raise UnsupportedFeature(
-            "servers before 5.6.4 have no fractions of seconds", field=table.full_name, found=f"{fraction} digits"
+            "servers before 5.6.4 have no fractions of seconds", field=table.full_name, found=f"{metadata} digits"
         )
     return int(_OLD_TEMPORALS[ColumnType(code)]), 0
 

@@ -8,14 +8,16 @@
                        the id of its transaction; since 8.0.20 compressed transactions
     8.4                tagged GTIDs, the logical clock always by WRITESET, no rows events of version 1
     9.6                foreign keys as SQL has them: a flag of rows events, a variable of Query events
-    MariaDB 10.2 on    GTIDs of domains in the place of BEGIN, GTID_LIST and BINLOG_CHECKPOINT, ANNOTATE_ROWS, rows
-                       events of version 1
+    MariaDB 5.5        as 5.5, and checksums, ANNOTATE_ROWS
+    MariaDB 10.0 on    GTIDs of domains in the place of BEGIN, GTID_LIST and BINLOG_CHECKPOINT, rows events of version 1
+    MariaDB 10.1       TIME, DATETIME and TIMESTAMP of the formats of 5.6, row images
 
 The sizes of post-headers are those in files that such servers wrote: 5.0.16, 5.1.23, 5.5.27, 5.7.25, 8.0.13, 8.0.22,
-8.0.28, 9.0.1, 9.6.0, 9.7.4, MariaDB 10.5.15, 10.11.18, 11.8.6. No file was at hand of these: 5.6 (35 types, with the
-GTID event's post-header of 25 bytes) and 8.4 (42 types) are from the server's source; that 8.0.27 begins with
-HEARTBEAT_LOG_EVENT_V2 lies between a file of 8.0.26 without and one of 8.0.28 with it; MariaDB 11.4 is as 10.11 and
-11.8 are, 10.6 to 10.9 as 10.5. Alphas and betas, and versions later than these, are refused.
+8.0.28, 9.0.1, 9.6.0, 9.7.4, MariaDB 5.5.36, 10.5.15, 10.11.18, 11.8.6. No file was at hand of these: 5.6 (35 types,
+with the GTID event's post-header of 25 bytes), 8.4 (42 types), MariaDB 10.0 (163 types) and 10.1 (164 types) are from
+the server's source; that 8.0.27 begins with HEARTBEAT_LOG_EVENT_V2 lies between a file of 8.0.26 without and one of
+8.0.28 with it; MariaDB 11.4 is as 10.11 and 11.8 are, 10.6 to 10.9 as 10.5. Alphas and betas, and versions later than
+these, are refused.
 
 Source: libs/mysql/binlog/event/control_events.cpp, Format_description_event; Gtid_event; MariaDB: sql/log_event.h,
 sql/log.cc; fixtures mariadb1011, mariadb118.
@@ -31,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import EventType, QueryStatus, RowsFlag, TableMapFlag
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.format_description import server_version_numbers
+from binlogio.events.mariadb import MariadbGtidFlag
 from binlogio.writer.rules.row_image import MARIADB_IMAGES, MYSQL_IMAGES, ImageRules
 
 if TYPE_CHECKING:
@@ -52,6 +55,8 @@ _OPTION_AUTO_IS_NULL: Final = 1 << 14  # sql_auto_is_null is ON up to 5.5.2; sql
 # That of MariaDB: STRICT_TRANS_TABLES, ERROR_FOR_DIVISION_BY_ZERO, NO_AUTO_CREATE_USER, NO_ENGINE_SUBSTITUTION.
 # sql/sys_vars.cc.
 _MARIADB_SQL_MODE: Final = 1 << 21 | 1 << 26 | 1 << 28 | 1 << 30
+# That of 10.1: NO_AUTO_CREATE_USER, NO_ENGINE_SUBSTITUTION; before: none.
+_MARIADB_SQL_MODE_10_1: Final = 1 << 28 | 1 << 30
 _UTF8MB4_GENERAL_CI: Final = 45
 _UTF8MB4_UCA1400_AI_CI: Final = 2304  # since 11.6
 _OPTION_EXPLICIT_DEF_TIMESTAMP: Final = (
@@ -123,10 +128,13 @@ class ServerFormat:
         name: what it is called.
         post_header_sizes: of the format description, from type 1 on.
         has_tags: GTIDs may have a tag.
+        is_mariadb: it is MariaDB, with its variables, its status variables of Query events and its rules for DDL.
         always_writeset: there is no binlog_transaction_dependency_tracking any more, and the clock works as with
             WRITESET.
         has_domains: GTIDs have a domain and MariaDB's flags, and replace BEGIN and XA START; a file begins with the
             last ones of each domain, and checkpoints.
+        gtid_flags: MariaDB's flags that a GTID event can have.
+        has_extra_flags: GTID events can have MariaDB's second byte of flags.
         has_thread_ids: GTID events have the id of the connection that ran the group.
         joins_caches: an autocommitted statement that has filled both caches is one group.
         keeps_savepoints: rows of other than transactional tables keep ROLLBACK TO from cutting the transaction cache.
@@ -143,8 +151,11 @@ class ServerFormat:
     name: str
     post_header_sizes: tuple[int, ...]
     has_tags: bool = False
+    is_mariadb: bool = False
     always_writeset: bool = False
     has_domains: bool = False
+    gtid_flags: int = 0xFF
+    has_extra_flags: bool = True
     has_thread_ids: bool = False
     joins_caches: bool = False
     keeps_savepoints: bool = False
@@ -172,6 +183,13 @@ _8_0_20: Final = "000d0008000000000400040000006100041a08000000080808020000000a0a
 _8_0_27: Final = "000d0008000000000400040000006200041a08000000080808020000000a0a0a2a2a001234000a2800"
 _8_4: Final = "000d0008000000000400040000006300041a08000000000000020000000a0a0a2a2a001234000a280000"
 
+_MARIADB_5_5_SIZES: Final = "380d000800120004040404120000d900041a0800000008080802" + "00" * (160 - 26)
+_MARIADB_10_0_SIZES: Final = (
+    "380d000800120004040404120000dc00041a08000000080808020000000a0a0a" + "00" * (160 - 32) + "041304"
+)
+_MARIADB_10_1_SIZES: Final = (
+    "380d000800120004040404120000dd00041a08000000080808020000000a0a0a" + "00" * (160 - 32) + "04130400"
+)
 _MARIADB_10_5_SIZES: Final = (
     "380d000800120004040404120000e400041a08000000080808020000000a0a0a" + "00" * (160 - 32) + "041304000d0808080a0a0a"
 )
@@ -275,6 +293,7 @@ _MYSQL_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
 _MARIADB_10: Final = ServerFormat(
     name="MariaDB 10.11",
     post_header_sizes=_sizes(_MARIADB_10_11),
+    is_mariadb=True,
     has_domains=True,
     joins_caches=True,
     keeps_savepoints=True,
@@ -302,8 +321,42 @@ _MARIADB_10_8: Final = replace(
 )
 _MARIADB_10_6: Final = replace(_MARIADB_10_8, name="MariaDB 10.6", missing=_NO_ALTER)
 _MARIADB_10_5: Final = replace(_MARIADB_10_6, name="MariaDB 10.5", query=replace(_MARIADB_10_6.query, ddl_xid=None))
-_MARIADB_10_2: Final = replace(_MARIADB_10_5, name="MariaDB 10.2", has_metadata=False, logs_xa_prepare=False)
+_MARIADB_10_2: Final = replace(
+    _MARIADB_10_5, name="MariaDB 10.2", has_metadata=False, logs_xa_prepare=False, has_extra_flags=False
+)
+_NO_COMPRESSION: Final[Mapping[str, Any]] = MappingProxyType({**_NO_ALTER, "log_bin_compress": False})
+_MARIADB_10_1: Final = replace(
+    _MARIADB_10_2,
+    name="MariaDB 10.1",
+    post_header_sizes=_sizes(_MARIADB_10_1_SIZES),
+    missing=_NO_COMPRESSION,
+    query=replace(_MARIADB_10_2.query, sql_mode=_MARIADB_SQL_MODE_10_1),
+)
+_NO_IMAGES: Final[Mapping[str, Any]] = MappingProxyType(
+    {**_NO_COMPRESSION, "binlog_row_image": "FULL", "skip_parallel_replication": False}
+)
+_MARIADB_10_0: Final = replace(
+    _MARIADB_10_1,
+    name="MariaDB 10.0",
+    post_header_sizes=_sizes(_MARIADB_10_0_SIZES),
+    gtid_flags=int(MariadbGtidFlag.STANDALONE | MariadbGtidFlag.GROUP_COMMIT_ID | MariadbGtidFlag.TRANSACTIONAL),
+    has_old_temporals=True,
+    missing=_NO_IMAGES,
+    query=replace(_MARIADB_10_1.query, sql_mode=0),
+)
+_MARIADB_5_5: Final = replace(
+    _MARIADB_10_0,
+    name="MariaDB 5.5",
+    post_header_sizes=_sizes(_MARIADB_5_5_SIZES),
+    has_domains=False,
+    has_gtids=False,
+    missing=MappingProxyType({**_NO_IMAGES, "gtid_mode": "OFF", "gtid_domain_id": 0, "gtid_seq_no": 0}),
+    query=replace(_MARIADB_10_0.query, collation=_LATIN1_SWEDISH_CI),
+)
 _MARIADB_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
+    ((5, 5, 23), (5, 6, 0), _MARIADB_5_5),
+    ((10, 0, 10), (10, 1, 0), _MARIADB_10_0),
+    ((10, 1, 8), (10, 2, 0), _MARIADB_10_1),
     ((10, 2, 6), (10, 5, 0), _MARIADB_10_2),
     ((10, 5, 0), (10, 6, 0), _MARIADB_10_5),
     ((10, 6, 0), (10, 8, 0), _MARIADB_10_6),

@@ -9,6 +9,7 @@ import pytest
 
 from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.events import RowsEvent
+from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.query import QueryEvent
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
@@ -22,7 +23,7 @@ from memory_storage import MemoryStorage
 from session_logs import T, insert
 from written_logs import UUID, events_of
 
-# The sizes of post-headers in files that servers wrote; those of 5.6 and 8.4 by the source of the server.
+# The sizes of post-headers in files that servers wrote; of 5.6, 8.4, MariaDB 10.0 and 10.1 by the server's source.
 REAL: Final = {
     "5.0.16": "380d0008001200040404041200004b00041a",
     "5.1.37": "380d0008001200040404041200005300041a0800000008080802",
@@ -35,6 +36,13 @@ REAL: Final = {
     "8.4.3": "000d0008000000000400040000006300041a08000000000000020000000a0a0a2a2a001234000a280000",
     "9.0.1": "000d0008000000000400040000006300041a08000000000000020000000a0a0a2a2a001234000a280000",
     "9.6.0": "000d0008000000000400040000006300041a08000000000000020000000a0a0a2a2a001234000a280000",
+    "5.5.36-MariaDB": "380d000800120004040404120000d900041a0800000008080802" + "00" * (160 - 26),
+    "10.0.38-MariaDB": (
+        "380d000800120004040404120000dc00041a08000000080808020000000a0a0a" + "00" * (160 - 32) + "041304"
+    ),
+    "10.1.48-MariaDB": (
+        "380d000800120004040404120000dd00041a08000000080808020000000a0a0a" + "00" * (160 - 32) + "04130400"
+    ),
     "10.5.15-MariaDB": (
         "380d000800120004040404120000e400041a08000000080808020000000a0a0a"
         + "00" * (160 - 32)
@@ -42,7 +50,16 @@ REAL: Final = {
     ),
 }
 MYSQL: Final = [version for version in REAL if "MariaDB" not in version]
-MARIADB: Final = ["10.2.44-MariaDB", "10.5.15-MariaDB", "10.6.21-MariaDB", "10.11.18-MariaDB", "11.4.5-MariaDB"]
+MARIADB: Final = [
+    "5.5.36-MariaDB",
+    "10.0.38-MariaDB",
+    "10.1.48-MariaDB",
+    "10.2.44-MariaDB",
+    "10.5.15-MariaDB",
+    "10.6.21-MariaDB",
+    "10.11.18-MariaDB",
+    "11.4.5-MariaDB",
+]
 WITH_ROWS: Final = [version for version in (*MYSQL, *MARIADB) if version != "5.0.16"]
 _FRACTION: Final = re.compile(r"(?:time|datetime|timestamp)\([1-6]\)")
 
@@ -99,6 +116,7 @@ GROUPS: Final = {
     ("8.4.3", "OFF_PERMISSIVE"): [
         "PreviousGtids", "AnonymousGtid", "Query BEGIN", "TableMap", "WriteRows", "Xid"
     ],
+    ("5.5.36-MariaDB", "ON"): ["Query BEGIN", "AnnotateRows", "TableMap", "WriteRows", "Xid"],
     ("10.2.44-MariaDB", "ON"): [
         "MariadbGtidList", "BinlogCheckpoint", "MariadbGtid", "AnnotateRows", "TableMap", "WriteRows", "Xid"
     ],
@@ -129,6 +147,7 @@ ROWS_EVENTS: Final = {
     "8.0.22": (30, 1, 1, 2, 56),
     "8.4.3": (30, 1, 1, 2, 56),
     "9.6.0": (30, 17, 1, 2, 56),
+    "5.5.36-MariaDB": (23, 1, 1, 0, None),
     "10.2.44-MariaDB": (23, 1, 1, 0, 19),
     "10.5.15-MariaDB": (23, 1, 1, 2, 19),
 }
@@ -184,6 +203,38 @@ def test_every_type_is_read_back(version: str, gtid_mode: str, row_image: str) -
         assert [after.values for _, after in found[True][: len(rows)]] == rows
 
 
+def test_mariadb_5_5_joins_the_caches_of_a_statement_in_one_group() -> None:
+    """BEGIN comes once, also where the statement fills both caches; the second one too where it has spilled."""
+    plain = TableDefinition("shop", "m", T.columns, ("id",), engine="MyISAM")
+    large = [(i, "x" * 100) for i in range(200)]
+    storage = MemoryStorage()
+    with (
+        writer(storage, "5.5.36-MariaDB", binlog_cache_size=4096) as log,
+        log.session("shop") as session,
+    ):
+        session.execute(Statement("INSERT", [Insert(plain, [(1, "x")]), Insert(T, large)]))
+        events = events_of(storage)
+    names = [type(event).__name__ for event in events[1:]]
+
+    assert [event.sql for event in events if isinstance(event, QueryEvent)] == [b"BEGIN"]
+    assert names.count("XidEvent") == 1
+    assert log.status["Binlog_cache_disk_use"] == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "flags"), [("10.0.38-MariaDB", 4), ("10.1.48-MariaDB", 12), ("10.6.21-MariaDB", 12)]
+)
+def test_flags_of_gtids_are_those_of_the_version(version: str, flags: int) -> None:
+    """MariaDB 10.0 does not say whether a group may be applied beside others, nor that it is DDL."""
+    storage = MemoryStorage()
+    with writer(storage, version) as log, log.session("shop") as session:
+        session.execute(insert(T, 1))
+        session.ddl("CREATE TABLE u (id INT)")
+        found = [event.flags for event in events_of(storage) if isinstance(event, MariadbGtidEvent)]
+
+    assert found == [flags, flags & 8 | (33 if flags & 8 else 1)]
+
+
 def test_old_servers_have_no_fractions_of_seconds() -> None:
     fraction = next(column for column in ALL_TYPES.columns if column.type == "datetime(3)")
     table = TableDefinition("shop", "f", (ALL_TYPES.columns[0], fraction), ("id",))
@@ -206,12 +257,16 @@ def test_variables_that_a_version_lacks_cannot_be_set() -> None:
         assert (log.variables.gtid_mode, log.variables.binlog_checksum) == ("OFF", "NONE")
         refused(session, binlog_row_image="MINIMAL")
         refused(session, binlog_transaction_compression=True)
+    with writer(MemoryStorage(), "5.5.36-MariaDB") as log, log.session("shop") as session:
+        refused(session, binlog_row_image="MINIMAL")
+        refused(session, gtid_domain_id=2)
+        session.set_variables(binlog_annotate_row_events=False)
     with writer(MemoryStorage(), "8.0.19") as log, log.session("shop") as session:
         session.set_variables(binlog_row_image="MINIMAL")
         refused(session, binlog_transaction_compression=True)
 
 
-@pytest.mark.parametrize("version", ["5.6.51", "10.2.44-MariaDB"])
+@pytest.mark.parametrize("version", ["5.6.51", "5.5.36-MariaDB", "10.2.44-MariaDB"])
 def test_xa_that_is_logged_at_its_commit_is_refused(version: str) -> None:
     with (
         writer(MemoryStorage(), version) as log,
@@ -242,7 +297,14 @@ def test_batches_want_rows_events_of_version_2(version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "nearest"), [("4.1.22", "5.0.3"), ("5.6.3", "5.5.3"), ("8.0.4", "5.7.9"), ("12.1.2-MariaDB", "11.8.0")]
+    ("version", "nearest"),
+    [
+        ("4.1.22", "5.0.3"),
+        ("5.6.3", "5.5.3"),
+        ("8.0.4", "5.7.9"),
+        ("5.3.12-MariaDB", "5.5.23"),
+        ("12.1.2-MariaDB", "11.8.0"),
+    ],
 )
 def test_a_version_that_is_not_known_names_the_nearest(version: str, nearest: str) -> None:
     with pytest.raises(UnsupportedFeature, match=rf"the nearest is {re.escape(nearest)}"):

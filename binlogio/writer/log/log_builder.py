@@ -70,7 +70,7 @@ from binlogio.gtid import EMPTY_GTID_SET, NIL_UUID, Gtid, GtidSet, GtidSetEncodi
 from binlogio.implementation import is_compiled
 from binlogio.writer.log.group import Group, GroupEnd, InDomain
 from binlogio.writer.query_events import QueryContext, begin_event, commit_event
-from binlogio.writer.server_format import server_format_of
+from binlogio.writer.server_format import DEFAULT_SERVER_FORMAT, ServerFormat, server_format_of
 
 if TYPE_CHECKING:
     from binlogio._kernel.row_encoder import EventBuffer
@@ -158,8 +158,8 @@ def describe_format(variables: ServerVariables) -> FormatDescriptionEvent:
 class LogBuilder:
     """Builds logs of one format, for one thread at a time. Timestamps are in seconds since 1970, UTC.
 
-    `has_thread_ids`: MariaDB's GTID events have the thread id of their session. `has_gtids`: gtid_mode is not OFF;
-    without GTIDs, logs before 5.7.6 have neither PREVIOUS_GTIDS nor events of anonymous transactions.
+    `server_format`: what MariaDB's GTID events have. `has_gtids`: gtid_mode is not OFF; without GTIDs, logs before
+    5.7.6 have neither PREVIOUS_GTIDS nor events of anonymous transactions.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class LogBuilder:
         description: FormatDescriptionEvent,
         kernel: WriterKernel | None = None,
         *,
-        has_thread_ids: bool = False,
+        server_format: ServerFormat = DEFAULT_SERVER_FORMAT,
         has_gtids: bool = True,
     ) -> None:
         self.description: Final = description
@@ -175,7 +175,7 @@ class LogBuilder:
         self.has_checksum: Final = self.context.has_checksum
         self._encoder = Encoder(self.context)
         self._kernel = kernel
-        self._has_thread_ids = has_thread_ids
+        self._format = server_format
         self._templates: dict[object, tuple[int, bytes]] = {}
         self._begun: tuple[QueryContext | None, bytes] = None, b""
         self._rows_heads: dict[RowsHead, tuple[int, bytes]] = {}
@@ -186,7 +186,9 @@ class LogBuilder:
         version = (0, 0, 0) if self.context.is_mariadb else server_version_numbers(description.server_version)
         sizes = description.post_header_sizes
         self._has_anonymous = version >= _ANONYMOUS_SINCE
-        self._has_previous = len(sizes) >= EventType.PREVIOUS_GTIDS_LOG_EVENT and (has_gtids or self._has_anonymous)
+        self._has_domains = self.context.is_mariadb and len(sizes) >= EventType.MARIADB_GTID_EVENT
+        knows_previous = len(sizes) >= EventType.PREVIOUS_GTIDS_LOG_EVENT and not self.context.is_mariadb
+        self._has_previous = knows_previous and (has_gtids or self._has_anonymous)
         self._has_clock = version >= _CLOCK_SINCE
         self._always_sbr = version < _SBR_SINCE
         self._has_length = version >= _LENGTH_SINCE
@@ -197,9 +199,9 @@ class LogBuilder:
     @classmethod
     def of(cls, variables: ServerVariables, kernel: WriterKernel | None) -> LogBuilder:
         """Return the builder of the logs of a server."""
-        has_thread_ids = server_format_of(variables.server_version).has_thread_ids
+        server_format = server_format_of(variables.server_version)
         has_gtids = variables.gtid_mode != "OFF"
-        return cls(describe_format(variables), kernel, has_thread_ids=has_thread_ids, has_gtids=has_gtids)
+        return cls(describe_format(variables), kernel, server_format=server_format, has_gtids=has_gtids)
 
     # -------------------------------------------------------------------------------------------------- head and end
 
@@ -269,7 +271,12 @@ class LogBuilder:
 
     def opening(self, context: QueryContext) -> tuple[bytes, ...]:
         """Return the frames with which a group begins: BEGIN, or none where the GTID event replaces it."""
-        return () if self.context.is_mariadb else (self.begin(context),)
+        return (self.begin(context),) if self.opening_size else ()
+
+    @property
+    def opening_size(self) -> int:
+        """The number of frames with which a group begins."""
+        return 0 if self._has_domains else 1
 
     def begin(self, context: QueryContext) -> bytes:
         """Return BEGIN."""
@@ -531,8 +538,10 @@ class LogBuilder:
 
     def _mariadb_gtid(self, group: Group, gtid: MariadbGtid, commit_id: int | None) -> bytes:
         """Return MariaDB's GTID event; those that differ in time and number alone are built once."""
-        flags, marks = _mariadb_flags(group), group.marks
-        thread_id = group.thread_id if self._has_thread_ids else None
+        if not self._format.has_extra_flags:
+            group = group._replace(marks=group.marks._replace(has_no_engine=False))
+        flags, marks = _mariadb_flags(group) & self._format.gtid_flags, group.marks
+        thread_id = group.thread_id if self._format.has_thread_ids else None
         if commit_id is not None or marks.xa is not None or marks.alter is not None or marks.has_no_engine:
             return self._encoder.encode(_mariadb_gtid_event(group, gtid, flags, commit_id, thread_id))
         frame = self.frame(

@@ -22,6 +22,7 @@ mysys/mf_iocache.cc, _my_b_write, my_b_flush_io_cache and reinit_io_cache; sql/b
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -404,28 +405,35 @@ class CachedFrames:
 
 
 class JoinedFrames:
-    """The events of both caches, those of the first one first; a `binlogio.writer.log.group.SpilledFrames`."""
+    """The events of both caches, those of the first one first; a `binlogio.writer.log.group.SpilledFrames`.
 
-    def __init__(self, *parts: tuple[bytes, ...] | CachedFrames) -> None:
-        self._parts = parts
+    `repeated` is how many events at the start of the second one are left out.
+    """
+
+    def __init__(
+        self, first: tuple[bytes, ...] | CachedFrames, second: tuple[bytes, ...] | CachedFrames, repeated: int = 0
+    ) -> None:
+        self._parts = first, second
+        self._repeated = repeated
 
     @property
     def size(self) -> int:
         """The sum of the frames' sizes, in bytes."""
-        return sum(part.size if isinstance(part, CachedFrames) else sum(map(len, part)) for part in self._parts)
+        whole = sum(part.size if isinstance(part, CachedFrames) else sum(map(len, part)) for part in self._parts)
+        return whole - sum(map(len, islice(self._parts[1], self._repeated)))
 
     def __iter__(self) -> Iterator[bytes]:
-        for part in self._parts:
-            yield from part
+        yield from self._parts[0]
+        yield from islice(self._parts[1], self._repeated, None)
 
 
 def joined(
-    first: tuple[bytes, ...] | CachedFrames, second: tuple[bytes, ...] | CachedFrames
+    first: tuple[bytes, ...] | CachedFrames, second: tuple[bytes, ...] | CachedFrames, repeated: int = 0
 ) -> tuple[bytes, ...] | JoinedFrames:
-    """Return the events of two caches as those of one group."""
+    """Return the events of two caches as those of one group, without the first `repeated` of the second one."""
     if isinstance(first, tuple) and isinstance(second, tuple):
-        return first + second
-    return JoinedFrames(first, second)
+        return first + second[repeated:]
+    return JoinedFrames(first, second, repeated)
 
 
 _ROWS_EVENTS: Final = {
@@ -606,7 +614,7 @@ class SessionCaches:
                 cache.close(last)
             only_rows = cache.has_rows and not cache.has_statements
             self._commit(
-                cache.frames() if first is None else joined(first.frames(), cache.frames()),
+                cache.frames() if first is None else joined(first.frames(), cache.frames(), self._builder.opening_size),
                 timestamp,
                 end,
                 may_have_sbr=not only_rows,

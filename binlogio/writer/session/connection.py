@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from binlogio.constants import RowsFlag
+from binlogio.constants import QueryStatus, RowsFlag
 from binlogio.errors import LoggingError, WriterStateError
 from binlogio.events.query import Invoker
 from binlogio.gtid import Gtid
@@ -148,20 +148,18 @@ class ConnectionState:
         self.variables = variables
         self.client = client
         partial_json = "PARTIAL_JSON" in variables.binlog_row_value_options
-        has_domains = self.server_format.has_domains
-        self.compressed_size = (
-            variables.log_bin_compress_min_len if has_domains and variables.log_bin_compress else None
-        )
+        is_mariadb = self.server_format.is_mariadb
+        self.compressed_size = variables.log_bin_compress_min_len if is_mariadb and variables.log_bin_compress else None
         self.rules = RowsRules(
             row_event_max_size=variables.binlog_row_event_max_size,
-            rows_query=variables.binlog_rows_query_log_events and not has_domains,
-            annotates_rows=variables.binlog_annotate_row_events and has_domains,
+            rows_query=variables.binlog_rows_query_log_events and not is_mariadb,
+            annotates_rows=variables.binlog_annotate_row_events and is_mariadb,
             compressed_size=self.compressed_size,
             flags=int(client.rows_flags) | self.server_format.rows.flags,
-            partial_json=partial_json and not has_domains,
+            partial_json=partial_json and not is_mariadb,
             events=self.server_format.rows,
         )
-        if has_domains:
+        if self.server_format.has_domains:
             self._set_next_in_domain()
         self.encoder = RowEncoder(
             variables.binlog_row_image,
@@ -371,7 +369,8 @@ class ConnectionState:
                     if variables.binlog_transaction_compression
                     else None,
                     marks=self.marks(ends_statement=context is not None, end=end) if self._has_marks else NO_MARKS,
-                    creates_table=self.transaction.is_ddl and self.server_format.has_domains,
+                    creates_table=self.transaction.is_ddl
+                    and self.server_format.query.ddl_xid is QueryStatus.MARIADB_XID,
                 )
         finally:
             self.forget()

@@ -128,7 +128,7 @@ def ddl_event(
     database, table = _DATABASE_DDL.match(text), _TABLE_DDL.match(text)
     schema = _name(database, 2) if database is not None else context.schema
     more = [*statement_vars(context)]
-    is_mariadb = context.server_format.has_domains
+    is_mariadb = context.server_format.is_mariadb
     names_invoker = _MARIADB_NAMES_INVOKER if is_mariadb else _NAMES_INVOKER
     if invoker is not None and names_invoker.match(text):
         more.append(StatusVar(QueryStatus.INVOKER, invoker))

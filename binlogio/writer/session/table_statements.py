@@ -230,7 +230,7 @@ def _write_ddl(
     context = connection.context(is_thread_specific=is_thread_specific, updated_schemas=None if any_schema else ())
     connection.caches.end_statement()
     alter = None
-    if connection.variables.binlog_alter_two_phase and connection.server_format.has_domains and is_alter_table(sql):
+    if connection.variables.binlog_alter_two_phase and connection.server_format.is_mariadb and is_alter_table(sql):
         alter = MariadbAlterFlags(_COMMIT_ALTER, _begin_alter(connection, context, sql))
     event = ddl_event(
         context,
@@ -308,7 +308,7 @@ def _log_created_rows(connection: ConnectionState, statement: Statement, facts: 
     any_schema = refers_to_rows(connection, facts)
     caches, context = connection.caches, connection.context(updated_schemas=None if any_schema else ())
     created = statement.locked[0]
-    is_one_group = connection.server_format.has_domains
+    is_one_group = connection.server_format.is_mariadb
     starts_transaction = is_one_group or (
         created.is_transactional and connection.server_format.query.creates_atomically
     )
