@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         CacheLimitExceeded,
         ChecksumMismatch,
         CommitOutcomeUnknown,
+        ConditionError,
         LoggingError,
         MissingTableMap,
         PositionError,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from binlogio.gtid import Gtid, GtidSet
     from binlogio.options import Limits, Position, ServerVariables
     from binlogio.reader import BinlogReader, open  # noqa: A004 - binlogio.open, as gzip.open and the like
+    from binlogio.row_condition import RowCondition
     from binlogio.schema import ColumnDefinition, TableDefinition
     from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
     from binlogio.writer.batches import BatchChange, BatchSession
@@ -76,6 +78,7 @@ __all__ = [
     "ChecksumMismatch",
     "ColumnDefinition",
     "CommitOutcomeUnknown",
+    "ConditionError",
     "Delete",
     "EventFilter",
     "EventGroup",
@@ -91,6 +94,7 @@ __all__ = [
     "PositionError",
     "Range",
     "ReplayError",
+    "RowCondition",
     "RowsEvent",
     "ServerVariables",
     "Session",
@@ -112,7 +116,7 @@ if not TYPE_CHECKING:  # a type checker refuses a name that is not imported abov
         {
             "columnar.rows_reader": "read_rows read_tables",
             "errors": "BadMagic BinlogError BinlogFormatError CacheLimitExceeded ChecksumMismatch CommitOutcomeUnknown"
-            " LoggingError MissingTableMap PositionError ReplayError TruncatedEvent UnsupportedFeature"
+            " ConditionError LoggingError MissingTableMap PositionError ReplayError TruncatedEvent UnsupportedFeature"
             " WriterStateError",
             "event_filter": "EventFilter Range",
             "events": "BinlogEvent RowsEvent",
@@ -120,6 +124,7 @@ if not TYPE_CHECKING:  # a type checker refuses a name that is not imported abov
             "gtid": "Gtid GtidSet",
             "options": "Limits Position ServerVariables",
             "reader": "BinlogReader open",
+            "row_condition": "RowCondition",
             "schema": "ColumnDefinition TableDefinition",
             "writer": "BinlogWriter Delete Insert Session Statement Update",
             "writer.batches": "BatchChange BatchSession",

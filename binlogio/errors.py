@@ -12,6 +12,7 @@ the command line or an option of Spark is a `Hint`, which has a text for each of
       WriterStateError       the writer was used in an order that makes no sense
         CommitOutcomeUnknown the group may or may not be in the log
       PositionError          a position that the caller gave is not the start of an event
+      ConditionError         a condition on rows cannot be read, or does not fit the table
       ReplayError            a change cannot be applied to the target
 
 I/O errors stay `OSError`. All of these can be pickled (Spark carries them between processes).
@@ -318,6 +319,10 @@ class CommitOutcomeUnknown(WriterStateError):
 
 class PositionError(BinlogError):
     """A position that the caller gave is not the start of an event, or in none of the logs."""
+
+
+class ConditionError(BinlogError):
+    """A condition on the values of rows cannot be read, names a column that is not there, or does not fit its type."""
 
 
 class ReplayError(BinlogError):

@@ -36,6 +36,7 @@ PYTHON: Final = {
         "columnar.rows_reader.read_tables",
         "event_filter.EventFilter",
         "event_filter.Range",
+        "row_condition.RowCondition",
     ),
     "Write": (
         "writer.BinlogWriter",

@@ -20,6 +20,7 @@ import click
 from binlogio.errors import (
     BadMagic,
     BinlogError,
+    ConditionError,
     LoggingError,
     PositionError,
     UnsupportedFeature,
@@ -43,6 +44,7 @@ _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
     (LoggingError, WRONG_USAGE),
     (WriterStateError, WRONG_USAGE),
     (PositionError, WRONG_USAGE),
+    (ConditionError, WRONG_USAGE),
     (BinlogError, DAMAGE),
 )
 

@@ -1,0 +1,487 @@
+"""Conditions on the values of row changes (`--where`), as masks of Arrow record batches.
+
+    condition  := condition "OR" condition | condition "AND" condition | "NOT" condition | "(" condition ")"
+                | column operator value | value operator column | column operator column
+                | column ["NOT"] "IN" "(" value, ... ")" | column ["NOT"] "BETWEEN" value "AND" value
+                | column ["NOT"] "LIKE" text | column ["NOT"] ("REGEXP" | "RLIKE") text | column "IS" ["NOT"] "NULL"
+    operator   := "=" | "<>" | "!=" | "<" | "<=" | ">" | ">=" | "<=>"
+    column     := [("before" | "after") "."] name
+    value      := number | 'text' | x'hex' | "TRUE" | "FALSE"
+
+A change matches if its before image or its after image does; a column with `before.` or `after.` is that of this image.
+NULL makes a comparison unknown, as in SQL, and so does a column that the image does not have (absent), which is not
+NULL. Texts are equal if their characters are: collations are not followed. A time is a text; one of a TIMESTAMP column
+is in UTC.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from binlogio.errors import ConditionError, UnsupportedFeature
+from binlogio.schema.ddl.tokens import END, Token, tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+BEFORE: Final = "before"
+AFTER: Final = "after"
+_OPERATORS: Final = {"=": "==", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
+_MIRRORED: Final = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
+_COMPARE: Final[dict[str, Callable[..., pa.Array]]] = {
+    "==": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_WIDE: Final = Context(prec=200)
+_MICROSECONDS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _ColumnName:
+    name: str
+    image: str | None
+
+
+_Value = str | bytes | bool | Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    column: _ColumnName
+    operator: str
+    other: _Value | _ColumnName
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    column: _ColumnName
+    pattern: str
+    is_regex: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _IsNull:
+    column: _ColumnName
+
+
+@dataclass(frozen=True, slots=True)
+class _Not:
+    condition: _Node
+
+
+@dataclass(frozen=True, slots=True)
+class _AllOf:
+    conditions: tuple[_Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _AnyOf:
+    conditions: tuple[_Node, ...]
+
+
+_Node = _Comparison | _Pattern | _IsNull | _Not | _AllOf | _AnyOf
+
+
+class RowCondition:
+    """A condition on the images of row changes. `columns` are the names of the columns that it reads."""
+
+    def __init__(self, text: str) -> None:
+        """Parse a condition.
+
+        Raises:
+            ConditionError: the text is not a condition.
+        """
+        self.text: Final = text
+        self._root = _ConditionParser(text).condition()
+        columns = list(_columns(self._root))
+        self.columns: Final = frozenset(column.name for column in columns)
+        self._names_images = any(column.image for column in columns)
+
+    def mask(self, batch: pa.RecordBatch, positions: Mapping[str, int] | None = None) -> pa.BooleanArray:
+        """Return which changes of a batch match, without nulls.
+
+        Args:
+            batch: a batch of `read_rows` or `read_tables` with typed images and the columns of the condition.
+            positions: the numbers of the columns in their table, from 0; None if the batch has all of them.
+
+        Raises:
+            ConditionError: the table lacks a column, or a value does not fit its type.
+        """
+        found = [self._of_image(batch, image, positions) for image in (BEFORE, AFTER)]
+        return pc.or_(*found)
+
+    def filter(self, batch: pa.RecordBatch, positions: Mapping[str, int] | None = None) -> pa.RecordBatch:
+        """Return the changes of a batch that match; raises as `mask`."""
+        return batch.filter(self.mask(batch, positions))
+
+    def _of_image(self, batch: pa.RecordBatch, image: str, positions: Mapping[str, int] | None) -> pa.BooleanArray:
+        values = _ConditionImages(batch, image, positions)
+        mask = pc.fill_null(values.mask(self._root), fill_value=False)
+        return mask if self._names_images else pc.and_(mask, batch.column(image).is_valid())
+
+
+class _ConditionImages:
+    """The images of a batch, with the columns without `before.` or `after.` being those of one of them."""
+
+    def __init__(self, batch: pa.RecordBatch, image: str, positions: Mapping[str, int] | None) -> None:
+        self._batch = batch
+        self._image = image
+        self._positions = positions
+
+    def mask(self, node: _Node) -> pa.BooleanArray:
+        """Return where a condition is true, false, or unknown (null)."""
+        if isinstance(node, _AllOf):
+            return _folded(pc.and_kleene, [self.mask(one) for one in node.conditions])
+        if isinstance(node, _AnyOf):
+            return _folded(pc.or_kleene, [self.mask(one) for one in node.conditions])
+        if isinstance(node, _Not):
+            return pc.invert(self.mask(node.condition))
+        values = self._values(node.column)
+        if isinstance(node, _IsNull):
+            return pc.if_else(self._present(node.column), pc.is_null(values), pa.scalar(None, pa.bool_()))
+        if isinstance(node, _Pattern):
+            return _like(node, values)
+        if isinstance(node.other, _ColumnName):
+            return self._compare_columns(node, values, self._values(node.other))
+        return _compare(node, values, node.other)
+
+    def _values(self, column: _ColumnName) -> pa.Array:
+        images = self._batch.column(column.image or self._image)
+        if not pa.types.is_struct(images.type):
+            raise ConditionError("a condition on values needs the rows of tables with typed images")
+        names = [field.name for field in images.type]
+        if column.name not in names:
+            nearest = difflib.get_close_matches(column.name, names, 1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"its columns are {', '.join(names)}"
+            table = ".".join(self._batch.column(name)[0].as_py() for name in ("schema", "table")) if len(images) else ""
+            raise ConditionError(f"{table} has no column {column.name}", hint=hint)
+        return pc.struct_field(images, column.name)
+
+    def _present(self, column: _ColumnName) -> pa.BooleanArray:
+        """Return which images have a column."""
+        image = column.image or self._image
+        bits = self._batch.column(f"{image}_present")
+        if self._positions is None:
+            number = self._batch.column(image).type.get_field_index(column.name)
+        else:
+            number = self._positions[column.name]
+        byte = pc.binary_slice(bits, number // 8, number // 8 + 1)
+        having = pa.array([bytes([value]) for value in range(256) if value >> number % 8 & 1], pa.binary())
+        return pc.and_(bits.is_valid(), pc.is_in(byte, value_set=having))
+
+    @staticmethod
+    def _compare_columns(node: _Comparison, values: pa.Array, others: pa.Array) -> pa.BooleanArray:
+        try:
+            if node.operator == "<=>":
+                return _null_safe(values, others)
+            return _COMPARE[node.operator](values, others)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
+            raise ConditionError(
+                f"columns {node.column.name} and {getattr(node.other, 'name', '')} cannot be compared",
+                expected=str(values.type),
+                found=str(others.type),
+            ) from exc
+
+
+def _folded(function: Callable[..., pa.Array], masks: list[pa.Array]) -> pa.Array:
+    result = masks[0]
+    for mask in masks[1:]:
+        result = function(result, mask)
+    return result
+
+
+def _null_safe(values: pa.Array, others: pa.Array | pa.Scalar) -> pa.BooleanArray:
+    is_null = pc.and_(pc.is_null(values), pc.is_null(others))
+    return pc.or_(is_null, pc.fill_null(pc.equal(values, others), fill_value=False))
+
+
+def _like(node: _Pattern, values: pa.Array) -> pa.BooleanArray:
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
+        raise _unfit(node.column, values.type, node.pattern)
+    try:
+        return (pc.match_substring_regex if node.is_regex else pc.match_like)(values, node.pattern)
+    except pa.ArrowInvalid as exc:
+        raise ConditionError(f"{node.pattern!r} is not a regular expression: {exc}") from exc
+
+
+def _compare(node: _Comparison, values: pa.Array, value: _Value) -> pa.BooleanArray:
+    """Compare a column with a value of the condition."""
+    kind, operator = values.type, node.operator
+    if operator == "<=>":  # a value is never NULL
+        return pc.fill_null(_compare(_Comparison(node.column, "==", value), values, value), fill_value=False)
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        return _compare_exact(node, values, _number(node.column, kind, value))
+    if pa.types.is_floating(kind):
+        return _COMPARE[operator](values.cast(pa.float64()), pa.scalar(float(_number(node.column, kind, value))))
+    if pa.types.is_boolean(kind) and isinstance(value, bool):
+        return _COMPARE[operator](values, pa.scalar(value))
+    if pa.types.is_dictionary(kind):
+        values, kind = values.dictionary_decode(), kind.value_type
+    if pa.types.is_binary(kind) and isinstance(value, (str, bytes)):
+        return _COMPARE[operator](values, pa.scalar(value.encode() if isinstance(value, str) else value, kind))
+    if isinstance(value, str) and pa.types.is_string(kind):
+        return _COMPARE[operator](values, pa.scalar(value, kind))
+    if isinstance(value, str) and (pa.types.is_temporal(kind)):
+        return _COMPARE[operator](values, _moment(node.column, kind, value))
+    raise _unfit(node.column, kind, value)
+
+
+def _unfit(column: _ColumnName, kind: pa.DataType, value: object) -> ConditionError:
+    return ConditionError(f"the value does not fit column {column.name}", expected=str(kind), found=repr(value))
+
+
+def _number(column: _ColumnName, kind: pa.DataType, value: _Value) -> Decimal:
+    """Return a value of the condition as a number."""
+    if isinstance(value, bool):
+        return Decimal(int(value))
+    if isinstance(value, bytes):
+        return Decimal(int.from_bytes(value, "big"))
+    if isinstance(value, str):
+        try:
+            value = Decimal(value.strip())
+        except ArithmeticError as exc:
+            raise _unfit(column, kind, value) from exc
+    if not value.is_finite():
+        raise _unfit(column, kind, value)
+    return value
+
+
+def _compare_exact(node: _Comparison, values: pa.Array, value: Decimal) -> pa.BooleanArray:
+    """Compare integers or decimals with any number, without rounding either."""
+    kind, operator = values.type, node.operator
+    scale = kind.scale if pa.types.is_decimal(kind) else 0
+    step = Decimal(1).scaleb(-scale)
+    below = value.quantize(step, rounding=ROUND_FLOOR, context=_WIDE) if value.adjusted() < 150 else None
+    if below is not None and below != value:
+        if operator in ("==", "!="):
+            return _constant(values, operator == "!=")
+        above = value.quantize(step, rounding=ROUND_CEILING, context=_WIDE)
+        operator, below = ("<=", below) if operator in ("<", "<=") else (">=", above)
+    lowest, highest = _range(kind)
+    if below is None or not lowest <= below <= highest:
+        is_below = value < 0  # the value is below all of the column's
+        return _constant(values, {"==": False, "!=": True}.get(operator, (operator in (">", ">=")) == is_below))
+    found = pa.scalar(below, kind) if pa.types.is_decimal(kind) else pa.scalar(int(below), kind)
+    return _COMPARE[operator](values, found)
+
+
+def _constant(values: pa.Array, value: bool) -> pa.BooleanArray:  # noqa: FBT001 - the result of a comparison
+    """Return a result that is the same for every value but NULL."""
+    return pc.if_else(values.is_valid(), pa.scalar(value), pa.scalar(None, pa.bool_()))
+
+
+def _range(kind: pa.DataType) -> tuple[Decimal, Decimal]:
+    if pa.types.is_decimal(kind):
+        most = Decimal(10**kind.precision - 1).scaleb(-kind.scale, _WIDE)
+        return -most, most
+    if pa.types.is_unsigned_integer(kind):
+        return Decimal(0), Decimal((1 << kind.bit_width) - 1)
+    return Decimal(-(1 << kind.bit_width - 1)), Decimal((1 << kind.bit_width - 1) - 1)
+
+
+def _moment(column: _ColumnName, kind: pa.DataType, text: str) -> pa.Scalar:
+    """Return a text as a value of a temporal type."""
+    try:
+        if pa.types.is_duration(kind):
+            return pa.scalar(_duration(text), pa.int64()).cast(kind)
+        plain = text.strip().replace("T", " ").removesuffix("Z")
+        if pa.types.is_timestamp(kind):
+            naive = pa.scalar(plain).cast(pa.timestamp("us"))
+            return naive.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.timestamp(kind.unit)).cast(kind)
+        return pa.scalar(plain).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as exc:
+        raise _unfit(column, kind, text) from exc
+
+
+def _duration(text: str) -> int:
+    """Return a TIME such as -838:59:59.5 in microseconds."""
+    sign = -1 if text.startswith("-") else 1
+    hours, minutes, seconds = text.lstrip("+-").split(":") if text.count(":") == 2 else (*text.split(":"), "0")
+    return sign * int((int(hours) * 3600 + int(minutes) * 60 + Decimal(seconds)) * _MICROSECONDS)
+
+
+def _columns(node: _Node) -> Iterator[_ColumnName]:
+    if isinstance(node, (_AllOf, _AnyOf)):
+        for one in node.conditions:
+            yield from _columns(one)
+    elif isinstance(node, _Not):
+        yield from _columns(node.condition)
+    else:
+        yield node.column
+        if isinstance(node, _Comparison) and isinstance(node.other, _ColumnName):
+            yield node.other
+
+
+class _ConditionParser:
+    """A recursive descent over the tokens of a condition."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        try:
+            self._tokens = tokenize(text)
+        except UnsupportedFeature as exc:
+            raise ConditionError(f"the condition cannot be read: {exc}") from exc
+        self._at = 0
+
+    def condition(self) -> _Node:
+        """Parse the whole text."""
+        node = self._any()
+        if self._next is not END:
+            raise self._expected("AND, OR or the end")
+        return node
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at] if self._at < len(self._tokens) else END
+
+    def _take(self, *words: str) -> bool:
+        """Take the next token if it is one of the words or symbols."""
+        token = self._next
+        if token is END or token.kind in ("text", "quoted") or token.upper not in words:
+            return False
+        self._at += 1
+        return True
+
+    def _expected(self, what: str) -> ConditionError:
+        found = self._text[self._next.start :] if self._next is not END else "the end"
+        return ConditionError("the condition cannot be read", expected=what, found=found or "the end")
+
+    def _any(self) -> _Node:
+        nodes = [self._all()]
+        while self._take("OR"):
+            nodes.append(self._all())
+        return nodes[0] if len(nodes) == 1 else _AnyOf(tuple(nodes))
+
+    def _all(self) -> _Node:
+        nodes = [self._not()]
+        while self._take("AND"):
+            nodes.append(self._not())
+        return nodes[0] if len(nodes) == 1 else _AllOf(tuple(nodes))
+
+    def _not(self) -> _Node:
+        if self._take("NOT"):
+            return _Not(self._not())
+        if self._take("("):
+            node = self._any()
+            if not self._take(")"):
+                raise self._expected(")")
+            return node
+        return self._comparison()
+
+    def _comparison(self) -> _Node:
+        if not self._is_column():
+            value, operator = self._value(), self._operator()
+            return _Comparison(self._column(), _MIRRORED[operator], value)
+        column = self._column()
+        if self._take("IS"):
+            is_not = self._take("NOT")
+            if not self._take("NULL"):
+                raise self._expected("NULL")
+            return _Not(_IsNull(column)) if is_not else _IsNull(column)
+        is_not = self._take("NOT")
+        node = self._set_or_pattern(column)
+        if node is None:
+            if is_not:
+                raise self._expected("IN, BETWEEN, LIKE or REGEXP")
+            operator = self._operator()
+            node = _Comparison(column, operator, self._column() if self._is_column() else self._value())
+        return _Not(node) if is_not else node
+
+    def _set_or_pattern(self, column: _ColumnName) -> _Node | None:
+        if self._take("IN"):
+            if not self._take("("):
+                raise self._expected("(")
+            values = [self._value()]
+            while self._take(","):
+                values.append(self._value())
+            if not self._take(")"):
+                raise self._expected(")")
+            return _AnyOf(tuple(_Comparison(column, "==", value) for value in values))
+        if self._take("BETWEEN"):
+            low = self._value()
+            if not self._take("AND"):
+                raise self._expected("AND")
+            return _AllOf((_Comparison(column, ">=", low), _Comparison(column, "<=", self._value())))
+        is_regex = self._next.upper in ("REGEXP", "RLIKE")
+        if self._take("LIKE", "REGEXP", "RLIKE"):
+            if self._next.kind != "text":
+                raise self._expected("a text in quotes")
+            self._at += 1
+            return _Pattern(column, self._tokens[self._at - 1].text, is_regex)
+        return None
+
+    def _operator(self) -> str:
+        text = ""
+        while self._next.kind == "symbol" and f"{text}{self._next.text}" in (*_OPERATORS, "!"):
+            text += self._next.text
+            self._at += 1
+        if text not in _OPERATORS:
+            raise self._expected("an operator such as =, <> or <")
+        return _OPERATORS[text]
+
+    def _is_column(self) -> bool:
+        token = self._next
+        if token.kind == "symbol":
+            return token.text == "@"
+        is_value = token.upper in ("TRUE", "FALSE") or token.upper.startswith("0X") or self._is_hex()
+        return token.is_name and not (token.kind == "word" and is_value)
+
+    def _is_hex(self) -> bool:
+        """Return whether the next tokens are x'...'."""
+        after = self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else END
+        return self._next.upper == "X" and after.kind == "text" and after.start == self._next.end
+
+    def _column(self) -> _ColumnName:
+        name = self._name()
+        if name.lower() in (BEFORE, AFTER) and self._take("."):
+            return _ColumnName(self._name(), name.lower())
+        return _ColumnName(name, None)
+
+    def _name(self) -> str:
+        prefix = "@" if self._take("@") else ""
+        token = self._next
+        if not (token.is_name or (prefix and token.kind == "number")):
+            raise self._expected("the name of a column")
+        self._at += 1
+        return prefix + token.text
+
+    def _value(self) -> _Value:
+        sign = -1 if self._take("-") else 1
+        self._take("+")
+        token = self._next
+        if token.kind == "number":
+            self._at += 1
+            return sign * Decimal(token.text)
+        if sign < 0:
+            raise self._expected("a number")
+        if token.kind == "text":
+            self._at += 1
+            return token.text
+        if token.kind == "word" and token.upper in ("TRUE", "FALSE"):
+            self._at += 1
+            return token.upper == "TRUE"
+        digits = None
+        if self._is_hex():
+            digits = self._tokens[self._at + 1].text
+            self._at += 2
+        elif token.upper.startswith("0X"):
+            digits = token.text[2:]
+            self._at += 1
+        if digits is None:
+            raise self._expected("a column or a value")
+        try:
+            return bytes.fromhex(digits)
+        except ValueError as exc:
+            raise ConditionError("the condition cannot be read", expected="pairs of hex digits", found=digits) from exc

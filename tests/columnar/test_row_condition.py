@@ -1,0 +1,197 @@
+"""Conditions on row changes select what SQLite selects by the same text, and the types of columns are respected."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import binlogio
+from binlogio.errors import BinlogError, ConditionError
+from binlogio.row_condition import RowCondition
+from corpus import FIXTURES
+
+COLUMNS: Final = {"a": pa.int32(), "b": pa.uint64(), "d": pa.decimal128(6, 2), "f": pa.float64(), "s": pa.string()}
+ORDERS: Final = (str(FIXTURES / "mysql97" / "incident" / "binlog.0*"), "shop.orders")
+
+rows = st.fixed_dictionaries({
+    "a": st.none() | st.integers(-3, 3),
+    "b": st.none() | st.integers(0, 3),
+    "d": st.none() | st.integers(-300, 300).map(lambda cents: Decimal(cents) / 100),
+    "f": st.none() | st.sampled_from([-1.5, 0.0, 0.25, 2.0]),
+    "s": st.none() | st.text("aAb%_", max_size=3),
+})  # fmt: skip
+numbers = st.integers(-4, 4).map(str) | st.sampled_from(["0.5", "1.005", "-2.5", "1e2", "99999999", "2.00"])
+numeric = st.sampled_from(["a", "b", "d", "f"])
+texts = st.text("aAb", max_size=3).map(lambda text: f"'{text}'")
+operators = st.sampled_from(["=", "<>", "!=", "<", "<=", ">", ">="])
+comparisons = st.one_of(
+    st.builds("{} {} {}".format, numeric, operators, numbers),
+    st.builds("{2} {1} {0}".format, numeric, operators, numbers),
+    st.builds("s {} {}".format, operators, texts),
+    st.builds("{} IS {}NULL".format, st.sampled_from(list(COLUMNS)), st.sampled_from(["", "NOT "])),
+    st.builds("{} {}IN ({}, {})".format, numeric, st.sampled_from(["", "NOT "]), numbers, numbers),
+    st.builds("{} {}BETWEEN {} AND {}".format, numeric, st.sampled_from(["", "NOT "]), numbers, numbers),
+    st.builds("s {}LIKE {}".format, st.sampled_from(["", "NOT "]), st.text("aA%_", max_size=3).map(lambda t: f"'{t}'")),
+    st.just("a = b"),
+)
+conditions = st.recursive(
+    comparisons,
+    lambda inner: st.one_of(
+        st.builds("({} AND {})".format, inner, inner),
+        st.builds("({} OR {})".format, inner, inner),
+        st.builds("NOT ({})".format, inner),
+    ),
+    max_leaves=5,
+)
+
+
+def batch_of(images: list[dict[str, Any] | None], kinds: dict[str, pa.DataType] = COLUMNS) -> pa.RecordBatch:
+    """Return inserts, each with an after image or none."""
+    kind = pa.struct(list(kinds.items()))
+    present = [None if image is None else bytes([(1 << len(kinds)) - 1]) for image in images]
+    return pa.RecordBatch.from_pydict(
+        {
+            "schema": ["d"] * len(images),
+            "table": ["t"] * len(images),
+            "before": pa.array([None] * len(images), kind),
+            "after": pa.array(images, kind),
+            "before_present": pa.array([None] * len(images), pa.binary()),
+            "after_present": pa.array(present, pa.binary()),
+        }
+    )
+
+
+@given(st.lists(rows, min_size=1, max_size=8), conditions)
+def test_a_condition_selects_what_sqlite_selects(images: list[dict[str, Any]], text: str) -> None:
+    """The same text, with the three values of SQL's logic."""
+    target = sqlite3.connect(":memory:")
+    target.execute("PRAGMA case_sensitive_like=ON")
+    target.execute("CREATE TABLE t (n INTEGER, a INTEGER, b INTEGER, d REAL, f REAL, s TEXT)")
+    for number, image in enumerate(images):
+        values = [image[name] for name in COLUMNS]
+        plain = [float(value) if isinstance(value, Decimal) else value for value in values]
+        target.execute("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", [number, *plain])
+    expected = [number for (number,) in target.execute(f"SELECT n FROM t WHERE {text} ORDER BY n")]
+    mask = RowCondition(text).mask(batch_of([*images, None]))
+
+    assert [number for number, is_wanted in enumerate(mask.to_pylist()) if is_wanted] == expected
+
+
+def ids_of(text: str) -> list[tuple[str, int]]:
+    """Return operation and id of the orders that match."""
+    source, table = ORDERS
+    condition = RowCondition(text)
+    batches = (condition.filter(batch) for batch in binlogio.read_rows(source, table=table))
+    return [(row["op"], (row["after"] or row["before"])["id"]) for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("id = 1001", [("insert", 1001), ("update", 1001), ("update", 1001)]),
+        ("before.status = 'new' AND after.status = 'paid'", [("update", 1001), ("update", 1003), ("update", 1004)]),
+        ("before.total <> after.total", [("update", 1004)]),
+        ("before.id = 1002", [("delete", 1002)]),
+        ("after.id IS NULL", []),
+        ("id IS NULL", []),
+        ("placed_at >= '2026-11-20 09:12:00'", [("insert", 1007), ("insert", 1008)]),
+        ("placed_at = '2026-11-20T09:00:01.25' AND status <> 'new'", [("update", 1001), ("update", 1001)]),
+        ("`status` REGEXP '^s.*d$'", [("update", 1001)]),
+    ],
+)
+def test_images_of_a_real_log(text: str, expected: list[tuple[str, int]]) -> None:
+    assert ids_of(text) == expected
+
+
+def test_an_absent_column_is_not_null() -> None:
+    """With MINIMAL images, what the image does not have is unknown."""
+    log = FIXTURES / "mysql97" / "rowimage_minimal" / "binlog.000001"
+    absent = 0
+    for _, batch in binlogio.read_tables(log):
+        for number, column in enumerate(batch.schema.field("after").type):
+            condition = RowCondition(f"after.`{column.name}` IS NULL OR after.`{column.name}` IS NOT NULL")
+            bits = batch.column("after_present").to_pylist()
+            present = [bool(one and one[number // 8] >> number % 8 & 1) for one in bits]
+            absent += present.count(False)
+
+            assert condition.mask(batch).to_pylist() == present
+
+    assert absent
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (pa.uint64(), (1 << 64) - 1, "c = 18446744073709551615 AND c > 18446744073709551614.5"),
+        (pa.int8(), -128, "c > -128.5 AND c < 1000 AND c <> 1000 AND c >= -1e100 AND NOT c = 1000"),
+        (pa.decimal256(65, 30), Decimal(f"{10**20}.{1:030}"), f"c > {10**20} AND c < {10**20 + 1}"),
+        (pa.decimal128(38, 38), Decimal("0.1"), "c = 0.1 AND c < 1 AND c > -5"),
+        (pa.float32(), 0.5, "c = 0.5 AND c BETWEEN 0 AND 1"),
+        (pa.binary(), b"\x00\xff", "c = x'00ff' AND c <> 'x' AND c = 0x00FF"),
+        (pa.timestamp("us", "UTC"), datetime(2026, 11, 20, 9, tzinfo=timezone.utc), "c = '2026-11-20 09:00:00'"),
+        (pa.timestamp("us"), datetime(2026, 11, 20, 9), "c <= '2026-11-20 09:00:00.000001' AND c > '2026-11-19'"),
+        (pa.date32(), date(2026, 11, 20), "c = '2026-11-20' AND c > '2026-11-19'"),
+        (pa.duration("us"), timedelta(hours=-30, seconds=-1), "c = '-30:00:01' AND c < '00:00'"),
+        (pa.dictionary(pa.int32(), pa.string()), "new", "c = 'new' AND c LIKE 'n%' AND c IN ('old', 'new')"),
+        (pa.string(), None, "NOT (c = 'a' OR c <> 'a') OR c IS NULL"),
+    ],
+    ids=str,
+)
+def test_values_are_compared_by_the_type_of_the_column(kind: pa.DataType, value: object, text: str) -> None:
+    assert RowCondition(text).mask(batch_of([{"c": value}], {"c": kind})).to_pylist() == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected a column or a value, found the end"),
+        ("id", "expected an operator such as =, <> or <, found the end"),
+        ("id = 1 OR", "expected a column or a value, found the end"),
+        ("(id = 1", "expected ), found the end"),
+        ("id = 1 id = 2", "expected AND, OR or the end, found id = 2"),
+        ("id = 'x", "unterminated quote"),
+        ("id NOT = 1", "expected IN, BETWEEN, LIKE or REGEXP, found = 1"),
+        ("id = x'1'", "expected pairs of hex digits, found 1"),
+        ("id LIKE 1", "expected a text in quotes, found 1"),
+    ],
+)
+def test_other_texts_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ConditionError, match="the condition cannot be read") as caught:
+        RowCondition(text)
+
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("totl = 1", "shop.orders has no column totl (did you mean total?)"),
+        ("id = 'x'", "the value does not fit column id, expected uint64, found 'x'"),
+        ("status > 1", "the value does not fit column status, expected string, found Decimal('1')"),
+        ("placed_at = 'noon'", "the value does not fit column placed_at"),
+        ("status REGEXP '('", "'(' is not a regular expression"),
+        ("total = status", "columns total and status cannot be compared"),
+    ],
+)
+def test_what_does_not_fit_the_table_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConditionError) as caught:
+        ids_of(text)
+
+    assert message in str(caught.value)
+
+
+words = st.lists(st.sampled_from("id = 1 ' ( ) AND OR NOT IN x'0 - . before LIKE".split())).map(" ".join)
+
+
+@given(st.text(max_size=20) | words)
+def test_any_text_is_a_condition_or_refused(text: str) -> None:
+    with contextlib.suppress(BinlogError):
+        RowCondition(text)
