@@ -184,14 +184,14 @@ def test_another_kind_of_a_column_is_refused(form: Any, tmp_path: Path) -> None:
     assert not to.exists()
 
 
-@pytest.mark.parametrize("form", TABLES)
+@pytest.mark.parametrize("form", ["duckdb", "delta"])  # a SMALLINT is an int in Iceberg
 def test_a_value_that_does_not_fit_the_column_is_refused(form: Any, tmp_path: Path) -> None:
     logs, to = tmp_path / "logs", tmp_path / "to"
     logs.mkdir()
     write(logs, (WIDE, [(1, "x", 1)]), (NARROW, [(2, 1 << 30)]))
 
     with pytest.raises(BinlogError, match=r"binlog\.000001: at \d+: shop\.orders: a value does not fit") as caught:
-        export(logs, to, format=form) if form != "iceberg" else pytest.skip("its INT takes the value")
+        export(logs, to, format=form)
 
     assert "ALTER TABLE" in str(caught.value)
     assert not to.exists()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -36,13 +36,13 @@ SUFFIXES: Final = {
     ExportFormat.ICEBERG: "parquet",
 }
 _BUFFERED_BYTES: Final = 256 << 20
-_GROUP_BYTES: Final = 64 << 20
+_GROUP_BYTES: Final = 32 << 20
 _GROUP_ROWS: Final = 1 << 20
 _PLAIN_BYTES: Final = frozenset(f"{ascii_letters}{digits}_-".encode())
 _OPEN_FILES: Final = 100
 _SECONDS_PER_DAY: Final = 86_400
 _EPOCH: Final = date(1970, 1, 1)
-_REPEATED: Final = ("file", "op", "gtid", "before_present", "after_present")
+_REPEATED: Final = ("file", "op", "server_id", "gtid", "before_present", "after_present")
 """Columns with few values: only these, and no others by default, are worth a dictionary in Parquet."""
 
 
@@ -119,6 +119,7 @@ class TableFiles:
         self._parts: dict[tuple[str, str | None], _Part] = {}
         self._known_schema = known_schema
         self._schemas: dict[str, pa.Schema] = {}
+        self._last: tuple[pa.Schema, pa.Schema] | None = None
         self._bytes = 0
         self._done: list[NewFile] = []
 
@@ -147,7 +148,7 @@ class TableFiles:
         self._parts.clear()
 
     def _write(self, table: str, day: str | None, batch: pa.RecordBatch) -> None:
-        schema = self._schema(table, stored_schema(batch.schema, self._form))
+        schema = self._schema(table, self._stored(batch.schema))
         part = self._parts.get((table, day))
         if part is not None and part.schema != schema:
             self._close((table, day))
@@ -165,6 +166,12 @@ class TableFiles:
             self._flush(part)
         while self._bytes > _BUFFERED_BYTES:
             self._flush(max(self._parts.values(), key=lambda one: one.waiting_bytes))
+
+    def _stored(self, schema: pa.Schema) -> pa.Schema:
+        """Return `stored_schema`; batches after each other mostly have the same columns."""
+        if self._last is None or self._last[0] != schema:
+            self._last = schema, stored_schema(schema, self._form)
+        return self._last[1]
 
     def _schema(self, table: str, stored: pa.Schema) -> pa.Schema:
         """Return the columns of a file with rows of these columns."""
@@ -271,6 +278,7 @@ class _ParquetFile:
             compression=compression,
             compression_level=1 if compression == "zstd" else None,
             use_dictionary=[name for name in _REPEATED if name in schema.names],
+            write_statistics=list(_with_statistics(schema)),
         )
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
@@ -278,6 +286,15 @@ class _ParquetFile:
 
     def close(self) -> None:
         self._writer.close()
+
+
+def _with_statistics(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[str]:
+    """Yield the columns whose least and greatest values help a reader to skip rows; those of text take long."""
+    for one in fields:
+        if pa.types.is_struct(one.type):
+            yield from _with_statistics(one.type, f"{prefix}{one.name}.")
+        elif pa.types.is_integer(one.type) or pa.types.is_temporal(one.type):
+            yield f"{prefix}{one.name}"
 
 
 class _ArrowFile:

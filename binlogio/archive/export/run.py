@@ -31,6 +31,7 @@ from binlogio.columnar.rows_reader import read_tables
 from binlogio.errors import Hint, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter
 from binlogio.options import DEFAULT_LIMITS, Limits
+from binlogio.reader import BinlogReader
 from binlogio.storage.encryption import load_keyring
 from binlogio.storage.sources import Source
 
@@ -235,8 +236,11 @@ class _LogRange:
         start = 0 if identity is None else ledger.end_of(_base_name(log), identity)
         if is_one_piece(log, keyring):
             return cls(log, identity, start, HIGHEST, is_whole=True, last=start - 1)
-        end = max(start, last_group_end(log, 0, keyring))
-        return cls(log, identity, start, end, is_whole=False)
+        with BinlogReader([log], keyring=keyring) as reader:
+            next(iter(reader), None)
+            is_closed = not reader.in_use  # then its last group is complete, and the log need not be read for that
+        end = log.size if is_closed and log.size is not None else last_group_end(log, 0, keyring)
+        return cls(log, identity, start, max(start, end), is_whole=False)
 
     @property
     def is_held(self) -> bool:
