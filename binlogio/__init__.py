@@ -34,6 +34,7 @@ from binlogio.lazy_names import lazy_names
 if TYPE_CHECKING:
     KERNEL: str
 
+    from binlogio.archive.scan import scan
     from binlogio.columnar.rows_reader import read_rows, read_tables
     from binlogio.errors import (
         BadMagic,
@@ -108,12 +109,14 @@ __all__ = [
     "open",
     "read_rows",
     "read_tables",
+    "scan",
 ]
 
 if not TYPE_CHECKING:  # a type checker refuses a name that is not imported above
     _find: Final = lazy_names(
         __name__,
         {
+            "archive.scan": "scan",
             "columnar.rows_reader": "read_rows read_tables",
             "errors": "BadMagic BinlogError BinlogFormatError CacheLimitExceeded ChecksumMismatch CommitOutcomeUnknown"
             " ConditionError LoggingError MissingTableMap PositionError ReplayError TruncatedEvent UnsupportedFeature"

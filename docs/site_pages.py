@@ -38,6 +38,7 @@ PYTHON: Final = {
         "event_filter.Range",
         "row_condition.RowCondition",
     ),
+    "Archives": ("archive.scan.scan", "archive.export.run.export"),
     "Write": (
         "writer.BinlogWriter",
         "writer.Session",

@@ -1,4 +1,6 @@
-"""Binary logs on any `pyarrow.fs` filesystem: S3, GCS, Azure, HDFS, or one that the caller made.
+"""Binary logs on any filesystem of pyarrow or fsspec: S3, GCS, Azure, HDFS, HTTP, or one that the caller made.
+
+URIs that pyarrow does not know (`https://`, `memory://`, `sftp://`) are opened by fsspec, if it is installed.
 
 Resolves URIs, globs, directories and index files. Imports pyarrow, so `sources` imports it on first use only.
 """
@@ -9,21 +11,26 @@ import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from glob import has_magic
-from typing import Final
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, FSSpecHandler, PyFileSystem
 
 from binlogio.errors import Hint, UnsupportedFeature
 from binlogio.storage.index_file import is_beside_logs, is_index_file, log_number, parse_index
 from binlogio.storage.log_file import LogFile, begins_like_a_log, choose_logs
 
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+_WEB: Final = ("http://", "https://")
 _OPTIONS: Final = re.compile(
     r"\?(?=\w+=)"
 )  # s3://bucket/log.000001?region=eu-west-1, where other question marks are wildcards
 
 
-def find_objects(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
+def find_objects(path: str, filesystem: FileSystem | AbstractFileSystem | None) -> Iterator[LogFile]:
     """Yield the logs that a URI, or a path on `filesystem`, names; in the order of their numbers.
 
     Raises:
@@ -32,7 +39,9 @@ def find_objects(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
     """
     if filesystem is None:
         filesystem, path = _open_uri(path)
-    if has_magic(path):
+    elif not isinstance(filesystem, FileSystem):
+        filesystem = _of_fsspec(filesystem)
+    if has_magic(path) and not path.startswith(_WEB):  # a question mark begins the query there
         found = list(_matching(filesystem, path))
     else:
         info = filesystem.get_file_info(path)
@@ -81,14 +90,37 @@ def _open_uri(uri: str) -> tuple[FileSystem, str]:
 
     Wildcards and the options after a `?` stay where they belong.
     """
+    if uri.startswith(_WEB):
+        return _open_by_fsspec(uri)
     options = _OPTIONS.search(uri)
     named, query = (uri[: options.start()], uri[options.start() :]) if options else (uri, "")
     folder, _, name = named.rpartition("/") if has_magic(named) else (named, "", "")
     try:
         filesystem, path = FileSystem.from_uri(folder + query)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
-        raise UnsupportedFeature(f"cannot open {uri!r}: {exc}", hint=Hint.FILESYSTEM) from exc
+        if find_spec("fsspec") is None:
+            raise UnsupportedFeature(f"cannot open {uri!r}: {exc}", hint=Hint.FILESYSTEM) from exc
+        filesystem, path = _open_by_fsspec(folder + query)
     return filesystem, f"{path.rstrip('/')}/{name}" if name else path
+
+
+def _open_by_fsspec(uri: str) -> tuple[FileSystem, str]:
+    """Return the filesystem of fsspec for a URI, and the path on it.
+
+    Raises:
+        UnsupportedFeature: fsspec is not installed, or does not know such URIs.
+    """
+    try:
+        from fsspec.core import url_to_fs  # noqa: PLC0415 - an extra
+
+        found, path = url_to_fs(uri)
+    except (ImportError, ValueError) as exc:
+        raise UnsupportedFeature(f"cannot open {uri!r}: {exc}", hint=Hint.FILESYSTEM) from exc
+    return _of_fsspec(found), path
+
+
+def _of_fsspec(filesystem: AbstractFileSystem) -> FileSystem:
+    return PyFileSystem(FSSpecHandler(filesystem))
 
 
 def _matching(filesystem: FileSystem, pattern: str) -> Iterator[FileInfo]:
