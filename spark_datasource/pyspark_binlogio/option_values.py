@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 _SIZE: Final = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_INTERVAL: Final = re.compile(r"(\d+)\s*(s|m|h|d|seconds?|minutes?|hours?|days?)", re.IGNORECASE)
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -87,6 +89,14 @@ def size(name: str, value: str) -> int:
     if match is None or int(match[1]) == 0:
         raise refused(name, value, "a size in bytes, such as 134217728 or 128m")
     return int(match[1]) * _FACTORS[match[2].lower()]
+
+
+def interval(name: str, value: str) -> int:
+    """Return a number of seconds: 90s, 15m, 1h, 2 days."""
+    match = _INTERVAL.fullmatch(value.strip())
+    if match is None:
+        raise refused(name, value, "a number of seconds, minutes, hours or days, such as 90s, 15m, 1h or 2d")
+    return int(match[1]) * _SECONDS[match[2][0].lower()]
 
 
 def table(name: str, value: str) -> str:

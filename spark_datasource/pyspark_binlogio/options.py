@@ -16,6 +16,9 @@ refused, with the nearest name of the table below.
     zeroDates                  error (default) | null | text
     startingTimestamp          read transactions from this time on, by the time of their events
     endingTimestamp            read transactions before this time
+    timestampSlack             how far the time of an event is at most from the moment at which it was logged, such as
+                               1h: logs of other moments are not read for filters on time. Not set: all logs are read,
+                               since sessions may set any time
     startingGtids              omit the transactions of this GTID set (they are known). Of MariaDB: the last GTID of
                                each domain
     endingGtids                omit the transactions that are not in this GTID set
@@ -107,6 +110,7 @@ class BinlogOptions:
     zero_dates: str = "error"
     starting_timestamp: int | None = None
     ending_timestamp: int | None = None
+    timestamp_slack: int | None = None
     starting_gtids: str | None = None
     ending_gtids: str | None = None
     starting_position: tuple[str, int] | None = None
@@ -222,6 +226,7 @@ _OPTIONS: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "zeroDates": ("zero_dates", values.choice("error", "null", "text")),
     "startingTimestamp": ("starting_timestamp", values.moment),
     "endingTimestamp": ("ending_timestamp", values.moment),
+    "timestampSlack": ("timestamp_slack", values.interval),
     "startingGtids": ("starting_gtids", values.gtid_set),
     "endingGtids": ("ending_gtids", values.gtid_set),
     "startingPosition": ("starting_position", values.position),

@@ -91,6 +91,7 @@ def test_options_are_taken_in_any_case(spell: Any) -> None:
             {"maxFilesPerTrigger": "1", "maxBytesPerTrigger": "1"},
             "set either maxFilesPerTrigger or maxBytesPerTrigger, not both",
         ),
+        ({"timestampSlack": "long"}, "option timestampSlack: expected a number of seconds, minutes, hours or days"),
         ({"startingTimestamp": "soon"}, "option startingTimestamp: expected a time such as 2026-11-20 10:00:00 (UTC)"),
         (
             {"startingPosition": "binlog.000001"},

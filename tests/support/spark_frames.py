@@ -16,6 +16,7 @@ from corpus import MARIADB, MYSQL
 from pyspark_binlogio.options import BinlogOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -87,8 +88,11 @@ def spark_errors() -> tuple[type[Exception], ...]:
     return AnalysisException, PythonException
 
 
-def tasks(*paths: Path | str, **options: str) -> list[pa.RecordBatch]:
-    """Return the batches of all tasks of a read, planned and read without a session."""
+def tasks(*paths: Path | str, filters: Sequence[Any] = (), **options: str) -> list[pa.RecordBatch]:
+    """Return the batches of all tasks of a read, planned and read without a session.
+
+    The source must accept all `filters`.
+    """
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
 
     from pyspark_binlogio.read.batch_reader import view_columns  # noqa: PLC0415
@@ -100,9 +104,11 @@ def tasks(*paths: Path | str, **options: str) -> list[pa.RecordBatch]:
     source = BinlogDataSource(given)
     source.schema()  # as Spark does where the user gives no schema
     reader = source.reader(schema)
+    if filters:
+        assert reader.pushFilters(list(filters)) == []
     return [batch for partition in reader.partitions() for batch in reader.read(partition)]
 
 
-def records_of(*paths: Path | str, **options: str) -> list[dict[str, Any]]:
+def records_of(*paths: Path | str, filters: Sequence[Any] = (), **options: str) -> list[dict[str, Any]]:
     """Return the records of all tasks of a read, without a session; Spark has the same (`test_spark_views`)."""
-    return [row for batch in tasks(*paths, **options) for row in batch.to_pylist()]
+    return [row for batch in tasks(*paths, filters=filters, **options) for row in batch.to_pylist()]

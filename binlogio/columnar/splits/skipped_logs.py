@@ -5,10 +5,13 @@
                log has what was logged up to there. GTID_LIST (MariaDB) has the last GTID of each domain and server: one
                that is the same in the next log has no transaction in between.
 
+    times      the time of a format description is about the moment at which a log begins, that of the next log's the
+               moment at which it ends. Only if the caller says how far times of events may be from these moments
+
 The head of the next log counts only if the log ends with a ROTATE to it of the same time: another log may have the name
-of the next one, after RESET or in a directory of several servers. Times of events prove nothing, since sessions set
-them (SET TIMESTAMP) and replicas keep those of the source. A transaction without a GTID can be in any log, so filters
-that let it through skip none.
+of the next one, after RESET or in a directory of several servers. Times of events alone prove nothing: they are those
+of the beginning of a statement, sessions set them (SET TIMESTAMP), and replicas keep those of the source. A transaction
+without a GTID can be in any log, so filters that let it through skip none.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from zlib import crc32
 from binlogio.columnar.splits.log_identity import HEAD_EVENTS, head_frames
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, LOG_POS_BYTES, EventType, HeaderFlag
 from binlogio.errors import BinlogError
-from binlogio.event_filter import parse_gtid_set
+from binlogio.event_filter import Range, parse_gtid_set
 from binlogio.events.base import parse_header
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
@@ -37,34 +40,79 @@ if TYPE_CHECKING:
     from binlogio.storage.log_file import LogFile
 
 _ROTATE_POSITION_SIZE: Final = 8
+_FEW_LOGS: Final = 8
+_READERS: Final = 16  # threads, for stores whose answers take long
 _MOST_ROTATION_S: Final = 10  # seconds from the ROTATE at the end of a log to the head of the next one
+_GTID_HEADS: Final = (EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.MARIADB_GTID_LIST_EVENT)
 _Sources = dict[tuple[int, int], MariadbGtid]
 """The last GTID of each domain and server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogHead:
-    """The head of a log: what was logged before it, as a set of MySQL or the last GTIDs of MariaDB."""
+    """The head of a log: what was logged before it, as a set of MySQL or the last GTIDs of MariaDB; None if unknown."""
 
     created: int
     server_id: int
     context: ParseContext
-    before: GtidSet | _Sources
+    before: GtidSet | _Sources | None
 
 
-def logs_without(logs: Sequence[LogFile], where: EventFilter, keyring: Keyring | None = None) -> frozenset[int]:
+def logs_without(
+    logs: Sequence[LogFile], where: EventFilter, keyring: Keyring | None = None, *, timestamp_slack: int | None = None
+) -> frozenset[int]:
     """Return the numbers (from 0) of the logs that certainly have no row change that the filter selects.
 
     Reads the heads of the logs, and their ends where the next log matters. A log whose head is damaged, encrypted with
     a key that is missing, or that of a relay log, is not skipped.
+
+    Args:
+        logs: the logs, in the order in which they were written.
+        where: the filter.
+        keyring: the keys of encrypted logs.
+        timestamp_slack: the most seconds between the time of an event and the moment at which it was logged, in either
+            direction; None if it is not known: then no log is skipped by time.
     """
     wanted = list(_wanted_gtids(where))
-    heads = [_head(log, keyring) if wanted else None for log in logs]
+    times = None if timestamp_slack is None or where.timestamp == Range() else where.timestamp
+    heads = _heads(logs, keyring) if wanted or times is not None else [None] * len(logs)
     return frozenset(
         number
         for number, log in enumerate(logs)
         if (where.pos.start and _ends_before(log, where.pos.start))
+        or (times is not None and _is_of_other_time(times, timestamp_slack or 0, number, logs, heads))
         or any(_lacks(gtids, number, logs, heads) for gtids in wanted)
+    )
+
+
+def _heads(logs: Sequence[LogFile], keyring: Keyring | None) -> list[LogHead | None]:
+    """Return the heads of the logs; those of remote logs are read by several threads."""
+    if len(logs) < _FEW_LOGS or logs[0].filesystem is None:
+        decoder = Decoder(decompress=None)
+        return [_head(log, keyring, decoder) for log in logs]
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - seldom needed
+
+    with ThreadPoolExecutor(_READERS) as readers:
+        return list(readers.map(lambda log: _head(log, keyring, Decoder(decompress=None)), logs))
+
+
+def _is_of_other_time(
+    times: Range, slack: int, number: int, logs: Sequence[LogFile], heads: Sequence[LogHead | None]
+) -> bool:
+    """Return whether all events of a log are outside of a time, if they are logged at most `slack` from their times.
+
+    The heads are events, too: the log begins at most `slack` before or after the time of its head.
+    """
+    head = heads[number]
+    if head is None:
+        return False
+    if head.created - 2 * slack >= times.end:
+        return True
+    after = heads[number + 1] if number + 1 < len(logs) else None
+    return (
+        after is not None
+        and after.created + 2 * slack < times.start
+        and _is_followed_by(logs[number], head, logs[number + 1], after)
     )
 
 
@@ -93,8 +141,8 @@ def _ends_before(log: LogFile, offset: int) -> bool:
         opened.close()
 
 
-def _head(log: LogFile, keyring: Keyring | None) -> LogHead | None:
-    """Return the head of a log; None if it says nothing about GTIDs, or cannot be read."""
+def _head(log: LogFile, keyring: Keyring | None, decoder: Decoder) -> LogHead | None:
+    """Return the head of a log; None if it cannot be read, or is that of a relay log."""
     if log.stream is not None:
         return None
     try:
@@ -102,18 +150,24 @@ def _head(log: LogFile, keyring: Keyring | None) -> LogHead | None:
     except (OSError, BinlogError):
         return None
     try:
-        first = None
+        found = None
         for frame in head_frames(opened, keyring, verify_checksum=True):
             if frame.header.type_code not in HEAD_EVENTS:
                 break
-            first = first or frame
             if frame.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL):
-                break
-            (event,) = Decoder(decompress=None).decode(frame)
+                return None
+            header = frame.header
+            if found is None:
+                found = LogHead(
+                    created=header.timestamp, server_id=header.server_id, context=frame.context, before=None
+                )
+            if header.type_code not in _GTID_HEADS:
+                continue
+            (event,) = decoder.decode(frame)
             if isinstance(event, (PreviousGtidsEvent, MariadbGtidListEvent)):
                 return LogHead(
-                    created=first.header.timestamp,
-                    server_id=first.header.server_id,
+                    created=found.created,
+                    server_id=found.server_id,
                     context=frame.context,
                     before=event.gtid_set
                     if isinstance(event, PreviousGtidsEvent)
@@ -123,14 +177,14 @@ def _head(log: LogFile, keyring: Keyring | None) -> LogHead | None:
         return None
     finally:
         opened.close()
-    return None
+    return found
 
 
-def _lacks(wanted: Gtids, number: int, logs: Sequence[LogFile], heads: list[LogHead | None]) -> bool:
+def _lacks(wanted: Gtids, number: int, logs: Sequence[LogFile], heads: Sequence[LogHead | None]) -> bool:
     """Return whether log `number` certainly has no transaction of the set."""
     head = heads[number]
     after = heads[number + 1] if number + 1 < len(logs) else None
-    if head is None:
+    if head is None or head.before is None:
         return False
     if isinstance(head.before, GtidSet):
         if not isinstance(wanted, GtidSet):

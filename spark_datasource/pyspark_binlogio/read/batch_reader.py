@@ -11,6 +11,7 @@ position (FAILFAST), a record with the error text (PERMISSIVE), or left out (DRO
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,16 +20,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from binlogio.columnar import is_one_piece, splits_at_groups
+from binlogio.columnar import group_around, is_one_piece, logs_without, splits_at_groups
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import EventFilter, Range
-from binlogio.format import check_event_start
+from binlogio.format import Split, check_event_start
 from pyspark_binlogio.options import BinlogOptionError, TableFilter, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.read.filters import NOTHING_PUSHED, push
 from pyspark_binlogio.scan.damage import corrupt_record, option_hints, tolerant
 from pyspark_binlogio.scan.log_files import find_log_files
-from pyspark_binlogio.scan.partitions import LogPartition, Piece, partitions
+from pyspark_binlogio.scan.partitions import LogPartition, Piece, partitions, wanted_pieces
 from pyspark_binlogio.scan.request import Request, request_of
 from pyspark_binlogio.spark_types import conformed, spark_ddl
 from pyspark_binlogio.views.change_feed import CDF_COLUMNS, CHANGE_POS
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-    from binlogio.format import Split
     from binlogio.storage import Keyring, LogFile
     from pyspark_binlogio.options import BinlogOptions
 
 _IMAGES = ("before", "after")
+_LOGGER: Final = logging.getLogger("pyspark_binlogio")
+_LOGGER.setLevel(logging.INFO)  # Spark collects the logs of its Python processes, by spark.tvf.python_worker_logs()
 
 
 @option_hints()
@@ -117,14 +119,40 @@ class BinlogBatchReader(DataSourceReader):
         for log in logs:
             if start is not None and Path(log.name).name == start[0]:
                 check_event_start(log, start[1], self.keyring)
-        return self.plan(Piece(log) for log in logs)
+        if self._options.split_mode == "ranges":
+            return self.plan([piece for log in logs for piece in wanted_pieces(log, self._where(log).pos)])
+        return self.plan([Piece(log) for log in logs])
 
-    def plan(self, pieces: Iterable[Piece]) -> list[InputPartition]:
-        """Return the pieces, cut and packed as the options say."""
+    def plan(self, pieces: list[Piece]) -> list[InputPartition]:
+        """Return the pieces, cut and packed as the options say.
+
+        Logs without a wanted event, by their heads, are left out.
+        """
+        pieces = self._without_skipped_logs(pieces)
         mode, max_bytes = self._options.split_mode, self._options.max_partition_bytes
         if mode == "scan":
             return partitions(pieces, max_bytes, self._cut_at_groups)
         return partitions(pieces, max_bytes if mode == "ranges" else None)
+
+    def _without_skipped_logs(self, pieces: list[Piece]) -> list[Piece]:
+        logs = [*{piece.log.name: piece.log for piece in pieces}.values()]
+        where = replace(self._request.where, pos=Range())
+        if where:
+            skipped = logs_without(logs, where, self.keyring, timestamp_slack=self._options.timestamp_slack)
+            names = {logs[number].name for number in skipped}
+            pieces = [piece for piece in pieces if piece.log.name not in names]
+        read = {piece.log.name for piece in pieces}
+        _LOGGER.info(
+            "binlog: %d of %d logs are read, %d of %d bytes; the others are skipped by filters",
+            len(read),
+            len(logs),
+            sum(piece.size for piece in pieces),
+            sum(log.size or 0 for log in logs),
+        )
+        return pieces
+
+    def _where(self, log: LogFile) -> EventFilter:
+        return _within_positions(self._request.where, log, self._options)
 
     def _cut_at_groups(self, log: LogFile, within: Split, max_bytes: int) -> Iterable[Split]:
         if is_one_piece(log, self.keyring):
@@ -148,7 +176,10 @@ class BinlogBatchReader(DataSourceReader):
                     raise
 
     def _read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
-        where = _within_positions(self._request.where, piece.log, self._options)
+        where = self._where(piece.log)
+        if piece.is_before and piece.split is not None:
+            begin = group_around(piece.log, piece.split.end, self.keyring) or 0
+            piece = replace(piece, split=Split(begin, piece.split.end))
         if piece.within is not None:
             where = replace(where, pos=where.pos.within(piece.within))
         request = replace(self._request, where=where)

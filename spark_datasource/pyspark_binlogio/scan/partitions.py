@@ -8,6 +8,9 @@ Compressed files are known by their names, and are one piece from the start.
     partition := piece+          the pieces of a partition have at most maxPartitionBytes together, except for a
                                  larger single piece
     piece     := file range?     range: the event groups that begin in it; none: the whole file
+
+If only a range of positions is wanted, the bytes outside of it are in no piece, except that of the group in which the
+range begins: its task searches backwards for the beginning (`is_before`).
 """
 
 from __future__ import annotations
@@ -18,11 +21,11 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import InputPartition
 
+from binlogio.event_filter import Range
 from binlogio.format import Split, cut
 from binlogio.storage import COMPRESSED_SUFFIXES
 
 if TYPE_CHECKING:
-    from binlogio.event_filter import Range
     from binlogio.storage import LogFile
 
 Cut = Callable[["LogFile", Split, int], Iterable[Split]]
@@ -36,12 +39,29 @@ OPEN_COST_BYTES: Final = 4 << 20
 class Piece:
     """A log, or the event groups of it that begin in a range of bytes.
 
-    `within` is the range of a batch of a stream; it begins and ends between groups.
+    `within` restricts positions: the range of a batch of a stream, which begins and ends between groups, or the wanted
+    one of a read. `is_before`: only groups near the end of `split` have events in the wanted range.
     """
 
     log: LogFile
     split: Split | None = None
     within: Range | None = None
+    is_before: bool = False
+
+    @property
+    def extent(self) -> Split:
+        """The bytes that the piece covers; none if only the end of them is read."""
+        size = self.log.size or 0
+        if self.is_before:
+            return Split(0, 0)
+        if self.split is not None:
+            return self.split
+        return Split(0, size) if self.within is None else Split(self.within.start, min(size, self.within.end))
+
+    @property
+    def size(self) -> int:
+        """The number of these bytes."""
+        return self.extent.end - self.extent.start
 
 
 class LogPartition(InputPartition):
@@ -50,6 +70,17 @@ class LogPartition(InputPartition):
     def __init__(self, pieces: tuple[Piece, ...]) -> None:
         super().__init__(None)
         self.pieces = pieces
+
+
+def wanted_pieces(log: LogFile, wanted: Range) -> Iterator[Piece]:
+    """Yield the pieces of a log that may have events at the wanted positions, without reading it."""
+    if wanted == Range() or not log.size or log.name.endswith(COMPRESSED_SUFFIXES):
+        yield Piece(log)
+        return
+    if wanted.start > 0:
+        yield Piece(log, Split(0, wanted.start), wanted, is_before=True)
+    if wanted.start < min(log.size, wanted.end):
+        yield Piece(log, None, wanted)
 
 
 def evenly(log: LogFile, within: Split, max_bytes: int) -> Iterator[Split]:
@@ -79,16 +110,14 @@ def partitions(wholes: Iterable[Piece], max_bytes: int | None, cut_up: Cut = eve
 
 def _pieces(wholes: Iterable[Piece], max_bytes: int, cut_up: Cut) -> Iterator[tuple[Piece, int]]:
     for whole in wholes:
-        start, end = _extent(whole)
-        size = end - start
+        if whole.is_before:
+            yield whole, 0
+            continue
+        start, end = whole.extent
+        size = whole.size
         is_all = start == 0 and end == (whole.log.size or 0)
         if whole.log.name.endswith(COMPRESSED_SUFFIXES) or (size <= max_bytes and is_all):
             yield whole, size
             continue
         for split in cut_up(whole.log, Split(start, end), max_bytes):
             yield replace(whole, split=split), split.end - split.start
-
-
-def _extent(piece: Piece) -> tuple[int, int]:
-    size = piece.log.size or 0
-    return (0, size) if piece.within is None else (piece.within.start, min(size, piece.within.end))
