@@ -5,6 +5,7 @@
     scan/headers.pxi         event headers in bulk, without rows
     scan/gtid_events.pxi     scan/table_plans.pxi     scan/row_filter.pxi     scan/rows_events.pxi
     scan/row_images.pxi      locates the values of row images
+    scan/log_survey.pxi      checks and counts what a log has
 """
 
 include "scan/row_images.pxi"
@@ -14,3 +15,4 @@ include "scan/row_filter.pxi"
 include "scan/rows_events.pxi"
 include "scan/table_plans.pxi"
 include "scan/event_scanner.pxi"
+include "scan/log_survey.pxi"

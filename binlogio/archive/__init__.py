@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from binlogio.archive.copy import CopyOptions, CopySummary, copy_logs
     from binlogio.archive.info import LogInfo, log_infos
     from binlogio.archive.new_logs import NewLogs
+    from binlogio.archive.verify import Finding, LogReport, verify_logs
 
-__all__ = ["CopyOptions", "CopySummary", "LogInfo", "NewLogs", "copy_logs", "log_infos"]
+__all__ = [
+    "CopyOptions", "CopySummary", "Finding", "LogInfo", "LogReport", "NewLogs", "copy_logs", "log_infos", "verify_logs",
+]  # fmt: skip
 
 if not TYPE_CHECKING:
     __getattr__: Final = lazy_names(
@@ -24,5 +27,6 @@ if not TYPE_CHECKING:
             "copy": "CopyOptions CopySummary copy_logs",
             "info": "LogInfo log_infos",
             "new_logs": "NewLogs",
+            "verify": "Finding LogReport verify_logs",
         },
     )

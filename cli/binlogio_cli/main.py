@@ -56,6 +56,7 @@ COMMANDS: Final = {
     "export": "Write row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta or Iceberg.",
     "replay": "Apply binary logs to SQLite, MySQL or MariaDB (point-in-time recovery).",
     "undo": "Reverse row changes (flashback), as SQL or as a binary log.",
+    "verify": "Check whether an archive of logs is whole.",
     "write": "Write binary logs from a script, without a server.",
 }
 

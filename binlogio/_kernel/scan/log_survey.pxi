@@ -1,0 +1,585 @@
+"""Surveys a log: checks the chain of its events, its checksums and the grammar of its event groups, and counts.
+
+A record is kept of each event group, and counts of each table and each type of event. Values are not decoded. Events of
+rare types are left to the caller, which parses them by construct; damage ends the walk, and the caller says where it
+continues. `binlogio.reader`, `binlogio.format.groups` and `binlogio.columnar.transaction_records` are the oracles.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcmp, memset
+
+from binlogio._kernel.base.cursor cimport little, u16, u32
+from binlogio._kernel.base.event_codes cimport *
+from binlogio._kernel.primitives cimport Memory, crc32
+from binlogio._kernel.scan.event_types cimport is_any_rows, is_compressed_rows, is_group_start, size_before_sql
+from binlogio._kernel.scan.groups cimport G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_body
+
+SURVEY_NEED_DATA = 0  # the event at the position is not whole
+SURVEY_DESCRIPTION = 1  # a format description, or the start of encryption
+SURVEY_LOOK = 2  # an event that the caller parses; it is taken by the next call, with `looked`
+SURVEY_BAD_SIZE = 3  # a size that no event has, or that contradicts log_pos
+SURVEY_BAD_CHECKSUM = 4
+SURVEY_FULL = 5  # there are many problems or groups, which the caller should take
+
+SURVEY_PROBLEMS = (
+    None, "log_pos", "group in group", "file event in group", "no table map", "end without begin", "no statement end",
+    "gtid", "table map", "body", "rows",
+)
+GROUP_FIELDS = (
+    "begin", "end", "first_time", "last_time", "source", "number", "last_committed", "sequence_number", "commit_us",
+    "original_us", "thread_id", "events", "inserts", "updates", "deletes", "row_bytes", "flags",
+)
+
+cdef enum SurveyStatus:
+    V_NEED_DATA = 0
+    V_DESCRIPTION = 1
+    V_LOOK = 2
+    V_BAD_SIZE = 3
+    V_BAD_CHECKSUM = 4
+    V_FULL = 5
+    V_GO_ON = 100
+
+cdef enum SurveyProblem:
+    P_LOG_POS = 1
+    P_GROUP_IN_GROUP = 2
+    P_FILE_EVENT = 3
+    P_NO_TABLE_MAP = 4
+    P_NO_BEGIN = 5
+    P_NO_STATEMENT_END = 6
+    P_GTID = 7
+    P_TABLE_MAP = 8
+    P_BODY = 9
+    P_ROWS = 10
+
+cdef enum:
+    IS_ENDED = 1  # flags of a group
+    IS_COMPRESSED = 2
+    HAS_GTID_EVENT = 4
+    V1_POST_HEADER = 8
+    V2_POST_HEADER = 10
+    DUMMY_TABLE_ID = 0xFFFFFF  # of a rows event without rows, which only ends a statement
+    MOST_PROBLEMS = 1 << 12  # that are kept until the caller takes them
+    MOST_GROUP_BYTES = 1 << 22
+    KNOWN_SOURCES = 64
+    MEASURED_EVERY = 16  # of rows events, one is measured
+
+cdef struct GroupCounts:  # all of int64, in the order of GROUP_FIELDS
+    int64_t begin, end, first_time, last_time, source, number, last_committed, sequence_number
+    int64_t commit_us, original_us, thread_id, events
+    int64_t[3] rows
+    int64_t row_bytes, flags
+
+cdef struct ProblemRecord:
+    int64_t code, offset, value
+
+cdef struct TableCounts:
+    int64_t[3] rows
+    int64_t[3] row_bytes
+    int64_t events, groups, last_group
+
+cdef struct KnownSource:
+    Group source
+    int64_t number
+    bint is_known
+
+
+cdef class LogSurvey:
+    """The state of a survey over the logs of an archive, without their bytes.
+
+    Args:
+        resolve_plan: from the body of a TABLE_MAP_EVENT (bytes) to an ImagePlan; None if construct refuses it.
+        counts_rows: count the rows of rows events, and check that their images fit the table.
+        opened_size: bytes that a compressed event may have once it is opened.
+        looks_at: types of events that the caller parses.
+        key_of: from the table of an ImagePlan to the bitmap of its key columns, or of all if it has no key; None to
+            measure no MINIMAL images.
+    """
+
+    cdef TablePlans maps
+    cdef GroupState state
+    cdef bint checksum, verify, counts_rows, has_positions, knows_group, rows_open, has_group
+    cdef uint32_t shift
+    cdef int64_t opened_size, group_serial, table_capacity
+    cdef int64_t[256] type_events, type_bytes, inner_events, inner_bytes
+    cdef uint8_t[256] looks_at
+    cdef GroupCounts group
+    cdef TableCounts* tables
+    cdef Memory groups, problems, plain, spans
+    cdef object key_of
+    cdef int64_t measurable_events, measured_rows, measured_bytes, minimal_bytes
+    cdef dict source_numbers
+    cdef readonly list sources
+    cdef KnownSource[KNOWN_SOURCES] known
+    cdef readonly uint32_t stored, actual
+
+    def __cinit__(self, resolve_plan, looks_at, *, bint counts_rows, int64_t opened_size=1 << 28, key_of=None):
+        cdef int code
+        self.maps = TablePlans(resolve_plan)
+        self.counts_rows, self.opened_size = counts_rows, opened_size
+        for code in range(256):
+            self.looks_at[code] = code in looks_at
+            self.type_events[code] = self.type_bytes[code] = self.inner_events[code] = self.inner_bytes[code] = 0
+        self.groups, self.problems, self.plain, self.spans = Memory(), Memory(), Memory(), Memory()
+        self.key_of = key_of
+        self.source_numbers, self.sources = {}, []
+        self.verify = True
+        self.begin_log(checksum=False, has_positions=True, forgets_tables=False)
+
+    def __dealloc__(self):
+        free(self.tables)
+
+    def begin_log(self, *, bint checksum, bint has_positions, bint forgets_tables) -> None:
+        """Begin a log, or another format: whether there are checksums, and whether log_pos is where an event ends.
+
+        With `forgets_tables` plans are asked for again.
+        """
+        if forgets_tables:
+            self.maps.forget()
+        self.checksum, self.has_positions = checksum, has_positions
+        self.shift = 0
+        self.state.place = G_OUTSIDE
+        self.has_group = self.rows_open = False
+        self.knows_group = True
+        self.maps.end_statement()
+
+    def resume(self) -> None:
+        """Continue after damage: the group at hand is not known up to the next begin of one."""
+        if self.has_group:
+            self._finish_group(False)
+        self.state.place = G_OUTSIDE
+        self.knows_group = self.rows_open = False
+        self.maps.end_statement()
+
+    @property
+    def in_group(self) -> bool:
+        """True if an event group has begun and not ended."""
+        return self.has_group and self.state.place != G_OUTSIDE
+
+    @property
+    def group_begin(self) -> int:
+        """Return the offset of the first event of the group at hand."""
+        return self.group.begin
+
+    def end_log(self) -> None:
+        """End the log: the group at hand is complete as far as it is in the log."""
+        if self.has_group:
+            self._finish_group(False)
+        self.state.place = G_OUTSIDE
+
+    def take_groups(self) -> Memory:
+        """Return the records of the groups that have ended: GROUP_FIELDS as 64-bit integers each."""
+        groups, self.groups = self.groups, Memory()
+        return groups
+
+    def take_problems(self) -> list[tuple[str, int, int]]:
+        """Return the problems: the name, the offset of the event, and a value."""
+        cdef ProblemRecord* problem = <ProblemRecord*>self.problems.data
+        cdef int64_t number
+        found = [(SURVEY_PROBLEMS[problem[number].code], problem[number].offset, problem[number].value)
+                 for number in range(self.problems.size // <int64_t>sizeof(ProblemRecord))]
+        self.problems.size = 0
+        return found
+
+    def type_counts(self) -> list[tuple[int, int, int, int, int]]:
+        """Return, by type code: events and their bytes, and the same inside of payloads."""
+        return [(code, self.type_events[code], self.type_bytes[code], self.inner_events[code], self.inner_bytes[code])
+                for code in range(256) if self.type_events[code] or self.inner_events[code]]
+
+    def table_counts(self) -> list[tuple[object, list[int], list[int], int, int]]:
+        """Return, by table: its name, rows and bytes of inserts, updates and deletes, rows events, and groups."""
+        cdef int64_t number
+        found = []
+        for name, number in self.maps.by_table.items():
+            if name is not None and number < self.table_capacity and self.tables[number].events:
+                found.append((name, [self.tables[number].rows[i] for i in range(3)],
+                              [self.tables[number].row_bytes[i] for i in range(3)],
+                              self.tables[number].events, self.tables[number].groups))
+        return found
+
+    def walk(self, const uint8_t[::1] data, int64_t at, int64_t base, bint looked=False) -> tuple[int, int]:
+        """Take the events of `data`, whose first byte is at `base` of the file, from byte `at` on.
+
+        Returns the status, and where the walk stopped. With `looked` the first event is taken whatever its type is.
+        """
+        cdef int status = V_GO_ON
+        if data.shape[0] <= at:
+            return V_NEED_DATA, at
+        with nogil:
+            while status == V_GO_ON:
+                status = self._take(&data[0], data.shape[0], &at, base, looked)
+                looked = False
+        return status, at
+
+    def begin_payload(self) -> None:
+        """Begin the events of a payload: table maps before it are not valid in it."""
+        self.maps.end_statement()
+
+    def end_payload(self) -> None:
+        """End the events of a payload."""
+        self.maps.end_statement()
+        self.rows_open = False
+
+    def walk_payload(self, const uint8_t[::1] data, int64_t offset) -> int:
+        """Take plain events of the payload event at `offset`; return how many bytes the whole events have."""
+        cdef int64_t at = 0
+        cdef int64_t size = data.shape[0]
+        cdef uint32_t event_size
+        cdef const uint8_t* p
+        with nogil:
+            while size - at >= HEADER_SIZE:
+                p = &data[at]
+                event_size = u32(p + 9)
+                if event_size < HEADER_SIZE or event_size > size - at:
+                    break
+                self.inner_events[p[4]] += 1
+                self.inner_bytes[p[4]] += event_size
+                if self.has_group:
+                    self.group.events += 1
+                self._body(p[4], p + HEADER_SIZE, p + event_size, offset, True)
+                at += event_size
+        return at
+
+    def take_part(self, const uint8_t[::1] data, int64_t offset) -> None:
+        """Take an event of which `data` has only the first bytes: its rows are not counted."""
+        cdef const uint8_t* p = &data[0]
+        cdef uint32_t event_size = u32(p + 9)
+        cdef bint counts_rows = self.counts_rows
+        if data.shape[0] < HEADER_SIZE:
+            raise ValueError(f"{data.shape[0]} bytes of an event")
+        self.counts_rows = False
+        with nogil:
+            self._check_position(p, offset, event_size)
+            self.type_events[p[4]] += 1
+            self.type_bytes[p[4]] += event_size
+            self._group_event(p[4], p, p + HEADER_SIZE, p + data.shape[0], offset, offset + event_size)
+        self.counts_rows = counts_rows
+
+    @property
+    def minimal_image(self) -> tuple[int, int, int]:
+        """Return the rows of updates and deletes that were measured, their bytes, and what MINIMAL images would have.
+
+        """
+        return self.measured_rows, self.measured_bytes, self.minimal_bytes
+
+    cdef int _take(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, bint looked) except -1 nogil:
+        cdef const uint8_t* p = data + at[0]
+        cdef const uint8_t* end
+        cdef int64_t offset = base + at[0]
+        cdef uint32_t event_size, shift
+        cdef uint32_t tail = CHECKSUM_SIZE if self.checksum else 0
+        cdef uint8_t code
+        if size - at[0] < HEADER_SIZE:
+            return V_NEED_DATA
+        event_size = u32(p + 9)
+        code = p[4]
+        if event_size < HEADER_SIZE + tail:
+            return V_BAD_SIZE
+        shift = u32(p + 13) - <uint32_t>offset - event_size if u32(p + 13) else self.shift
+        if event_size > size - at[0]:
+            if self.has_positions and shift and shift != self.shift and event_size > BIG_EVENT_SIZE:
+                return V_BAD_SIZE
+            return V_NEED_DATA
+        if not looked and (code == FORMAT_DESCRIPTION_EVENT or code == START_ENCRYPTION_EVENT
+                           or code == START_EVENT_V3):
+            return V_DESCRIPTION
+        end = p + event_size - tail
+        if tail and self.verify and not looked:
+            self.stored = u32(end)
+            self.actual = crc32(0, p, event_size - tail)
+            if self.stored != self.actual:
+                return V_BAD_CHECKSUM
+        if self.looks_at[code] and not looked:
+            return V_LOOK
+        self._check_position(p, offset, event_size)
+        self.type_events[code] += 1
+        self.type_bytes[code] += event_size
+        self._group_event(code, p, p + HEADER_SIZE, end, offset, offset + event_size)
+        at[0] += event_size
+        if self.problems.size >= <int64_t>sizeof(ProblemRecord) * MOST_PROBLEMS or (
+                self.groups.size >= MOST_GROUP_BYTES):
+            return V_FULL
+        return V_GO_ON
+
+    cdef int _check_position(self, const uint8_t* p, int64_t offset, uint32_t event_size) except -1 nogil:
+        cdef uint32_t shift = u32(p + 13) - <uint32_t>offset - event_size if u32(p + 13) else self.shift
+        if self.has_positions and shift != self.shift:
+            if shift:
+                self._problem(P_LOG_POS, offset, u32(p + 13))
+            self.shift = shift
+        return 0
+
+    cdef int _group_event(self, uint8_t code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
+                          int64_t offset, int64_t after) except -1 nogil:
+        """Let an event of the file change the event group."""
+        cdef int before = self.state.place
+        follow_body(&self.state, code, body, end)
+        if is_group_start(code):
+            if before != G_OUTSIDE and self.knows_group:
+                self._problem(P_GROUP_IN_GROUP, offset, self.group.begin)
+            self._begin_group(offset, u32(p))
+            self._gtid(code, p, body, end, offset)
+            self.knows_group = True
+        elif self.state.begins:
+            if self.knows_group or code == QUERY_EVENT and _begins(body, end):
+                self._begin_group(offset, u32(p))
+            if self.state.ends and self.knows_group and code != TRANSACTION_PAYLOAD_EVENT and (
+                    _ends_transaction(code, body, end)):
+                self._problem(P_NO_BEGIN, offset, 0)
+        elif self.state.is_outside and before != G_OUTSIDE:
+            if self.knows_group:
+                self._problem(P_FILE_EVENT, offset, self.group.begin)
+            if self.has_group:
+                self._finish_group(False)
+        if self.has_group:
+            self.group.events += 1
+            self.group.last_time = u32(p)
+            self.group.end = after
+        if code == TRANSACTION_PAYLOAD_EVENT:
+            self.group.flags |= IS_COMPRESSED
+        self._body(code, body, end, offset, False)
+        if self.state.ends:
+            if self.has_group:
+                if self.rows_open and self.knows_group:
+                    self._problem(P_NO_STATEMENT_END, offset, self.group.begin)
+                self._finish_group(self.knows_group)
+            self.rows_open = False
+            self.maps.end_statement()
+        if not self.knows_group:
+            self.knows_group = (self.state.ends and _ends_transaction(code, body, end)
+                                or code == QUERY_EVENT and _begins(body, end))
+        return 0
+
+    cdef int _begin_group(self, int64_t offset, uint32_t timestamp) except -1 nogil:
+        if self.has_group:
+            self._finish_group(False)
+        memset(&self.group, 0, sizeof(GroupCounts))
+        self.group.begin, self.group.first_time, self.group.source = offset, timestamp, -1
+        self.group.last_committed = self.group.sequence_number = self.group.commit_us = -1
+        self.group.original_us = self.group.thread_id = -1
+        self.has_group = True
+        self.rows_open = False
+        self.group_serial += 1
+        return 0
+
+    cdef int _finish_group(self, bint is_ended) except -1 nogil:
+        if is_ended:
+            self.group.flags |= IS_ENDED
+        (<GroupCounts*>self.groups.grow(sizeof(GroupCounts)))[0] = self.group
+        self.has_group = False
+        return 0
+
+    cdef int _gtid(self, uint8_t code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
+                   int64_t offset) except -1 nogil:
+        cdef Group group
+        cdef GtidFields fields
+        self.group.flags |= HAS_GTID_EVENT
+        if not read_group(&group, code, p, body, end) or not gtid_fields(&fields, code, body, end):
+            return self._problem(P_GTID, offset, 0)
+        self.group.number = <int64_t>group.number
+        self.group.last_committed, self.group.sequence_number = group.last_committed, group.sequence_number
+        if fields.has_immediate:
+            self.group.commit_us = self.group.original_us = <int64_t>fields.immediate
+            if fields.has_original and fields.original:
+                self.group.original_us = <int64_t>fields.original
+        if fields.has_thread:
+            self.group.thread_id = fields.thread_id
+        if group.kind != NO_GTID:
+            self.group.source = self._source(&group)
+        return 0
+
+    cdef int64_t _source(self, const Group* group) except -1 nogil:
+        """Return the number of the source of a GTID: a UUID with a tag, or a domain and a server."""
+        cdef KnownSource* known = self.known + (group.uuid[0] ^ group.uuid[15] ^ group.tag_size ^ group.domain_id
+                                                ^ group.server_id) % KNOWN_SOURCES
+        if not known.is_known or not is_same_source(&known.source, group):
+            known.source, known.is_known = group[0], True
+            known.number = self._new_source(group)
+        return known.number
+
+    cdef int64_t _new_source(self, const Group* group) except -1 with gil:
+        if group.kind == MYSQL_GTID:
+            key = (<bytes>(<const char*>group.uuid)[:16], (<bytes>(<const char*>group.tag)[:group.tag_size]).decode())
+        else:
+            key = (group.domain_id, group.server_id)
+        number = self.source_numbers.setdefault(key, len(self.sources))
+        if number == len(self.sources):
+            self.sources.append(key)
+        return number
+
+    cdef int _problem(self, int code, int64_t offset, int64_t value) except -1 nogil:
+        cdef ProblemRecord* problem = <ProblemRecord*>self.problems.grow(sizeof(ProblemRecord))
+        problem.code, problem.offset, problem.value = code, offset, value
+        return 0
+
+    cdef int _body(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t offset,
+                   bint inner) except -1 nogil:
+        """Check the body of an event, and count its rows."""
+        cdef int64_t size
+        if is_any_rows(code):
+            return self._rows(code, body, end, offset)
+        if code == TABLE_MAP_EVENT:
+            if not self.maps.take(body, end):
+                self._problem(P_TABLE_MAP, offset, 0)
+        elif code == QUERY_EVENT:
+            size = size_before_sql(body, end)
+            if not size:
+                self._problem(P_BODY, offset, code)
+            elif self.has_group and self.group.thread_id < 0:
+                self.group.thread_id = u32(body)
+        elif code == XID_EVENT:
+            if end - body != 8:
+                self._problem(P_BODY, offset, code)
+        return 0
+
+    cdef int _rows(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t offset) except -1 nogil:
+        cdef bint is_v1 = code <= DELETE_ROWS_EVENT_V1 or (
+            WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT_V1)
+        cdef int post_header = V1_POST_HEADER if is_v1 else V2_POST_HEADER
+        cdef const uint8_t* at = body
+        cdef uint64_t table_id
+        cdef uint64_t columns = 0
+        cdef int64_t extra
+        cdef int64_t rows = 0
+        cdef int64_t taken = 0
+        cdef int32_t number
+        cdef int operation
+        cdef bint ends
+        cdef Plan* plan
+        cdef RowsEvent event
+        cdef TableCounts* counts
+        if end - at < post_header:
+            return self._problem(P_BODY, offset, code)
+        table_id = little(at, 6)
+        ends = u16(at + 6) & 1
+        number = self.maps.plan_of(table_id)
+        if number == NOT_MAPPED:
+            if not (table_id == DUMMY_TABLE_ID and ends) and self.knows_group:
+                self._problem(P_NO_TABLE_MAP, offset, <int64_t>table_id)
+        elif code > PRE_GA_DELETE_ROWS_EVENT and (self.counts_rows or is_compressed_rows(code)):
+            plan = self.maps.cores[number]
+            at += post_header
+            if not is_v1:
+                extra = <int64_t>u16(at - 2) - 2
+                if extra < 0 or end - at < extra:
+                    return self._problem(P_BODY, offset, code)
+                at += extra
+            if not read_frame(&event, code, at, end, &columns) or columns != <uint64_t>plan.column_count:
+                return self._problem(P_ROWS, offset, code)
+            if is_compressed_rows(code) and not inflate_images(self.plain, &event, self.opened_size):
+                return self._problem(P_ROWS, offset, code)
+            if self.counts_rows:
+                rows = count_rows(plan, &event, &taken)
+                if taken != event.size:
+                    return self._problem(P_ROWS, offset, code)
+                operation = UPDATE if event.operation == PARTIAL_UPDATE else event.operation
+                counts = self._counts(plan.table_number)
+                counts.events += 1
+                counts.rows[operation] += rows
+                counts.row_bytes[operation] += event.size
+                if counts.last_group != self.group_serial:
+                    counts.last_group = self.group_serial
+                    counts.groups += 1
+                if operation != INSERT and self.key_of is not None:
+                    self.measurable_events += 1
+                    if self.measurable_events % MEASURED_EVERY == 1:
+                        self._measure(plan, number, &event, rows)
+                if self.has_group:
+                    self.group.rows[operation] += rows
+                    self.group.row_bytes += event.size
+        self.rows_open = not ends
+        if ends:
+            self.maps.end_statement()
+        return 0
+
+    cdef int _measure(self, Plan* plan, int32_t number, RowsEvent* event, int64_t rows) except -1 nogil:
+        """Add up what the rows of an event would take with MINIMAL images: the key before, what has changed after."""
+        cdef int64_t minimal
+        if event.operation == PARTIAL_UPDATE:
+            return 0
+        with gil:
+            key = self.key_of((<ImagePlan>self.maps.plans[number]).table)
+            if len(key) != plan.bitmap_bytes:
+                return 0
+            minimal = self._minimal_size(plan, event, <const uint8_t*><const char*>key)
+        if 0 <= minimal <= event.size:
+            self.measured_rows += rows
+            self.measured_bytes += event.size
+            self.minimal_bytes += minimal
+        return 0
+
+    cdef int64_t _minimal_size(self, Plan* plan, RowsEvent* event, const uint8_t* key) except -2:
+        """Return the bytes of the row images as MINIMAL ones; -1 if they do not fit the table."""
+        cdef const uint8_t* at = event.images
+        cdef const uint8_t* end = at + event.size
+        cdef int64_t total = 0
+        cdef int64_t* first
+        cdef int i, side, present
+        cdef int32_t column
+        cdef int64_t size
+        cdef Layout* layout
+        cdef const uint8_t* nulls
+        cdef const uint8_t* before
+        self.spans.size = 0
+        first = <int64_t*>self.spans.grow(16 * (plan.column_count + 1))  # place and size of each column before
+        while at < end:
+            for i in range(plan.column_count):
+                first[2 * i], first[2 * i + 1] = 0, -1
+            for side in range(2 if event.operation == UPDATE else 1):
+                layout = &plan.after if side else &plan.before
+                nulls = at
+                if end - at < layout.null_bytes:
+                    return -1
+                at += layout.null_bytes
+                present = 0
+                for i in range(layout.count):
+                    column = layout.column[i]
+                    size = -1
+                    before = at
+                    if not nulls[i >> 3] >> (i & 7) & 1:
+                        at = _behind(at, end, layout.width[i])
+                        if at == NULL:
+                            return -1
+                        size = at - before
+                    if side == 0:
+                        first[2 * column], first[2 * column + 1] = before - event.images, size
+                        if key[column >> 3] >> (column & 7) & 1:
+                            present += 1
+                            total += max(size, 0)
+                    elif size != first[2 * column + 1] or size > 0 and memcmp(
+                            before, event.images + first[2 * column], size) != 0:
+                        present += 1
+                        total += max(size, 0)
+                total += (present + 7) // 8
+            if at == event.images:
+                return -1
+        return total
+
+    cdef TableCounts* _counts(self, int32_t table) except NULL nogil:
+        cdef int64_t capacity
+        cdef void* moved
+        if table >= self.table_capacity:
+            capacity = 2 * table + 64
+            moved = realloc(self.tables, capacity * sizeof(TableCounts))
+            if moved == NULL:
+                with gil:
+                    raise MemoryError("no memory for another table")
+            self.tables = <TableCounts*>moved
+            memset(self.tables + self.table_capacity, 0, (capacity - self.table_capacity) * sizeof(TableCounts))
+            self.table_capacity = capacity
+        return self.tables + table
+
+
+cdef inline bint _begins(const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """Whether a QUERY_EVENT begins a transaction."""
+    cdef int64_t size = size_before_sql(body, end)
+    return size > 0 and begins_transaction(body + size, end - body - size)
+
+
+cdef inline bint _ends_transaction(uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """Whether an event ends a transaction."""
+    cdef int64_t size
+    if code == QUERY_EVENT:
+        size = size_before_sql(body, end)
+        return size > 0 and ends_transaction(body + size, end - body - size)
+    return code == XID_EVENT or code == XA_PREPARE_LOG_EVENT or code == TRANSACTION_PAYLOAD_EVENT

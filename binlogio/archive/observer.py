@@ -1,0 +1,51 @@
+"""What a walk over a log reports: damage, problems, events of rare types, records of groups, and the end of the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from binlogio.events import BinlogEvent
+    from binlogio.format.framing import EventFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Bytes of a log that are no events, or events whose bytes have changed: from `begin` up to `end`."""
+
+    begin: int
+    end: int
+    reason: str
+
+
+class SurveyObserver(Protocol):
+    """Takes what a walk over a log finds."""
+
+    def format(self, frame: EventFrame) -> None:
+        """Take the format description that begins the log."""
+
+    def event(self, event: BinlogEvent) -> None:
+        """Take an event of a rare type."""
+
+    def damage(self, found: Damage) -> None:
+        """Take a damaged range."""
+
+    def problem(self, name: str, offset: int, value: int) -> None:
+        """Take a problem of the kernel's, by its name."""
+
+    def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
+        """Take the records of groups that have ended, and the bytes of the log from offset `begin` on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEnd:
+    """How a log ends: the offset after its last event, what follows, and whether a group is incomplete."""
+
+    offset: int
+    in_use: bool = False
+    torn_size: int = 0
+    open_group: int | None = None

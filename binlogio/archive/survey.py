@@ -1,0 +1,544 @@
+"""Walks the logs of an archive with the kernel's survey, opens what is compressed or encrypted, and passes over damage.
+
+The kernel checks the chain of events, checksums and the grammar of groups, and counts. Events of rare types are parsed
+here by construct. After damage the walk continues at the next event that is certainly one: its log_pos agrees with its
+place, and its checksum is right or, in a log without checksums, the headers after it agree as well. `info`, `verify`
+and `stats` say what they found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from binlogio._kernel.event_scanner import (
+    GROUP_FIELDS,
+    SURVEY_BAD_CHECKSUM,
+    SURVEY_BAD_SIZE,
+    SURVEY_DESCRIPTION,
+    SURVEY_FULL,
+    SURVEY_LOOK,
+    SURVEY_NEED_DATA,
+    LogSurvey,
+)
+from binlogio._kernel.primitives import crc32_of
+from binlogio.archive.observer import Damage, LogEnd
+from binlogio.columnar.batches.records import TableRecords
+from binlogio.columnar.windows import Window
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
+from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch, TruncatedEvent
+from binlogio.events.base import EventHeader, event_name, parse_header
+from binlogio.events.format_description import BINLOG_VERSION
+from binlogio.events.table_map import TableMapEvent
+from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.format.decoder import Decoder, plain_payload
+from binlogio.format.framing import EventFrame, EventFramer
+from binlogio.options import DEFAULT_LIMITS
+from binlogio.reader import mariadb_decryptor_for
+from binlogio.schema.source import DefinitionSource
+from binlogio.storage.compression import ZstdFrames, decompress_zstd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from binlogio._kernel.event_scanner import ImagePlan
+    from binlogio.archive.observer import SurveyObserver
+    from binlogio.events.base import ParseContext
+    from binlogio.format.framing import Decryptor
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile, OpenedLog
+
+FIELD: Final = {name: number for number, name in enumerate(GROUP_FIELDS)}
+"""The columns of the records of groups."""
+IS_ENDED: Final = 1
+IS_COMPRESSED: Final = 2
+HAS_GTID_EVENT: Final = 4
+
+_TAKEN_BY_KERNEL: Final = frozenset(
+    {
+        EventType.QUERY_EVENT,
+        EventType.XID_EVENT,
+        EventType.TABLE_MAP_EVENT,
+        EventType.INTVAR_EVENT,
+        EventType.RAND_EVENT,
+        EventType.GTID_LOG_EVENT,
+        EventType.ANONYMOUS_GTID_LOG_EVENT,
+        EventType.GTID_TAGGED_LOG_EVENT,
+        EventType.MARIADB_GTID_EVENT,
+        EventType.ROWS_QUERY_LOG_EVENT,
+        EventType.ANNOTATE_ROWS_EVENT,
+        *range(EventType.PRE_GA_WRITE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT_V1 + 1),
+        *range(EventType.WRITE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT + 1),
+        EventType.PARTIAL_UPDATE_ROWS_EVENT,
+        *range(EventType.WRITE_ROWS_COMPRESSED_EVENT_V1, EventType.DELETE_ROWS_COMPRESSED_EVENT + 1),
+    }
+)
+LOOKED_AT: Final = frozenset(range(256)) - _TAKEN_BY_KERNEL
+_MOST_AT_ONCE: Final = 64 << 20  # bytes of an event that are in memory, except for a compressed transaction
+_PART: Final = 1 << 17  # of a larger event
+_MOST_RESUMED: Final = 1 << 20  # bytes of an event at which a walk continues after damage
+_MOST_SMALL_PAYLOAD: Final = 1 << 22  # plain bytes of a payload that is opened as a whole
+_USUAL_TABLE_MAP: Final = 8  # bytes of its post-header
+_MOST_SUMMED: Final = 64 << 20  # bytes of what may be events, of which checksums are compared in a window
+_LOW_BITS: Final = 0xFFFFFFFF
+_SIZE_AT: Final = EVENT_SIZE_BYTES.start
+_CHAIN: Final = 3  # headers that must agree in a log without checksums
+
+
+class UnusualFormatError(Exception):
+    """The kernel does not walk logs of this format."""
+
+
+class ArchiveSurvey:
+    """A survey over logs, one after the other; counts are those of all of them.
+
+    Args:
+        keyring: the keys of encrypted logs.
+        counts_rows: count rows, and check that their images fit the tables.
+        key_of: see `LogSurvey`.
+    """
+
+    def __init__(
+        self, keyring: Keyring | None, *, counts_rows: bool, key_of: Callable[[object], bytes] | None = None
+    ) -> None:
+        self._keyring = keyring
+        self._plans: dict[tuple[bool, str, bytes], ImagePlan | None] = {}
+        self._definitions = DefinitionSource(follows_ddl=False)
+        self._context: ParseContext | None = None
+        self._zstd = ZstdFrames()
+        self.kernel: Final = LogSurvey(
+            self._resolve, LOOKED_AT, counts_rows=counts_rows, opened_size=DEFAULT_LIMITS.opened_size, key_of=key_of
+        )
+
+    def walk(self, log: LogFile, observer: SurveyObserver) -> LogEnd:
+        """Walk a log up to its end.
+
+        Raises:
+            BadMagic: it is not a binary log.
+            UnsupportedFeature: it is encrypted, and there is no key.
+            OSError: it cannot be read.
+            BinlogFormatError: its head is damaged.
+        """
+        opened = log.open(self._keyring)
+        try:
+            return _LogWalk(self, log, opened, observer, self._keyring).run()
+        finally:
+            opened.close()
+
+    def begin_format(self, context: ParseContext, *, has_positions: bool) -> None:
+        """Set the format of the events that follow."""
+        is_other = self._context is None or (
+            self._context.is_mariadb != context.is_mariadb or self._context.server_version != context.server_version
+        )
+        self._context = context
+        self.kernel.begin_log(checksum=context.has_checksum, has_positions=has_positions, forgets_tables=is_other)
+
+    def _resolve(self, body: bytes) -> ImagePlan | None:
+        """Return the kernel's plan of a table map; None if construct refuses it."""
+        context = self._context
+        if context is None:
+            return None
+        key = context.is_mariadb, context.server_version, body[6:]
+        if key not in self._plans:
+            self._plans[key] = self._plan(body, context)
+        return self._plans[key]
+
+    def _plan(self, body: bytes, context: ParseContext) -> ImagePlan | None:
+        try:
+            header = EventHeader(type_code=EventType.TABLE_MAP_EVENT)
+            (event,) = Decoder().decode(EventFrame(header, body, None, context))
+            if not isinstance(event, TableMapEvent):
+                return None
+            return TableRecords.skipped(self._definitions.plan(event, context))
+        except BinlogError:
+            return None
+
+    def payload(self, event: TransactionPayloadEvent, context: ParseContext) -> None:
+        """Take the events of a payload.
+
+        Raises:
+            BinlogError: it cannot be opened, or its bytes are no whole events.
+        """
+        size = event.uncompressed_size
+        plain = None
+        if event.compression_type == 0 and size <= _MOST_SMALL_PAYLOAD:
+            plain = self._zstd.decompress(event.payload, size)
+        chunks: Iterator[bytes] = iter(()) if plain is None else iter((plain,))
+        if plain is None:
+            chunks = plain_payload(event, decompress_zstd)
+        self.kernel.begin_payload()
+        left, total = b"", 0
+        try:
+            for chunk in chunks:
+                left += chunk
+                total += len(chunk)
+                if total > context.limits.opened_size:
+                    raise BinlogFormatError(
+                        "the payload opens to more bytes than the limit", offset=event.header.offset
+                    )
+                left = left[self.kernel.walk_payload(left, event.header.offset) :]
+        finally:
+            self.kernel.end_payload()
+        if left or total != size:
+            raise BinlogFormatError(
+                "the plain bytes of the payload are no whole events",
+                offset=event.header.offset,
+                event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name,
+                expected=size,
+                found=total - len(left),
+            )
+
+
+class _LogWalk:
+    """The walk over one log."""
+
+    def __init__(
+        self, survey: ArchiveSurvey, log: LogFile, opened: OpenedLog, observer: SurveyObserver, keyring: Keyring | None
+    ) -> None:
+        self._survey = survey
+        self._kernel = survey.kernel
+        self._log = log
+        self._opened = opened
+        self._observer = observer
+        self._window = Window(opened.read, readinto=opened.readinto)
+        self._framer = EventFramer(decryptor_for=mariadb_decryptor_for(keyring))
+        self._decoder = Decoder(decompress=None)
+        self._context = self._framer.context
+        self._in_use = False
+        self._is_relay = False
+        self._decrypt: Decryptor | None = None
+        self._keyring = keyring
+        self._torn: tuple[int, int] | None = None  # offset and size of the bytes after the last whole event
+
+    def run(self) -> LogEnd:
+        """Walk to the end."""
+        window = self._window
+        try:
+            self._head()
+            while True:
+                if self._decrypt is not None:
+                    if not self._next_encrypted(self._decrypt):
+                        self._is_at_end()
+                        break
+                    continue
+                status, at = self._kernel.walk(window.view, 0, window.offset)
+                self._report(at)
+                window.take(at)
+                if status == SURVEY_NEED_DATA:
+                    if not self._more() and self._is_at_end():
+                        break
+                elif status != SURVEY_FULL:
+                    self._stopped(status)
+            offset, size = self._torn or (window.offset, 0)
+            group = self._kernel.group_begin if self._kernel.in_group else None
+            return LogEnd(offset=offset, in_use=self._in_use, torn_size=size, open_group=group)
+        finally:
+            self._kernel.end_log()
+            self._report(0)
+            window.close()
+
+    def _head(self) -> None:
+        """Read magic and format description.
+
+        Raises:
+            BinlogError: the file does not begin with them.
+        """
+        window = self._window
+        window.fill(len(BINLOG_MAGIC) + HEADER_SIZE)
+        self._framer.feed(bytes(window.view[: len(BINLOG_MAGIC)]))
+        if window.held < len(BINLOG_MAGIC) + HEADER_SIZE:
+            self._framer.finish()
+        self._framer.next_frame()  # checks the magic
+        window.take(len(BINLOG_MAGIC))
+        size = _event_size(window.view)
+        if not HEADER_SIZE <= size <= _MOST_RESUMED or not window.fill(size):
+            raise TruncatedEvent("the log ends before the end of its format description", offset=window.offset)
+        raw = bytes(window.view[:size])
+        self._framer.feed(raw)
+        try:
+            frame = self._framer.next_frame()
+        except ChecksumMismatch as exc:
+            found = Damage(begin=window.offset, end=window.offset + size, reason=f"{exc.event_type}: {exc.reason}")
+            self._observer.damage(found)
+            self._framer = EventFramer(verify_checksum=False, decryptor_for=mariadb_decryptor_for(self._keyring))
+            self._framer.feed(BINLOG_MAGIC + raw)
+            frame = self._framer.next_frame()
+        if not isinstance(frame, EventFrame):
+            raise TruncatedEvent("the log ends before the end of its format description", offset=window.offset)
+        self._describe(frame)
+        self._observer.format(frame)
+        if not self._is_usual:
+            raise UnusualFormatError
+        self._kernel.walk(raw, 0, window.offset, looked=True)
+        window.take(size)
+
+    def _describe(self, frame: EventFrame) -> None:
+        self._context = frame.context
+        self._in_use = self._framer.in_use
+        self._is_relay = self._framer.is_relay_log
+        self._survey.begin_format(frame.context, has_positions=not self._is_relay)
+
+    @property
+    def _is_usual(self) -> bool:
+        """True if the kernel can walk the events."""
+        context = self._context
+        return (
+            context.binlog_version == BINLOG_VERSION
+            and context.header_size == HEADER_SIZE
+            and not context.permutation
+            and context.post_header_size(EventType.TABLE_MAP_EVENT, _USUAL_TABLE_MAP) == _USUAL_TABLE_MAP
+        )
+
+    def _report(self, at: int) -> None:
+        """Give the observer the groups and problems of the events up to byte `at` of the window."""
+        for name, offset, value in self._kernel.take_problems():
+            self._observer.problem(name, offset, value)
+        records = np.frombuffer(memoryview(self._kernel.take_groups()), np.int64).reshape(-1, len(GROUP_FIELDS))
+        if len(records):
+            self._observer.groups(records, self._window.view[:at], self._window.offset)
+
+    def _more(self) -> bool:
+        """Read more of the event at the begin of the window; take a very large one in parts. False at the end."""
+        window = self._window
+        size = _event_size(window.view) if window.held >= HEADER_SIZE else HEADER_SIZE
+        if size <= _MOST_AT_ONCE or window.view[4] == EventType.TRANSACTION_PAYLOAD_EVENT:
+            left = self._left()
+            return (left is None or size <= left) and window.fill(max(size, window.held + 1))
+        return self._take_in_parts(size)
+
+    def _left(self) -> int | None:
+        """Return the bytes from the begin of the window to the end of the log; None if that is not known."""
+        if not self._opened.seekable:
+            return None
+        opened, window = self._opened, self._window
+        left = opened.end() - window.offset
+        opened.seek(window.offset + window.held)
+        return left
+
+    def _take_in_parts(self, size: int) -> bool:
+        """Take an event of `size` bytes that is not kept in memory; False if the log ends in it."""
+        window = self._window
+        left = self._left()
+        if (left is not None and left < size) or not window.fill(_PART):
+            return False
+        begin, head = window.offset, bytes(window.view[:_PART])
+        tail = CHECKSUM_SIZE if self._context.has_checksum else 0
+        summed, done, last = 0, 0, b""
+        while done < size:
+            if not window.fill():
+                self._observer.damage(Damage(begin=begin, end=window.offset, reason="the log ends in a large event"))
+                self._kernel.resume()
+                return False
+            part = window.view[: min(window.held, size - done)]
+            plain = part[: max(0, size - tail - done)]
+            summed = crc32_of(plain, summed)
+            last = (last + bytes(part[len(plain) :]))[-CHECKSUM_SIZE:]
+            done += len(part)
+            window.take(len(part))
+        if tail and summed != int.from_bytes(last, "little"):
+            reason = f"checksum of {event_name(head[4])}: expected 0x{int.from_bytes(last, 'little'):08x}"
+            self._observer.damage(Damage(begin=begin, end=begin + size, reason=f"{reason}, found 0x{summed:08x}"))
+            self._kernel.resume()
+        else:
+            self._kernel.take_part(head, begin)
+        return True
+
+    def _stopped(self, status: int) -> None:
+        """Handle the event at the begin of the window, which the kernel has not taken."""
+        window = self._window
+        size = _event_size(window.view)
+        if status in (SURVEY_DESCRIPTION, SURVEY_LOOK):
+            raw = bytes(window.view[:size])
+            if self._look(raw):
+                self._kernel.walk(raw, 0, window.offset, looked=True)
+                self._report(size)
+                window.take(size)
+            else:
+                window.take(size)
+                self._kernel.resume()
+        elif status == SURVEY_BAD_CHECKSUM:
+            reason = (
+                f"checksum of {event_name(window.view[4])}: expected 0x{self._kernel.stored:08x},"
+                f" found 0x{self._kernel.actual:08x}"
+            )
+            if self._header_follows(size):
+                self._observer.damage(Damage(begin=window.offset, end=window.offset + size, reason=reason))
+                window.take(size)
+                self._kernel.resume()
+            else:
+                self._resynchronise(reason)
+        elif status == SURVEY_BAD_SIZE:
+            self._resynchronise(f"impossible event size {size}")
+
+    def _look(self, raw: bytes) -> bool:
+        """Parse an event of a rare type; False if it is damaged."""
+        offset = self._window.offset
+        try:
+            if raw[4] in (EventType.FORMAT_DESCRIPTION_EVENT, EventType.START_EVENT_V3):
+                self._framer.feed(raw)
+                frame = self._framer.next_frame()
+                if isinstance(frame, EventFrame):
+                    self._describe(frame)
+                return True
+            frame = self._frame(raw, offset)
+            (event,) = self._decoder.decode(frame)
+            if raw[4] == EventType.START_ENCRYPTION_EVENT:
+                self._framer.feed(raw)
+                self._framer.next_frame()  # says so if there is no key
+                make = mariadb_decryptor_for(self._keyring)
+                self._decrypt = None if make is None else make(event)  # type: ignore[arg-type]
+            if isinstance(event, TransactionPayloadEvent):
+                self._survey.payload(event, self._context)
+        except BinlogFormatError as exc:
+            exc.offset = exc.event_type = None
+            reason = f"{event_name(raw[4])}: {exc}"
+            self._observer.damage(Damage(begin=offset, end=offset + len(raw), reason=reason))
+            return False
+        self._observer.event(event)
+        return True
+
+    def _frame(self, raw: bytes, offset: int) -> EventFrame:
+        header = parse_header(raw, offset, self._context)
+        tail = CHECKSUM_SIZE if self._context.has_checksum else 0
+        checksum = int.from_bytes(raw[-tail:], "little") if tail else None
+        return EventFrame(header, raw[HEADER_SIZE : len(raw) - tail], checksum, self._context)
+
+    def _next_encrypted(self, decrypt: Decryptor) -> bool:
+        """Take the next event of a log that MariaDB has encrypted, whose size alone is plain; False at the end."""
+        window = self._window
+        if not window.fill(HEADER_SIZE):
+            return False
+        size = _event_size(window.view)
+        if not HEADER_SIZE <= size <= DEFAULT_LIMITS.event_size:
+            self._damaged_to_end(f"impossible event size {size} of an encrypted event")
+            return False
+        if not window.fill(size):
+            return False
+        offset = window.offset
+        raw = decrypt(offset, bytes(window.view[:size]))
+        status, at = self._kernel.walk(raw, 0, offset)
+        if status in (SURVEY_LOOK, SURVEY_DESCRIPTION) and at == 0:
+            if not self._look(raw):
+                window.take(size)
+                self._kernel.resume()
+                return True
+            self._kernel.walk(raw, 0, offset, looked=True)
+        elif status in (SURVEY_BAD_CHECKSUM, SURVEY_BAD_SIZE) and at == 0:
+            reason = "an encrypted event has a wrong checksum, or the key is wrong"
+            self._observer.damage(Damage(begin=offset, end=offset + size, reason=reason))
+            self._kernel.resume()
+        self._report(0)
+        window.take(size)
+        return True
+
+    def _damaged_to_end(self, reason: str) -> None:
+        window = self._window
+        begin = window.offset
+        while window.fill():
+            window.take(window.held)
+        self._observer.damage(Damage(begin=begin, end=window.offset, reason=reason))
+        self._kernel.resume()
+
+    def _header_follows(self, size: int) -> bool:
+        """Return whether an event could begin `size` bytes after the begin of the window, or the log ends there."""
+        window = self._window
+        if not window.fill(size + HEADER_SIZE):
+            return window.held == size
+        header = parse_header(bytes(window.view[size : size + HEADER_SIZE]), window.offset + size, self._context)
+        if header.event_size < HEADER_SIZE + CHECKSUM_SIZE * self._context.has_checksum:
+            return False
+        return self._is_relay or header.log_pos in (0, (header.offset + header.event_size) & _LOW_BITS)
+
+    def _resynchronise(self, reason: str) -> None:
+        """Move the window to the next event that is certainly one; what is before it is damaged."""
+        window = self._window
+        begin = window.offset
+        window.fill(HEADER_SIZE)
+        is_empty = self._in_use and not any(window.view)
+        is_found = self._search()
+        if is_empty and not is_found:
+            self._torn = begin, window.offset - begin
+            return
+        self._observer.damage(Damage(begin=begin, end=window.offset, reason=reason))
+        self._kernel.resume()
+
+    def _is_at_end(self) -> bool:
+        """Judge the bytes after the last whole event of the log; False if there is another event after them."""
+        window = self._window
+        if not window.held:
+            return True
+        begin, size = window.offset, _event_size(window.view) if window.held >= HEADER_SIZE else 0
+        if self._search():
+            reason = f"an event of {size} bytes reaches beyond the log"
+            self._observer.damage(Damage(begin=begin, end=window.offset, reason=reason))
+            self._kernel.resume()
+            return False
+        self._torn = begin, window.offset - begin
+        return True
+
+    def _search(self) -> bool:
+        """Move the window to the next event after its begin that is certainly one; False, and to the end, without."""
+        window = self._window
+        first = 1
+        while True:
+            window.fill(2 * _MOST_RESUMED)
+            found = None
+            if not self._is_relay and self._decrypt is None:
+                found = _next_event(window.view, window.offset, first, self._context)
+            if found is not None:
+                window.take(found)
+                return True
+            if window.held < 2 * _MOST_RESUMED:
+                while window.fill():
+                    window.take(window.held)
+                return False
+            window.take(window.held - _MOST_RESUMED)
+            first = 0
+
+
+def _event_size(view: memoryview) -> int:
+    """Return the size that a header gives."""
+    return int.from_bytes(view[EVENT_SIZE_BYTES], "little")
+
+
+def _next_event(view: memoryview, base: int, first: int, context: ParseContext) -> int | None:
+    """Return the place of the next event, from `first` on, that is certainly one; `view` begins at offset `base`."""
+    smallest = HEADER_SIZE + CHECKSUM_SIZE * context.has_checksum
+    candidates = []
+    for shift in range(4):
+        count = (len(view) - _SIZE_AT - shift) // 4
+        if count < 2:
+            continue
+        numbers = np.frombuffer(view, "<u4", count, _SIZE_AT + shift)
+        sizes, positions = numbers[:-1], numbers[1:]
+        places = np.arange(shift, shift + 4 * len(sizes), 4, dtype=np.uint32)
+        ends = sizes + places + np.uint32(base & _LOW_BITS)  # wraps as positions do
+        is_right = (positions == ends) & (sizes >= smallest) & (sizes <= _MOST_RESUMED)
+        candidates += places[is_right].tolist()
+    left = _MOST_SUMMED
+    for place in sorted(candidates):
+        size = _event_size(view[place:])
+        left -= size
+        if left < 0:
+            return None
+        if place >= first and place + size <= len(view) and _is_event(view, place, size, base, context):
+            return int(place)
+    return None
+
+
+def _is_event(view: memoryview, place: int, size: int, base: int, context: ParseContext) -> bool:
+    """Return whether the checksum of an event is right; in a log without checksums, whether more events follow it."""
+    end = place + size
+    if context.has_checksum:
+        checksum = int.from_bytes(view[end - CHECKSUM_SIZE : end], "little")
+        return crc32_of(view[place : end - CHECKSUM_SIZE]) == checksum
+    for _ in range(_CHAIN):
+        if end + HEADER_SIZE > len(view):
+            return end == len(view)
+        header = parse_header(bytes(view[end : end + HEADER_SIZE]), base + end, context)
+        after = (header.offset + header.event_size) & _LOW_BITS
+        if header.event_size < HEADER_SIZE or header.log_pos not in (0, after):
+            return False
+        end += header.event_size
+    return True

@@ -1,0 +1,557 @@
+"""Checks an archive of logs: bytes, event groups, GTIDs, and whether files are missing.
+
+    damage   bytes that are no events, wrong checksums, events that do not fit their layout
+    problem  event groups that break the grammar, logs or GTIDs that are missing, GTIDs that are logged twice
+    note     what a healthy archive may have: an incomplete end of a log in use, numbers that a server skipped
+
+The server's own records decide about GTIDs: PREVIOUS_GTIDS (MySQL) or GTID_LIST (MariaDB) at the head of a log must
+have what the logs before it have. GTIDs before the first log are taken from its head.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from binlogio.archive.observer import Damage, LogEnd
+from binlogio.constants import HeaderFlag
+from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.events.base import event_name
+from binlogio.events.control import IncidentEvent, RotateEvent
+from binlogio.events.format_description import FormatDescriptionEvent
+from binlogio.events.gtid import PreviousGtidsEvent
+from binlogio.events.mariadb import MariadbGtidListEvent
+from binlogio.gtid.sets import Interval
+from binlogio.implementation import is_compiled
+from binlogio.reader import BinlogReader
+from binlogio.storage.index_file import INDEX_SUFFIX, is_index_file, log_number, read_index
+from binlogio.storage.log_file import COMPRESSED_SUFFIXES
+from binlogio.storage.sources import find_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from binlogio.events import BinlogEvent
+    from binlogio.format.framing import EventFrame
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
+
+DAMAGE: Final = "damage"
+PROBLEM: Final = "problem"
+NOTE: Final = "note"
+MOST_FINDINGS: Final = 1000
+"""Of one log; more are counted only."""
+
+_MOST_SHOWN: Final = 20  # ranges of GTIDs in a message
+_MOST_BATCHES: Final = 1 << 14  # of offsets of groups that are kept in case there is damage
+_Source = tuple[bytes, str] | tuple[int, int]
+"""A source of GTIDs: UUID and tag (MySQL), or domain and server (MariaDB)."""
+_WORDS: Final = {
+    "log_pos": "log_pos is {value}, which is not where the event ends",
+    "group in group": "an event group begins before the one of offset {value} has ended",
+    "file event in group": "the log ends or rotates before the event group of offset {value} has ended",
+    "no table map": "a rows event of table id {value}, for which there is no table map in its statement",
+    "end without begin": "a transaction ends that has not begun",
+    "no statement end": "the transaction ends, but its last rows event does not end its statement",
+    "gtid": "malformed GTID event",
+    "table map": "malformed table map",
+    "body": "malformed {type}",
+    "rows": "rows that do not fit their table, or cannot be opened, in {type}",
+}
+_DAMAGES: Final = frozenset({"gtid", "table map", "body", "rows", "log_pos"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What is wrong, or remarkable, in a log. `end` is that of a damaged range; None for a place."""
+
+    level: str
+    message: str
+    offset: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FineRange:
+    """Bytes of a log without damage, and the complete event groups in them."""
+
+    begin: int
+    end: int
+    groups: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReport:
+    """What was found in a log.
+
+    Args:
+        file: its name; that of an index file or a directory for findings about it.
+        size: bytes that were read, after decompression.
+        events, groups: complete ones that were found.
+        fine: the ranges without damage, of logs with damage; one range of others.
+        findings: at most MOST_FINDINGS.
+        more_findings: the number of others.
+    """
+
+    file: str
+    size: int = 0
+    groups: int = 0
+    fine: tuple[FineRange, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    more_findings: int = 0
+
+    @property
+    def is_fine(self) -> bool:
+        """True if there is no damage and no problem."""
+        return not self.more_findings and all(found.level == NOTE for found in self.findings)
+
+
+def verify_logs(sources: Iterable[str | os.PathLike[str]], keyring: Keyring | None = None) -> Iterator[LogReport]:
+    """Check logs, and yield a report about each, in order; after them one about the GTIDs of all, if it has findings.
+
+    Args:
+        sources: paths, directories, index files, globs or URIs. Of a directory and of an index file, the index and the
+            files are compared too.
+        keyring: the keys of encrypted logs.
+
+    Raises:
+        FileNotFoundError: a source names no file.
+    """
+    logs: list[LogFile] = []
+    for source in sources:
+        found, report = _logs_of(os.fspath(source))
+        logs += found
+        if report is not None:
+            yield report
+    history = _Histories()
+    check = _checker(keyring)
+    for number, log in enumerate(logs):
+        checked = _CheckedLog(history.of(log.name))
+        checked.compare_number(log, logs[number - 1] if number else None)
+        if log.size == 0:
+            checked.add(DAMAGE, "the log is empty", offset=0)
+        else:
+            try:
+                check(log, checked)
+            except BinlogError as exc:
+                exc.file = None
+                checked.add(DAMAGE, str(exc), offset=exc.offset)
+        checked.compare_next(log, logs[number + 1] if number + 1 < len(logs) else None)
+        yield checked.report(log)
+    if (gaps := history.gaps()) is not None:
+        yield gaps
+
+
+def _logs_of(source: str) -> tuple[list[LogFile], LogReport | None]:
+    """Return the logs that a source names, and how they differ from the index file."""
+    path = Path(source)
+    if "://" in source:
+        return find_logs(source), None
+    if is_index_file(source) and path.is_file():
+        indexes = [path]
+        names = {name: path.parent / name for name in read_index(path)}
+        logs = [log for name in names.values() if name.is_file() for log in find_logs(name)]
+    else:
+        logs = find_logs(source)
+        indexes = sorted(path.glob(f"*{INDEX_SUFFIX}")) if path.is_dir() else []
+    findings = [finding for index in indexes for finding in _index_findings(index, logs)]
+    return logs, LogReport(file=str(indexes[0]), findings=tuple(findings)) if findings else None
+
+
+def _index_findings(index: Path, logs: Sequence[LogFile]) -> Iterator[Finding]:
+    try:
+        listed = [os.path.normpath(index.parent / name) for name in read_index(index)]
+    except BinlogError as exc:
+        yield Finding(level=PROBLEM, message=exc.reason)
+        return
+    known = {_plain_path(log.name) for log in logs}
+    for name in listed:
+        if name not in known and not Path(name).is_file():
+            yield Finding(level=PROBLEM, message=f"the index file lists {Path(name).name}, which is not there")
+    stems = {log_number(name)[0] for name in listed}
+    for name in sorted(known.difference(listed)):
+        if log_number(name)[0] in stems:
+            yield Finding(level=NOTE, message=f"{Path(name).name} is not in the index file")
+
+
+def _plain_path(name: str) -> str:
+    """Return the path that a log had before it was compressed."""
+    for suffix in COMPRESSED_SUFFIXES:
+        name = name.removesuffix(suffix)
+    return os.path.normpath(name)
+
+
+def _checker(keyring: Keyring | None) -> Callable[[LogFile, _CheckedLog], None]:
+    """Return the function that checks a log."""
+    if not is_compiled():
+        return lambda log, checked: _check_by_reader(log, checked, keyring)
+    from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
+
+    survey = ArchiveSurvey(keyring, counts_rows=False)
+
+    def check(log: LogFile, checked: _CheckedLog) -> None:
+        checked.sources = survey.kernel.sources
+        try:
+            checked.end(survey.walk(log, checked))
+        except UnusualFormatError:
+            _check_by_reader(log, checked, keyring)
+
+    return check
+
+
+def _check_by_reader(log: LogFile, checked: _CheckedLog, keyring: Keyring | None) -> None:
+    """Check a log by construct, up to the first damage: without the kernel, and in formats that it does not walk.
+
+    Those are the logs before MySQL 5.0 and of alphas of 5.1.
+    """
+    with BinlogReader([log], keyring=keyring) as reader:
+        try:
+            for event in reader:
+                checked.read(event, is_first=reader.group is not None and event is reader.group.first)
+        except BinlogFormatError as exc:
+            begin = reader.position.offset if exc.offset is None else exc.offset
+            exc.offset = exc.file = None
+            checked.damage(Damage(begin=begin, end=max(begin, log.size or 0), reason=str(exc)))
+        tail = reader.torn_tail
+        size = 0 if tail is None else tail.size
+        checked.end(LogEnd(offset=reader.position.offset, in_use=reader.in_use, torn_size=size))
+
+
+class _CheckedLog:
+    """Collects the findings about a log; an observer of the walk over it."""
+
+    def __init__(self, history: _History) -> None:
+        self.sources: Sequence[_Source] = ()
+        self._history = history
+        self._findings: list[Finding] = []
+        self._more = 0
+        self._bytes = 0
+        self._groups = 0
+        self._begins: list[int] = []  # of complete groups, by batch: see `_fine`
+        self._damages: list[Damage] = []
+        self._ended: list[NDArray[np.int64]] = []
+        self._rotate: RotateEvent | None = None
+        self._is_relay = False
+
+    def add(self, level: str, message: str, *, offset: int | None = None, end: int | None = None) -> None:
+        """Add a finding."""
+        if len(self._findings) < MOST_FINDINGS:
+            self._findings.append(Finding(level=level, message=message, offset=offset, end=end))
+        else:
+            self._more += 1
+
+    def format(self, frame: EventFrame) -> None:
+        """Take the format description."""
+        self._is_relay = bool(frame.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
+
+    def event(self, event: BinlogEvent) -> None:
+        """Take an event of a rare type."""
+        if isinstance(event, RotateEvent):
+            self._rotate = event
+        elif isinstance(event, IncidentEvent):
+            self.add(NOTE, f"the server logged an incident: {event.message}", offset=event.header.offset)
+        elif self._is_relay:
+            return
+        elif isinstance(event, PreviousGtidsEvent):
+            before: dict[_Source, list[Interval]] = {}
+            for tsid, interval in event.gtid_set:
+                before.setdefault((bytes.fromhex(str(tsid.uuid).replace("-", "")), str(tsid.tag)), []).append(interval)
+            for message in self._history.compare(before):
+                self.add(PROBLEM, message, offset=event.header.offset)
+        elif isinstance(event, MariadbGtidListEvent):
+            last = {(gtid.domain_id, gtid.server_id): gtid.sequence_number for gtid in event.gtids}
+            for message in self._history.compare_last(last):
+                self.add(PROBLEM, message, offset=event.header.offset)
+
+    def read(self, event: BinlogEvent, *, is_first: bool) -> None:
+        """Take an event that was read by construct."""
+        self._groups += is_first
+        if isinstance(event, FormatDescriptionEvent):
+            self._is_relay = bool(event.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
+        self.event(event)
+
+    def damage(self, found: Damage) -> None:
+        """Take a damaged range."""
+        self._damages.append(found)
+        self._history.is_damaged = True
+        self.add(DAMAGE, found.reason, offset=found.begin, end=found.end)
+
+    def problem(self, name: str, offset: int, value: int) -> None:
+        """Take a problem of the kernel's."""
+        message = _WORDS[name].format(value=value, type=event_name(value & 0xFF))
+        self.add(DAMAGE if name in _DAMAGES else PROBLEM, message, offset=offset)
+
+    def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
+        """Take the records of groups: their number, and their GTIDs."""
+        from binlogio.archive.survey import FIELD, IS_ENDED  # noqa: PLC0415 - needs the kernel
+
+        is_complete = (records[:, FIELD["flags"]] & IS_ENDED) != 0
+        self._groups += int(is_complete.sum())
+        if self._damages or len(self._ended) < _MOST_BATCHES:
+            self._ended.append(records[is_complete, FIELD["begin"]])
+        found = records[:, FIELD["source"]]
+        if self._is_relay or not (found >= 0).any():
+            return
+        for source in np.unique(found[found >= 0]).tolist():
+            rows = records[found == source]
+            numbers = rows[:, FIELD["number"]].astype(np.uint64)
+            breaks = np.flatnonzero(numbers[1:] != numbers[:-1] + np.uint64(1)) + 1
+            firsts = [0, *breaks.tolist()]
+            lasts = [*(breaks - 1).tolist(), len(numbers) - 1]
+            for first, last in zip(firsts, lasts, strict=True):
+                run = Interval(int(numbers[first]), int(numbers[last]) + 1)
+                for level, message in self._history.add(self.sources[source], run):
+                    self.add(level, message, offset=int(rows[first, FIELD["begin"]]))
+
+    def end(self, end: LogEnd) -> None:
+        """Take the end of the log."""
+        self._bytes = end.offset
+        if end.torn_size and end.in_use:
+            self.add(
+                NOTE,
+                f"the log is in use, or its server crashed: it ends in {end.torn_size} bytes of an incomplete event",
+                offset=end.offset,
+                end=end.offset + end.torn_size,
+            )
+        elif end.torn_size:
+            self.damage(
+                Damage(
+                    begin=end.offset,
+                    end=end.offset + end.torn_size,
+                    reason="the log ends in the middle of an event, but its server had closed it",
+                )
+            )
+        if end.open_group is not None:
+            level = NOTE if end.in_use else PROBLEM
+            self.add(level, "the last event group is incomplete", offset=end.open_group)
+
+    def compare_number(self, log: LogFile, before: LogFile | None) -> None:
+        """Compare the number in the name of a log with that of the log before it."""
+        if before is None:
+            return
+        stem, number, _ = log_number(_plain_path(log.name))
+        other_stem, other, _ = log_number(_plain_path(before.name))
+        if stem != other_stem or number < 0:
+            return
+        if number > other + 1:
+            missing = str(other + 1) if number == other + 2 else f"{other + 1} to {number - 1}"
+            self.add(PROBLEM, f"logs are missing before this one: number {missing}")
+        elif number <= other:
+            self.add(PROBLEM, f"the number is not larger than that of the log before it, {before.name}")
+
+    def compare_next(self, log: LogFile, following: LogFile | None) -> None:
+        """Compare the name in the ROTATE at the end of a log with the next log."""
+        if self._rotate is None or following is None or self._is_relay:
+            return
+        stem, number, _ = log_number(_plain_path(log.name))
+        other_stem, other, _ = log_number(_plain_path(following.name))
+        expected = os.path.basename(self._rotate.next_log)  # noqa: PTH119 - of the server
+        found = os.path.basename(_plain_path(following.name))  # noqa: PTH119 - may be a URI
+        if stem == other_stem and other == number + 1 and found != expected:
+            self.add(PROBLEM, f"the log is followed by {expected}, but the next file is {found}")
+
+    def report(self, log: LogFile) -> LogReport:
+        """Return the report."""
+        return LogReport(
+            file=log.name,
+            size=self._bytes,
+            groups=self._groups,
+            fine=tuple(self._fine()),
+            findings=tuple(sorted(self._findings, key=lambda found: -1 if found.offset is None else found.offset)),
+            more_findings=self._more,
+        )
+
+    def _fine(self) -> Iterator[FineRange]:
+        """Yield the ranges before, between and after damage."""
+        begins = np.concatenate(self._ended) if self._ended and self._damages else np.empty(0, np.int64)
+        at = 0
+        for damage in self._damages:
+            if damage.begin > at:
+                yield FineRange(at, damage.begin, _count_between(begins, at, damage.begin))
+            at = max(at, damage.end)
+        if self._bytes > at:
+            groups = _count_between(begins, at, self._bytes) if self._damages else self._groups
+            yield FineRange(at, self._bytes, groups)
+
+
+def _count_between(begins: NDArray[np.int64], start: int, end: int) -> int:
+    return int(np.searchsorted(begins, end) - np.searchsorted(begins, start))
+
+
+class _Histories:
+    """The GTIDs of each series of logs."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, _History] = {}
+
+    def of(self, name: str) -> _History:
+        """Return the GTIDs of the series of a log."""
+        return self._found.setdefault(log_number(_plain_path(name))[0], _History())
+
+    def gaps(self) -> LogReport | None:
+        """Return a report about the numbers that the servers left out; None without."""
+        findings = [
+            Finding(level=NOTE, message=message) for history in self._found.values() for message in history.gaps()
+        ]
+        return LogReport(file="GTIDs", findings=tuple(findings[:MOST_FINDINGS])) if findings else None
+
+
+class _History:
+    """The GTIDs that the logs of a series have so far."""
+
+    def __init__(self) -> None:
+        self._logged: dict[_Source, list[Interval]] = {}
+        self._before: dict[_Source, list[Interval]] = {}  # GTIDs of logs that are not in the archive
+        self._last: dict[_Source, int] = {}
+        self._domains: dict[int, int] = {}  # largest number of each domain of MariaDB
+        self._begun = False
+        self.is_damaged = False
+
+    def add(self, source: _Source, run: Interval) -> Iterator[tuple[str, str]]:
+        """Add consecutive GTIDs in the order of the log; yield what is wrong with them."""
+        self._begun = True
+        intervals = self._logged.setdefault(source, [])
+        for old in _overlap(intervals, run):
+            yield PROBLEM, f"GTIDs are logged twice: {_text(source, old)}"
+        for old in _overlap(self._before.get(source, []), run):
+            yield PROBLEM, f"GTIDs are in the head of the first log already: {_text(source, old)}"
+        last = self._last.get(source)
+        if last is not None and run.start <= last and not _overlap(intervals, run):
+            yield NOTE, f"GTIDs go backwards: {_text(source, run)} after {last}"
+        if isinstance(source[0], int):
+            highest = self._domains.get(source[0], 0)
+            if run.start <= highest and (last is None or run.start > last):
+                yield NOTE, f"the domain goes backwards: {_text(source, run)} after number {highest}"
+            self._domains[source[0]] = max(highest, run.end - 1)
+        self._last[source] = run.end - 1
+        _insert(intervals, run)
+
+    def compare(self, before: dict[_Source, list[Interval]]) -> Iterator[str]:
+        """Compare PREVIOUS_GTIDS with the GTIDs so far; yield how they differ, and take what was missing."""
+        if not self._begun:
+            self._begun = True
+            self._before = before
+            return
+        have = _union(self._logged, self._before)
+        missing, unknown = _difference(before, have), _difference(have, before)
+        if missing:
+            where = " (damaged ranges may have had them)" if self.is_damaged else ""
+            yield f"PREVIOUS_GTIDS has GTIDs that no log before has{where}: {_texts(missing)}"
+            self._before = _union(self._before, missing)
+        if unknown:
+            yield f"PREVIOUS_GTIDS lacks GTIDs that logs before have: {_texts(unknown)}"
+
+    def compare_last(self, last: dict[tuple[int, int], int]) -> Iterator[str]:
+        """Compare GTID_LIST with the last GTIDs so far; yield how they differ."""
+        if self._begun:
+            for source in sorted(last.keys() | {one for one in self._last if isinstance(one[0], int)}):
+                found, expected = self._last.get(source), last.get(source)
+                if found == expected:
+                    continue
+                where = " (damaged ranges may have had it)" if self.is_damaged else ""
+                name = "-".join(map(str, source))
+                if expected is None:
+                    yield f"GTID_LIST lacks domain and server {name}, of which logs before have GTIDs"
+                elif found is None:
+                    yield f"GTID_LIST has {name}-{expected}, but no log before has GTIDs of it{where}"
+                else:
+                    yield f"GTID_LIST has {name}-{expected}, but the last one before is {name}-{found}{where}"
+        self._begun = True
+        for source, number in last.items():
+            self._last[source] = number
+            self._domains[source[0]] = max(self._domains.get(source[0], 0), number)
+
+    def gaps(self) -> Iterator[str]:
+        """Yield the numbers between the first and the last GTID of each source that no log has."""
+        for source, intervals in self._logged.items():
+            known = _union({source: intervals}, {source: self._before.get(source, [])})[source]
+            left = [
+                Interval(one.end, other.start) for one, other in pairwise(known) if other.start > intervals[0].start
+            ]
+            if left:
+                yield f"GTIDs that no log has: {_texts({source: left})}"
+
+
+def _overlap(intervals: list[Interval], run: Interval) -> list[Interval]:
+    """Return the numbers of a run that are in increasing intervals."""
+    at = max(0, bisect_right(intervals, run.start, key=lambda one: one.start) - 1)
+    found = []
+    while at < len(intervals) and intervals[at].start < run.end:
+        start, end = max(intervals[at].start, run.start), min(intervals[at].end, run.end)
+        if start < end:
+            found.append(Interval(start, end))
+        at += 1
+    return found
+
+
+def _insert(intervals: list[Interval], run: Interval) -> None:
+    """Add a run to increasing intervals that do not touch."""
+    first = bisect_right(intervals, run.start, key=lambda one: one.start)
+    if first and intervals[first - 1].end >= run.start:
+        first -= 1
+    last = first
+    start, end = run
+    while last < len(intervals) and intervals[last].start <= end:
+        start, end = min(start, intervals[last].start), max(end, intervals[last].end)
+        last += 1
+    intervals[first:last] = [Interval(start, end)]
+
+
+def _union(one: dict[_Source, list[Interval]], other: dict[_Source, list[Interval]]) -> dict[_Source, list[Interval]]:
+    found = {source: list(intervals) for source, intervals in one.items()}
+    for source, intervals in other.items():
+        mine = found.setdefault(source, [])
+        for interval in intervals:
+            _insert(mine, interval)
+    return found
+
+
+def _difference(
+    one: dict[_Source, list[Interval]], other: dict[_Source, list[Interval]]
+) -> dict[_Source, list[Interval]]:
+    """Return the numbers of `one` that are not in `other`."""
+    found = {}
+    for source, intervals in one.items():
+        left = []
+        for start, end in intervals:
+            at = start
+            for known in _overlap(other.get(source, []), Interval(start, end)):
+                if known.start > at:
+                    left.append(Interval(at, known.start))
+                at = known.end
+            if at < end:
+                left.append(Interval(at, end))
+        if left:
+            found[source] = left
+    return found
+
+
+def _text(source: _Source, run: Interval) -> str:
+    return _texts({source: [run]})
+
+
+def _texts(found: dict[_Source, list[Interval]]) -> str:
+    """Return GTIDs as the vendor writes them; only the first ones of many."""
+    parts = []
+    count = 0
+    for source, intervals in sorted(found.items(), key=lambda item: repr(item[0])):
+        count += len(intervals)
+        some = intervals[:_MOST_SHOWN]
+        if isinstance(source[0], bytes):
+            tag = f"{source[1]}:" if source[1] else ""
+            parts.append(f"{uuid.UUID(bytes=source[0])}:{tag}{':'.join(map(str, some))}")
+        else:
+            parts += [
+                f"{source[0]}-{source[1]}-{start}" + ("" if end == start + 1 else f"..{end - 1}") for start, end in some
+            ]
+    text = ",".join(parts[:_MOST_SHOWN])
+    return text if count <= _MOST_SHOWN and len(parts) <= _MOST_SHOWN else f"{text}, ... ({count} ranges)"

@@ -1,0 +1,95 @@
+"""`binlogio verify`: whether an archive of logs is whole."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from binlogio.archive.verify import NOTE, verify_logs
+from binlogio.storage import load_keyring
+from binlogio_cli.quoting import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from binlogio.archive.verify import Finding, LogReport
+
+_EXAMPLE: Final = """\b
+Examples
+  binlogio verify /backups/binlogs                  exits with 1 if there is damage, or something is missing
+  binlogio verify --quiet /var/lib/mysql/binlog.index
+  binlogio verify --json binlog.0* | jq 'select(.is_fine | not)'
+
+Exit codes: 0 all is fine, 1 damage or a problem, 4 I/O error.
+"""
+_NOT_FINE: Final = 1
+
+
+@click.command("verify", epilog=_EXAMPLE)
+@click.argument("files", nargs=-1, required=True)
+@click.option("--keyring", metavar="FILE", help="Keyring file of encrypted logs.")
+@click.option("--quiet", is_flag=True, help="Print logs with damage or problems only.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each log.")
+def command(
+    files: tuple[str, ...],
+    keyring: str | None,
+    quiet: bool,  # noqa: FBT001 - click's way of flags
+    is_json: bool,  # noqa: FBT001
+) -> int:
+    """Check whether the archive of logs in FILES (paths, directories, index files, URIs) is whole.
+
+    Checks checksums, the chain of events, the grammar of event groups, that compressed transactions open, GTIDs against
+    those in the heads of logs, the numbers of files, and the index file. After damage the check continues at the next
+    event.
+    """
+    logs, fine, size = 0, 0, 0
+    reports = verify_logs(files, None if keyring is None else load_keyring(keyring))
+    for report in reports:
+        logs += report.size > 0 or not report.is_fine
+        fine += report.is_fine and report.size > 0
+        size += report.size
+        if quiet and report.is_fine:
+            continue
+        if is_json:
+            click.echo(json.dumps(_json(report), ensure_ascii=False))
+        else:
+            for line in _lines(report):
+                click.echo(line)
+    if not is_json and not quiet:
+        click.echo(f"{fine} of {logs} fine, {size:,} bytes")
+    return 0 if fine == logs else _NOT_FINE
+
+
+def _json(report: LogReport) -> dict[str, Any]:
+    return {**asdict(report), "is_fine": report.is_fine}
+
+
+def _lines(report: LogReport) -> Iterator[str]:
+    """Yield the findings about a log, one a line, and the fine ranges of a log with damage."""
+    counts = f": {report.groups:,} event groups in {report.size:,} bytes" if report.size else ""
+    yield f"{safe(report.file)}{counts}{', fine' if report.is_fine and report.size else ''}"
+    is_damaged = any(found.level != NOTE and found.end is not None for found in report.findings)
+    parts: list[tuple[int, str]] = [
+        (-1 if found.offset is None else found.offset, _line(found)) for found in report.findings
+    ]
+    if is_damaged:
+        parts += [
+            (one.begin, f"  fine     {_range(one.begin, one.end)}: {one.groups:,} event groups") for one in report.fine
+        ]
+    yield from (line for _, line in sorted(parts, key=lambda part: part[0]))
+    if report.more_findings:
+        yield f"  and {report.more_findings:,} more"
+
+
+def _line(found: Finding) -> str:
+    if found.offset is None:
+        return f"  {found.level:<8} {safe(found.message)}"
+    place = f"at {found.offset}" if found.end is None else _range(found.offset, found.end)
+    return f"  {found.level:<8} {place}: {safe(found.message)}"
+
+
+def _range(begin: int, end: int) -> str:
+    return f"{begin} to {end}"

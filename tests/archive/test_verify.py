@@ -1,0 +1,271 @@
+"""`verify_logs` and `binlogio verify`: real archives are fine, and each kind of damage and gap is found and passed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import binlogio
+from binlogio.archive import verify_logs
+from binlogio.archive.observer import Damage
+from binlogio.archive.survey import FIELD, IS_ENDED, ArchiveSurvey
+from binlogio.columnar import EventSelection, read_transactions
+from binlogio.storage import LogFile, load_keyring
+from binlogio_cli.main import cli
+from corpus import MARIADB, MARIADB118, MYSQL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from binlogio.archive import LogReport
+    from binlogio.events import BinlogEvent
+    from binlogio.format.framing import EventFrame
+
+_DAMAGED = ("crashed", "encrypted")
+FINE = sorted(
+    log
+    for server in (MYSQL, MARIADB, MARIADB118)
+    for log in server.glob("*/binlog.00000?")
+    if log.parent.name not in _DAMAGED
+)
+ROTATED = MYSQL / "rotated"
+GTIDS = MYSQL / "gtid_on"
+
+
+def archive(folder: Path, source: Path) -> Path:
+    """Copy the logs of a case without their index."""
+    for log in source.glob("binlog.00000?"):
+        shutil.copy(log, folder)
+    return folder
+
+
+def messages(reports: Iterator[LogReport] | list[LogReport], level: str) -> list[str]:
+    return [found.message for report in reports for found in report.findings if found.level == level]
+
+
+class Groups:
+    """Keeps the records of groups."""
+
+    def __init__(self) -> None:
+        self.found: list[NDArray[np.int64]] = []
+
+    def format(self, frame: EventFrame) -> None:
+        """Take the format description."""
+
+    def event(self, event: BinlogEvent) -> None:
+        """Take an event."""
+
+    def damage(self, found: Damage) -> None:
+        """Fail."""
+        raise AssertionError(found)
+
+    def problem(self, name: str, offset: int, value: int) -> None:
+        """Fail."""
+        raise AssertionError((name, offset, value))
+
+    def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
+        """Keep the records."""
+        self.found.append(records.copy())
+
+
+@pytest.mark.parametrize(
+    "log",
+    [log for log in FINE if log.parent.name != "types_old_temporal"],  # its rows need table definitions
+    ids=lambda log: f"{log.parents[1].name}/{log.parent.name}/{log.name}",
+)
+def test_groups_of_the_survey_are_those_of_the_transaction_records(log: Path) -> None:
+    groups = Groups()
+    ArchiveSurvey(None, counts_rows=True).walk(LogFile(str(log)), groups)
+    records = np.concatenate(groups.found or [np.empty((0, len(FIELD)), np.int64)])
+    expected = [
+        (row["pos"], row["end_pos"], row["outcome"] != "unfinished", row["inserts"], row["updates"], row["deletes"])
+        for batch in read_transactions(LogFile(str(log)), None, EventSelection())
+        for row in batch.to_pylist()
+    ]
+    columns = [records[:, FIELD[name]].tolist() for name in ("begin", "end", "inserts", "updates", "deletes")]
+    ended = (records[:, FIELD["flags"]] & IS_ENDED != 0).tolist()
+
+    assert list(zip(columns[0], columns[1], ended, *columns[2:], strict=True)) == expected
+
+
+@pytest.mark.parametrize("log", FINE, ids=lambda log: f"{log.parents[1].name}/{log.parent.name}/{log.name}")
+def test_a_log_of_a_server_is_fine(log: Path) -> None:
+    reports = list(verify_logs([log]))
+
+    assert [found for report in reports for found in report.findings if found.level != "note"] == []
+    assert reports[0].fine[0].begin == 0
+    assert reports[0].size == log.stat().st_size
+
+
+@pytest.mark.parametrize(("server", "keys"), [(MYSQL, "keyring"), (MARIADB118, "keys.txt")])
+def test_encrypted_logs_are_checked_with_their_keys(server: Path, keys: str) -> None:
+    folder = server / "encrypted"
+    logs = sorted(folder.glob("binlog.00000?"))
+    locked, opened = list(verify_logs(logs)), list(verify_logs(logs, load_keyring(folder / keys)))
+
+    assert messages(opened, "damage") == []
+    assert sum(report.groups for report in opened) > 0
+    assert "encrypted" in messages(locked, "damage")[0]
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_a_changed_byte_is_found_and_the_rest_is_read(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    log = GTIDS / "binlog.000001"
+    plain = log.read_bytes()
+    at = data.draw(st.integers(150, len(plain) - 1))
+    path = tmp_path_factory.mktemp("changed") / log.name
+    path.write_bytes(plain[:at] + bytes([plain[at] ^ data.draw(st.integers(1, 255))]) + plain[at + 1 :])
+    (report, *_) = verify_logs([path])
+    damages = [found for found in report.findings if found.level == "damage"]
+    with binlogio.open(log) as reader:
+        begin, end = next(
+            (event.header.offset, event.header.offset + event.header.event_size)
+            for event in reader
+            if event.header.offset <= at < event.header.offset + event.header.event_size
+        )
+
+    assert [(found.offset, found.end) for found in damages] == [(begin, end)]
+    assert sum(one.end - one.begin for one in report.fine) == len(plain) - (end - begin)
+
+
+@settings(max_examples=40)
+@given(st.binary(max_size=300), st.integers(130, 5000), st.integers(0, 400))
+def test_any_bytes_are_passed(tmp_path_factory: pytest.TempPathFactory, junk: bytes, at: int, lost: int) -> None:
+    plain = (GTIDS / "binlog.000001").read_bytes()
+    path = tmp_path_factory.mktemp("junk") / "binlog.000001"
+    path.write_bytes(plain[:at] + junk + plain[at + lost :])
+    (report, *_) = verify_logs([path])
+
+    ranges = sorted(
+        [(one.begin, one.end) for one in report.fine]
+        + [(found.offset or 0, found.end) for found in report.findings if found.end is not None]
+    )
+    assert ranges[0][0] == 0
+    assert ranges[-1][1] == path.stat().st_size
+
+
+def test_a_log_without_checksums_continues_after_damage(tmp_path: Path) -> None:
+    plain = (MYSQL / "checksum_none" / "binlog.000001").read_bytes()
+    with binlogio.open(MYSQL / "checksum_none") as reader:
+        offsets = [event.header.offset for event in reader]
+    begin, end = offsets[4], offsets[6]
+    (tmp_path / "binlog.000001").write_bytes(plain[:begin] + b"\x07" * (end - begin) + plain[end:])
+    (report, *_) = verify_logs([tmp_path])
+
+    assert [(found.offset, found.end) for found in report.findings if found.end] == [(begin, end)]
+    assert report.fine[-1].groups > 0
+
+
+def test_a_missing_log_is_found_by_its_number_by_rotate_and_by_gtids(tmp_path: Path) -> None:
+    (archive(tmp_path, ROTATED) / "binlog.000002").unlink()
+    (tmp_path / "binlog.index").write_text("./binlog.000001\n./binlog.000002\n./binlog.000003\n")
+    found = messages(verify_logs([tmp_path]), "problem")
+
+    assert found[0] == "the index file lists binlog.000002, which is not there"
+    assert found[1] == "logs are missing before this one: number 2"
+    assert found[2].startswith("PREVIOUS_GTIDS has GTIDs that no log before has: ")
+    assert found[2].endswith(":4-5")
+
+
+def test_a_log_of_another_server_among_them_is_found(tmp_path: Path) -> None:
+    archive(tmp_path, ROTATED)
+    shutil.copy(ROTATED / "binlog.000001", tmp_path / "binlog.000002")
+    found = messages(verify_logs([tmp_path]), "problem")
+
+    assert any(message.startswith("PREVIOUS_GTIDS lacks GTIDs that logs before have: ") for message in found)
+    assert any(message.startswith("GTIDs are logged twice: ") for message in found)
+
+
+def test_gtid_lists_of_mariadb_are_compared(tmp_path: Path) -> None:
+    archive(tmp_path, MARIADB118 / "gtid")
+    assert messages(verify_logs([tmp_path]), "problem") == []
+
+    log = tmp_path / "binlog.000001"
+    plain = log.read_bytes()
+    with binlogio.open(log) as reader:
+        begins = [group.begin for group in reader.groups()]
+    log.write_bytes(_without(plain, begins[-1], plain.rindex(b"binlog.000002") - 27))
+    (message,) = messages(verify_logs([tmp_path]), "problem")
+
+    assert message.startswith("GTID_LIST has ")
+
+
+def _move(data: bytearray, at: int) -> None:
+    """Give the event at `at` the log_pos and the checksum of its place."""
+    size = int.from_bytes(data[at + 9 : at + 13], "little")
+    data[at + 13 : at + 17] = (at + size).to_bytes(4, "little")
+    data[at + size - 4 : at + size] = crc32(data[at : at + size - 4]).to_bytes(4, "little")
+
+
+def _without(plain: bytes, begin: int, end: int) -> bytes:
+    """Return a log without some of its events, in which all other events are right."""
+    data = bytearray(plain[:begin] + plain[end:])
+    at = begin
+    while at < len(data):
+        _move(data, at)
+        at += int.from_bytes(data[at + 9 : at + 13], "little")
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "message"),
+    [
+        ("TABLE_MAP_EVENT", "for which there is no table map"),
+        ("XID_EVENT", "has ended"),
+        ("GTID_LOG_EVENT", "PREVIOUS_GTIDS has GTIDs that no log before has"),
+    ],
+)
+def test_an_event_that_is_left_out_breaks_the_grammar(tmp_path: Path, type_name: str, message: str) -> None:
+    archive(tmp_path, ROTATED)
+    log = tmp_path / "binlog.000001"
+    with binlogio.open(log) as reader:
+        events = [event.header for event in reader]
+    header = next(one for one in events if getattr(one.event_type, "name", "") == type_name)
+    log.write_bytes(_without(log.read_bytes(), header.offset, header.offset + header.event_size))
+    found = messages(verify_logs([tmp_path]), "problem")
+
+    assert any(message in one for one in found)
+
+
+def test_the_torn_tail_of_a_log_in_use_is_a_note() -> None:
+    (report, *_) = verify_logs([MYSQL / "crashed" / "binlog.truncated_body"])
+
+    assert report.is_fine
+    assert {found.level for found in report.findings} == {"note"}
+    assert any("incomplete event" in found.message for found in report.findings)
+
+
+def test_the_command_prints_what_is_fine_around_damage() -> None:
+    result = CliRunner().invoke(cli, ["verify", str(MYSQL / "crashed" / "binlog.bitflip")])
+    lines = json.loads(CliRunner().invoke(cli, ["verify", "--json", str(MYSQL / "crashed" / "binlog.bitflip")]).stdout)
+
+    assert result.exit_code == 1
+    assert (
+        "  fine     0 to 61059: 125 event groups\n  damage   61059 to 61233: checksum of UPDATE_ROWS" in result.stdout
+    )
+    assert result.stdout.endswith("0 of 1 fine, 61,264 bytes\n")
+    assert lines["is_fine"] is False
+    assert CliRunner().invoke(cli, ["verify", "--quiet", str(GTIDS)]).stdout == ""
+
+
+def test_without_the_kernel_the_first_damage_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BINLOGIO_KERNEL", "construct")
+    good, *_ = verify_logs([GTIDS / "binlog.000001"])
+    bad, *_ = verify_logs([MYSQL / "crashed" / "binlog.bitflip"])
+
+    assert good.is_fine
+    assert [found.offset for found in bad.findings if found.level == "damage"] == [61059]
