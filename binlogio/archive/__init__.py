@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from binlogio.archive.copy import CopyOptions, CopySummary, copy_logs
     from binlogio.archive.info import LogInfo, log_infos
     from binlogio.archive.new_logs import NewLogs
+    from binlogio.archive.repair import LostRange, RepairReport, repair_logs
     from binlogio.archive.verify import Finding, LogReport, verify_logs
 
 __all__ = [
-    "CopyOptions", "CopySummary", "Finding", "LogInfo", "LogReport", "NewLogs", "copy_logs", "log_infos", "verify_logs",
+    "CopyOptions", "CopySummary", "Finding", "LogInfo", "LogReport", "LostRange", "NewLogs", "RepairReport",
+    "copy_logs", "log_infos", "repair_logs", "verify_logs",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -27,6 +29,7 @@ if not TYPE_CHECKING:
             "copy": "CopyOptions CopySummary copy_logs",
             "info": "LogInfo log_infos",
             "new_logs": "NewLogs",
+            "repair": "LostRange RepairReport repair_logs",
             "verify": "Finding LogReport verify_logs",
         },
     )

@@ -180,7 +180,7 @@ def copy_logs(
     """
     if options.splits and target.is_one:
         raise WriterStateError("one file cannot be split", hint="write into a directory")
-    copier = _Copier(target, options)
+    copier = LogCopier(target, options)
     for log in logs:
         with closing(LogEvents(log, read_options, keyring)) as events:
             if not copier.copy(events, watch):
@@ -311,8 +311,11 @@ def gtid_of(raw: bytes, context: ParseContext) -> Gtid | MariadbGtid | None:
     return None
 
 
-class _Copier:
-    """Copies the groups of one log after the other."""
+class LogCopier:
+    """Copies the groups of one log after the other.
+
+    For each log: `begin_source`, `take` for its batches, `end_source`; at the end `finish`.
+    """
 
     def __init__(self, target: NewLogs, options: CopyOptions) -> None:
         self.summary: Final = CopySummary()
@@ -338,15 +341,15 @@ class _Copier:
 
     def copy(self, events: LogEvents, watch: Callable[[str, int], object]) -> bool:
         """Copy one log; return False if nothing after it is wanted."""
-        self._begin_source(events)
+        self.begin_source(events)
         for batch in events.batches():
-            is_wanted = self._take(batch)
+            is_wanted = self.take(batch)
             self.summary.bytes_read += len(batch.data)
             watch(events.name, batch.offset + len(batch.data))
             if not is_wanted:
                 self._leave_source()
                 return False
-        self._end_source(events)
+        self.end_source(is_open=events.is_open)
         return True
 
     def finish(self) -> None:
@@ -362,7 +365,12 @@ class _Copier:
         elif end is not None or not self._is_whole:
             log.append_bare([self._encode(StopEvent(header=self._end_header))])
 
-    def _begin_source(self, events: LogEvents) -> None:
+    def begin_source(self, events: LogEvents) -> None:
+        """Begin to copy a log.
+
+        Raises:
+            UnsupportedFeature: it cannot become a part of the log that is written, or have what the options say.
+        """
         self._events = events
         self._name = PurePosixPath(events.name.replace("\\", "/")).name
         self._context: ParseContext = events.context
@@ -373,6 +381,7 @@ class _Copier:
         self._end = None
         self._is_whole = False
         self._edge = ENDS  # of the last event
+        self._group_offset = 0
         self._is_wanted = False  # the group at hand
         self._start = 0  # of the group at hand in the new log, -1 if it is not there
         self._group: HeldFrames | None = None
@@ -408,21 +417,30 @@ class _Copier:
             )
         return self._has_checksum if wanted is None else wanted
 
-    def _end_source(self, events: LogEvents) -> None:
-        if events.is_open:
-            place = Position(self._name, self._group_offset)
-            self.summary.unfinished.append(place)
-            self._state.forget()
-            self._group = None
-            if self._is_wanted and self._start >= 0 and self._log is not None:
-                self._log.truncate(self._start)
-                self._log.groups -= 1
-                self.summary.groups -= 1
+    def end_source(self, *, is_open: bool) -> None:
+        """End a log that was read to its end; `is_open` if that is in the middle of a group."""
+        if is_open:
+            self.summary.unfinished.append(Position(self._name, self._group_offset))
+            self.abandon_group()
         self._state.confirm()
         if not self._chooses:
             self._begin_for_source()
         self._is_whole = not self._is_new
         self._is_first = False
+
+    def abandon_group(self) -> int | None:
+        """Remove the group at hand, which is incomplete; return its offset in the source, or None if there is none."""
+        if self._edge & (ENDS | IS_OUTSIDE):
+            return None
+        self._edge = ENDS
+        self._state.forget()
+        self._group = None
+        if self._is_wanted and self._start >= 0 and self._log is not None and not self._is_edited:
+            self._log.truncate(self._start)
+            self._log.groups -= 1
+            self.summary.groups -= 1
+        self._is_wanted = False
+        return self._group_offset
 
     def _leave_source(self) -> None:
         self._state.confirm()
@@ -430,18 +448,31 @@ class _Copier:
 
     # --------------------------------------------------------------------------------------------------- the events
 
-    def _take(self, batch: EventBatch) -> bool:
-        """Take the next events; return False if nothing from here on is wanted."""
-        edges = batch.edges
-        before = np.concatenate(([self._edge], edges[:-1])) & (ENDS | IS_OUTSIDE) != 0
-        starts = edges & (BEGINS | IS_OUTSIDE) != 0
-        if (starts & ~before).any():
-            number = int(np.nonzero(starts & ~before)[0][0])
+    def take(self, batch: EventBatch) -> bool:
+        """Take the next events; return False if nothing from here on is wanted.
+
+        Raises:
+            BinlogFormatError: a group begins before the one before it has ended; what precedes it was taken.
+        """
+        number = self.early_group(batch)
+        if number is not None:
+            if number and not self._events_of(batch.first(number)):
+                return False
             raise BinlogFormatError(
                 "an event group begins before the one before it has ended",
                 offset=batch.offset + int(batch.starts[number]),
                 hint="`binlogio repair` leaves out incomplete groups",
             )
+        return self._events_of(batch)
+
+    def early_group(self, batch: EventBatch) -> int | None:
+        """Return the number of the first event that begins a group, or belongs to none, while another group is open."""
+        before = np.concatenate(([self._edge], batch.edges[:-1])) & (ENDS | IS_OUTSIDE) != 0
+        early = np.nonzero((batch.edges & (BEGINS | IS_OUTSIDE) != 0) & ~before)[0]
+        return int(early[0]) if len(early) else None
+
+    def _events_of(self, batch: EventBatch) -> bool:
+        edges = batch.edges
         self._edge = int(edges[-1])
         at = 0
         for number in np.nonzero(edges & IS_OUTSIDE)[0].tolist():

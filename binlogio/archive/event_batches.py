@@ -61,6 +61,18 @@ class EventBatch(NamedTuple):
         start = int(self.starts[number])
         return bytes(self.data[start : start + int(self.sizes[number])])
 
+    def first(self, count: int) -> EventBatch:
+        """Return the first events of the batch."""
+        end = int(self.starts[count - 1]) + int(self.sizes[count - 1])
+        parts = (self.starts[:count], self.sizes[:count], self.codes[:count], self.edges[:count])
+        return EventBatch(self.data[:end], self.offset, *parts, self.is_placed)
+
+    def since(self, number: int) -> EventBatch:
+        """Return the events of the batch from that of a number on."""
+        start = int(self.starts[number])
+        parts = (self.starts[number:] - start, self.sizes[number:], self.codes[number:], self.edges[number:])
+        return EventBatch(self.data[start:], self.offset + start, *parts, self.is_placed)
+
 
 class LogEvents:
     """The events of one log; `head` is its format description as bytes, `description` the same as an event.
@@ -76,7 +88,7 @@ class LogEvents:
     def __init__(
         self, log: LogFile, options: ReadOptions = DEFAULT_READ_OPTIONS, keyring: Keyring | None = None
     ) -> None:
-        self.name: Final = log.name
+        self.name = log.name  # in messages
         self._verifies = options.verify_checksum
         self._opened = log.open(keyring)
         self._window = Window(self._opened.read, readinto=self._opened.readinto)
@@ -138,6 +150,19 @@ class LogEvents:
         except BinlogError as exc:
             exc.locate(file=self.name)
             raise
+
+    def go_to(self, offset: int) -> None:
+        """Continue at an offset of a log that can seek, where an event group begins."""
+        before = self._framer
+        self._window.go_to(offset, self._opened)
+        self._framer = EventFramer(verify_checksum=self._verifies, context=before.context, offset=offset)
+        self._framer.in_use, self._framer.position_shift = before.in_use, before.position_shift
+        self._place = 0
+
+    @property
+    def can_seek(self) -> bool:
+        """True if `go_to` is possible: the log is a plain file, and its events are not encrypted."""
+        return self._opened.seekable and not self._framer.decrypts
 
     def _first_frame(self) -> EventFrame:
         frame = self._next_frame()

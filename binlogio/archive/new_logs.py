@@ -156,6 +156,15 @@ class NewLogs:
         """The name of the next log."""
         return self._next
 
+    def name_next(self, name: str) -> None:
+        """Give the next log another name than the number after the last one.
+
+        Raises:
+            BinlogFormatError: it does not end in a number.
+        """
+        next_log_name(name)
+        self._next = name
+
     @property
     def _index(self) -> Path:
         return self._directory / (self._next.rpartition(".")[0] + INDEX_SUFFIX)
@@ -171,6 +180,8 @@ class NewLogs:
             self.logs[-1].close()
         path = self._directory / self._next
         self._check(path)
+        if any(log.path == path for log in self.logs):
+            raise WriterStateError("two new logs have the same name", file=str(path))
         log = NewLog(path, has_checksum=has_checksum)
         self.logs.append(log)
         if not self.is_one:

@@ -54,6 +54,7 @@ COMMANDS: Final = {
     "explain": "Show how a server logs statements: format, cache, flush, warnings.",
     "info": "Show server, times, GTIDs and format of logs.",
     "export": "Write row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta or Iceberg.",
+    "repair": "Make readable logs from damaged ones, and report what is lost.",
     "replay": "Apply binary logs to SQLite, MySQL or MariaDB (point-in-time recovery).",
     "undo": "Reverse row changes (flashback), as SQL or as a binary log.",
     "verify": "Check whether an archive of logs is whole.",

@@ -39,6 +39,16 @@ output_option: Final = click.option(
     metavar="FILE",
     help="Write to this new file instead of standard output.",
 )
+new_log_option: Final = click.option(
+    "-o",
+    "-r",
+    "--output",
+    "--result-file",
+    "output",
+    type=click.Path(dir_okay=False, allow_dash=False),
+    metavar="FILE",
+    help="Write one new log.",
+)
 force_option: Final = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 quiet_option: Final = click.option(
     "-q", "--quiet", "--no-progress", "quiet", is_flag=True, help="Do not show a progress bar."

@@ -13,7 +13,7 @@ import click
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
 from binlogio.storage.index_file import log_number
 from binlogio_cli.messages import say
-from binlogio_cli.output import OutputFile, force_option, output_option
+from binlogio_cli.output import STDOUT, OutputFile, force_option, new_log_option
 from binlogio_cli.selection import (
     Reading,
     Selection,
@@ -39,7 +39,7 @@ Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of en
 
 @click.command("copy", epilog=_EXAMPLE)
 @click.argument("files", nargs=-1, required=True)
-@output_option
+@new_log_option
 @click.option(
     "--out",
     type=click.Path(file_okay=False),
@@ -85,8 +85,7 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
     plain ones. Nothing gets its name before the copy is complete.
     """
     out = options["out"]
-    if (output is None) == (out is None):
-        raise click.UsageError("give either --output for one new log or --out for a directory")
+    check_outputs(output, out)
     splits = [name for name in ("merge", "max_size", "max_groups", "by_day", "basename") if options[name]]
     if output is not None and splits:
         raise click.UsageError(f"--{splits[0].replace('_', '-')} is for --out: --output is one log")
@@ -112,7 +111,19 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
             logs = NewLogs.in_directory(out, first, replaces=options["force"], inputs=inputs)
         with logs:
             summary = copy_logs(reader.logs, logs, chosen, read_options=reader.options, keyring=reader.keyring)
-        _report(summary, logs, chosen)
+        _report(summary, [str(log.path) for log in logs.logs] if output is None else [output], chosen)
+
+
+def check_outputs(output: str | None, out: str | None) -> None:
+    """Refuse two outputs, none, and standard output.
+
+    Raises:
+        UsageError: the options say so.
+    """
+    if (output is None) == (out is None):
+        raise click.UsageError("give either --output for one new log or --out for a directory")
+    if output == STDOUT:
+        raise click.UsageError("--output -: a log is written to a file, whose head is known last")
 
 
 def _first_name(reader: BinlogReader, basename: str | None) -> str:
@@ -124,9 +135,9 @@ def _first_name(reader: BinlogReader, basename: str | None) -> str:
     return f"{stem}.{number:06d}" if number >= 0 else f"binlog.{_FIRST_NUMBER}"
 
 
-def _report(summary: CopySummary, logs: NewLogs, options: CopyOptions) -> None:
+def _report(summary: CopySummary, paths: list[str], options: CopyOptions) -> None:
     """Print what was copied and what was not."""
-    say(f"copied {summary.groups} event groups into {', '.join(str(log.path) for log in logs.logs)}")
+    say(f"copied {summary.groups} event groups into {', '.join(paths)}")
     if not summary.groups and (options.chooses_groups or options.edits):
         say("no event group matches the options: the new log has only its head")
     for count, what in (

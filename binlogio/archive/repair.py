@@ -1,0 +1,459 @@
+"""Makes readable logs from damaged ones: leaves out what is damaged, group by group, and says what that is.
+
+    damaged log := format_description (group | damage)* torn_tail?
+    new log     := format_description group*
+
+Never changes a log in place. A group is kept whole or not at all: damage inside of a group loses all of it, and what
+follows up to the next group. That is searched for by the header of its first event (`columnar.splits`); in logs
+without GTID events by headers that follow each other, up to a BEGIN or the first event after the end of a transaction.
+A log in which no group can be found this way (MariaDB's encrypted ones) is lost from the damage on.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from binlogio.archive.copy import COPY_ALL, CopiedGtids, LogCopier, gtid_of
+from binlogio.archive.event_batches import BEGINS, EventBatch, LogEvents
+from binlogio.archive.group_editor import bare_event, parse_bare
+from binlogio.columnar.splits.split_bounds import GROUP_STARTS, group_at
+from binlogio.constants import EventType
+from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.events.gtid import PreviousGtidsEvent
+from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval, MariadbGtid, MariadbGtidSet, Tsid
+from binlogio.implementation import is_compiled
+from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
+from binlogio.storage.log_file import COMPRESSED_SUFFIXES, LogFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from binlogio.archive.copy import CopySummary
+    from binlogio.archive.new_logs import NewLogs
+    from binlogio.events.base import ParseContext
+    from binlogio.events.mariadb import MariadbGtidListEvent
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import OpenedLog
+
+_CHUNK: Final = 1 << 20
+_PACKED_CHUNK: Final = 1 << 13  # what is lost before the end of a damaged compressed file
+_MOST_SEARCHED: Final = 1_000  # groups after damage, for the next one of a source
+_HEADER: Final = 19
+_LOW_BITS: Final = 0xFFFFFFFF
+_HEADS: Final = (EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.MARIADB_GTID_LIST_EVENT)
+_ENDINGS: Final = (EventType.XID_EVENT, EventType.XA_PREPARE_LOG_EVENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostRange:
+    """Bytes of a log that are not in the new one: those from `start` up to `end`.
+
+    `reason` says what is wrong at `damaged_at`. `is_tail` if they are the incomplete end of a log that was in use,
+    which its server would have removed as well.
+    """
+
+    file: str
+    start: int
+    end: int
+    damaged_at: int
+    reason: str
+    is_tail: bool = False
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairReport:
+    """The result of a repair.
+
+    Args:
+        lost: what is not in the new logs; empty if nothing is missing.
+        missing_gtids: GTIDs between those that are there, and those that a later log says are in an earlier one; None
+            if none is missing. GTIDs at the end of the last log are not known.
+        was_in_use: logs whose flag IN_USE was set.
+        groups: how many are in the new logs.
+    """
+
+    lost: tuple[LostRange, ...]
+    missing_gtids: GtidSet | MariadbGtidSet | None
+    was_in_use: tuple[str, ...]
+    groups: int
+
+    @property
+    def lost_bytes(self) -> int:
+        """The number of bytes that are not in the new logs."""
+        return sum(one.size for one in self.lost)
+
+
+def repair_logs(
+    logs: Sequence[LogFile],
+    target: NewLogs,
+    *,
+    read_options: ReadOptions = DEFAULT_READ_OPTIONS,
+    recompute_checksums: bool = False,
+    keyring: Keyring | None = None,
+    watch: Callable[[str, int], object] = lambda _name, _offset: None,
+) -> RepairReport:
+    """Write the complete groups of logs into new logs, one for each, which have their names in a directory.
+
+    Args:
+        logs: the damaged logs, in their order.
+        target: the new logs, which get their names when the `with` block of it ends.
+        read_options: limits.
+        recompute_checksums: events whose checksum is wrong are taken as they are, and get a right one. Otherwise their
+            group is lost.
+        keyring: the keys of encrypted logs.
+        watch: called with the name of the log that is read and the offset up to which it was read.
+
+    Raises:
+        BinlogError: the format description of a log is damaged, or it is not a binary log.
+        OSError: a log cannot be read or written.
+    """
+    options = replace(read_options, verify_checksum=not recompute_checksums)
+    repair = _Repair(target, options, keyring, watch, places_anew=recompute_checksums)
+    for log in logs:
+        repair.log(log)
+    return repair.finish()
+
+
+class _Repair:
+    """Repairs one log after the other."""
+
+    def __init__(
+        self,
+        target: NewLogs,
+        options: ReadOptions,
+        keyring: Keyring | None,
+        watch: Callable[[str, int], object],
+        *,
+        places_anew: bool,
+    ) -> None:
+        self._target = target
+        self._options = options
+        self._keyring = keyring
+        self._watch = watch
+        self._places_anew = places_anew
+        self._copier = LogCopier(target, COPY_ALL)
+        self._lost: list[LostRange] = []
+        self._in_use: list[str] = []
+        self._gtids = _SeenGtids()
+
+    def log(self, log: LogFile) -> None:
+        """Repair a log."""
+        with _plain_log(log, self._keyring) as (plain, cut):
+            if not self._target.is_one:
+                self._target.name_next(_base_name(log.name))
+            try:
+                events = LogEvents(plain, self._options, self._keyring)
+            except BinlogError as exc:
+                exc.file = log.name
+                raise
+            events.name = log.name
+            with closing(events):
+                self._take(events, plain, cut)
+
+    def finish(self) -> RepairReport:
+        """End the last log."""
+        self._copier.finish()
+        summary: CopySummary = self._copier.summary
+        return RepairReport(
+            lost=tuple(self._lost),
+            missing_gtids=self._gtids.missing,
+            was_in_use=tuple(self._in_use),
+            groups=summary.groups,
+        )
+
+    def _take(self, events: LogEvents, plain: LogFile, cut: str | None) -> None:
+        copier, size = self._copier, _size_of(plain)
+        if events.in_use:
+            self._in_use.append(events.name)
+        copier.begin_source(events)
+        self._gtids.begin_log()
+        self._has_gtids = True
+        start: int | None = None
+        after_end = True
+        while True:
+            try:
+                self._stretch(events, after_end=after_end)
+                break
+            except BinlogFormatError as exc:
+                damaged_at = max(exc.offset or 0, start or 0)
+                lost_from = copier.abandon_group()
+                self._gtids.lose(is_open=lost_from is not None)
+                found = self._next_group(events, plain, damaged_at, start)
+                end, after_end = found if found is not None else (size, False)
+                self._lose(events.name, damaged_at if lost_from is None else lost_from, end, damaged_at, exc.reason)
+                if found is None:
+                    break
+                start = end
+                events.go_to(start)
+        self._end(events, plain, size, cut)
+
+    def _stretch(self, events: LogEvents, *, after_end: bool) -> None:
+        """Copy what follows, up to damage; without `after_end` from the first group that certainly begins."""
+        for batch in events.batches():
+            part = batch
+            if not after_end:
+                number = _first_group(batch, has_gtids=self._has_gtids)
+                end = batch.offset + len(batch.data)
+                if number is None or number == len(batch.codes):
+                    self._extend_lost(end)
+                    after_end = number is not None
+                    continue
+                part, after_end = batch.since(number), True
+                self._extend_lost(part.offset)
+            if self._places_anew:
+                part = part._replace(is_placed=False)
+            early = self._copier.early_group(part)
+            if early != 0:
+                self._gtids.add(part if early is None else part.first(early), events.context)
+            self._copier.take(part)
+            self._watch(events.name, batch.offset + len(batch.data))
+
+    def _end(self, events: LogEvents, plain: LogFile, size: int, cut: str | None) -> None:
+        """End a log: what follows its last complete group is left out."""
+        tail, name = events.torn_tail, events.name
+        lost_from = self._copier.abandon_group()
+        if lost_from is not None:
+            self._gtids.lose(is_open=True)
+        if lost_from is None and tail is not None and not _is_zeros(plain, tail.offset):
+            lost_from = tail.offset
+        if lost_from is not None:
+            reason = "the log ends in the middle of an event group" if tail is None else tail.reason
+            self._lose(name, lost_from, size, size if tail is None else tail.offset, reason, is_tail=events.in_use)
+        if cut is not None:
+            if not (self._lost and self._lost[-1].file == name and self._lost[-1].end == size):
+                self._lose(name, size, size, size, cut)
+            self._lost[-1] = replace(self._lost[-1], reason=cut, is_tail=False)
+        self._copier.end_source(is_open=False)
+
+    def _lose(self, file: str, start: int, end: int, damaged_at: int, reason: str, *, is_tail: bool = False) -> None:
+        """Note what is lost; ranges that follow each other at once are one."""
+        if self._lost and self._lost[-1].file == file and self._lost[-1].end >= start:
+            last = self._lost.pop()
+            start, damaged_at, reason = last.start, last.damaged_at, last.reason
+        self._lost.append(
+            LostRange(file=file, start=start, end=end, damaged_at=damaged_at, reason=reason, is_tail=is_tail)
+        )
+
+    def _extend_lost(self, end: int) -> None:
+        self._lost[-1] = replace(self._lost[-1], end=end)
+
+    def _next_group(
+        self, events: LogEvents, plain: LogFile, damaged_at: int, start: int | None
+    ) -> tuple[int, bool] | None:
+        """Return where reading can continue, and whether a group begins there; None if nowhere."""
+        if not events.can_seek or not is_compiled():
+            return None
+        at = damaged_at if start is None or damaged_at > start else damaged_at + 1
+        opened = plain.open()
+        try:
+            if self._has_gtids:
+                found = group_at(opened, at, None, has_checksum=events.context.has_checksum)
+                if found is not None:
+                    return found, True
+                self._has_gtids = self._gtids.has_groups
+            if self._has_gtids:
+                return None
+            place = _next_event(opened, damaged_at + 1)
+            return None if place is None else (place, False)
+        finally:
+            opened.close()
+
+
+def _first_group(batch: EventBatch, *, has_gtids: bool) -> int | None:
+    """Return the number of the first event with which a group certainly begins, or one more than that of the last one.
+
+    In a log without GTID events that is a BEGIN, or what follows XID or XA PREPARE.
+    """
+    if has_gtids:
+        found = np.nonzero(np.isin(batch.codes, GROUP_STARTS))[0]
+        return int(found[0]) if len(found) else None
+    begins = np.nonzero((batch.codes == EventType.QUERY_EVENT) & (batch.edges == BEGINS))[0]
+    ends = np.nonzero(np.isin(batch.codes, _ENDINGS))[0] + 1
+    both = [int(one[0]) for one in (begins, ends) if len(one)]
+    return min(both) if both else None
+
+
+def _next_event(opened: OpenedLog, offset: int) -> int | None:
+    """Return the offset of the next header that has the log_pos of its place, and that another one follows."""
+    base, data = offset, b""
+    opened.seek(offset)
+    while True:
+        more = opened.read(_CHUNK)
+        data += more
+        if len(data) < 2 * _HEADER:
+            return None
+        raw = np.frombuffer(data, np.uint8).astype(np.uint32)
+        count = len(data) - _HEADER + 1
+        sizes, places = (
+            raw[at : at + count] | raw[at + 1 : at + 1 + count] << 8 | raw[at + 2 : at + 2 + count] << 16
+            | raw[at + 3 : at + 3 + count] << 24
+            for at in (9, 13)
+        )  # fmt: skip
+        offsets = (np.arange(base, base + count) & _LOW_BITS).astype(np.uint32)
+        for start in np.nonzero((places == offsets + sizes) & (sizes >= _HEADER))[0].tolist():
+            if _has_header(opened, base + start + int(sizes[start])):
+                return base + int(start)
+        if not more:
+            return None
+        kept = _HEADER - 1
+        base, data = base + len(data) - kept, data[-kept:]
+        opened.seek(base + kept)
+
+
+def _has_header(opened: OpenedLog, offset: int) -> bool:
+    """Return whether an event begins at an offset, or the log ends there."""
+    end = opened.end()
+    if offset >= end:
+        return offset == end
+    opened.seek(offset)
+    header = opened.read_up_to(_HEADER)
+    size, log_pos = int.from_bytes(header[9:13], "little"), int.from_bytes(header[13:17], "little")
+    return len(header) == _HEADER and size >= _HEADER and log_pos == (offset + size) & _LOW_BITS
+
+
+@contextmanager
+def _plain_log(log: LogFile, keyring: Keyring | None) -> Iterator[tuple[LogFile, str | None]]:
+    """Provide a log as a plain file that can seek, and why it is not whole: a damaged compressed file."""
+    opened = log.open(keyring)
+    try:
+        if opened.encoding == "plain" and opened.seekable and log.stream is None:
+            yield log, None
+            return
+        cut = None
+        with tempfile.NamedTemporaryFile(prefix="binlogio-") as file:
+            try:
+                while data := opened.read(_PACKED_CHUNK):
+                    file.write(data)
+            except BinlogFormatError as exc:
+                cut = exc.reason
+            file.flush()
+            yield LogFile(file.name), cut
+    finally:
+        opened.close()
+
+
+def _size_of(log: LogFile) -> int:
+    opened = log.open()
+    try:
+        return opened.end()
+    finally:
+        opened.close()
+
+
+def _is_zeros(log: LogFile, offset: int) -> bool:
+    """Return whether nothing but zero bytes follows in a log."""
+    opened = log.open()
+    try:
+        opened.seek(offset)
+        while data := opened.read(_CHUNK):
+            if any(data):
+                return False
+        return True
+    finally:
+        opened.close()
+
+
+def _base_name(name: str) -> str:
+    """Return the name of a log without its directory, and without the suffix of its compression."""
+    base = PurePosixPath(name.replace("\\", "/")).name
+    return next((base.removesuffix(suffix) for suffix in COMPRESSED_SUFFIXES if base.endswith(suffix)), base)
+
+
+class _SeenGtids:
+    """The GTIDs of all logs, and those that are missing: a gap after damage, or one that a later head shows."""
+
+    def __init__(self) -> None:
+        self._all = CopiedGtids()
+        self._count = 0
+        self._missing = EMPTY_GTID_SET
+        self._gaps = EMPTY_GTID_SET  # which later groups may fill
+        self._ranges: list[str] = []  # of MariaDB
+        self._ends: dict[Tsid | int, int] = {}  # of sources and domains whose next group follows damage
+        self._searched = 0
+        self.has_groups = False  # with GTIDs, in the log at hand
+
+    def begin_log(self) -> None:
+        """Begin a log."""
+        self._all.confirm()
+        self._count += 1
+        self._ends.clear()
+        self.has_groups = False
+
+    def add(self, batch: EventBatch, context: ParseContext) -> None:
+        """Add the groups and the head of a batch."""
+        for number in np.nonzero(np.isin(batch.codes, _HEADS))[0].tolist():
+            start, size = int(batch.starts[number]), int(batch.sizes[number])
+            self._add_head(parse_bare(bare_event(batch.data, start, size, context), context))
+        begins = np.nonzero(batch.edges & BEGINS)[0]
+        self.has_groups |= bool(np.isin(batch.codes[begins], GROUP_STARTS).any())
+        if self._ends:
+            self._find_gaps(batch, begins, context)
+        self._all.add_groups(batch, begins, context)
+
+    def lose(self, *, is_open: bool) -> None:
+        """Leave out the group that was added last if it is open; what follows, follows damage."""
+        if is_open:
+            self._all.forget()
+        self._ends = {source: interval.end for source, interval in self._all.mysql}
+        self._ends.update({domain: highest + 1 for domain, highest in self._highest().items()})
+        self._searched = 0
+
+    @property
+    def missing(self) -> GtidSet | MariadbGtidSet | None:
+        """The GTIDs that are missing; None if none is."""
+        if self._ranges:
+            return MariadbGtidSet.parse(",".join(self._ranges))
+        return self._missing.union(self._gaps.difference(self._all.mysql)) or None
+
+    def _add_head(self, head: PreviousGtidsEvent | MariadbGtidListEvent) -> None:
+        is_first = self._count == 1
+        if isinstance(head, PreviousGtidsEvent):
+            if not is_first:
+                self._missing = self._missing.union(head.gtid_set.difference(self._all.mysql))
+            self._all.add_mysql(head.gtid_set)
+            return
+        highest = self._highest()
+        for gtid in () if is_first else head.gtids:
+            self._miss(gtid, highest.get(gtid.domain_id, 0) + 1)
+            highest[gtid.domain_id] = max(highest.get(gtid.domain_id, 0), gtid.sequence_number)
+        self._all.add_mariadb(head.gtids)
+
+    def _find_gaps(self, batch: EventBatch, begins: NDArray[np.int64], context: ParseContext) -> None:
+        """Note the numbers before the first group of each source after damage."""
+        for number in begins.tolist():
+            gtid = gtid_of(batch.event(number), context)
+            if isinstance(gtid, MariadbGtid) and (end := self._ends.pop(gtid.domain_id, None)) is not None:
+                self._miss(replace(gtid, sequence_number=gtid.sequence_number - 1), end)
+            elif isinstance(gtid, Gtid) and (end := self._ends.pop(Tsid(gtid.uuid, gtid.tag), None)) is not None:
+                gap = [(Tsid(gtid.uuid, gtid.tag), Interval(end, gtid.gno))] if gtid.gno > end else []
+                self._gaps = self._gaps.union(GtidSet.from_intervals(gap))
+            self._searched += 1
+            if self._searched > _MOST_SEARCHED:
+                self._ends.clear()
+            if not self._ends:
+                return
+
+    def _miss(self, last: MariadbGtid, first: int) -> None:
+        """Note the numbers from `first` on up to that of `last`."""
+        if last.sequence_number >= first:
+            self._ranges.append(f"{last.domain_id}-{last.server_id}-{first}..{last.sequence_number}")
+
+    def _highest(self) -> dict[int, int]:
+        """Return the highest number of each domain of MariaDB."""
+        highest: dict[int, int] = {}
+        for gtid in self._all.mariadb:
+            highest[gtid.domain_id] = max(highest.get(gtid.domain_id, 0), gtid.sequence_number)
+        return highest

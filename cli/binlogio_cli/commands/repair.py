@@ -1,0 +1,138 @@
+"""`binlogio repair`: makes readable logs from damaged ones.
+
+This file has the options and the report. The repair is in `binlogio.archive.repair`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from binlogio.archive import NewLogs, repair_logs
+from binlogio.archive.new_logs import write_index
+from binlogio.storage.index_file import log_number
+from binlogio_cli.commands.copy import check_outputs
+from binlogio_cli.messages import say
+from binlogio_cli.output import OutputFile, force_option, new_log_option
+from binlogio_cli.selection import Reading, reading_options
+
+if TYPE_CHECKING:
+    from binlogio.archive import RepairReport
+
+_LOST: Final = 1
+_EXAMPLE: Final = """\b
+Examples: one log; all logs of a directory, with a new index file; an index file for logs that need no repair
+  binlogio repair -o binlog.000042.new binlog.000042
+  binlogio repair --out repaired archive/
+  binlogio repair --index archive/binlog.index archive/binlog.0*
+"""
+
+
+@click.command("repair", epilog=_EXAMPLE)
+@click.argument("files", nargs=-1, required=True)
+@new_log_option
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write the logs under their names, and their index file, into this directory.",
+)
+@click.option(
+    "--index",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write only a new index file that lists the logs, which must be in its directory.",
+)
+@click.option(
+    "--recompute-checksums",
+    is_flag=True,
+    help="Take events whose checksum is wrong as they are, and give them the right one. By default their transactions "
+    "are lost.",
+)
+@click.option("--json", "is_json", is_flag=True, help="Print the report as JSON.")
+@force_option
+@reading_options
+def command(files: tuple[str, ...], output: str | None, reading: Reading, **options: Any) -> int:
+    """Make readable logs from damaged ones; exit with 1 if anything is lost.
+
+    Reads each log, searches after damage for the next transaction, and writes all complete transactions with new
+    positions and checksums. A transaction that is damaged or incomplete is left out whole. The flag IN_USE is cleared.
+    The report has the byte ranges that are not in the new logs, and the GTIDs that are missing. No log is changed in
+    place.
+    """
+    force, out = options["force"], options["out"]
+    with reading.open(files) as reader:
+        inputs = [*reader.files, *files, *reading.other_inputs]
+        if options["index"] is not None:
+            if output is not None or out is not None:
+                raise click.UsageError("--index writes no logs: leave out --output and --out")
+            return _write_index(options["index"], reader.files, inputs, force=force)
+        check_outputs(output, out)
+        if output is not None:
+            if len(reader.files) > 1:
+                raise click.UsageError("--output is for one log: give --out for several")
+            target = NewLogs.in_file(OutputFile.checked(output, inputs, force=force).path or output, replaces=force)
+        else:
+            target = NewLogs.in_directory(out, _name(reader.files[0]), replaces=force, inputs=inputs)
+        with target:
+            report = repair_logs(
+                reader.logs,
+                target,
+                read_options=reader.options,
+                recompute_checksums=options["recompute_checksums"] or not reading.verify_checksum,
+                keyring=reader.keyring,
+            )
+    paths = [str(log.path) for log in target.logs] if output is None else [output]
+    if options["is_json"]:
+        click.echo(json.dumps(_json(report, paths)))
+    else:
+        _report(report, paths)
+    return _LOST if report.lost else 0
+
+
+def _name(file: str) -> str:
+    name = file.replace("\\", "/").rpartition("/")[2]
+    stem, number, _ = log_number(name)
+    return f"{stem}.{number:06d}" if number >= 0 else name
+
+
+def _write_index(path: str, files: tuple[str, ...], inputs: list[str], *, force: bool) -> int:
+    """Write the index file of logs in its directory."""
+    OutputFile.checked(path, inputs, force=force)
+    folder = Path(path).resolve().parent
+    others = [file for file in files if Path(file).resolve().parent != folder]
+    if others:
+        raise click.UsageError(f"{others[0]} is not in the directory of the index file")
+    names = sorted((Path(file).name for file in files), key=log_number)
+    write_index(Path(path), names, replaces=force)
+    say(f"wrote {path} with {len(names)} logs")
+    return 0
+
+
+def _json(report: RepairReport, paths: list[str]) -> dict[str, Any]:
+    return {
+        "logs": paths,
+        "groups": report.groups,
+        "lost": [{**asdict(one), "size": one.size} for one in report.lost],
+        "lost_bytes": report.lost_bytes,
+        "missing_gtids": None if report.missing_gtids is None else str(report.missing_gtids),
+        "was_in_use": list(report.was_in_use),
+    }
+
+
+def _report(report: RepairReport, paths: list[str]) -> None:
+    """Print what is in the new logs and what is not."""
+    say(f"wrote {report.groups} event groups into {', '.join(paths)}")
+    for file in report.was_in_use:
+        say(f"{file}: the flag IN_USE was set, and is clear in the new log")
+    for one in report.lost:
+        what = "incomplete end, which the server would remove as well" if one.is_tail else "lost"
+        say(f"{one.file}: bytes {one.start} to {one.end} ({one.size}): {what}; at {one.damaged_at}: {one.reason}")
+    if report.missing_gtids is not None:
+        say(f"missing GTIDs: {report.missing_gtids}")
+    if not report.lost:
+        say("nothing is lost")

@@ -1,0 +1,232 @@
+"""`binlogio.archive.repair`: what is whole is kept, what is damaged is left out group by group and reported."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import binlogio
+from binlogio.archive import NewLogs, RepairReport, repair_logs
+from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.event_filter import parse_gtid_set
+from binlogio.format.groups import GTID_EVENTS
+from binlogio.storage.index_file import read_index
+from binlogio.storage.sources import find_logs
+from binlogio_cli.main import cli
+from corpus import MARIADB, MARIADB118, MYSQL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MANY: Final = MYSQL / "group_commit" / "binlog.000001"
+MANY_MARIADB: Final = MARIADB / "group_commit" / "binlog.000001"
+NO_GTIDS: Final = MYSQL / "gtid_off" / "binlog.000001"
+
+
+def repaired(target: Path, *sources: Path, **options: Any) -> RepairReport:
+    """Repair logs into one, or into a directory."""
+    first = sources[0].name.removesuffix(".gz")
+    new = NewLogs.in_directory(str(target), first) if target.is_dir() else NewLogs.in_file(str(target))
+    with new:
+        return repair_logs(find_logs([str(one) for one in sources]), new, **options)
+
+
+def places(log: Path) -> list[tuple[int, int, Any]]:
+    """Return start, end and GTID of the groups of a log."""
+    found = []
+    with binlogio.open(log, open_payloads=False) as reader:
+        for group in reader.groups():
+            for event in group.events:
+                end = event.header.offset + event.header.event_size
+            gtid = group.first.gtid if isinstance(group.first, GTID_EVENTS) else None
+            found.append((group.first.header.offset, end, gtid))
+    return found
+
+
+def whole_groups(log: Path) -> list[bytes]:
+    """Return the groups of a log without what depends on their place. The log is whole to its end."""
+    frames: list[bytes] = []
+    with binlogio.open(log, open_payloads=False) as reader:
+        for group in reader.groups():
+            frames.append(b"")
+            for event in group.events:
+                frame = reader.frame
+                assert frame is not None
+                frames[-1] += bytes([event.header.type_code]) + frame.body
+            assert group.last is not None
+        assert reader.torn_tail is None
+        assert not reader.in_use
+    return frames
+
+
+@pytest.mark.parametrize("log", [MANY, MANY_MARIADB, MARIADB118 / "group_commit" / "binlog.000001"])
+def test_a_damaged_group_is_left_out_whole(tmp_path: Path, log: Path) -> None:
+    """Wherever a bit of it is wrong; its GTID is missing, its bytes are lost, and all other groups are there."""
+    data, groups, expected = log.read_bytes(), places(log), whole_groups(log)
+    number = len(groups) // 2
+    start, end, gtid = groups[number]
+    for at in range(start, end, 37):
+        bad = tmp_path / f"{at}"
+        bad.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
+        report = repaired(target := tmp_path / f"{at}.new", bad)
+
+        assert [(one.start, one.end) for one in report.lost] == [(start, end)]
+        assert start <= report.lost[0].damaged_at < end
+        assert str(report.missing_gtids) in (str(gtid), f"{gtid}..{getattr(gtid, 'sequence_number', 0)}")
+        assert whole_groups(target) == expected[:number] + expected[number + 1 :]
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_any_damage_is_left_out_and_what_is_left_can_be_read(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Overwritten, cut out, inserted or cut off bytes: every group of the new log is one of the source."""
+    log = data.draw(st.sampled_from([MANY, MANY_MARIADB, NO_GTIDS, MYSQL / "compressed" / "binlog.000001"]))
+    raw = bytearray(log.read_bytes())
+    first = places(log)[0][0]
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(first, len(raw)))
+        junk, size = data.draw(st.binary(max_size=60)), data.draw(st.integers(0, 400))
+        raw[at : at + size] = junk
+    folder = tmp_path_factory.mktemp("damage")
+    (folder / "bad").write_bytes(raw)
+    report = repaired(folder / "new", folder / "bad")
+    expected, found = whole_groups(log), whole_groups(folder / "new")
+
+    assert all(one in expected for one in found)
+    assert report.groups == len(found)
+    assert report.lost or found == expected[: len(found)]
+    assert all(one.start <= one.damaged_at <= one.end for one in report.lost)
+
+
+def test_an_undamaged_log_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    for number, log in enumerate((MANY, MANY_MARIADB, NO_GTIDS)):
+        report = repaired(target := tmp_path / "out" / f"{number}", log)
+        assert (report.lost, report.missing_gtids) == ((), None)
+        assert whole_groups(target) == whole_groups(log)
+
+
+def test_wrong_checksums_are_accepted_on_request(tmp_path: Path) -> None:
+    """The bytes are taken as they are, and get a right checksum."""
+    data, (start, end, _) = bytearray(MANY.read_bytes()), places(MANY)[10]
+    data[end - 1] ^= 1
+    (tmp_path / "bad").write_bytes(data)
+    report = repaired(tmp_path / "new", tmp_path / "bad", recompute_checksums=True)
+
+    assert report.lost == ()
+    assert whole_groups(tmp_path / "new") == whole_groups(MANY)
+    assert repaired(tmp_path / "other", tmp_path / "bad").lost[0].start == start
+
+
+def test_a_torn_tail_is_cut_to_the_last_complete_group(tmp_path: Path) -> None:
+    log = MYSQL / "crashed" / "binlog.000001"
+    data, groups = log.read_bytes(), places(log)
+    start, end, _ = groups[-1]
+    for size in (start + 5, start + 90, end - 1):
+        (tmp_path / "torn").write_bytes(data[:size])
+        report = repaired(target := tmp_path / f"{size}", tmp_path / "torn")
+
+        assert [(one.start, one.end, one.is_tail) for one in report.lost] == [(start, size, True)]
+        assert report.was_in_use == (str(tmp_path / "torn"),)
+        assert len(whole_groups(target)) == len(groups) - 1
+
+
+def test_zero_bytes_at_the_end_are_no_loss(tmp_path: Path) -> None:
+    log = MYSQL / "crashed" / "binlog.000001"
+    (tmp_path / "zeros").write_bytes(log.read_bytes() + bytes(5000))
+    report = repaired(tmp_path / "new", tmp_path / "zeros")
+
+    assert report.lost == ()
+    assert whole_groups(tmp_path / "new") == whole_groups_of_crashed(log)
+
+
+def whole_groups_of_crashed(log: Path) -> list[bytes]:
+    copy = log.with_name("binlog.000001.after_recovery")
+    return whole_groups(copy)
+
+
+def test_gtids_at_the_end_of_a_log_are_missing_by_the_head_of_the_next(tmp_path: Path) -> None:
+    source = MYSQL / "gtid_on"
+    first, second = sorted(source.glob("binlog.0*"))[:2]
+    groups = places(first)
+    (tmp_path / first.name).write_bytes(first.read_bytes()[: groups[-2][0]])
+    (tmp_path / "out").mkdir()
+    report = repaired(tmp_path / "out", tmp_path / first.name, second)
+
+    assert str(report.missing_gtids) == str(parse_gtid_set(",".join(str(one[2]) for one in groups[-2:] if one[2])))
+    assert read_index(tmp_path / "out" / "binlog.index") == [f"./{first.name}", f"./{second.name}"]
+
+
+def test_compressed_files_are_repaired_as_far_as_they_can_be_opened(tmp_path: Path) -> None:
+    packed = gzip.compress(MANY.read_bytes())
+    (tmp_path / "binlog.000001.gz").write_bytes(packed[: len(packed) // 2])
+    (tmp_path / "out").mkdir()
+    report = repaired(tmp_path / "out", tmp_path / "binlog.000001.gz")
+    found = whole_groups(tmp_path / "out" / "binlog.000001")
+
+    assert found == whole_groups(MANY)[: len(found)]
+    assert len(found) > 50
+    assert any("truncated" in one.reason for one in report.lost)
+
+
+def test_a_damaged_format_description_is_an_error(tmp_path: Path) -> None:
+    data = bytearray(MANY.read_bytes())
+    data[30] ^= 1
+    (tmp_path / "bad").write_bytes(data)
+    with pytest.raises(BinlogFormatError) as caught:
+        repaired(tmp_path / "new", tmp_path / "bad")
+
+    assert caught.value.file == str(tmp_path / "bad")
+    assert not (tmp_path / "new").exists()
+
+
+@settings(max_examples=30)
+@given(raw=st.binary(max_size=3000))
+def test_any_bytes_are_repaired_or_refused(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "bad").write_bytes(MANY.read_bytes()[:130] + raw)
+    try:
+        report = repaired(folder / "new", folder / "bad", recompute_checksums=True)
+    except BinlogError:
+        return
+    assert report.groups == len(whole_groups(folder / "new"))
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["repair", *map(str, arguments)])
+
+
+def test_the_command_reports_and_exits_with_1_if_something_is_lost(tmp_path: Path) -> None:
+    data, (start, end, gtid) = bytearray(MANY.read_bytes()), places(MANY)[10]
+    data[start + 30] ^= 1
+    bad = tmp_path / "binlog.000001"
+    bad.write_bytes(data)
+    whole, lossy = run("--out", tmp_path / "a", MANY), run("--out", tmp_path / "b", bad)
+    shown = run("--json", "-o", tmp_path / "c", bad)
+
+    assert (whole.exit_code, lossy.exit_code, shown.exit_code) == (0, 1, 1)
+    assert "nothing is lost" in whole.stderr
+    assert f"bytes {start} to {end} ({end - start}): lost" in lossy.stderr
+    assert f"missing GTIDs: {gtid}" in lossy.stderr
+    assert json.loads(shown.stdout)["missing_gtids"] == str(gtid)
+    assert run("-o", tmp_path / "c", bad).exit_code == 2
+    assert run("-o", bad, "--force", bad).exit_code == 2
+    assert bad.read_bytes() == data
+
+
+def test_the_index_file_is_rebuilt(tmp_path: Path) -> None:
+    for name in ("binlog.000002", "binlog.000010", "binlog.000001"):
+        (tmp_path / name).write_bytes(MANY.read_bytes())
+    result = run("--index", tmp_path / "binlog.index", *tmp_path.glob("binlog.0*"))
+
+    assert result.exit_code == 0
+    assert read_index(tmp_path / "binlog.index") == ["./binlog.000001", "./binlog.000002", "./binlog.000010"]
+    assert run("--index", tmp_path / "binlog.index", *tmp_path.glob("binlog.0*")).exit_code == 2
