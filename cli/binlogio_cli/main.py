@@ -26,13 +26,11 @@ from binlogio.errors import (
     UnsupportedFeature,
     WriterStateError,
 )
-from binlogio_cli.messages import WRONG_USAGE, error_text, io_error_text, say
+from binlogio_cli.messages import DAMAGE, OK, WRONG_USAGE, error_text, io_error_text, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-OK: Final = 0
-DAMAGE: Final = 1
 UNREADABLE: Final = 3
 IO_FAILED: Final = 4
 INTERRUPTED: Final = 128 + 2  # the shell's exit code for a program that SIGINT ended
@@ -120,7 +118,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
         code = run()
         sys.stdout.flush()
     except click.ClickException as exc:
-        exc.show()
+        (_without_hidden(exc) if isinstance(exc, click.NoSuchOption) else exc).show()
         return exc.exit_code
     except (click.Abort, KeyboardInterrupt):
         # An interrupt that has left an `eval` or `exec` of a text, as namedtuple has them, is remembered by the
@@ -134,6 +132,18 @@ def _exit_code(run: Callable[[], Any]) -> int:
         say(error_text(exc))
         return next(code for kind, code in _ERROR_CODES if isinstance(exc, kind))
     return code if isinstance(code, int) else OK
+
+
+def _without_hidden(exc: click.NoSuchOption) -> click.NoSuchOption:
+    """Return the error without suggestions of options that the command has only to refuse or to ignore them."""
+    shown = {
+        name
+        for param in (exc.ctx.command.params if exc.ctx is not None else ())
+        if isinstance(param, click.Option) and not param.hidden
+        for name in param.opts
+    }
+    possible = [name for name in exc.possibilities or () if name in shown]
+    return click.NoSuchOption(exc.option_name, possibilities=possible, ctx=exc.ctx)
 
 
 def _forget_stdout() -> None:
@@ -157,7 +167,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
     cls=LazyGroup,
     context_settings={"help_option_names": ["-?", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 success, 1 damaged log or conflict with the target, 2 wrong usage, 3 input not readable as a"
-    " binary log, 4 I/O error.",
+    " binary log, 4 I/O error, 130 interrupted.",
 )
 @click.option(
     "-V",

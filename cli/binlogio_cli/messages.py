@@ -12,7 +12,10 @@ from binlogio_cli.quoting import safe
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
 
-WRONG_USAGE: Final = 2  # the exit code
+# Exit codes of commands.
+OK: Final = 0
+DAMAGE: Final = 1
+WRONG_USAGE: Final = 2
 
 
 def error_text(exc: BinlogError) -> str:

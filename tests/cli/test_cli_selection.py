@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Final
@@ -133,3 +136,75 @@ def test_a_stop_before_the_start_is_wrong_usage() -> None:
         2,
         "binlogio: --stop-position is in a log before that of --start-position\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("option", "way"),
+    [
+        ("--flashback", "`binlogio undo` reverses row changes"),
+        ("--raw", "`binlogio copy` makes logs from logs"),
+        ("-R", "binlogio reads files and connects to no server"),
+        ("--host=db", "binlogio reads files and connects to no server"),
+        ("--ssl-ca=x", "binlogio reads files and connects to no server"),
+        ("--rewrite-db=a->b", "`binlogio copy`, `replay` and `undo` have it"),
+    ],
+)
+def test_an_option_of_the_vendors_that_is_not_here_names_the_way(option: str, way: str) -> None:
+    result = CliRunner().invoke(cli, ["dump", option, *LOGS])
+
+    assert result.exit_code == 2
+    assert f"{option.partition('=')[0] if option != '-R' else '--read-from-remote-server'} is not supported: {way}" in (
+        result.stderr
+    )
+
+
+def test_an_unknown_option_is_not_answered_with_one_that_is_refused() -> None:
+    """`--hots` looks like `--host`; `--tabel` is meant to be `--table`."""
+    unknown = subprocess.run(
+        [sys.executable, "-m", "binlogio_cli", "dump", "--hots", "x"], capture_output=True, text=True, check=False
+    )
+    misspelt = subprocess.run(
+        [sys.executable, "-m", "binlogio_cli", "dump", "--tabel", "x"], capture_output=True, text=True, check=False
+    )
+
+    assert "No such option '--hots'.\n" in unknown.stderr
+    assert "--table" in misspelt.stderr.split("Error:")[1]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sql"])
+def test_reading_continues_after_damage_where_it_may(form: str, tmp_path: Path) -> None:
+    """At the next whole group; what is left out is named, and SQL does not commit the half of a transaction."""
+    data = bytearray((INCIDENT / "binlog.000001").read_bytes())
+    data[1500] ^= 1
+    damaged = tmp_path / "binlog.000001"
+    damaged.write_bytes(data)
+    arguments = ["dump", "--format", form, "-o", str(tmp_path / "out"), "--force", str(damaged), LOGS[1]]
+    refused = CliRunner().invoke(cli, arguments)
+    before = (tmp_path / "out").read_text()
+    result = CliRunner().invoke(cli, [*arguments, "--force-read"])
+    text = (tmp_path / "out").read_text()
+
+    assert refused.exit_code == result.exit_code == 1
+    assert "at 1400: WRITE_ROWS_EVENT: the event's checksum is wrong" in result.stderr
+    assert "binlog.000001: what is from 986 to 1568 is left out" in result.stderr
+    assert text.startswith(before.removesuffix("# End of log\n"))
+    if form == "text":
+        assert "# From 986 to 1568 is left out.\n" in text
+        assert "# at 2830" in text
+    elif form == "json":
+        positions = [json.loads(line)["pos"] for line in text.splitlines()]
+        assert positions.index(1568) > positions.index(986)
+        assert positions[-1] == 3307
+    else:
+        assert "ROLLBACK\n/*!*/;\n" in text.removeprefix(before)
+
+
+def test_sql_is_not_logged_and_idempotent_on_request() -> None:
+    text = CliRunner().invoke(cli, ["dump", "--format", "sql", "-D", "-i", "-o", "-", LOGS[1]])
+    refused = CliRunner().invoke(cli, ["dump", "-D", LOGS[1]])
+    lines = text.stdout.splitlines()
+
+    assert lines[2] == "SET @binlogio_sql_log_bin = @@session.sql_log_bin, @@session.sql_log_bin = 0"
+    assert lines[4] == "/*!50700 SET @@session.rbr_exec_mode = IDEMPOTENT */"
+    assert lines[-3] == "SET @@session.sql_log_bin = @binlogio_sql_log_bin"
+    assert "--disable-log-bin is for --format sql" in refused.stderr

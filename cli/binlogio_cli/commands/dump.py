@@ -12,37 +12,56 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import binlogio
+from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import EventFilter
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
-from binlogio_cli.messages import say, say_torn_tails
+from binlogio_cli.messages import DAMAGE, OK, error_text, say, say_torn_tails
 from binlogio_cli.output import STDOUT, Dump, OutputFile, force_option, open_output, output_option
 from binlogio_cli.selection import Reading, Selection, reading_options, selection_options
 
 if TYPE_CHECKING:
+    from binlogio.reader import BinlogReader
     from binlogio_cli.dump.filters import DumpFilter
+    from binlogio_cli.output import Output
 
-# Options of mysqlbinlog for reading from a server, which are refused: (names, takes a value).
-_NETWORK: Final = (
-    (("-R", "--read-from-remote-server"), False),
-    (("--read-from-remote-source", "--read-from-remote-master"), True),
-    (("-h", "--host"), True),
-    (("-u", "--user"), True),
-    (("-p", "--password"), True),
-    (("-P", "--port"), True),
-    (("-S", "--socket"), True),
-    (("--protocol",), True),
-    (("--stop-never",), False),
-    (("-t", "--to-last-log"), False),
-)
-# Options of mysqlbinlog without effect here: defaults file, base64 (rows are always decoded), checksums (always
-# verified).
-_IGNORED: Final = (
-    (("--no-defaults",), False),
-    (("--base64-output",), True),
-    (("-c", "--verify-binlog-checksum"), False),
-    (("-F", "--force-if-open"), False),
+_FILES_ONLY: Final = "binlogio reads files and connects to no server: read the logs in their folder, or copy them"
+_NO_LOAD_FILES: Final = "LOAD DATA is applied by `binlogio replay`, which needs no files for it"
+# Options of the vendors' tools that are refused, with what to do instead: (names, takes a value, what to do).
+_ELSEWHERE: Final = (
+    *((names, False, _FILES_ONLY) for names in (
+        ("-R", "--read-from-remote-server"), ("-C", "--compress"), ("--ssl",), ("--ssl-verify-server-cert",),
+        ("--get-server-public-key",), ("--ssl-session-data-continue-on-failed-reuse",),
+    )),
+    *((names, True, _FILES_ONLY) for names in (
+        ("--read-from-remote-source", "--read-from-remote-master"), ("-h", "--host"), ("-u", "--user"),
+        ("-p", "--password"), ("-P", "--port"), ("-S", "--socket"), ("--protocol",), ("--ssl-mode",), ("--ssl-ca",),
+        ("--ssl-capath",), ("--ssl-cert",), ("--ssl-cipher",), ("--ssl-key",), ("--ssl-crl",), ("--ssl-crlpath",),
+        ("--ssl-fips-mode",), ("--ssl-session-data",), ("--tls-version",), ("--tls-ciphersuites",),
+        ("--tls-sni-servername",), ("--server-public-key-path",), ("--default-auth",), ("--plugin-dir",),
+        ("--bind-address",), ("--connection-server-id", "--stop-never-slave-server-id"), ("--login-path",),
+        ("--compression-algorithms",), ("--zstd-compression-level",),
+    )),
+    *((names, False, "a log in use is read to its last complete event: dump it again when it has grown") for names in (
+        ("--stop-never",), ("-t", "--to-last-log"),
+    )),
+    (("--raw",), False, "`binlogio copy` makes logs from logs"),
+    (("-B", "--flashback"), False, "`binlogio undo` reverses row changes, as SQL or as a binary log"),
+    (("--rewrite-db",), True, "`binlogio copy`, `replay` and `undo` have it: copy the logs with it and dump the copy"),
+    (("-l", "--local-load"), True, _NO_LOAD_FILES),
+)  # fmt: skip
+_BASE64: Final = click.Choice(["auto", "never", "decode-rows", "always", "unspec"])
+# Options of the vendors' tools without effect here: (names, type of the value; None for a flag).
+_IGNORED: Final[tuple[tuple[tuple[str, ...], Any], ...]] = (
+    (("--no-defaults",), None),
+    (("--base64-output",), _BASE64),  # rows are always decoded as text, and always BINLOG statements as SQL
+    (("-c", "--verify-binlog-checksum"), None),  # they are, always
+    (("-F", "--force-if-open"), None),  # a log in use is no error
+    (("--skip-force-if-open",), None),
+    (("--open-files-limit",), click.INT),
+    (("--character-sets-dir",), click.STRING),
+    (("--binlog-row-event-max-size",), click.INT),
 )
 
 _EXAMPLE: Final = """\b
@@ -54,20 +73,23 @@ Examples:
 """
 
 
-def _not_here(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    if value:
-        raise click.UsageError(
-            f"{param.opts[-1]} is not supported: binlogio reads files, it does not connect to a server", ctx
-        )
+def _refused(what_to_do: str) -> Any:
+    def refuse(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value:
+            raise click.UsageError(f"{param.opts[-1]} is not supported: {what_to_do}", ctx)
+
+    return refuse
 
 
 def _habits(command: Any) -> Any:
-    for names, takes_value in _NETWORK:
-        command = click.option(*names, is_flag=not takes_value, hidden=True, expose_value=False, callback=_not_here)(
+    """Add the options of the vendors' tools that are refused or ignored."""
+    for names, takes_value, what_to_do in _ELSEWHERE:
+        callback = _refused(what_to_do)
+        command = click.option(*names, is_flag=not takes_value, hidden=True, expose_value=False, callback=callback)(
             command
         )
-    for names, takes_value in _IGNORED:
-        command = click.option(*names, is_flag=not takes_value, hidden=True, expose_value=False)(command)
+    for ignored, kind in _IGNORED:
+        command = click.option(*ignored, type=kind, is_flag=kind is None, hidden=True, expose_value=False)(command)
     return command
 
 
@@ -83,6 +105,18 @@ def _habits(command: Any) -> Any:
 @selection_options
 @reading_options
 @click.option("--skip-gtids", is_flag=True, help="With --format sql: do not set the GTIDs of the log (SET gtid_next).")
+@click.option(
+    "-D", "--disable-log-bin", is_flag=True, help="With --format sql: do not log the statements (sql_log_bin=0)."
+)
+@click.option(
+    "-i", "--idempotent", is_flag=True, help="With --format sql: replace existing rows, ignore missing ones (MySQL)."
+)
+@click.option(
+    "-f",
+    "--force-read",
+    is_flag=True,
+    help="Continue after damage at the next event group that is whole, and report what is left out. Exit code 1.",
+)
 @click.option("-v", "--verbose", count=True, help="-vv adds column types. Rows are shown without -v as well.")
 @click.option("-s", "--short-form", is_flag=True, help="Show only statements and row changes.")
 @click.option("-H", "--hexdump", is_flag=True, help="Show the bytes of each event as well.")
@@ -94,13 +128,9 @@ def command(
     form: str,
     selection: Selection,
     reading: Reading,
-    skip_gtids: bool,  # noqa: FBT001
-    verbose: int,
-    short_form: bool,  # noqa: FBT001
-    hexdump: bool,  # noqa: FBT001
     output: str | None,
-    force: bool,  # noqa: FBT001
-) -> None:
+    **options: Any,
+) -> int:
     """Print the events and row changes of binary logs.
 
     FILES are paths, globs, directories, .index files, URIs of object stores, or - for standard input. Files compressed
@@ -114,31 +144,106 @@ def command(
         raise click.UsageError(
             "--format sql needs a pipe or --output: bytes of the log could be control sequences of the terminal"
         )
-    logs = selection.logs(binlogio.open(files).files) if selection.names_logs else files
-    wanted = selection.dump_filter()
-    reader = reading.open(logs, start_offset=selection.start_offset, stop_offset=selection.stop_offset)
-    style = TextStyle(verbosity=verbose, short=short_form, hexdump=hexdump, zone=selection.zone)
-    dump: Dump
-    if form == "sql":
+    settings = [name for name in ("skip_gtids", "disable_log_bin", "idempotent") if options[name]]
+    if settings and form != "sql":
+        raise click.UsageError(f"--{settings[0].replace('_', '-')} is for --format sql")
+    dumping = Dumping(form, selection, reading, options)
+    reader = dumping.open(selection.logs(binlogio.open(files).files) if selection.names_logs else files)
+    target = OutputFile.checked(output, (*reader.files, *files, *reading.other_inputs), force=options["force"])
+    with open_output(target, "surrogateescape" if form == "sql" else "backslashreplace") as stream:
+        is_whole = dumping.write(reader, stream)
+    if not dumping.found and selection.is_partial:
+        say("no event group of the logs is selected by the options")
+    return OK if is_whole else DAMAGE
+
+
+# What is in the output where something is left out after damage: SQL must not commit half a transaction.
+_LEFT_OUT: Final = {"text": "# From {} to {} is left out.\n", "json": "", "sql": "ROLLBACK\n/*!*/;\n"}
+
+
+class Dumping:
+    """One run of `dump`. `found` is True once an event group was selected."""
+
+    def __init__(self, form: str, selection: Selection, reading: Reading, options: dict[str, Any]) -> None:
+        self.found = False
+        self._form = form
+        self._selection = selection
+        self._reading = reading
+        self._options = options
+        self._wanted = selection.dump_filter()
+
+    def open(self, logs: tuple[str, ...]) -> BinlogReader:
+        """Open the logs, from where the selection begins in the first one to where it ends in the last one."""
+        return self._open(logs, self._selection.start_offset)
+
+    def _open(self, logs: tuple[str, ...], start: int | None) -> BinlogReader:
+        return self._reading.open(logs, start_offset=start, stop_offset=self._selection.stop_offset)
+
+    def write(self, reader: BinlogReader, stream: Output) -> bool:
+        """Write the selected events of a reader's logs; return False if something was left out after damage.
+
+        Raises:
+            BinlogError: the logs are damaged, and reading is not to continue.
+            OSError: they cannot be read, or the output cannot be written.
+        """
+        is_whole = True
+        while True:
+            try:
+                self._write_from(reader, stream)
+            except BinlogFormatError as exc:
+                log, good = reader.log, reader.last_good_offset
+                if not self._options["force_read"] or log is None or log.stream is not None:
+                    raise
+                from binlogio.columnar.splits.split_bounds import group_behind  # noqa: PLC0415 - after damage only
+
+                say(error_text(exc))
+                start, is_whole = group_behind(log, max(good, exc.offset or 0) + 1, reader.keyring), False
+                end = "its end" if start is None else str(start)
+                say(f"{log.name}: what is from {good} to {end} is left out")
+                stream.write(_LEFT_OUT[self._form].format(good, end))
+                number = reader.files.index(log.name)
+                logs = reader.files[number if start is not None else number + 1 :]
+                if not logs:
+                    return False
+                reader = self._open(logs, start)
+            else:
+                return is_whole
+
+    def _write_from(self, reader: BinlogReader, stream: Output) -> None:
+        dump = self._dump_of(reader)
+        with reader:
+            filtered = FilteredDump(reader, self._wanted, dump.event, dump.writer(self._wanted))
+            try:
+                stream.write_all(filtered.choose())
+            finally:
+                self.found = self.found or filtered.found
+                stream.flush()
+                say_torn_tails(reader)
+                _report_unnamed_tables(reader)
+            stream.write_all(dump.foot())
+
+    def _dump_of(self, reader: BinlogReader) -> Dump:
+        selection, options = self._selection, self._options
+        if self._form == "json":
+            return JsonDump(reader, selection.zone)
+        if self._form == "text":
+            style = TextStyle(
+                verbosity=options["verbose"],
+                short=options["short_form"],
+                hexdump=options["hexdump"],
+                zone=selection.zone,
+            )
+            return TextDump(reader, style)
         from binlogio_cli.dump.sql_output import SqlDump  # noqa: PLC0415 - replay code is seldom needed
 
-        dump = SqlDump(reader, gtids=not skip_gtids)
         if selection.stop_time is None and selection.start is None and selection.stop is None:
-            reader.leave_out(_logs_without(reader, wanted))
-    else:
-        dump = JsonDump(reader, selection.zone) if form == "json" else TextDump(reader, style)
-    target = OutputFile.checked(output, (*reader.files, *files, *reading.other_inputs), force=force)
-    with reader, open_output(target, "surrogateescape" if form == "sql" else "backslashreplace") as stream:
-        filtered = FilteredDump(reader, wanted, dump.event, dump.writer(wanted))
-        try:
-            stream.write_all(filtered.choose())
-        finally:
-            stream.flush()
-            say_torn_tails(reader)
-            _report_unnamed_tables(reader)
-        stream.write_all(dump.foot())
-    if not filtered.found and selection.is_partial:
-        say("no event group of the logs is selected by the options")
+            reader.leave_out(_logs_without(reader, self._wanted))
+        return SqlDump(
+            reader,
+            gtids=not options["skip_gtids"],
+            is_logged=not options["disable_log_bin"],
+            is_idempotent=options["idempotent"],
+        )
 
 
 def _logs_without(reader: binlogio.BinlogReader, selection: DumpFilter) -> frozenset[int]:

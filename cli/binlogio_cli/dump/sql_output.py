@@ -43,11 +43,19 @@ _HEAD: Final = (f"DELIMITER {DELIMITER}\n", f"/*!\\C utf8mb4 */{DELIMITER}\n")
 
 
 class SqlDump:
-    """Events as SQL. With `gtids`, transactions get the GTIDs that they had."""
+    """Events as SQL. With `gtids`, transactions get the GTIDs that they had.
 
-    def __init__(self, reader: BinlogReader, *, gtids: bool) -> None:
+    `is_logged` is False for a server that must not log the statements, `is_idempotent` True for one of MySQL that
+    replaces rows that exist and ignores rows that do not.
+    """
+
+    def __init__(
+        self, reader: BinlogReader, *, gtids: bool, is_logged: bool = True, is_idempotent: bool = False
+    ) -> None:
         self._reader = reader
         self._gtids = gtids
+        self._is_logged = is_logged
+        self._is_idempotent = is_idempotent
         self._has_gtid = False
         self._is_begun = False
         self._binlog = BinlogStatements()
@@ -115,6 +123,10 @@ class SqlDump:
         """Yield the SQL after the last event."""
         if self._has_gtid or (self._writer is not None and self._writer.kernel.wrote_gtid):
             yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
+        if self._is_begun and self._is_idempotent:
+            yield from _lines("/*!50700 SET @@session.rbr_exec_mode = STRICT */")
+        if self._is_begun and not self._is_logged:
+            yield from _lines("SET @@session.sql_log_bin = @binlogio_sql_log_bin")
         if self._is_begun:
             yield "DELIMITER ;\n"
 
@@ -127,6 +139,10 @@ class SqlDump:
         if not self._is_begun:
             self._is_begun = True
             yield from _HEAD
+            if not self._is_logged:
+                yield from _lines("SET @binlogio_sql_log_bin = @@session.sql_log_bin, @@session.sql_log_bin = 0")
+            if self._is_idempotent:
+                yield from _lines("/*!50700 SET @@session.rbr_exec_mode = IDEMPOTENT */")
         show = _SHOWN.get(type(event))
         if show is not None:
             yield from show(self, event)
