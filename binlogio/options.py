@@ -174,7 +174,7 @@ ISOLATION_LEVELS: Final = ("READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-REA
 
 VARIABLE_CHOICES: Final = {
     "binlog_format": ("ROW", "STATEMENT", "MIXED"),
-    "binlog_row_image": ("FULL", "MINIMAL", "NOBLOB"),
+    "binlog_row_image": ("FULL", "MINIMAL", "NOBLOB", "FULL_NODUP"),
     "binlog_row_metadata": ("NO_LOG", "MINIMAL", "FULL"),
     "binlog_row_value_options": ("", "PARTIAL_JSON"),
     "binlog_checksum": ("NONE", "CRC32"),

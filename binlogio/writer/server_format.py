@@ -11,6 +11,7 @@
     MariaDB 5.5        as 5.5, and checksums, ANNOTATE_ROWS
     MariaDB 10.0 on    GTIDs of domains in the place of BEGIN, GTID_LIST and BINLOG_CHECKPOINT, rows events of version 1
     MariaDB 10.1       TIME, DATETIME and TIMESTAMP of the formats of 5.6, row images
+    MariaDB 11.4       the row image FULL_NODUP
 
 The sizes of post-headers are those in files that such servers wrote: 5.0.16, 5.1.23, 5.5.27, 5.7.25, 8.0.13, 8.0.22,
 8.0.28, 9.0.1, 9.6.0, 9.7.4, MariaDB 5.5.36, 10.5.15, 10.11.18, 11.8.6. No file was at hand of these: 5.6 (35 types,
@@ -144,6 +145,7 @@ class ServerFormat:
         logs_xa_prepare: XA PREPARE writes the transaction.
         has_gtids: there are GTIDs; a log begins with those before it, unless `gtid_mode` is OFF before 5.7.
         missing: variables that such a server does not have, with the values that are in effect there.
+        row_images: values that binlog_row_image can have.
         rows: the rows events.
         query: the Query events.
     """
@@ -165,6 +167,7 @@ class ServerFormat:
     logs_xa_prepare: bool = True
     has_gtids: bool = True
     missing: Mapping[str, Any] = field(default_factory=dict)
+    row_images: tuple[str, ...] = ("FULL", "MINIMAL", "NOBLOB")
     rows: RowsEvents = MYSQL_ROWS
     query: QueryVariables = QueryVariables()
 
@@ -312,6 +315,7 @@ _MARIADB_10: Final = ServerFormat(
         collation=_UTF8MB4_GENERAL_CI,
     ),
 )
+_MARIADB_11_4: Final = replace(_MARIADB_10, name="MariaDB 11.4", row_images=(*_MARIADB_10.row_images, "FULL_NODUP"))
 _NO_ALTER: Final[Mapping[str, Any]] = MappingProxyType({"binlog_alter_two_phase": False})
 _MARIADB_10_8: Final = replace(
     _MARIADB_10,
@@ -361,15 +365,16 @@ _MARIADB_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
     ((10, 5, 0), (10, 6, 0), _MARIADB_10_5),
     ((10, 6, 0), (10, 8, 0), _MARIADB_10_6),
     ((10, 8, 0), (10, 10, 0), _MARIADB_10_8),
-    ((10, 10, 0), (11, 5, 0), _MARIADB_10),
+    ((10, 10, 0), (11, 4, 0), _MARIADB_10),
+    ((11, 4, 0), (11, 5, 0), _MARIADB_11_4),
     (
         (11, 8, 0),
         (11, 9, 0),
         replace(
-            _MARIADB_10,
+            _MARIADB_11_4,
             name="MariaDB 11.8",
             has_thread_ids=True,
-            query=replace(_MARIADB_10.query, collation=_UTF8MB4_UCA1400_AI_CI, marks_commits=False),
+            query=replace(_MARIADB_11_4.query, collation=_UTF8MB4_UCA1400_AI_CI, marks_commits=False),
         ),
     ),
 )
@@ -401,13 +406,32 @@ def variables_in_effect(variables: ServerVariables) -> ServerVariables:
     """Return the variables with those that the server of their version does not have as if they were not set.
 
     Raises:
-        UnsupportedFeature: the format of its logs is not known.
+        UnsupportedFeature: the format of its logs is not known, or it does not have this row image.
     """
     missing = server_format_of(variables.server_version).missing
     changed = {name: value for name, value in missing.items() if getattr(variables, name) != value}
     if "gtid_mode" in changed:
         changed["enforce_gtid_consistency"] = None
-    return replace(variables, **changed) if changed else variables
+    found = replace(variables, **changed) if changed else variables
+    check_row_image(found)
+    return found
+
+
+def check_row_image(variables: ServerVariables) -> None:
+    """Check that the server of a version has a row image.
+
+    Raises:
+        UnsupportedFeature: it does not.
+    """
+    allowed = server_format_of(variables.server_version).row_images
+    if variables.binlog_row_image not in allowed:
+        raise UnsupportedFeature(
+            "this server version does not have this row image",
+            field="binlog_row_image",
+            expected=" or ".join(allowed),
+            found=variables.binlog_row_image,
+            hint="MariaDB has FULL_NODUP since 11.4",
+        )
 
 
 def _nearest(numbers: Version, formats: tuple[tuple[Version, Version, ServerFormat], ...]) -> str:

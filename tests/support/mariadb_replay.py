@@ -168,14 +168,14 @@ def statements(script: str) -> Iterator[str]:
             start = match.end()
 
 
-def variables_of(case: Case) -> ServerVariables:
-    """Return the server's variables of a case."""
+def variables_of(case: Case, version: str = VERSION) -> ServerVariables:
+    """Return the server's variables of a case that a server of a version recorded."""
     given = case.load("expected.json")["globals"]
     known = {name: value for name, value in given.items() if name in VARIABLE_NAMES}
     known |= {
         name: bool(value) for name, value in known.items() if name in ("binlog_annotate_row_events", "log_bin_compress")
     }
-    return ServerVariables(server_version=VERSION, **{"binlog_row_metadata": "NO_LOG", **known})
+    return ServerVariables(server_version=version, **{"binlog_row_metadata": "NO_LOG", **known})
 
 
 class Replay:

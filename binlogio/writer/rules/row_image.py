@@ -3,15 +3,17 @@
     binlog_row_image   insert, after                  update and delete, before      update, after
     MINIMAL            given, filled, AUTO_INCREMENT  key                            given, filled
     NOBLOB             these and all but blobs        key and all but blobs          these and all but blobs
+    FULL_NODUP         all                            all                            given, filled
     FULL               all                            all                            all
 
 `key` is the primary key equivalent (PKE): the PRIMARY KEY, or the first UNIQUE key whose parts are all NOT NULL and
 whole columns, or all columns. `filled` are columns that the server fills: generated ones that depend on a given one (of
-an insert all), and those with CURRENT_TIMESTAMP. MariaDB's rules are others in four respects (`ImageRules`). An update
-that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became has all columns in its after image. Blobs are the four sizes
-of BLOB and TEXT; JSON, GEOMETRY and VECTOR are not.
+an insert all), and those with CURRENT_TIMESTAMP. MariaDB's rules are others in four respects (`ImageRules`), and it has
+FULL_NODUP since 11.4. An update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became has all columns in its after
+image, in MariaDB with FULL_NODUP alone. Blobs are the four sizes of BLOB and TEXT; JSON, GEOMETRY and VECTOR are not.
 
-Source: WL#5092; sql/table.cc, TABLE::mark_columns_per_binlog_row_image and mark_generated_columns; measured on 9.7.4.
+Source: WL#5092; sql/table.cc, TABLE::mark_columns_per_binlog_row_image and mark_generated_columns; measured on 9.7.4,
+MariaDB 10.11.18 and 11.8.6.
 """
 
 from __future__ import annotations
@@ -101,8 +103,11 @@ def image_columns(
     everything = tuple(range(len(table.columns)))
     before = after = everything
     if row_image != "FULL" and (_key(table) is not None or not rules.needs_key):
-        before = _with_what_is_no_blob(table, row_image, primary_key_equivalent(table))
-        if operation is not RowOperation.UPSERT or not rules.upserts_are_whole:
+        is_nodup = row_image == "FULL_NODUP"
+        before = everything if is_nodup else _with_what_is_no_blob(table, row_image, primary_key_equivalent(table))
+        if is_nodup and operation is not RowOperation.UPDATE:
+            after = everything
+        elif operation is not RowOperation.UPSERT or not rules.upserts_are_whole:
             written = _written(table, operation, frozenset(given), rules)
             after = _with_what_is_no_blob(table, row_image, written)
     return ImageColumns(

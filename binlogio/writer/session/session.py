@@ -29,7 +29,7 @@ from binlogio.writer.query_events import boundary_event, text_bytes
 from binlogio.writer.rules.known_objects import table_access
 from binlogio.writer.rules.statement import Statement
 from binlogio.writer.rules.statement_facts import LoggingWarning, StatementFacts, StatementKind
-from binlogio.writer.server_format import server_format_of
+from binlogio.writer.server_format import check_row_image, server_format_of
 from binlogio.writer.session.connection import ClientVariables, ConnectionState
 from binlogio.writer.session.statement_log import log_statement
 from binlogio.writer.session.table_statements import disconnect, log_create_select, log_ddl, log_temporary_table
@@ -388,7 +388,9 @@ def set_session_variables(
     """
     for name in values:
         _check(name, variables, state)
-    return replace(variables, **values)
+    found = replace(variables, **values)
+    check_row_image(found)
+    return found
 
 
 def _check(name: str, variables: ServerVariables, state: SessionState) -> None:
