@@ -88,6 +88,8 @@ class ServerVariables:
     `server_version` is any of MySQL from 5.0 and MariaDB from 5.5 (`binlogio.writer.server_format` lists them). A
     variable that it does not have counts for nothing: a log of 5.5 has no checksums, GTIDs and row images whatever is
     asked for. Defaults are those of 9.7 nevertheless.
+    `mysql56_temporal_format` is MariaDB's; False: TIME, DATETIME and TIMESTAMP of all tables are those of MariaDB 5.3,
+    as of tables that a server created with OFF. Only a definition or the DDL says their fractions of a second.
     `gtid_seq_no` is 0 for the next number, and holds for one group.
     """
 
@@ -128,6 +130,7 @@ class ServerVariables:
     binlog_alter_two_phase: bool = False
     log_bin_compress: bool = False
     log_bin_compress_min_len: int = 256
+    mysql56_temporal_format: bool = True
 
     def __post_init__(self) -> None:
         """Refuse values that the server does not accept."""

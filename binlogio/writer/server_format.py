@@ -141,7 +141,7 @@ class ServerFormat:
         keeps_savepoints: rows of other than transactional tables keep ROLLBACK TO from cutting the transaction cache.
         has_metadata: table maps have optional metadata.
         table_map_flags: of table maps.
-        has_old_temporals: TIME, DATETIME and TIMESTAMP are those without fractions of a second.
+        has_old_temporals: TIME, DATETIME and TIMESTAMP are those before MySQL 5.6.4, without fractions of a second.
         logs_xa_prepare: XA PREPARE writes the transaction.
         has_gtids: there are GTIDs; a log begins with those before it, unless `gtid_mode` is OFF before 5.7.
         missing: variables that such a server does not have, with the values that are in effect there.
@@ -337,14 +337,18 @@ _MARIADB_10_1: Final = replace(
     query=replace(_MARIADB_10_2.query, sql_mode=_MARIADB_SQL_MODE_10_1),
 )
 _NO_IMAGES: Final[Mapping[str, Any]] = MappingProxyType(
-    {**_NO_COMPRESSION, "binlog_row_image": "FULL", "skip_parallel_replication": False}
+    {
+        **_NO_COMPRESSION,
+        "binlog_row_image": "FULL",
+        "skip_parallel_replication": False,
+        "mysql56_temporal_format": False,
+    }
 )
 _MARIADB_10_0: Final = replace(
     _MARIADB_10_1,
     name="MariaDB 10.0",
     post_header_sizes=_sizes(_MARIADB_10_0_SIZES),
     gtid_flags=int(MariadbGtidFlag.STANDALONE | MariadbGtidFlag.GROUP_COMMIT_ID | MariadbGtidFlag.TRANSACTIONAL),
-    has_old_temporals=True,
     missing=_NO_IMAGES,
     query=replace(_MARIADB_10_1.query, sql_mode=0),
 )

@@ -106,6 +106,30 @@ def test_mariadb_fed_through_its_own_tool_ends_with_our_tables(kind: str) -> Non
         expect_tables(server, types)
 
 
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_mariadb_reads_the_temporal_types_of_mariadb_5_3_that_we_write(kind: str) -> None:
+    """The tool prints those without fractions; a server whose tables have the same format takes all."""
+    mariadb = vendor(kind)
+    times = tuple(typed for typed in READABLE if typed.sql_type.startswith(("time", "date")))
+    plain = tuple(typed for typed in times if "(" not in typed.sql_type)
+    variables = ServerVariables(
+        server_version="10.11.18-MariaDB", mysql56_temporal_format=False, binlog_row_metadata="MINIMAL"
+    )
+    with mariadb.folder("old") as folder, mariadb.server("old", "--mysql56-temporal-format=OFF") as server:
+        log = write_types(folder / "plain", variables, plain, mariadb=True)
+        shown = mariadb.run(
+            "mariadb-binlog", "--no-defaults", "-vv", "--base64-output=decode-rows", mariadb.inside(log)
+        )
+        whole = write_types(folder / "whole", variables, times, mariadb=True)
+        printed = mariadb.run("mariadb-binlog", "--no-defaults", mariadb.inside(whole))
+        server.sql(printed.stdout)
+
+        assert shown.returncode == 0
+        assert len(re.findall(rb"^### (?:INSERT|UPDATE|DELETE)", shown.stdout, re.MULTILINE)) == count_changes(log)
+        assert server.sql("SHOW CREATE TABLE judge.t1").count("mariadb-5.3") == 1
+        expect_tables(server, times)
+
+
 # ------------------------------------------------------------------------------------------- logs of other versions
 
 

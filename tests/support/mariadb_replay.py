@@ -172,9 +172,8 @@ def variables_of(case: Case, version: str = VERSION) -> ServerVariables:
     """Return the server's variables of a case that a server of a version recorded."""
     given = case.load("expected.json")["globals"]
     known = {name: value for name, value in given.items() if name in VARIABLE_NAMES}
-    known |= {
-        name: bool(value) for name, value in known.items() if name in ("binlog_annotate_row_events", "log_bin_compress")
-    }
+    switches = ("binlog_annotate_row_events", "log_bin_compress", "mysql56_temporal_format")
+    known |= {name: bool(value) for name, value in known.items() if name in switches}
     return ServerVariables(server_version=version, **{"binlog_row_metadata": "NO_LOG", **known})
 
 

@@ -53,6 +53,7 @@ def _written(case: Case, *, use_kernel: bool) -> list[Any]:
         "metadata_minimal",
         "types",
         "types_temporal",
+        "types_old_temporal",
         "group_commit",
     ],
 )

@@ -82,7 +82,8 @@ class OpenTables:
         server_format = server_format_of(variables.server_version)
         self._row_metadata = variables.binlog_row_metadata if server_format.has_metadata else "NO_LOG"
         self._flags = server_format.table_map_flags
-        self._old_temporals = server_format.has_old_temporals
+        is_old_mariadb = variables.is_mariadb and not variables.mysql56_temporal_format
+        self._old_temporals = server_format.has_old_temporals or is_old_mariadb
         self._context = describe_format(variables).context
         self._vendor: Vendor = "mariadb" if variables.is_mariadb else "mysql"
         self._usual_collation = collation_name(server_format.query.collation)
