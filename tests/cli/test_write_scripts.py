@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import binlogio
+import binlogio_cli.write.script  # noqa: F401 - registers the actions
 from binlogio.constants import EventType, HeaderFlag
 from binlogio.events.base import event_name
 from binlogio.events.control import XaPrepareEvent
