@@ -21,6 +21,7 @@ from binlogio.archive.export import export
 from binlogio.archive.export.files import file_name
 from binlogio.archive.export.ledger import LEDGER_NAME
 from binlogio.errors import BinlogError, UnsupportedFeature
+from binlogio.row_condition import RowCondition
 from binlogio_cli.main import cli
 from corpus import MYSQL
 
@@ -268,3 +269,30 @@ def test_the_command_prints_only_its_report_with_duckdb(tmp_path: Path) -> None:
     done = subprocess.run([*words, str(MYSQL / "types_int")], capture_output=True, text=True, check=True)
 
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["binlogio"] * 4
+
+
+def test_a_condition_selects_changes_by_their_values(tmp_path: Path) -> None:
+    """Also by a column that is not exported."""
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    logs.mkdir()
+    write(logs, (NARROW, [(1, 10), (2, 20), (3, 30)]))
+
+    summary = export(logs, to, condition=RowCondition("total > 15"), columns=["id"])
+
+    assert summary.rows == {"shop.orders": 2}
+    assert [row["after"] for row in FILES["parquet"](to / "shop.orders.parquet")] == [{"id": 2}, {"id": 3}]
+
+
+def test_a_full_disk_leaves_nothing_and_is_one_sentence(tmp_path: Path) -> None:
+    """The disk is simulated by a size limit of files."""
+    words = ["export", "--to", str(tmp_path / "to"), str(MYSQL / "types_string")]
+    program = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); from binlogio_cli.main import main; main()"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 4
+    assert done.stderr == f"binlogio: {tmp_path / 'to'}: File too large\n"
+    assert names(tmp_path) == []

@@ -12,7 +12,7 @@ import fcntl
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from binlogio.archive.export.duckdb_file import DuckdbFile
 from binlogio.archive.export.files import TableFiles
 from binlogio.archive.export.lakes import DeltaTables, IcebergTables
+from binlogio.archive.export.latest import LatestRows, table_marks
 from binlogio.archive.export.ledger import ExportLedger, HeldLog, begin_commit, complete, load_ledger
 from binlogio.archive.export.type_map import ExportFormat
 from binlogio.columnar import is_one_piece, last_group_end, log_identity
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
     from binlogio.columnar import LogIdentity
     from binlogio.columnar.rows_reader import TableBatches
+    from binlogio.row_condition import RowCondition
+    from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions
     from binlogio.storage.keyring import Keyring, KeyringSource
     from binlogio.storage.log_file import LogFile
@@ -93,6 +96,9 @@ def export(
     where: EventFilter = EVERY_EVENT,
     start_offset: int | None = None,
     stop_offset: int | None = None,
+    condition: RowCondition | None = None,
+    latest: bool = False,
+    key: Collection[str] | None = None,
     partition_by: Literal["day"] | None = None,
     append: bool = False,
     replace: bool = False,
@@ -120,6 +126,9 @@ def export(
         where: as in `binlogio.read_tables`.
         start_offset: leave out events before this offset in the first log.
         stop_offset: leave out events at and after this offset in the last log.
+        condition: export only changes whose values match.
+        latest: export each row once, as its last change left it, instead of the changes; deleted rows are left out.
+        key: for `latest`, the columns of the primary key of tables whose key is not in the log or `definitions`.
         partition_by: "day" for a directory, or a partition, a day, by the time of the change in UTC.
         append: continue an export: logs, or parts of them, that the target holds already are left out.
         replace: replace an export.
@@ -148,12 +157,17 @@ def export(
     form = _format_of(format)
     if append and replace:
         raise UnsupportedFeature("append= and replace= exclude each other")
+    if latest and (append or partition_by is not None or where.ops is not None or condition is not None):
+        raise UnsupportedFeature(
+            "the latest state is made of all changes of the tables at once",
+            hint="leave out append, partitions, and conditions on operations and values",
+        )
     if partition_by is not None and form is ExportFormat.DUCKDB:
         raise UnsupportedFeature("a DuckDB file has no partitions", hint="its tables have the column timestamp")
     rows_of = read_tables(
         source,
         tables=None if tables is None else sorted(set(tables)),
-        columns=columns,
+        columns=columns if condition is None else None,
         where=where,
         zero_dates=zero_dates,
         verify_checksum=verify_checksum,
@@ -171,6 +185,9 @@ def export(
         "where": str(where) if where else None,
         "start_offset": start_offset,
         "stop_offset": stop_offset,
+        "condition": None if condition is None else condition.text,
+        "latest": latest,
+        "key": None if key is None else list(key),
         "partition_by": partition_by,
         "source_columns": sorted(source_columns),
         "zero_dates": zero_dates,
@@ -193,7 +210,12 @@ def export(
         if ranges and stop_offset is not None:
             ranges[-1].end = min(ranges[-1].end, stop_offset)
         rows: Counter[str] = Counter()
-        for table, batch in _records(rows_of, ranges, tuple(exclude_tables), watch):
+        chosen = _Chosen(tuple(exclude_tables), condition, None if columns is None else frozenset(columns))
+        if latest:
+            batches = _latest(rows_of, ranges, chosen, watch, ring, where, key, verify_checksum=verify_checksum)
+        else:
+            batches = _records(rows_of, ranges, chosen, watch)
+        for table, batch in batches:
             target.write(table, batch)
             rows[table] += batch.num_rows
         files = target.finish([one.held for one in ranges if one.held is not None])
@@ -281,21 +303,71 @@ def _base_name(log: LogFile) -> str:
 def _records(
     rows_of: TableBatches,
     ranges: list[_LogRange],
-    excluded: Collection[str],
+    chosen: _Chosen,
     watch: Callable[[str, int], None] | None,
+    note_plan: Callable[[TablePlan], None] | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the rows of tables that are in the ranges, with the columns of a record in an export."""
     wanted = [one for one in ranges if not one.is_held]
     by_name = {one.log.name: one for one in wanted}
-    for table, batch in rows_of.of_logs([one.log for one in wanted], may_lack_columns=True):
-        if any(fnmatchcase(table, glob) for glob in excluded):
+    logs = [one.log for one in wanted]
+    for table, batch in rows_of.of_logs(logs, may_lack_columns=True, note_plan=note_plan):
+        if any(fnmatchcase(table, glob) for glob in chosen.excluded):
             continue
         file = batch.column("file")[0].as_py()
         kept = by_name[file].within(batch)
         if watch is not None:
             watch(file, batch.column("pos")[-1].as_py())
+        if kept.num_rows and chosen.condition is not None:
+            kept = _pruned(chosen.condition.filter(kept), chosen.columns)
         if kept.num_rows:
             yield table, kept.select([name for name in kept.schema.names if name not in _LEFT_OUT])
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Tables that are left out, and which changes and columns of the others are exported."""
+
+    excluded: tuple[str, ...]
+    condition: RowCondition | None
+    columns: frozenset[str] | None
+
+
+def _pruned(batch: pa.RecordBatch, columns: Collection[str] | None) -> pa.RecordBatch:
+    """Return a batch with only these columns in its images; all columns were read for a condition."""
+    if columns is None:
+        return batch
+    for name in ("before", "after"):
+        image = batch.column(name)
+        fields = [one for one in image.type if one.name in columns]
+        parts = [image.field(one.name) for one in fields]
+        pruned = pa.StructArray.from_arrays(parts, fields=fields, mask=image.is_null())
+        batch = batch.set_column(batch.schema.get_field_index(name), name, pruned)
+    return batch
+
+
+def _latest(
+    rows_of: TableBatches,
+    ranges: list[_LogRange],
+    chosen: _Chosen,
+    watch: Callable[[str, int], None] | None,
+    keyring: Keyring | None,
+    where: EventFilter,
+    key: Collection[str] | None,
+    *,
+    verify_checksum: bool,
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the latest state of the rows of each table."""
+    if any(one.log.stream is not None for one in ranges):
+        raise UnsupportedFeature("the latest state needs logs that can be read twice", found="a stream")
+    logs = [(one.log, one.start, one.end) for one in ranges]
+    marks = table_marks(logs, where, keyring, verify_checksum=verify_checksum)
+    numbers = {one.log.name: number for number, one in enumerate(ranges)}
+    rows = LatestRows(marks, numbers, None if key is None else list(key))
+    with closing(rows):
+        for table, batch in _records(rows_of, ranges, chosen, watch, rows.note_plan):
+            rows.add(table, batch)
+        yield from rows.finish()
 
 
 # ------------------------------------------------------------------------------------------------------------- targets

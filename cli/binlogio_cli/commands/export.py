@@ -42,6 +42,14 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
     "--columns", metavar="NAMES", help="Export only these columns of the tables; names are separated by commas."
 )
 @click.option(
+    "--latest",
+    is_flag=True,
+    help="Export each row once, as its last change left it, without deleted rows; needs primary keys and full images.",
+)
+@click.option(
+    "--key", metavar="NAMES", help="The primary key, for --latest, where neither log nor --table-definitions tell it."
+)
+@click.option(
     "--partition-by", type=click.Choice(["day"]), help="A directory or a partition for each day (UTC) of the changes."
 )
 @click.option("--append", is_flag=True, help="Continue an export: what it holds of the logs is left out.")
@@ -67,6 +75,7 @@ def command(
     to: str,
     form: FormatName,
     columns: str | None,
+    key: str | None,
     *,
     force: bool,
     selection: Selection,
@@ -88,7 +97,8 @@ def command(
         format=form,
         tables=selection.name_globs or None,
         exclude_tables=selection.excluded_globs,
-        columns=None if columns is None else [name.strip() for name in columns.split(",")],
+        columns=_names(columns),
+        key=_names(key),
         where=replace(selection, start=None, stop=None).event_filter(logs),
         start_offset=selection.start_offset,
         stop_offset=selection.stop_offset,
@@ -96,17 +106,21 @@ def command(
         **reading.options,
         **options,
     )
-    _report(summary, to)
+    _report(summary, to, "rows" if options["latest"] else "changes")
 
 
-def _report(summary: ExportSummary, to: str) -> None:
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def _report(summary: ExportSummary, to: str, what: str) -> None:
     """Print what was written on standard error."""
     for table, count in summary.rows.items():
-        say(f"{table}: {count} changes")
+        say(f"{table}: {count} {what}")
     for name in summary.held:
         say(f"{name}: {to} holds this log already")
     for name, end in summary.unfinished:
         say(f"{name}: at {end}: the log ends in an incomplete event group, which is not exported")
     if not summary.rows:
         say("no new change matches" if summary.held else "no change matches")
-    say(f"wrote {summary.row_count} changes of {len(summary.rows)} tables to {to}")
+    say(f"wrote {summary.row_count} {what} of {len(summary.rows)} tables to {to}")

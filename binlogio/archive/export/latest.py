@@ -1,0 +1,444 @@
+"""The latest state of the rows that logs change: each row once, as its last change left it, by primary key.
+
+`table_marks` finds what else in the logs concerns whole tables: TRUNCATE and DROP empty a table; what cannot be
+followed is refused (ALTER TABLE and RENAME between row changes, changes logged as statements, rollbacks, prepared XA
+transactions). `LatestRows` keeps the last image of each key:
+
+    change := before image -> event (key, 2 n, deleted)   after image -> event (key, 2 n + 1, row)
+    row    := the event with the highest number of its key, if it is a row
+
+When a table takes more memory than it may, its events go to files on disk, split by a hash of the key, and each part is
+folded on its own. A key is compared byte by byte: images have the stored values of both sides of an update, so that
+collations play no part.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from binlogio.archive.export.texts import decimal_texts
+from binlogio.columnar import EventSelection, read_events
+from binlogio.constants import EventType
+from binlogio.errors import UnsupportedFeature
+from binlogio.event_filter import EventFilter
+from binlogio.replay import statements
+from binlogio.schema.ddl import (
+    AlterTable,
+    CreateTable,
+    DropDatabase,
+    DropTables,
+    RenameTables,
+    TruncateTable,
+    Unreadable,
+    may_be_ddl,
+)
+from binlogio.schema.ddl.parser import parse_ddl
+
+if TYPE_CHECKING:
+    from binlogio.rows.plan import TablePlan
+    from binlogio.schema.ddl.tree import Ddl, Name
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
+
+MEMORY_BYTES: Final = 512 << 20
+_PARTS: Final = 64
+_COMPACT_ROWS: Final = 1 << 18
+_NUMBER: Final = "binlogio number"
+_GROUP_STARTS: Final = ("GTID_LOG_EVENT", "ANONYMOUS_GTID_LOG_EVENT", "GTID_TAGGED_LOG_EVENT", "MARIADB_GTID_EVENT")
+_PREPARES: Final = EventType.XA_PREPARE_LOG_EVENT.name
+_HINT: Final = "binlogio replay applies the logs to SQLite and follows it; or select the changes before or after it"
+
+
+@dataclass(frozen=True, slots=True)
+class TableMark:
+    """A statement that concerns whole tables, or the rows between `begin` and `pos`.
+
+    `clears` is True if the tables are empty afterwards; otherwise their changes before it (or between) are refused for
+    `reason`. `names` has schemas and tables; a table of None is all tables of the schema. `mentions` is a text: the
+    mark concerns the tables that it names.
+    """
+
+    log: int
+    file: str
+    pos: int
+    reason: str
+    clears: bool = False
+    begin: int | None = None
+    names: frozenset[tuple[str, str | None]] = frozenset()
+    mentions: str | None = None
+
+    def concerns(self, schema: str, table: str) -> bool:
+        """Return whether it concerns a table."""
+        if self.mentions is not None:
+            return re.search(rf"(?<!\w){re.escape(table)}(?!\w)", self.mentions, re.IGNORECASE) is not None
+        return self.begin is not None or bool({(schema, table), (schema, None)} & self.names)
+
+
+def table_marks(
+    logs: Sequence[tuple[LogFile, int, int]], where: EventFilter, keyring: Keyring | None, *, verify_checksum: bool
+) -> Iterator[TableMark]:
+    """Yield the marks of logs, each from an offset to an offset, in order.
+
+    Raises:
+        BinlogError: the bytes are not a binary log.
+    """
+    selection = EventSelection(tables=lambda _schema, table: table is None, verify_checksum=verify_checksum)
+    for number, (log, start, end) in enumerate(logs):
+        begin = 0
+        for batch in read_events(log, None, selection, keyring):
+            kinds = batch.column("type").to_pylist()
+            columns = (batch.column(name).to_pylist() for name in ("pos", "schema", "sql", "gtid", "body"))
+            seconds = batch.column("timestamp").cast(pa.timestamp("s", "UTC"), safe=False).cast(pa.int64()).to_pylist()
+            for kind, pos, schema, sql, gtid, body, time in zip(kinds, *columns, seconds, strict=True):
+                begin = pos if kind in _GROUP_STARTS or sql == "BEGIN" else begin
+                is_selected = start <= pos < end and time in where.timestamp and where.wants_group(gtid)
+                if not is_selected or (kind == _PREPARES and '"one_phase": true' in (body or "")):
+                    continue
+                mark = _mark(number, log.name, begin, (kind, pos, schema or "", sql))
+                if mark is not None:
+                    yield mark
+
+
+def _mark(log: int, file: str, begin: int, event: tuple[str, int, str, str | None]) -> TableMark | None:
+    kind, pos, schema, sql = event
+    if kind == _PREPARES:
+        return TableMark(log, file, pos, "an XA transaction is prepared, not committed", begin=begin)
+    if kind == EventType.INCIDENT_EVENT.name:
+        return TableMark(log, file, pos, "the source reports that changes are lost", begin=0)
+    if sql is None or kind not in (EventType.QUERY_EVENT.name, EventType.EXECUTE_LOAD_QUERY_EVENT.name):
+        return None
+    statement = statements.recognize(sql.encode("utf-8", "surrogateescape"))
+    if isinstance(statement, (statements.Rollback, statements.RollbackTo)):
+        return TableMark(log, file, pos, "changes are rolled back", begin=begin)
+    if isinstance(statement, statements.OtherStatement) and statement.changes_rows:
+        return TableMark(log, file, pos, "changes are logged as a statement", mentions=sql)
+    if not may_be_ddl(sql.encode("utf-8", "surrogateescape")):
+        return None
+    return _of_ddl(parse_ddl(sql), TableMark(log, file, pos, sql[:80], mentions=sql), schema)
+
+
+def _of_ddl(ddl: Ddl, unknown: TableMark, schema: str) -> TableMark | None:
+    def mark(names: Iterable[Name], *, clears: bool = False) -> TableMark:
+        found = frozenset((schema if name[0] is None else name[0], name[1]) for name in names)
+        return TableMark(unknown.log, unknown.file, unknown.pos, unknown.reason, clears, names=found)
+
+    if isinstance(ddl, TruncateTable):
+        return mark([ddl.table], clears=True)
+    if isinstance(ddl, DropTables):
+        return None if ddl.only_temporary else mark(ddl.tables, clears=True)
+    if isinstance(ddl, CreateTable):
+        return mark([ddl.table], clears=True) if ddl.replaces and not ddl.is_temporary else None
+    if isinstance(ddl, DropDatabase):
+        names: frozenset[tuple[str, str | None]] = frozenset({(ddl.schema, None)})
+        return TableMark(unknown.log, unknown.file, unknown.pos, unknown.reason, clears=True, names=names)
+    if isinstance(ddl, AlterTable):
+        return mark([ddl.table, *ddl.new_names])
+    if isinstance(ddl, RenameTables):
+        return mark([name for pair in ddl.renames for name in pair])
+    return unknown if isinstance(ddl, Unreadable) else None
+
+
+# ---------------------------------------------------------------------------------------------------------------- rows
+
+
+@dataclass(slots=True)
+class _KeyedTable:
+    """The events of one table: rows and deleted keys, in memory and in the files of its parts."""
+
+    key: tuple[str, ...]
+    schema: pa.Schema
+    rows: list[pa.Table] = field(default_factory=list)
+    deleted: list[pa.Table] = field(default_factory=list)
+    size: int = 0
+    count: int = 0
+    next_compact: int = _COMPACT_ROWS
+    number: int = 0
+    has_changes: bool = False
+    parts: dict[tuple[int, bool], Any] = field(default_factory=dict)
+
+
+class LatestRows:
+    """Folds the changes of tables to the latest state of their rows.
+
+    Args:
+        marks: what concerns whole tables, in the order of the logs.
+        log_numbers: the number of a log by its name.
+        key: names of the columns of the key, for tables whose primary key the logs do not tell.
+        memory_bytes: of the events in memory, of all tables.
+    """
+
+    def __init__(
+        self,
+        marks: Iterable[TableMark],
+        log_numbers: dict[str, int],
+        key: Sequence[str] | None,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
+        self._marks = list(marks)
+        self._log_numbers = log_numbers
+        self._key = None if key is None else tuple(key)
+        self._memory_bytes = memory_bytes
+        self._tables: dict[str, _KeyedTable] = {}
+        self._pending: dict[str, list[TableMark]] = {}
+        self._plans: dict[str, dict[Any, TablePlan]] = defaultdict(dict)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def note_plan(self, plan: TablePlan) -> None:
+        """Note the columns and the key of a table."""
+        facts = tuple((one.label, one.type, one.metadata, one.unsigned) for one in plan.columns), plan.primary_key
+        self._plans[plan.full_name][facts] = plan
+
+    def add(self, name: str, batch: pa.RecordBatch) -> None:
+        """Add changes of a table.
+
+        Raises:
+            UnsupportedFeature: an image lacks columns, the key is unknown, or a mark is in the way.
+        """
+        found = self._tables.get(name)
+        if found is None:
+            found = self._tables[name] = self._begin(name, batch)
+        schema, _, table = name.partition(".")
+        if name not in self._pending:
+            self._pending[name] = [one for one in self._marks if one.concerns(schema, table)]
+        log = self._log_numbers[batch.column("file")[0].as_py()]
+        self._check_layout(name, batch)
+        positions = np.asarray(batch.column("pos"))
+        for mark in list(self._pending[name]):
+            if (mark.log, mark.pos) >= (log, int(positions[-1])):
+                break
+            before = int(np.searchsorted(positions, mark.pos)) if mark.log == log else 0
+            self._fold(name, found, batch.slice(0, before), log)
+            batch, positions = batch.slice(before), positions[before:]
+            self._pass(name, found, self._pending[name].pop(0), log)
+        self._fold(name, found, batch, log)
+
+    def finish(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the rows of each table, in the order of their last changes."""
+        for name, found in self._tables.items():
+            for mark in self._pending[name]:
+                self._pass(name, found, mark, mark.log)
+            if not found.parts:
+                self._compact(found)
+                yield from self._given_out(name, found, found.rows)
+                found.rows.clear()
+                continue
+            self._spill(found)
+            for writer, sink, _ in found.parts.values():
+                writer.close()
+                sink.close()
+            for number in range(_PARTS):
+                part = _KeyedTable(found.key, found.schema)
+                for is_row, events in ((True, part.rows), (False, part.deleted)):
+                    if (number, is_row) in found.parts:
+                        events.append(pa.ipc.open_stream(found.parts[number, is_row][2]).read_all())
+                self._compact(part)
+                yield from self._given_out(name, part, part.rows)
+
+    def close(self) -> None:
+        """Remove the files on disk."""
+        for found in self._tables.values():
+            for _, sink, _ in found.parts.values():
+                sink.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _begin(self, name: str, batch: pa.RecordBatch) -> _KeyedTable:
+        plans = list(self._plans[name].values())
+        keys = {tuple(plan.columns[position].label for position, _ in plan.primary_key) for plan in plans}
+        key = next(iter(keys)) if len(keys) == 1 else ()
+        key = key or self._key or ()
+        image = batch.schema.field("after").type
+        missing = [one for one in key if image.get_field_index(one) < 0]
+        if not key or missing:
+            raise UnsupportedFeature(
+                "the latest state needs the primary key of the table",
+                field=name,
+                expected=", ".join(key) or None,
+                found=", ".join(one.name for one in image),
+                hint="give its columns as key=, or the table's definition; select the columns of the key too",
+            )
+        schema = pa.schema([*image, pa.field(_NUMBER, pa.int64())])
+        return _KeyedTable(key, schema)
+
+    def _check_layout(self, name: str, batch: pa.RecordBatch) -> None:
+        """Refuse images without all columns, and columns that change."""
+        if len(self._plans[name]) > 1 or pa.schema(list(batch.schema.field("after").type)) != pa.schema(
+            list(self._tables[name].schema)[:-1]
+        ):
+            raise self._refused(name, batch, 0, "the columns of the table change within the logs")
+        (plan,) = self._plans[name].values()
+        positions = {one.label: one.position for one in plan.columns}
+        found = self._tables[name]
+        for side, wanted in (("after", found.schema.names[:-1]), ("before", found.key)):
+            needed = sum(1 << positions[one] for one in wanted)
+            column = batch.column(f"{side}_present")
+            for bits in pc.unique(column).to_pylist():
+                if bits is not None and int.from_bytes(bits, "little") & needed != needed:
+                    row = pc.index(column, bits).as_py()
+                    reason = f"the {side} image lacks columns, as with binlog_row_image=MINIMAL"
+                    raise self._refused(name, batch, row, reason)
+
+    def _refused(self, name: str, batch: pa.RecordBatch, row: int, reason: str) -> UnsupportedFeature:
+        return UnsupportedFeature(
+            f"the latest state cannot be known: {reason}",
+            file=batch.column("file")[row].as_py(),
+            offset=batch.column("pos")[row].as_py(),
+            field=name,
+            hint=_HINT,
+        )
+
+    def _pass(self, name: str, found: _KeyedTable, mark: TableMark, log: int) -> None:
+        if mark.clears:
+            self._clear(found)
+        elif mark.begin is None and (found.has_changes or mark.mentions is not None):
+            raise UnsupportedFeature(
+                f"the latest state cannot be known: {mark.reason}",
+                file=mark.file, offset=mark.pos, field=name, hint=_HINT,
+            )  # fmt: skip
+
+    def _clear(self, found: _KeyedTable) -> None:
+        for writer, sink, path in found.parts.values():
+            writer.close()
+            sink.close()
+            Path(path).unlink()
+        found.parts.clear()
+        found.rows.clear()
+        found.deleted.clear()
+        found.size = found.count = 0
+        found.has_changes = False
+
+    def _fold(self, name: str, found: _KeyedTable, batch: pa.RecordBatch, log: int) -> None:
+        if not batch.num_rows:
+            return
+        for mark in self._marks:  # of changes that are taken back
+            if mark.begin is not None and mark.log == log:
+                positions = np.asarray(batch.column("pos"))
+                first = bisect_left(positions, mark.begin)
+                if first < len(positions) and positions[first] < mark.pos:
+                    raise self._refused(name, batch, first, mark.reason)
+        found.has_changes = True
+        numbers = pa.array(np.arange(found.number, found.number + 2 * batch.num_rows, 2))
+        found.number += 2 * batch.num_rows
+        before, after = batch.column("before"), batch.column("after")
+        deletes = pc.and_(before.is_valid(), pc.invert(_same_keys(before, after, found.key)))
+        if pc.any(deletes).as_py():
+            gone = pa.table([*(before.field(name) for name in found.key), numbers], [*found.key, _NUMBER]).filter(
+                deletes
+            )
+            found.deleted.append(gone)
+            found.size += gone.nbytes
+            found.count += gone.num_rows
+        rows = pa.table([*after.flatten(), pc.add(numbers, 1)], schema=found.schema)
+        rows = rows.filter(after.is_valid()) if after.null_count else rows
+        found.rows.append(rows)
+        found.size += rows.nbytes
+        found.count += rows.num_rows
+        if found.count >= found.next_compact:
+            self._compact(found)
+            found.next_compact = max(_COMPACT_ROWS, 2 * found.count)
+        while sum(one.size for one in self._tables.values()) > self._memory_bytes:
+            largest = max(self._tables.values(), key=lambda one: one.size)
+            self._compact(largest)
+            if largest.size > self._memory_bytes // 2 or largest.parts:
+                self._spill(largest)
+
+    def _compact(self, found: _KeyedTable) -> None:
+        """Drop the events that later ones of their keys replace."""
+        if not found.rows and not found.deleted:
+            return
+        columns = [*found.key, _NUMBER]
+        events = pa.concat_tables(
+            [one.select(columns) for one in found.rows] + [one.select(columns) for one in found.deleted]
+        )
+        last = events.group_by(list(found.key), use_threads=False).aggregate([(_NUMBER, "max")])[f"{_NUMBER}_max"]
+        kept = []
+        for tables in (found.rows, found.deleted):
+            one = pa.concat_tables(tables) if tables else None
+            kept.append([] if one is None else [one.filter(pc.is_in(one[_NUMBER], value_set=last)).combine_chunks()])
+        found.rows, found.deleted = kept[0], kept[1] if found.parts else []
+        found.size = sum(one.nbytes for one in (*found.rows, *found.deleted))
+        found.count = sum(one.num_rows for one in (*found.rows, *found.deleted))
+
+    def _spill(self, found: _KeyedTable) -> None:
+        """Move the events to the files of their parts."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="binlogio-")
+        for tables, is_row in ((found.rows, True), (found.deleted, False)):
+            for one in tables:
+                parts = _part_of([one[name].combine_chunks() for name in found.key])
+                order = np.argsort(parts, kind="stable")
+                ends = np.searchsorted(parts[order], np.arange(_PARTS + 1))
+                moved = one.take(pa.array(order))
+                for number in range(_PARTS):
+                    if ends[number] < ends[number + 1]:
+                        rows = moved.slice(ends[number], ends[number + 1] - ends[number])
+                        self._writer(self._folder.name, found, number, rows.schema, is_row=is_row).write_table(rows)
+        found.rows.clear()
+        found.deleted.clear()
+        found.size = found.count = 0
+
+    def _writer(self, folder: str, found: _KeyedTable, number: int, schema: pa.Schema, *, is_row: bool) -> Any:
+        if (number, is_row) not in found.parts:
+            path = str(Path(folder) / f"{id(found)}-{number}-{is_row}")
+            sink = pa.OSFile(path, "wb")
+            found.parts[number, is_row] = pa.ipc.new_stream(sink, schema), sink, path
+        return found.parts[number, is_row][0]
+
+    def _given_out(self, name: str, found: _KeyedTable, rows: list[pa.Table]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        for one in rows:
+            for batch in one.sort_by(_NUMBER).drop_columns([_NUMBER]).to_batches(max_chunksize=1 << 16):
+                if batch.num_rows:
+                    yield name, batch
+
+
+def _same_keys(before: pa.StructArray, after: pa.StructArray, key: Sequence[str]) -> pa.Array:
+    """Return whether a change has both images, with the same key."""
+    same = pc.and_(before.is_valid(), after.is_valid())
+    for name in key:
+        same = pc.and_(same, pc.fill_null(pc.equal(before.field(name), after.field(name)), False))  # noqa: FBT003
+    return same
+
+
+def _part_of(key: Sequence[pa.Array]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return the number of the part for each key."""
+    found = np.zeros(len(key[0]), np.uint64)
+    for column in key:
+        found = found * np.uint64(0x9E3779B97F4A7C15) + _as_numbers(column)
+        found ^= found >> np.uint64(29)
+    mixed: np.ndarray[Any, np.dtype[np.int64]] = ((found * np.uint64(0xBF58476D1CE4E5B9)) >> np.uint64(58)).astype(
+        np.int64
+    )
+    return mixed
+
+
+def _as_numbers(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Return a number for each value, the same for equal values: its bits, or its length and its last bytes."""
+    if pa.types.is_decimal(column.type):
+        column = decimal_texts(column)
+    if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+        width = column.type.bit_width // 8
+        kind = np.dtype(f"u{width}")
+        plain = np.frombuffer(column.buffers()[1], kind, len(column), column.offset * width)
+        return plain.astype(np.uint64)
+    column = column.cast(pa.binary())
+    offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4).astype(np.int64)
+    starts, ends = offsets[:-1], offsets[1:]
+    data = np.frombuffer(column.buffers()[2] or b"\0", np.uint8)
+    found = (ends - starts).astype(np.uint64)
+    for back in range(1, 9):
+        places = ends - back
+        is_there = places >= starts
+        byte = np.where(is_there, data[np.where(is_there, places, 0)], 0).astype(np.uint64)
+        found = found * np.uint64(257) + byte
+    return found
