@@ -393,6 +393,7 @@ def _parse_position(
     return Position(file, int(offset))
 
 
+files_argument: Final = click.argument("files", nargs=-1, required=True, type=click.Path())  # completes file names
 _SELECTION: Final = (
     click.option(
         "-d",

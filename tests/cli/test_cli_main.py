@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -245,3 +246,22 @@ def test_unknown_object_store_gets_a_hint_for_the_command_line() -> None:
 
     assert result.exit_code == 3
     assert "copy the file, or read it in Python with filesystem=" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["copy", "dump", "export", "info", "repair", "replay", "undo", "verify", "write"])
+def test_shells_complete_the_names_of_logs(command: str) -> None:
+    """The completion of a command's arguments is that of files."""
+    done = subprocess.run(
+        [sys.executable, "-m", "binlogio_cli"],
+        env={
+            **os.environ,
+            "_BINLOGIO_COMPLETE": "bash_complete",
+            "COMP_WORDS": f"binlogio {command} b",
+            "COMP_CWORD": "2",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout == "file,b\n", done.stderr

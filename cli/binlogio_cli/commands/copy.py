@@ -18,6 +18,7 @@ from binlogio_cli.selection import (
     Reading,
     Selection,
     check_selection,
+    files_argument,
     reading_options,
     rewrite_option,
     say_unmatched,
@@ -38,7 +39,7 @@ Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of en
 
 
 @click.command("copy", epilog=_EXAMPLE)
-@click.argument("files", nargs=-1, required=True)
+@files_argument
 @new_log_option
 @click.option(
     "--out",

@@ -19,7 +19,7 @@ from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
 from binlogio_cli.messages import DAMAGE, OK, error_text, say, say_torn_tails
 from binlogio_cli.output import STDOUT, Dump, OutputFile, force_option, open_output, output_option
-from binlogio_cli.selection import Reading, Selection, reading_options, selection_options
+from binlogio_cli.selection import Reading, Selection, files_argument, reading_options, selection_options
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
@@ -94,7 +94,7 @@ def _habits(command: Any) -> Any:
 
 
 @click.command("dump", epilog=_EXAMPLE)
-@click.argument("files", nargs=-1, required=True)
+@files_argument
 @click.option(
     "--format",
     "form",

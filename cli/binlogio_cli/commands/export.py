@@ -13,7 +13,7 @@ import click
 from binlogio.archive.export import ExportFormat, export
 from binlogio.storage.sources import find_logs
 from binlogio_cli.messages import say
-from binlogio_cli.selection import reading_options, selection_options
+from binlogio_cli.selection import files_argument, reading_options, selection_options
 
 if TYPE_CHECKING:
     from binlogio.archive.export import ExportSummary, FormatName
@@ -28,7 +28,7 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
 
 
 @click.command("export", epilog=_EXAMPLE)
-@click.argument("files", nargs=-1, required=True)
+@files_argument
 @click.option("--to", required=True, metavar="PATH", help="A new directory, or a new file with --format duckdb.")
 @click.option(
     "--format",

@@ -18,7 +18,7 @@ from binlogio.storage.index_file import log_number
 from binlogio_cli.commands.copy import check_outputs
 from binlogio_cli.messages import say
 from binlogio_cli.output import OutputFile, force_option, new_log_option
-from binlogio_cli.selection import Reading, reading_options
+from binlogio_cli.selection import Reading, files_argument, reading_options
 
 if TYPE_CHECKING:
     from binlogio.archive import RepairReport
@@ -33,7 +33,7 @@ Examples: one log; all logs of a directory, with a new index file; an index file
 
 
 @click.command("repair", epilog=_EXAMPLE)
-@click.argument("files", nargs=-1, required=True)
+@files_argument
 @new_log_option
 @click.option(
     "--out",

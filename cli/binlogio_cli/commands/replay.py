@@ -27,6 +27,7 @@ from binlogio_cli.selection import (
     Reading,
     Selection,
     check_selection,
+    files_argument,
     reading_options,
     rewrite_option,
     say_unmatched,
@@ -48,7 +49,7 @@ Examples:
 
 
 @click.command("replay", epilog=_EXAMPLE)
-@click.argument("files", nargs=-1, required=True)
+@files_argument
 @click.option(
     "--to",
     "target_url",

@@ -18,6 +18,7 @@ from binlogio_cli.selection import (
     Reading,
     Selection,
     check_selection,
+    files_argument,
     reading_options,
     rewrite_option,
     say_unmatched,
@@ -40,7 +41,7 @@ Examples: reverse the changes of one table since noon, as SQL and as a binary lo
 
 
 @click.command("undo", epilog=_EXAMPLE)
-@click.argument("files", nargs=-1, required=True)
+@files_argument
 @output_option
 @click.option(
     "--to-binlog",

@@ -11,6 +11,7 @@ import click
 from binlogio.archive.verify import NOTE, verify_logs
 from binlogio.storage import load_keyring
 from binlogio_cli.quoting import safe
+from binlogio_cli.selection import files_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ _NOT_FINE: Final = 1
 
 
 @click.command("verify", epilog=_EXAMPLE)
-@click.argument("files", nargs=-1, required=True)
+@files_argument
 @click.option("--keyring", metavar="FILE", help="Keyring file of encrypted logs.")
 @click.option("--quiet", is_flag=True, help="Print logs with damage or problems only.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each log.")

@@ -53,7 +53,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 
 
 @click.command("write", epilog=_EXAMPLE)
-@click.argument("scripts", nargs=-1, metavar="[SCRIPT...]")
+@click.argument("scripts", nargs=-1, metavar="[SCRIPT...]", type=click.Path())
 @click.option(
     "--out",
     type=click.Path(file_okay=False),
