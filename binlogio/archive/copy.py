@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -399,7 +398,8 @@ class LogCopier:
                     hint="copy the logs of each version separately",
                 )
         self._last_time, self._last_server = events.description.header.timestamp, events.description.header.server_id
-        self._is_edited = self._options.edits or self._written_checksum != self._has_checksum
+        self._keeps_checksum = self._written_checksum == self._has_checksum
+        self._is_edited = self._options.edits or not self._keeps_checksum
         self._editor.begin_log(events.description)
 
     @property
@@ -489,7 +489,7 @@ class LogCopier:
 
     def _outside(self, batch: EventBatch, number: int) -> None:
         """Take an event of no group."""
-        event = bare_event(batch.data, int(batch.starts[number]), int(batch.sizes[number]), self._context)
+        event = bare_event(batch.data, int(batch.starts[number]), int(batch.sizes[number]), self._has_checksum)
         code = event[TYPE_CODE_AT]
         if code in _OF_END:
             self._end = event
@@ -598,20 +598,42 @@ class LogCopier:
             if self._merges:
                 self._shift_clocks(batch, piece)
             if self._is_edited:
-                for number, (first, after) in enumerate(pairwise((*piece.tolist(), until))):
-                    self._group = HeldFrames()
-                    self._group_offset = batch.offset + int(batch.starts[first])
-                    self._state.add_groups(batch, piece[number : number + 1], self._context)
-                    self._write(batch, first, after)
-                at = end
-                continue
-            self._state.add_groups(batch, piece, self._context)
-            if self._log is not None:
-                self._log.groups += len(piece)
-                self.summary.groups += len(piece)
-                self._start = self._log.size + int(batch.starts[piece[-1]] - batch.starts[piece[0]])
-                self._write(batch, int(piece[0]), until)
+                self._edit_groups(batch, piece, until)
+            else:
+                self._state.add_groups(batch, piece, self._context)
+                self._copy_groups(batch, piece, until)
             at = end
+
+    def _copy_groups(self, batch: EventBatch, begins: NDArray[np.int64], stop: int) -> None:
+        """Write groups as they are; the last one may continue after `stop`."""
+        log = self._log
+        if log is not None:
+            log.groups += len(begins)
+            self.summary.groups += len(begins)
+            self._start = log.size + int(batch.starts[begins[-1]] - batch.starts[begins[0]])
+            self._write_events(log, batch, int(begins[0]), stop)
+
+    def _edit_groups(self, batch: EventBatch, begins: NDArray[np.int64], stop: int) -> None:
+        """Edit groups; those in which nothing changes are written as they are."""
+        bounds = (*begins.tolist(), stop)
+        same = self._editor.unchanged(batch, bounds) if self._keeps_checksum else [False] * len(begins)
+        drops = self._options.drops_empty
+        if not drops:
+            self._state.add_groups(batch, begins, self._context)
+        number = 0
+        while number < len(begins):
+            end = number + 1
+            while same[number] and end < len(begins) and same[end]:
+                end += 1
+            if drops:
+                self._state.add_groups(batch, begins[number:end], self._context)
+            if same[number]:
+                self._copy_groups(batch, begins[number:end], bounds[end])
+            else:
+                self._group = HeldFrames()
+                self._group_offset = batch.offset + int(batch.starts[bounds[number]])
+                self._edit(batch, bounds[number], bounds[end])
+            number = end
 
     def _write(self, batch: EventBatch, first: int, stop: int) -> None:
         """Write events of wanted groups as they are, or give them to the editor."""
@@ -620,18 +642,22 @@ class LogCopier:
             return
         if self._is_edited:
             self._edit(batch, first, stop)
-            return
+        else:
+            self._write_events(log, batch, first, stop)
+
+    def _write_events(self, log: NewLog, batch: EventBatch, first: int, stop: int) -> None:
+        """Write events as they are."""
         start = int(batch.starts[first])
         end = int(batch.starts[stop - 1]) + int(batch.sizes[stop - 1])
         is_placed = batch.is_placed and batch.offset + start == log.size and not self._clock_shift
         log.append(batch.data[start:end], is_placed=is_placed)
 
     def _edit(self, batch: EventBatch, first: int, stop: int) -> None:
-        group, context, data = self._group, self._context, batch.data
+        group, has_checksum, data = self._group, self._has_checksum, batch.data
         if group is None:
             return
         for start, size in zip(batch.starts[first:stop].tolist(), batch.sizes[first:stop].tolist(), strict=True):
-            event = bare_event(data, start, size, context)
+            event = bare_event(data, start, size, has_checksum)
             group.append(event if group.count else self._with_clock(event))
         if batch.edges[stop - 1] & ENDS:
             self._group = None
@@ -645,10 +671,12 @@ class LogCopier:
         if log is None:
             return
         edited = self._editor.edit(group, self._group_offset, has_checksum=log.has_checksum)
-        summary.dropped_events.update(edited.dropped)
+        if edited.dropped:
+            summary.dropped_events.update(edited.dropped)
         if edited.is_empty and (self._options.drops_empty or not edited.has_gtid):
             summary.dropped += 1
-            self._state.forget()
+            if self._options.drops_empty:
+                self._state.forget()
             self._has_holes |= edited.has_gtid
             return
         summary.emptied += edited.is_empty
@@ -764,7 +792,9 @@ class LogCopier:
             self._highest = max(self._highest, int(clocks[:, 1].max()))
         for number in begins[codes == EventType.GTID_TAGGED_LOG_EVENT].tolist():
             size = int(batch.sizes[number])
-            event: GtidTaggedEvent = self._parse(bare_event(batch.data, int(batch.starts[number]), size, self._context))
+            event: GtidTaggedEvent = self._parse(
+                bare_event(batch.data, int(batch.starts[number]), size, self._has_checksum)
+            )
             shift = self._shift_from(event.sequence_number or 0)
             self._is_edited |= bool(shift)
             self._highest = max(self._highest, (event.sequence_number or 0) + shift)

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.archive.event_batches import raw_of
+from binlogio.archive.event_batches import ENDS, raw_of
 from binlogio.constants import (
     CHECKSUM_SIZE,
     EVENT_SIZE_BYTES,
@@ -54,13 +54,14 @@ from binlogio.writer.log.log_builder import COMPRESSED_TYPES, LogBuilder
 from binlogio.writer.session.cache import FrameFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from binlogio.archive.event_batches import EventBatch
     from binlogio.events import BinlogEvent
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.replay.filters import ReplayFilter
 
-_OPERATIONS: Final = {
+_OPERATIONS: Final[dict[int, str]] = {
     EventType.WRITE_ROWS_EVENT_V1: "insert", EventType.UPDATE_ROWS_EVENT_V1: "update",
     EventType.DELETE_ROWS_EVENT_V1: "delete", EventType.WRITE_ROWS_EVENT: "insert",
     EventType.UPDATE_ROWS_EVENT: "update", EventType.DELETE_ROWS_EVENT: "delete",
@@ -94,6 +95,7 @@ _GTIDS: Final = frozenset((
 ))  # fmt: skip
 _GROUP_STARTS: Final = _GTIDS | {EventType.ANONYMOUS_GTID_LOG_EVENT}
 _COMPRESSIBLE: Final = frozenset((*_OPERATIONS, EventType.TABLE_MAP_EVENT, *_TEXTS))
+_KEPT: Final = _GROUP_STARTS | _TEXTS | {EventType.XID_EVENT}
 _BEGIN_VARIABLES: Final = frozenset((
     QueryStatus.FLAGS2, QueryStatus.SQL_MODE, QueryStatus.CATALOG_NZ, QueryStatus.CHARSET, QueryStatus.TIME_ZONE,
 ))  # fmt: skip
@@ -109,7 +111,16 @@ _LEVEL: Final = 3  # binlog_transaction_compression_level_zstd
 _LEAST_COMPRESSED: Final = 256  # bytes; log_bin_compress_min_len
 _MOST_COMPRESSED: Final = 256 << 20
 _MOST_HELD: Final = 16 << 20
+_NAMES_SIZE: Final = 1 + 2 * 256
 _MOST_TABLES: Final = 10_000
+_PAYLOAD: Final = int(EventType.TRANSACTION_PAYLOAD_EVENT)
+_TABLE_MAP: Final = int(EventType.TABLE_MAP_EVENT)
+_INCIDENT: Final = int(EventType.INCIDENT_EVENT)
+_MARIADB_GTID: Final = int(EventType.MARIADB_GTID_EVENT)
+_GTID_TAGGED: Final = int(EventType.GTID_TAGGED_LOG_EVENT)
+_QUERY: Final = int(EventType.QUERY_EVENT)
+_XID: Final = int(EventType.XID_EVENT)
+_STMT_END: Final = int(RowsFlag.STMT_END)
 
 
 class HeldFrames:
@@ -128,9 +139,10 @@ class HeldFrames:
         Raises:
             OSError: the temporary file cannot be written.
         """
+        size = len(frame)
         self._memory.append(frame)
-        self._in_memory += len(frame)
-        self.size += len(frame)
+        self._in_memory += size
+        self.size += size
         self.count += 1
         if self._in_memory > _MOST_HELD:
             self._file = self._file or FrameFile(TemporaryFile())
@@ -196,6 +208,9 @@ class GroupEditor:
         self._unmatched = list(dict.fromkeys((*wanted.tables, *wanted.exclude_tables)))
         self._names: dict[bytes, tuple[str, str]] = {}
         self._choices: dict[tuple[str, str], bool] = {}
+        self._maps: dict[bytes, bool] = {}
+        self._bounds: dict[bytes, bytes] = {}
+        self._has_checksum = False
         self._context = DEFAULT_CONTEXT
         self._builder: LogBuilder | None = None
 
@@ -210,10 +225,11 @@ class GroupEditor:
         Raises:
             UnsupportedFeature: its server version cannot compress.
         """
+        self._has_checksum = description.context.has_checksum
         self._context = replace(description.context, checksum_algorithm=ChecksumAlgorithm.OFF)
         bare = replace(description, checksum_algorithm=ChecksumAlgorithm.OFF)
         self._builder = LogBuilder(bare) if not self._context.is_mariadb else None
-        code = EventType.QUERY_COMPRESSED_EVENT if self._context.is_mariadb else EventType.TRANSACTION_PAYLOAD_EVENT
+        code = EventType.QUERY_COMPRESSED_EVENT if self._context.is_mariadb else _PAYLOAD
         if self._compression and self._context.post_header_size(code, 255) == 255:
             raise UnsupportedFeature(
                 "servers of this version do not compress events",
@@ -236,7 +252,7 @@ class GroupEditor:
         was_compressed = False
         try:
             for event in rest:
-                if event[TYPE_CODE_AT] == EventType.TRANSACTION_PAYLOAD_EVENT and self._opens:
+                if event[TYPE_CODE_AT] == _PAYLOAD and self._opens:
                     was_compressed = True
                     for inner in self._opened(event):
                         self._take(editing, inner)
@@ -249,16 +265,71 @@ class GroupEditor:
         for event in chain(editing.lead, editing.context):
             editing.out.append(event)
         is_empty = editing.has_dropped and not editing.has_change
-        frames: Iterable[bytes] = editing.out
+        frames: HeldFrames | Sequence[bytes] = editing.out
         if is_empty and editing.statement is not None and not editing.out.count:
             first, frames = self._empty(first if has_start else None, editing.statement)
         elif self._compression or (was_compressed and self._compression is None):
             frames = self._compressed(editing.out, first)
         if has_start:
             first = self._with_length(first, frames, CHECKSUM_SIZE if has_checksum else 0)
-            frames = chain((first,), frames)
+            whole: Iterable[bytes] = chain((first,), frames)
+        else:
+            whole = frames
         has_gtid = has_start and first[TYPE_CODE_AT] in _GTIDS
-        return EditedGroup(frames=frames, is_empty=is_empty, has_gtid=has_gtid, dropped=editing.dropped)
+        return EditedGroup(frames=whole, is_empty=is_empty, has_gtid=has_gtid, dropped=editing.dropped)
+
+    def unchanged(self, batch: EventBatch, bounds: Sequence[int]) -> list[bool]:
+        """Return of each group whether it is whole in the batch, and certainly stays as it is.
+
+        The first events of the groups, and the end of the last one, are `bounds`.
+        """
+        if not self._selects or self._compression is not None or self._wanted.rewrite_db:
+            return [False] * (len(bounds) - 1)
+        data, operations = batch.data, self._operations
+        codes, starts, sizes = batch.codes.tolist(), batch.starts.tolist(), batch.sizes.tolist()
+        room = CHECKSUM_SIZE if self._has_checksum else 0
+        found = []
+        for first, after in pairwise(bounds):
+            is_same = bool(batch.edges[after - 1] & ENDS)
+            for number in range(first, after) if is_same else ():
+                code = codes[number]
+                if code == _TABLE_MAP:
+                    start = starts[number] + _SCHEMA_AT
+                    key = bytes(data[start : min(start + _NAMES_SIZE, starts[number] + sizes[number])])
+                    is_same = self._wants_map(key)
+                elif code in _OPERATIONS:
+                    is_same = operations is None or _OPERATIONS[code] in operations
+                elif code == _QUERY:
+                    end = starts[number] + sizes[number] - room
+                    is_same = bytes(data[end - 6 : end]) == b"\0BEGIN" or bytes(data[end - 7 : end]) == b"\0COMMIT"
+                else:
+                    is_same = code in _KEPT
+                if not is_same:
+                    break
+            found.append(is_same)
+        return found
+
+    def _wants_map(self, key: bytes) -> bool:
+        """Return whether the table of a table map is wanted, of which `key` begins with the names."""
+        is_wanted = self._maps.get(key)
+        if is_wanted is None:
+            schema_end = 1 + key[0]
+            if len(key) <= schema_end + 1:
+                return False
+            table_end = schema_end + 2 + key[schema_end + 1]
+            schema, table = key[1:schema_end], key[schema_end + 2 : table_end]
+            name = schema.decode("utf-8", "surrogateescape"), table.decode("utf-8", "surrogateescape")
+            self._match(name)
+            if len(self._maps) >= _MOST_TABLES:
+                self._maps.clear()
+            is_wanted = self._maps[key] = self._wants(name)
+        return is_wanted
+
+    def _match(self, name: tuple[str, str]) -> None:
+        """Note that there is a table of this name."""
+        if self._unmatched:
+            text = ".".join(name)
+            self._unmatched = [pattern for pattern in self._unmatched if not fnmatchcase(text, pattern)]
 
     # ------------------------------------------------------------------------------------------------------ one event
 
@@ -273,7 +344,7 @@ class GroupEditor:
             if code in _OPERATIONS:
                 self._rows(editing, event, code)
                 return
-            if code == EventType.TABLE_MAP_EVENT:
+            if code == _TABLE_MAP:
                 self._table_map(editing, event)
                 return
             if code in _TEXTS:
@@ -288,7 +359,7 @@ class GroupEditor:
             if code in _OLD:
                 raise UnsupportedFeature("an event of an old server, to which filters by name cannot be applied")
         editing.flush_rows()
-        editing.has_change |= code == EventType.INCIDENT_EVENT
+        editing.has_change |= code == _INCIDENT
         editing.out.append(self._recoded(event))
 
     def _rows(self, editing: _Editing, event: bytes, code: int) -> None:
@@ -306,10 +377,10 @@ class GroupEditor:
         else:
             editing.has_dropped = True
             editing.dropped[".".join(name or ())] += 1
-        if event[_ROWS_FLAGS_AT] & RowsFlag.STMT_END:
+        if event[_ROWS_FLAGS_AT] & _STMT_END:
             last = editing.last_rows
-            if last is not None and not last[_ROWS_FLAGS_AT] & RowsFlag.STMT_END:
-                flags = last[_ROWS_FLAGS_AT] | RowsFlag.STMT_END
+            if last is not None and not last[_ROWS_FLAGS_AT] & _STMT_END:
+                flags = last[_ROWS_FLAGS_AT] | _STMT_END
                 editing.last_rows = b"%b%c%b" % (last[:_ROWS_FLAGS_AT], flags, last[_ROWS_FLAGS_AT + 1 :])
             editing.flush_rows()
             editing.lead.clear()
@@ -317,9 +388,7 @@ class GroupEditor:
     def _table_map(self, editing: _Editing, event: bytes) -> None:
         name = self._name_of(event)
         editing.tables[event[_TABLE_ID]] = name
-        if self._unmatched:
-            text = ".".join(name)
-            self._unmatched = [pattern for pattern in self._unmatched if not fnmatchcase(text, pattern)]
+        self._match(name)
         if not self._wants(name):
             return
         schema = self._wanted.schema(name[0])
@@ -328,7 +397,7 @@ class GroupEditor:
         editing.lead.append(event)
 
     def _name_of(self, event: bytes) -> tuple[str, str]:
-        key = event[_SCHEMA_AT : _SCHEMA_AT + 1 + 2 * 256]
+        key = event[_SCHEMA_AT : _SCHEMA_AT + _NAMES_SIZE]
         name = self._names.get(key)
         if name is None:
             table = parse_bare(event, self._context)
@@ -348,13 +417,13 @@ class GroupEditor:
         return is_wanted
 
     def _wants_operation(self, code: int) -> bool:
-        return self._operations is None or _OPERATIONS[EventType(code)] in self._operations
+        return self._operations is None or _OPERATIONS[code] in self._operations
 
     def _statement(self, editing: _Editing, raw: bytes) -> None:
         """Take a statement."""
         editing.flush_rows()
-        if not (self._wanted.rewrite_db or editing.context) and _text_of(raw) in _BOUNDS:
-            editing.out.append(raw)
+        if not editing.context and _text_of(raw) in _BOUNDS:
+            editing.out.append(self._renamed_bound(raw) if self._wanted.rewrite_db else raw)
             return
         event: Any = parse_bare(raw, self._context)
         is_load = isinstance(event, ExecuteLoadQueryEvent)
@@ -376,6 +445,18 @@ class GroupEditor:
             editing.out.append(one)
         editing.context.clear()
         editing.out.append(self._recoded(raw if changed == event else encode_bare(changed, self._context)))
+
+    def _renamed_bound(self, raw: bytes) -> bytes:
+        """Return BEGIN, COMMIT or ROLLBACK with other names of schemas; those that differ in their times are alike."""
+        at = HEADER_SIZE + 4 + 4  # after thread_id and exec_time
+        key = raw[at:]
+        renamed = self._bounds.get(key)
+        if renamed is None:
+            if len(self._bounds) >= _MOST_TABLES:
+                self._bounds.clear()
+            event = self._renamed(parse_bare(raw, self._context))
+            renamed = self._bounds[key] = encode_bare(event, self._context)[at:]
+        return with_size(raw[:at] + renamed)
 
     def _judged(self, event: Any) -> tuple[bool, Any]:
         """Return whether a statement is wanted, and the statement with other names."""
@@ -451,20 +532,20 @@ class GroupEditor:
         recoded = encode_bare(replace(parsed, header=replace(parsed.header, type_code=other)), self._context)
         return event if self._compression and len(recoded) >= len(event) else recoded
 
-    def _compressed(self, frames: HeldFrames, first: bytes) -> Iterable[bytes]:
+    def _compressed(self, frames: HeldFrames, first: bytes) -> HeldFrames | Sequence[bytes]:
         """Return the events of a transaction of rows as one compressed event; other groups as they are."""
         builder = self._builder
         if builder is None or frames.size > _MOST_COMPRESSED or not self._may_be_compressed(frames):
             return frames
         group = Group(tuple(frames), int.from_bytes(first[TIMESTAMP_BYTES], "little"), compression_level=_LEVEL)
         whole = builder.compressed(group, compress_zstd, int.from_bytes(first[SERVER_ID_BYTES], "little"))
-        return whole.frames if whole.size < frames.size else frames
+        return tuple(whole.frames) if whole.size < frames.size else frames
 
     @staticmethod
     def _may_be_compressed(frames: HeldFrames) -> bool:
         """Return whether a group is a transaction of rows: BEGIN, rows, XID."""
         codes = [frame[TYPE_CODE_AT] for frame in frames]
-        if len(codes) < 3 or codes[0] != EventType.QUERY_EVENT or codes[-1] != EventType.XID_EVENT:
+        if len(codes) < 3 or codes[0] != _QUERY or codes[-1] != _XID:
             return False
         return _COMPRESSIBLE.issuperset(codes[1:-1])
 
@@ -472,7 +553,7 @@ class GroupEditor:
 
     def _empty(self, start: bytes | None, statement: QueryEvent) -> tuple[bytes, list[bytes]]:
         """Return the first event and the rest of the empty transaction in place of a statement."""
-        header = replace(statement.header, type_code=EventType.QUERY_EVENT, flags=0)
+        header = replace(statement.header, type_code=_QUERY, flags=0)
         variables = tuple(one for one in statement.status_vars if one.code in _BEGIN_VARIABLES)
         begin = QueryEvent(
             statement.thread_id, 0, 0, variables, "", b"BEGIN", replace(header, flags=HeaderFlag.SUPPRESS_USE)
@@ -486,15 +567,16 @@ class GroupEditor:
         gtid = replace(gtid, flags=flags, flags_extra=gtid.flags_extra & ~_ALTER, sa_seq_no=None)
         return encode_bare(gtid, self._context), [encode_bare(commit, self._context)]
 
-    def _with_length(self, first: bytes, rest: Iterable[bytes], checksum_size: int) -> bytes:
+    def _with_length(self, first: bytes, rest: HeldFrames | Sequence[bytes], checksum_size: int) -> bytes:
         """Return the GTID event of MySQL with the length of its group; others as they are."""
         code = first[TYPE_CODE_AT]
-        if code == EventType.MARIADB_GTID_EVENT or (
-            code != EventType.GTID_TAGGED_LOG_EVENT and len(first) <= _CLOCK_END
-        ):
+        if code == _MARIADB_GTID or (code != _GTID_TAGGED and len(first) <= _CLOCK_END):
             return first
-        size = sum(len(frame) + checksum_size for frame in rest) + checksum_size
-        if code == EventType.GTID_TAGGED_LOG_EVENT:
+        if isinstance(rest, HeldFrames):
+            size = rest.size + (rest.count + 1) * checksum_size
+        else:
+            size = sum(map(len, rest)) + (len(rest) + 1) * checksum_size
+        if code == _GTID_TAGGED:
             tagged: GtidTaggedEvent = parse_bare(first, self._context)
             frame, length = first, -1
             while len(frame) + size != length:
@@ -515,14 +597,14 @@ class GroupEditor:
 
 def _text_of(event: bytes) -> bytes:
     """Return the text of a statement in a bare event that is not compressed."""
-    if event[TYPE_CODE_AT] != EventType.QUERY_EVENT or len(event) < HEADER_SIZE + POST_HEADER:
+    if event[TYPE_CODE_AT] != _QUERY or len(event) < HEADER_SIZE + POST_HEADER:
         return b""
     return event[HEADER_SIZE + sum(sizes_before_sql(event, HEADER_SIZE)) :]
 
 
-def bare_event(data: memoryview, start: int, size: int, context: ParseContext) -> bytes:
+def bare_event(data: memoryview, start: int, size: int, has_checksum: bool) -> bytes:  # noqa: FBT001 - often called
     """Return an event of a buffer without its checksum."""
-    if not context.has_checksum:
+    if not has_checksum:
         return bytes(data[start : start + size])
     size -= CHECKSUM_SIZE
     return b"".join((data[start : start + 9], size.to_bytes(4, "little"), data[start + 13 : start + size]))

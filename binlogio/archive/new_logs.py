@@ -38,6 +38,7 @@ class NewLog:
         self.has_checksum: Final = has_checksum
         self.size = 0
         self.groups = 0
+        self._waiting = bytearray()
         self._side: Final = path.with_name(f".binlogio-{secrets.token_hex(8)}.part")
         self._file: IO[bytes] = open(self._side, "xb", buffering=_PIECE_SIZE, opener=_private)  # noqa: SIM115
 
@@ -48,6 +49,7 @@ class NewLog:
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes as they are."""
+        self._write_waiting()
         self._file.write(data)
         self.size += len(data)
 
@@ -62,7 +64,7 @@ class NewLog:
 
     def append_bare(self, frames: Iterable[bytes]) -> None:
         """Append events that have no checksums yet."""
-        waiting = bytearray()
+        waiting, before = self._waiting, len(self._waiting)
         for frame in frames:
             if self.has_checksum:
                 waiting += frame[: EVENT_SIZE_BYTES.start]
@@ -72,13 +74,22 @@ class NewLog:
             else:
                 waiting += frame
             if len(waiting) >= _PIECE_SIZE:
-                self.append(waiting)
-                waiting = bytearray()
+                self.size += len(waiting) - before
+                self._write_waiting()
+                waiting, before = self._waiting, 0
+        self.size += len(waiting) - before
+
+    def _write_waiting(self) -> None:
+        """Write the events that wait for their positions and checksums."""
+        waiting = self._waiting
         if waiting:
-            self.append(waiting)
+            place_events(waiting, self.size - len(waiting), has_checksum=self.has_checksum)
+            self._file.write(waiting)
+            self._waiting = bytearray()
 
     def truncate(self, size: int) -> None:
         """Remove what follows the first `size` bytes."""
+        self._write_waiting()
         self._file.flush()
         self._file.truncate(size)
         self._file.seek(size)
@@ -87,6 +98,7 @@ class NewLog:
     def close(self) -> None:
         """Write out what is buffered."""
         if not self._file.closed:
+            self._write_waiting()
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()

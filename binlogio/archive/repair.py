@@ -396,7 +396,7 @@ class _SeenGtids:
         """Add the groups and the head of a batch."""
         for number in np.nonzero(np.isin(batch.codes, _HEADS))[0].tolist():
             start, size = int(batch.starts[number]), int(batch.sizes[number])
-            self._add_head(parse_bare(bare_event(batch.data, start, size, context), context))
+            self._add_head(parse_bare(bare_event(batch.data, start, size, context.has_checksum), context))
         begins = np.nonzero(batch.edges & BEGINS)[0]
         self.has_groups |= bool(np.isin(batch.codes[begins], GROUP_STARTS).any())
         if self._ends:
