@@ -9,7 +9,8 @@ The head of the first new log has the GTIDs of all groups before the first copie
 the copied groups as well. Where a log begins as its source does, its head is that of the source, byte for byte but for
 the flag BINLOG_IN_USE. A log that is left before its end gets a STOP event; one after which another new log follows, a
 ROTATE event. The logical clock of MySQL (sequence_number, last_committed) starts from 1 in each log of a server: it is
-moved where the groups of a second log follow in the same new log, because replicas refuse a clock that goes back.
+moved where the groups of a second log follow in the same new log: with its own numbers a group could be applied beside
+groups of the first log that it depends on.
 
 Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl; sql/rpl_mta_submode.cc,
 Mts_submode_logical_clock::schedule_next_event.

@@ -326,7 +326,7 @@ def test_schemas_are_renamed_in_rows_and_statements(tmp_path: Path) -> None:
 
 
 def test_logs_that_become_one_have_a_clock_that_does_not_go_back(tmp_path: Path) -> None:
-    """A server counts from 1 in each log; replicas refuse a clock that goes back."""
+    """A server counts from 1 in each log."""
     sources = sorted(TWO_GTIDS.glob("binlog.0*"))
     copied(sources, target := tmp_path / "x")
     clocks: list[Any] = [
