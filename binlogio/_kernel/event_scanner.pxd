@@ -260,6 +260,8 @@ cdef struct SourceText:
 
 cdef class EventScanner:
     cdef public bint keeps_sources  # threads, XIDs and statements of rows
+    cdef public bint follows_all  # `follow` gets every statement but those that begin and end transactions
+    cdef readonly int64_t followed_at  # offset of the statement that `follow` got last, or of the payload around it
     cdef public int64_t event_end  # of the event that is given in parts; -1 for none
     cdef bint in_payload  # that is given in parts
     cdef GroupState state
@@ -311,4 +313,5 @@ cdef class EventScanner:
     cdef int _make_plain(self, Plan* plan, RowsEvent* event) except -1 nogil
     cdef int _inflate(self, RowsEvent* event) except -1 nogil
     cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
+    cdef bint _is_followed(self, const uint8_t* body, const uint8_t* end) noexcept nogil
     cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil

@@ -133,6 +133,7 @@ class RowsWalk:
         if self._selection.source_columns:
             self._follow_group(code, frame)
         if code in _STATEMENTS:
+            self._definitions.statement_at = frame.header.offset
             self._definitions.follow_body(code, frame.body, frame.context)
         if frame.context.binlog_version != BINLOG_VERSION:
             _check_no_rows(frame)

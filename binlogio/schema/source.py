@@ -72,8 +72,12 @@ class DefinitionSource:
 
     `unnamed` has the reason for each table (schema, name) whose columns have no names although the log defines them;
     `belied` counts the definitions that a table map contradicted: plans made before from other maps of the table may be
-    wrong then. `pending_bytes` is the size of the statements that wait.
+    wrong then. `pending_bytes` is the size of the statements that wait. `statement_at` is the offset of the statement
+    that a reader of rows passes to `follow_body`; subclasses with `follows_all` get all statements but those that begin
+    and end transactions.
     """
+
+    follows_all = False
 
     def __init__(self, given: GivenDefinitions | None = None, *, follows_ddl: bool = True) -> None:
         self._given = given
@@ -85,6 +89,7 @@ class DefinitionSource:
         self._log: str | None = None
         self.unnamed: Final[dict[TableName, str]] = {}
         self.belied = 0
+        self.statement_at = 0
 
     def begin_log(self, name: str) -> None:
         """Continue with another log; keep what the last one defined if this one is the next of its series."""

@@ -14,7 +14,7 @@ from binlogio._kernel.primitives cimport Memory, crc32, is_utf8
 from binlogio._kernel.scan.event_types cimport (
     is_any_rows, is_compressed_rows, is_group_start, may_define, size_before_sql,
 )
-from binlogio._kernel.scan.groups cimport G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, follow_group
+from binlogio._kernel.scan.groups cimport G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, ends_transaction, follow_group
 from binlogio._kernel.scan.payloads cimport (
     PAYLOAD_COMPRESSION, PAYLOAD_PLAIN_SIZE, PayloadFields, payload_fields, small_zstd_size,
 )
@@ -404,7 +404,8 @@ cdef class EventScanner:
             status = self._payload(p, body, end, base + at[0]) if pos < 0 else S_BAD_EVENT
         elif is_compressed_rows(code):
             status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
-        elif self.follows and ((code == QUERY_EVENT and may_define(body, end)) or code == QUERY_COMPRESSED_EVENT):
+        elif self.follows and ((code == QUERY_EVENT and self._is_followed(body, end)) or code == QUERY_COMPRESSED_EVENT):
+            self.followed_at = base + at[0] if pos < 0 else pos
             self._define(code, body, end - body)
         if status != S_GO_ON:
             self.state = before
@@ -487,6 +488,14 @@ cdef class EventScanner:
         """Keep a statement with other bytes than UTF-8, which become escapes."""
         cdef bytes text = (<const char*>sql)[:size].decode("utf-8", "backslashreplace").encode()
         return self._keep_statement(<const uint8_t*><const char*>text, len(text))
+
+    cdef bint _is_followed(self, const uint8_t* body, const uint8_t* end) noexcept nogil:
+        cdef int64_t size
+        if not self.follows_all:
+            return may_define(body, end)
+        size = size_before_sql(body, end)
+        return size > 0 and not (begins_transaction(body + size, end - body - size)
+                                 or ends_transaction(body + size, end - body - size))
 
     cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
         """Pass on a statement that may change a table; if it does, forget the plans."""

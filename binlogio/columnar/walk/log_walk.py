@@ -103,6 +103,7 @@ class LogWalk:
             decompress=ZstdFrames().decompress,
         )
         self._router.keeps_sources = bool(selection.source_columns)
+        self._router.follows_all = self._definitions.follows_all
         if selection.where:
             self._router.choose(**selection.where.as_choice())
         self._cursor = LogCursor(opened, selection, decryptor_for, self._router)
@@ -343,6 +344,7 @@ class LogWalk:
 
     def _follow(self, code: int, body: bytes) -> bool:
         """Apply a statement that may change a definition. Return True if plans may be wrong now."""
+        self._definitions.statement_at = self._router.followed_at
         return self._definitions.follow_body(code, body, self._cursor.context)
 
     def _open_payload(self, body: bytes, pos: int) -> bytes | None:
