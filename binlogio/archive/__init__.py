@@ -12,14 +12,18 @@ from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from binlogio.archive.copy import CopyOptions, CopySummary, copy_logs
+    from binlogio.archive.history import HistoryOptions, HistoryStatement, RowVersion, SearchSummary, row_history
     from binlogio.archive.info import LogInfo, log_infos
+    from binlogio.archive.key_index import IndexRefused, IndexSummary, index_log, index_logs, logs_with_key
     from binlogio.archive.new_logs import NewLogs
     from binlogio.archive.repair import LostRange, RepairReport, repair_logs
+    from binlogio.archive.row_keys import KeyRefused
     from binlogio.archive.verify import Finding, LogReport, verify_logs
 
 __all__ = [
-    "CopyOptions", "CopySummary", "Finding", "LogInfo", "LogReport", "LostRange", "NewLogs", "RepairReport",
-    "copy_logs", "log_infos", "repair_logs", "verify_logs",
+    "CopyOptions", "CopySummary", "Finding", "HistoryOptions", "HistoryStatement", "IndexRefused", "IndexSummary",
+    "KeyRefused", "LogInfo", "LogReport", "LostRange", "NewLogs", "RepairReport", "RowVersion", "SearchSummary",
+    "copy_logs", "index_log", "index_logs", "log_infos", "logs_with_key", "repair_logs", "row_history", "verify_logs",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -27,9 +31,12 @@ if not TYPE_CHECKING:
         __name__,
         {
             "copy": "CopyOptions CopySummary copy_logs",
+            "history": "HistoryOptions RowVersion SearchSummary HistoryStatement row_history",
             "info": "LogInfo log_infos",
+            "key_index": "IndexRefused IndexSummary index_log index_logs logs_with_key",
             "new_logs": "NewLogs",
             "repair": "LostRange RepairReport repair_logs",
+            "row_keys": "KeyRefused",
             "verify": "Finding LogReport verify_logs",
         },
     )

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 INDEX_SUFFIX: Final = ".index"
 GTID_INDEX_SUFFIX: Final = ".idx"
 """MariaDB's, since 11.4: offsets of GTIDs in the log of the same name."""
-_BESIDE_LOGS: Final = (INDEX_SUFFIX, "_crash_safe", ".~rec~", ".state", GTID_INDEX_SUFFIX)  # the last two are MariaDB's
+KEY_INDEX_SUFFIX: Final = ".keys.parquet"
+"""Where the keys of the rows in the log of the same name are; made by `binlogio index`."""
+_SERVER_FILES: Final = (INDEX_SUFFIX, "_crash_safe", ".~rec~", ".state", GTID_INDEX_SUFFIX)  # two of them MariaDB's
+_BESIDE_LOGS: Final = (*_SERVER_FILES, KEY_INDEX_SUFFIX)
 _MOST_BYTES: Final = 64 << 20  # of an index file; a million names
 _LOG_NAME: Final = re.compile(r"^(?P<stem>.*)\.(?P<number>\d{1,19})(?P<more>(?:\.[A-Za-z][A-Za-z0-9]*)*)$", re.DOTALL)
 
@@ -31,7 +34,7 @@ def is_index_file(path: str | os.PathLike[str]) -> bool:
 
 
 def is_beside_logs(path: str | os.PathLike[str]) -> bool:
-    """Return True for files that servers keep beside their logs: index and temporary files, MariaDB's state."""
+    """Return True for files beside logs: index and temporary files, MariaDB's state, and our index of keys."""
     return os.fspath(path).endswith(_BESIDE_LOGS)
 
 

@@ -38,7 +38,7 @@ def find_objects(path: str, filesystem: FileSystem | AbstractFileSystem | None) 
         UnsupportedFeature: a URI of a kind that pyarrow does not know.
     """
     if filesystem is None:
-        filesystem, path = _open_uri(path)
+        filesystem, path = open_uri(path)
     elif not isinstance(filesystem, FileSystem):
         filesystem = _of_fsspec(filesystem)
     if has_magic(path) and not path.startswith(_WEB):  # a question mark begins the query there
@@ -69,7 +69,7 @@ def find_objects_below(uri: str) -> Iterator[LogFile]:
         FileNotFoundError: there is no such directory.
         UnsupportedFeature: a URI of a kind that pyarrow does not know.
     """
-    filesystem, path = _open_uri(uri)
+    filesystem, path = open_uri(uri)
     if has_magic(path) or filesystem.get_file_info(path).type == FileType.File:
         yield from find_objects(path, filesystem)
         return
@@ -85,10 +85,13 @@ def _logs_among(filesystem: FileSystem, members: Iterable[FileInfo]) -> list[Fil
     return [files[name] for name in names]
 
 
-def _open_uri(uri: str) -> tuple[FileSystem, str]:
+def open_uri(uri: str) -> tuple[FileSystem, str]:
     """Return the filesystem of a URI, and the path on it.
 
     Wildcards and the options after a `?` stay where they belong.
+
+    Raises:
+        UnsupportedFeature: a URI of a kind that pyarrow does not know.
     """
     if uri.startswith(_WEB):
         return _open_by_fsspec(uri)

@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from binlogio.errors import BinlogFormatError
-from binlogio.storage.index_file import GTID_INDEX_SUFFIX, is_beside_logs, is_index_file, log_number, read_index
+from binlogio.storage.index_file import (
+    GTID_INDEX_SUFFIX,
+    KEY_INDEX_SUFFIX,
+    is_beside_logs,
+    is_index_file,
+    log_number,
+    read_index,
+)
 from binlogio.storage.log_file import LogFile, begins_like_a_log, choose_logs
 
 if TYPE_CHECKING:
@@ -32,7 +39,7 @@ def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | Non
     A directory gives the binary logs in it, a glob what it matches without the server's own files beside logs, both in
     the order of their numbers; an index file gives its own order; a list is taken in its order. Logs that a server
     purges meanwhile are left out, and so is the GTID index that MariaDB 11 keeps beside a log of the list
-    (`binlog.000001.idx`), which a shell's `binlog.0*` names as well.
+    (`binlog.000001.idx`), and ours of keys (`binlog.000001.keys.parquet`), which a shell's `binlog.0*` names as well.
 
     Raises:
         FileNotFoundError: a path, glob or directory that names no file; an index file that names a log that is not
@@ -49,14 +56,16 @@ def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | Non
     return [
         log
         for one in sources
-        if not (isinstance(one, (str, os.PathLike)) and _is_gtid_index_of(names, os.fspath(one)))
+        if not (isinstance(one, (str, os.PathLike)) and _is_index_of(names, os.fspath(one)))
         for log in find_logs(one, filesystem=filesystem)
     ]
 
 
-def _is_gtid_index_of(names: AbstractSet[str], name: str) -> bool:
-    """Return whether a file is the GTID index (MariaDB, binlog_gtid_index) of a log among `names`."""
-    return name.endswith(GTID_INDEX_SUFFIX) and name.removesuffix(GTID_INDEX_SUFFIX) in names
+def _is_index_of(names: AbstractSet[str], name: str) -> bool:
+    """Return whether a file is an index (MariaDB's of GTIDs, ours of keys) of a log among `names`."""
+    return any(
+        name.endswith(suffix) and name.removesuffix(suffix) in names for suffix in (GTID_INDEX_SUFFIX, KEY_INDEX_SUFFIX)
+    )
 
 
 def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:

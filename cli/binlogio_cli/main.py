@@ -50,6 +50,8 @@ COMMANDS: Final = {
     "copy": "Copy event groups into new logs: filter, cut, split, merge, decrypt, recompress.",
     "dump": "Print events and row changes as text, JSON or SQL.",
     "explain": "Show how a server logs statements: format, cache, flush, warnings.",
+    "history": "Show every change of a row in logs.",
+    "index": "Make indexes of the keys in logs, for history.",
     "info": "Show server, times, GTIDs and format of logs.",
     "export": "Write row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta or Iceberg.",
     "repair": "Make readable logs from damaged ones, and report what is lost.",

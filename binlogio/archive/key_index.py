@@ -1,0 +1,654 @@
+"""Indexes of the keys of row changes: a Parquet file for each log, with the places of every key.
+
+`index_log` makes one, beside the log or in another directory; `KeyIndex` answers where the changes of a row are.
+`logs_with_key` leaves out the logs that have none.
+
+    rows     := table, key, pos, time       sorted in runs by table, key and pos
+    table    := number in `tables`, from 1; 0 for statements
+    key      := the value of a single integer column, else a hash of the values; of a statement, hash of a word in it
+    pos      := offset of the rows event, of the payload event around it, or of the statement
+    time     := of the rows event, in seconds since 1970
+
+The metadata of the file, with its own checksum, says which log it was made of, the columns of each key, and the range
+of each row group. An index is of a log with that size, that head and that end: `KeyIndex.misfit` compares them. Hashes
+may be equal where keys are not, so that places are candidates: the rows there are compared with the key.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from array import array
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from binlogio.archive.row_keys import FoundKeys, KeyChoice, KeySelection, RowKey, key_codes, value_of, word_codes
+from binlogio.archive.statements import LogStatements
+from binlogio.columnar import RowSelection, head_frames, log_identity
+from binlogio.columnar.parallel.log_parts import LogPartReader
+from binlogio.constants import HeaderFlag
+from binlogio.errors import BinlogFormatError
+from binlogio.event_filter import HIGHEST, LOWEST, Range
+from binlogio.options import DEFAULT_LIMITS, Limits
+from binlogio.storage.index_file import KEY_INDEX_SUFFIX
+from binlogio.storage.object_store import open_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pyarrow.fs import FileSystem
+
+    from binlogio.rows.plan import TablePlan
+    from binlogio.schema.given import GivenDefinitions
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
+
+FORMAT: Final = 1
+_META: Final = b"binlogio.keys"
+_END_SIZE: Final = 1 << 12
+_RUN_ROWS: Final = 1 << 21  # that are sorted at a time
+_GROUP_ROWS: Final = 1 << 15
+_STATEMENTS: Final = 0
+_NO_TIME: Final = -1
+_SCHEMA: Final = pa.schema([("table", pa.int32()), ("key", pa.int64()), ("pos", pa.int64()), ("time", pa.int64())])
+_ANY_TIME: Final = Range(LOWEST, HIGHEST)
+_DELTAS: Final = dict.fromkeys(("key", "pos", "time"), "DELTA_BINARY_PACKED")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPrint:
+    """What a log looks like: size in bytes as stored, facts at its head, and CRC32 of its last bytes."""
+
+    size: int
+    created: int
+    server_id: int
+    first_gtid: str | None
+    end_crc32: int
+
+    @classmethod
+    def of(cls, log: LogFile, keyring: Keyring | None = None) -> LogPrint | None:
+        """Return what a log looks like now; None if it has no complete head, or is no file.
+
+        Raises:
+            OSError, UnsupportedFeature: the log cannot be read.
+        """
+        if log.stream is not None:
+            return None
+        identity = log_identity(log, keyring)
+        if identity is None:
+            return None
+        raw: Any = log.open_raw()
+        try:
+            size = raw.seek(0, os.SEEK_END)
+            size = raw.tell() if size is None else size
+            raw.seek(max(0, size - _END_SIZE))
+            end = raw.read(_END_SIZE)
+        finally:
+            raw.close()
+        return cls(
+            size=size,
+            created=identity.created,
+            server_id=identity.server_id,
+            first_gtid=identity.first_gtid,
+            end_crc32=crc32(end),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedTable:
+    """A table of an index: the columns of its key, with their Arrow types, and its definition where the log needs one.
+
+    Without columns the table has no key, and none of its changes are in the index. `is_unsure` where the log names its
+    columns by several statements, so that it has to be read from its start.
+    """
+
+    schema: str
+    table: str
+    columns: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    definition: dict[str, Any] | None = None
+    is_unsure: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSummary:
+    """An index that was made: the log, the index file, bytes of both, places in it, and tables without a key."""
+
+    log: str
+    index: str
+    log_size: int
+    index_size: int
+    places: int
+    tables: int
+    without_key: tuple[str, ...] = ()
+
+
+class IndexRefused(ValueError):
+    """No index is made of a log, for a reason that is no error of the log."""
+
+
+class IndexUnusable(Exception):
+    """An index file is missing, damaged, or of another log; the log has to be read."""
+
+
+def index_place(log: LogFile, folder: str | None = None) -> tuple[str, FileSystem | None]:
+    """Return the name of the index file of a log, and its file system; None for a local file.
+
+    It is beside the log, or in `folder`: a local directory, or the URI of one in an object store.
+
+    Raises:
+        UnsupportedFeature: a URI of a kind that pyarrow does not know.
+    """
+    if folder is None:
+        return log.name + KEY_INDEX_SUFFIX, log.filesystem
+    base = log.name.replace("\\", "/").rpartition("/")[2] + KEY_INDEX_SUFFIX
+    if "://" not in folder:
+        return str(Path(folder) / base), None
+    filesystem, path = open_uri(folder)
+    return f"{path.rstrip('/')}/{base}", filesystem
+
+
+def is_in_use(log: LogFile, keyring: Keyring | None = None) -> bool:
+    """Return whether a log has the flag of one that a server is writing to.
+
+    Raises:
+        OSError, UnsupportedFeature: the log cannot be read.
+    """
+    with closing(log.open(keyring)) as opened, suppress(BinlogFormatError):
+        for frame in head_frames(opened, keyring):
+            return bool(frame.header.flags & HeaderFlag.BINLOG_IN_USE)
+    return False
+
+
+# ---------------------------------------------------------------------------------------------------------- making one
+
+
+@dataclass(slots=True)
+class _PlaceRun:
+    """Places that are not written yet."""
+
+    tables: list[np.ndarray] = field(default_factory=list)
+    keys: list[np.ndarray] = field(default_factory=list)
+    places: list[np.ndarray] = field(default_factory=list)
+    times: list[np.ndarray] = field(default_factory=list)
+    rows: int = 0
+
+    def add(self, table: int, keys: np.ndarray, places: np.ndarray, times: np.ndarray) -> None:
+        """Add places of a table."""
+        self.tables.append(np.full(len(keys), table, np.int32))
+        self.keys.append(keys)
+        self.places.append(places)
+        self.times.append(times)
+        self.rows += len(keys)
+
+    def sorted(self) -> pa.Table:
+        """Return the places by table, key and position, each once."""
+        table, key, place, time = (np.concatenate(parts) for parts in (self.tables, self.keys, self.places, self.times))
+        order = np.lexsort((place, key, table))
+        table, key, place, time = table[order], key[order], place[order], time[order]
+        is_new = np.ones(len(order), dtype=bool)
+        is_new[1:] = (table[1:] != table[:-1]) | (key[1:] != key[:-1]) | (place[1:] != place[:-1])
+        return pa.table([pa.array(column[is_new]) for column in (table, key, place, time)], schema=_SCHEMA)
+
+
+def index_log(
+    log: LogFile,
+    *,
+    folder: str | None = None,
+    key_columns: Mapping[str, Sequence[str]] | None = None,
+    definitions: GivenDefinitions | None = None,
+    statements: LogStatements | None = None,
+    keyring: Keyring | None = None,
+    verify_checksum: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+) -> IndexSummary:
+    """Make the index of a log, in place of one that is there.
+
+    Args:
+        log: a log that is complete.
+        folder: where the index is written, a local directory or a URI; None for beside the log.
+        key_columns: columns in place of the primary key, by `schema.table`.
+        definitions: as in `binlogio.open`.
+        statements: the definitions by statements in earlier logs; they are continued.
+        keyring: the keys of encrypted logs.
+        verify_checksum: compare the CRC32 of every event with its bytes.
+        limits: the largest sizes that are accepted.
+
+    Raises:
+        IndexRefused: a server still writes to the log, or it is no file.
+        BinlogError: the log is damaged. Nothing is written.
+        OSError: the log cannot be read, or the index cannot be written.
+    """
+    before = LogPrint.of(log, keyring)
+    if before is None:
+        raise IndexRefused(f"{log.name}: no index is made of a log without a complete head")
+    if is_in_use(log, keyring):
+        raise IndexRefused(f"{log.name}: no index is made of a log in use, which a search reads")
+    maker = _IndexMaker(key_columns or {}, statements or LogStatements(definitions))
+    data = maker.index_of(log, before, verify_checksum=verify_checksum, limits=limits, keyring=keyring)
+    if LogPrint.of(log, keyring) != before:
+        raise IndexRefused(f"{log.name}: no index is made, since the log changed while it was read")
+    name, filesystem = index_place(log, folder)
+    _write(name, filesystem, data)
+    return IndexSummary(
+        log=log.name,
+        index=name,
+        log_size=before.size,
+        index_size=len(data),
+        places=maker.places,
+        tables=len({(one.schema, one.table) for one in maker.tables if one.columns}),
+        without_key=tuple(sorted({f"{one.schema}.{one.table}" for one in maker.tables if not one.columns})),
+    )
+
+
+def index_logs(
+    logs: Iterable[LogFile],
+    *,
+    folder: str | None = None,
+    key_columns: Mapping[str, Sequence[str]] | None = None,
+    definitions: GivenDefinitions | None = None,
+    keyring: Keyring | None = None,
+    verify_checksum: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+    replace_all: bool = False,
+) -> Iterator[IndexSummary | IndexRefused]:
+    """Make the indexes of logs, in their order, but for those that have one already; yield what was made or refused.
+
+    Args:
+        logs: the logs, in their order.
+        folder: as for `index_log`; so are the other arguments.
+        key_columns: columns in place of the primary key, by `schema.table`.
+        definitions: as in `binlogio.open`.
+        keyring: the keys of encrypted logs.
+        verify_checksum: compare the CRC32 of every event with its bytes.
+        limits: the largest sizes that are accepted.
+        replace_all: make every index, those too that are there and of the log as it is.
+
+    Raises:
+        BinlogError, OSError: as `index_log`.
+    """
+    options: dict[str, Any] = {
+        "folder": folder, "key_columns": key_columns, "keyring": keyring, "verify_checksum": verify_checksum,
+        "limits": limits,
+    }  # fmt: skip
+    statements = LogStatements(definitions)
+    passed: list[LogFile] = []  # whose statements are not known
+    for log in logs:
+        if not replace_all and _has_index(log, folder, keyring):
+            passed.append(log)
+            continue
+        before = statements.copy()
+        try:
+            summary = index_log(log, statements=statements, **options)
+            if statements.has_unnamed and passed:
+                learn_statements(before, passed, keyring, limits)
+                statements = before
+                summary = index_log(log, statements=statements, **options)
+        except IndexRefused as exc:
+            passed.append(log)
+            yield exc
+            continue
+        passed.clear()
+        yield summary
+
+
+def _has_index(log: LogFile, folder: str | None, keyring: Keyring | None) -> bool:
+    try:
+        with KeyIndex(*index_place(log, folder)) as index:
+            return index.misfit(log, keyring) is None
+    except IndexUnusable:
+        return False
+
+
+def learn_statements(
+    statements: LogStatements, logs: Iterable[LogFile], keyring: Keyring | None, limits: Limits = DEFAULT_LIMITS
+) -> None:
+    """Read logs for the statements that define tables.
+
+    Raises:
+        BinlogError, OSError: a log cannot be read.
+    """
+    selection = RowSelection(
+        wants=_no_table, columns=None, zero_dates="text", verify_checksum=False, batch_rows=1, limits=limits
+    )
+    statements.begin_search(_pass_statement)
+    with closing(LogPartReader(selection, keyring, definitions=statements)) as reader:
+        for log in logs:
+            for _ in reader.read((log, None)):
+                pass
+
+
+def _no_table(_schema: str, _table: str) -> bool:
+    return False
+
+
+def _pass_statement(_place: int, _sql: bytes) -> None:
+    """Take no note of a statement."""
+
+
+class _IndexMaker:
+    """Reads a log and writes the places of its keys as Parquet."""
+
+    def __init__(self, key_columns: Mapping[str, Sequence[str]], statements: LogStatements) -> None:
+        self.tables: list[IndexedTable] = []
+        self.places = 0
+        self._choices = {name: KeyChoice(tuple(columns)) for name, columns in key_columns.items()}
+        self._statements = statements
+        self._run = _PlaceRun()
+        self._groups: list[list[int]] = []
+        self._numbers: dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], int] = {}
+        self._keyless: set[tuple[str, str]] = set()
+
+    def index_of(
+        self, log: LogFile, facts: LogPrint, *, verify_checksum: bool, limits: Limits, keyring: Keyring | None
+    ) -> bytes:
+        """Return the bytes of the index of a log.
+
+        Raises:
+            BinlogError, OSError: the log cannot be read.
+        """
+        selection = KeySelection(
+            wants=lambda _schema, _table: True,
+            columns=None,
+            zero_dates="text",
+            verify_checksum=verify_checksum,
+            batch_rows=_GROUP_ROWS,
+            limits=limits,
+            key_of=self._key_of,
+        )
+        stream = pa.BufferOutputStream()
+        with pq.ParquetWriter(
+            stream,
+            _SCHEMA,
+            compression="zstd",
+            use_dictionary=["table"],
+            column_encoding=_DELTAS,
+            write_page_checksum=True,
+            write_statistics=False,
+        ) as writer:
+            self._statements.begin_search(self._note_statement)
+            with closing(LogPartReader(selection, keyring, definitions=self._statements)) as reader:
+                for _, batch in reader.read((log, None)):
+                    self._note_rows(batch)
+                    if self._run.rows >= _RUN_ROWS:
+                        self._write_run(writer)
+            self._write_run(writer)
+            tables = [asdict(self._with_definition(one)) for one in self.tables]
+            tables += [asdict(IndexedTable(schema=schema, table=table)) for schema, table in sorted(self._keyless)]
+            content = {
+                "format": FORMAT,
+                "log": os.path.basename(log.name),  # noqa: PTH119 - may be a URI
+                "print": asdict(facts),
+                "tables": tables,
+                "groups": self._groups,
+            }
+            text = json.dumps(content, separators=(",", ":"))
+            writer.add_key_value_metadata({_META.decode(): f"{crc32(text.encode()):08x}{text}"})
+        data: bytes = stream.getvalue().to_pybytes()
+        return data
+
+    def _key_of(self, plan: TablePlan) -> tuple[str, ...]:
+        found = self._choices.get(plan.full_name, _PRIMARY).of(plan)
+        if not found:
+            self._keyless.add((plan.schema, plan.table))
+        return found
+
+    def _note_statement(self, place: int, sql: bytes) -> None:
+        codes = np.fromiter(word_codes(sql), np.int64)
+        self._run.add(_STATEMENTS, codes, np.full(len(codes), place), np.full(len(codes), _NO_TIME))
+
+    def _note_rows(self, batch: pa.RecordBatch) -> None:
+        found = FoundKeys.of(batch)
+        if not found.columns:
+            return
+        name = batch.column("schema")[0].as_py(), batch.column("table")[0].as_py()
+        key = (*name, found.columns, tuple(str(one.type) for one in found.before))
+        if key not in self._numbers:
+            self.tables.append(IndexedTable(schema=key[0], table=key[1], columns=key[2], types=key[3]))
+            self._numbers[key] = len(self.tables)
+        places = batch.column("pos").to_numpy()
+        times = batch.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False)
+        before, is_before = key_codes(found.before)
+        after, is_after = key_codes(found.after)
+        is_before &= found.has_before
+        is_after &= found.has_after & ~(is_before & (before == after))
+        for codes, chosen in ((before, is_before), (after, is_after)):
+            self._run.add(self._numbers[key], codes[chosen], places[chosen], times[chosen])
+
+    def _write_run(self, writer: pq.ParquetWriter) -> None:
+        if not self._run.rows:
+            return
+        rows, self._run = self._run.sorted(), _PlaceRun()
+        self.places += len(rows)
+        for start in range(0, len(rows), _GROUP_ROWS):
+            part = rows.slice(start, _GROUP_ROWS)
+            writer.write_table(part, row_group_size=_GROUP_ROWS)
+            first, last = part.slice(0, 1), part.slice(len(part) - 1)
+            self._groups.append([one.column(i)[0].as_py() for one in (first, last) for i in (0, 1)])
+
+    def _with_definition(self, table: IndexedTable) -> IndexedTable:
+        """Return a table with its definition, if the log does not describe its columns itself."""
+        used = self._statements.used_definitions(table.schema, table.table)
+        if len(used) > 1:
+            return replace(table, is_unsure=True)
+        return replace(table, definition=used[0].to_json()) if used and used[0] is not None else table
+
+
+_PRIMARY: Final = KeyChoice()
+
+
+def _write(name: str, filesystem: FileSystem | None, data: bytes) -> None:
+    """Write a file as a whole, or not at all."""
+    if filesystem is not None:
+        with filesystem.open_output_stream(name) as stream:
+            stream.write(data)
+        return
+    part = f"{name}.{secrets.token_hex(8)}.part"
+    try:
+        Path(part).write_bytes(data)
+        os.replace(part, name)  # noqa: PTH105
+    finally:
+        Path(part).unlink(missing_ok=True)
+
+
+# ------------------------------------------------------------------------------------------------------------ asking
+
+
+class KeyIndex:
+    """An index file, opened. Reads the row groups that can have a key.
+
+    Args:
+        name: the index file.
+        filesystem: where it is; None for a local file.
+
+    Raises:
+        IndexUnusable: the file is missing, damaged, or no index.
+    """
+
+    def __init__(self, name: str, filesystem: FileSystem | None = None) -> None:
+        self.name: Final = name
+        try:
+            self._source = filesystem.open_input_file(name) if filesystem is not None else pa.OSFile(name)
+        except FileNotFoundError as exc:
+            raise IndexUnusable("") from exc
+        except (OSError, pa.ArrowException) as exc:
+            raise IndexUnusable(f"the index {name} cannot be read: {exc}") from exc
+        try:
+            self._file = pq.ParquetFile(self._source, page_checksum_verification=True)
+            content = self._content()
+            self.log: Final[str] = content["log"]
+            self.made_of: Final = LogPrint(**content["print"])
+            self.tables: Final = tuple(_table_of(one) for one in content["tables"])
+            self._groups: list[tuple[int, int, int, int]] = [tuple(one) for one in content["groups"]]
+            if len(self._groups) != self._file.metadata.num_row_groups:
+                raise ValueError("row groups are missing")
+        except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, RecursionError) as exc:
+            self._source.close()
+            raise IndexUnusable(f"the index {name} is damaged: {exc}") from exc
+
+    def __enter__(self) -> KeyIndex:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+    def _content(self) -> dict[str, Any]:
+        stored = (self._file.metadata.metadata or {}).get(_META, b"")
+        text = stored[8:]
+        if not stored or int(stored[:8], 16) != crc32(text):
+            raise ValueError("its checksum is wrong")
+        content: dict[str, Any] = json.loads(text)
+        if content["format"] != FORMAT:
+            raise ValueError(f"it has format {content['format']}, expected {FORMAT}")
+        return content
+
+    def misfit(self, log: LogFile, keyring: Keyring | None = None) -> str | None:
+        """Return why the index is not of a log as it is now; None if it is.
+
+        Raises:
+            OSError, UnsupportedFeature: the log cannot be read.
+        """
+        found, made = LogPrint.of(log, keyring), self.made_of
+        if found == made:
+            return None
+        if found is None or (found.created, found.server_id) != (made.created, made.server_id):
+            return f"the index {self.name} is of another log"
+        return (
+            f"the index {self.name} is of a log of {made.size} bytes with another end, found {found.size} bytes"
+            if found.size == made.size
+            else f"the index {self.name} is of a log of {made.size} bytes, found {found.size}"
+        )
+
+    def places(self, table: str, key: RowKey, names: Sequence[str] = (), times: Range = _ANY_TIME) -> array[int]:
+        """Return the positions, in order, where rows with a key can have changed.
+
+        Args:
+            table: `schema.table`.
+            key: the key.
+            names: the columns of the key, if they are not those of the primary key.
+            times: only those of events at these times.
+
+        Raises:
+            IndexUnusable: the index has no such key of the table, so that the log has to be read.
+            KeyRefused: the key is not one of the table.
+        """
+        found: set[int] = set()
+        for number, one in enumerate(self.tables, 1):
+            if f"{one.schema}.{one.table}" != table:
+                continue
+            if not one.columns:
+                raise IndexUnusable(f"the index {self.name} has no key of {table}")
+            wanted = tuple(names) or key.names or one.columns
+            if {name.casefold() for name in wanted} != {name.casefold() for name in one.columns}:
+                raise IndexUnusable(f"the index {self.name} has {table} by {', '.join(one.columns)}")
+            values = key.by_column(wanted if names else one.columns, table)
+            by_name = {name.casefold(): value for name, value in values.items()}
+            arrays = [
+                pa.array([value_of(by_name[column.casefold()], kind, column)], kind)
+                for column, kind in zip(one.columns, map(_type_of, one.types), strict=True)
+            ]
+            codes, _ = key_codes(arrays)
+            found.update(self._find(number, int(codes[0]), times))
+        return array("q", sorted(found))
+
+    def statements(self, table: str) -> array[int]:
+        """Return the positions, in order, of the statements that can name a table.
+
+        Raises:
+            IndexUnusable: the file is damaged.
+        """
+        codes = word_codes(table.partition(".")[2].encode("utf-8", "surrogateescape"))
+        return array("q", sorted(self._find(_STATEMENTS, min(codes), _ANY_TIME) if codes else ()))
+
+    def table(self, table: str) -> list[IndexedTable]:
+        """Return the table in its forms."""
+        return [one for one in self.tables if f"{one.schema}.{one.table}" == table]
+
+    def _find(self, table: int, code: int, times: Range) -> Iterator[int]:
+        wanted = table, code
+        groups = [
+            number
+            for number, (table_0, key_0, table_1, key_1) in enumerate(self._groups)
+            if (table_0, key_0) <= wanted <= (table_1, key_1)
+        ]
+        if not groups:
+            return
+        try:
+            rows = self._file.read_row_groups(groups, use_threads=False)
+        except (OSError, pa.ArrowException) as exc:
+            raise IndexUnusable(f"the index {self.name} is damaged: {exc}") from exc
+        tables, keys, places, moments = (column.to_numpy() for column in rows.columns)
+        is_found = (tables == table) & (keys == code)
+        for place, moment in zip(places[is_found].tolist(), moments[is_found].tolist(), strict=True):
+            if moment == _NO_TIME or moment in times:
+                yield place
+
+
+def _table_of(value: dict[str, Any]) -> IndexedTable:
+    table = IndexedTable(**{**value, "columns": tuple(value["columns"]), "types": tuple(value["types"])})
+    for one in table.types:
+        _type_of(one)
+    return table
+
+
+def _type_of(name: str) -> pa.DataType:
+    """Return the Arrow type of a name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    decimal = _DECIMAL.fullmatch(name)
+    if decimal:
+        make = pa.decimal128 if decimal[1] == "128" else pa.decimal256
+        return make(int(decimal[2]), int(decimal[3]))
+    return _TYPES.get(name) or pa.type_for_alias(name)
+
+
+_DECIMAL: Final = re.compile(r"decimal(128|256)\((\d+), (-?\d+)\)")
+_TYPES: Final = {
+    str(kind): kind
+    for kind in (pa.duration("us"), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.float32(), pa.float64())
+}
+
+
+def logs_with_key(
+    indexes: Iterable[str], table: str, key: str, *, names: Sequence[str] = (), filesystem: FileSystem | None = None
+) -> list[str]:
+    """Return the index files, of those given, whose logs can have a change of a row.
+
+    An index that cannot be used, or that has no such key, is returned too: its log has to be read. Whether an index is
+    of the log as it is now is not judged, and changes that are logged as text do not count.
+
+    Args:
+        indexes: names of index files.
+        table: `schema.table`.
+        key: as text, as in `binlogio history`.
+        names: the columns of the key, if they are not those of the primary key.
+        filesystem: where the files are; None for local files.
+
+    Raises:
+        KeyRefused: the key is not one of the table.
+    """
+    wanted = RowKey.parse(key)
+    found = []
+    for name in indexes:
+        try:
+            with KeyIndex(name, filesystem) as index:
+                if index.places(table, wanted, names):
+                    found.append(name)
+        except IndexUnusable:
+            found.append(name)
+    return found

@@ -1,0 +1,93 @@
+"""Statements of a log, and the definitions of tables by them, as a search for rows passes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import BinlogFormatError
+from binlogio.events import codec_for
+from binlogio.events.base import EventHeader
+from binlogio.schema.source import DefinitionSource, depends_on_definitions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from binlogio.events.base import ParseContext
+    from binlogio.events.query import QueryEvent
+    from binlogio.events.table_map import TableMapEvent
+    from binlogio.rows.plan import TablePlan
+    from binlogio.schema.ddl.catalogue import TableName
+    from binlogio.schema.definition import TableDefinition
+    from binlogio.schema.given import GivenDefinitions
+
+    NoteStatement = Callable[[int, bytes], None]
+
+_UNNAMED: Final = "@1"
+
+
+class LogStatements(DefinitionSource):
+    """The definitions of tables, with a note of each statement that is passed, and of each definition that is used.
+
+    Args:
+        given: the definitions that the user gave.
+    """
+
+    follows_all = True
+
+    def __init__(self, given: GivenDefinitions | None = None) -> None:
+        super().__init__(given)
+        self._note: NoteStatement = _ignore
+        self._used: dict[TableName, list[TableDefinition | None]] = {}
+        self._labels: dict[TableName, tuple[str, ...]] = {}
+        self.has_unnamed = False
+
+    def begin_search(self, note: NoteStatement) -> None:
+        """Begin with a log: `note` takes the offset and the text of each statement but BEGIN and COMMIT."""
+        self._note = note
+        self._used.clear()
+        self.has_unnamed = False
+
+    def copy(self) -> LogStatements:
+        """Return another one with the same definitions."""
+        other = LogStatements(self._given)
+        other.adopt(self)
+        return other
+
+    def follow_body(self, code: int, body: bytes, context: ParseContext) -> bool:
+        """Note the statement in an event, and add it if it may change a definition."""
+        try:
+            event: QueryEvent = codec_for(code).parse(EventHeader(type_code=code), body, context)
+        except BinlogFormatError:
+            return super().follow_body(code, body, context)
+        self._note(self.statement_at, event.sql)
+        return self.follow(event, context)
+
+    def plan(self, event: TableMapEvent, context: ParseContext) -> TablePlan:
+        """Return the plan of a mapped table, and note the definition that it comes from. Raises as its base."""
+        found = super().plan(event, context)
+        name = event.schema, event.table
+        definition = None
+        is_unnamed = bool(found.columns) and found.columns[0].label == _UNNAMED
+        self.has_unnamed = self.has_unnamed or is_unnamed
+        if not is_unnamed and depends_on_definitions(event, context):
+            definition = self.given(*name, context)
+            if definition is None:
+                known = self.logged(*name)
+                definition = None if known is None else known.table.definition()
+        used = self._used.setdefault(name, [])
+        if definition not in used:
+            used.append(definition)
+        self._labels[name] = tuple(column.label for column in found.columns)
+        return found
+
+    def used_definitions(self, schema: str, table: str) -> list[TableDefinition | None]:
+        """Return the definitions that plans of a table came from in this log; None for what its table maps say."""
+        return self._used.get((schema, table), [])
+
+    def labels(self, schema: str, table: str) -> tuple[str, ...]:
+        """Return the names of the columns by the last table map; empty if there was none."""
+        return self._labels.get((schema, table), ())
+
+
+def _ignore(_place: int, _sql: bytes) -> None:
+    """Take no note."""

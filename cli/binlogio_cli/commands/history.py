@@ -1,0 +1,192 @@
+"""`binlogio history`: shows every change of a row in logs.
+
+This file has the options and the output; `binlogio.archive.history` searches.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from binlogio.archive.history import HistoryOptions, RowVersion, SearchSummary, row_history
+from binlogio.archive.row_keys import KeyRefused
+from binlogio.storage import find_logs, load_keyring
+from binlogio_cli.messages import Refusal, say
+from binlogio_cli.output import OutputFile, force_option, open_output, output_option
+from binlogio_cli.quoting import safe, safe_lines
+from binlogio_cli.selection import reading_options, selection_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime, tzinfo
+
+    from binlogio.archive.history import HistoryStatement
+    from binlogio_cli.selection import Reading, Selection
+
+_EXAMPLE: Final = """\b
+Examples: a row of a year of logs; a composite key; what happened to it on one day
+  binlogio history shop.orders 1004 s3://backups/binlogs/
+  binlogio history shop.items 'tenant=7,id=42' binlog.0*
+  binlogio history shop.orders 1004 --start-datetime 2026-11-20 --stop-datetime 2026-11-21 /archive
+"""
+_NOT_LOGGED: Final = "(not in the log)"
+
+
+@click.command("history", epilog=_EXAMPLE)
+@click.argument("table", metavar="TABLE")
+@click.argument("key", metavar="KEY")
+@click.argument("files", nargs=-1, required=True)
+@click.option(
+    "--key-columns",
+    metavar="NAMES",
+    help="Columns of which KEY has the values, separated by commas, in place of the primary key.",
+)
+@click.option(
+    "--follow-key", is_flag=True, help="Where an UPDATE changes the key of the row, continue with the new key."
+)
+@click.option("--no-statements", is_flag=True, help="Do not show the statements (DDL) that name the table.")
+@click.option("--index-dir", metavar="DIR", help="Where `binlogio index` has put the indexes, if not beside the logs.")
+@click.option("--no-index", is_flag=True, help="Read all logs, those too that have an index.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each change and statement.")
+@output_option
+@force_option
+@selection_options
+@reading_options
+def command(
+    table: str,
+    key: str,
+    files: tuple[str, ...],
+    *,
+    key_columns: str | None,
+    follow_key: bool,
+    no_statements: bool,
+    index_dir: str | None,
+    no_index: bool,
+    is_json: bool,
+    output: str | None,
+    force: bool,
+    selection: Selection,
+    reading: Reading,
+) -> None:
+    """Show every change of the row of TABLE (schema.table) that has KEY, in FILES (paths, directories, URIs).
+
+    KEY is the value of the primary key, such as 42, or values with names: id=42, or tenant=7,id=42. Texts with commas
+    are in single quotes, bytes are hexadecimal digits. Texts are compared by their bytes, also where the server would
+    ignore case. Logs with an index (`binlogio index`) are asked, others are read as a whole; the result is the same.
+    """
+    if selection.databases or selection.tables or selection.exclude_tables:
+        raise Refusal("history takes one table, as its first argument, and not --database or --table")
+    found = find_logs(files)
+    names = tuple(log.name for log in found)
+    if selection.start is not None or selection.stop is not None:
+        chosen = selection.logs(names)
+        found, names = [log for log in found if log.name in chosen], chosen
+    options = HistoryOptions(
+        key_columns=() if key_columns is None else tuple(name.strip() for name in key_columns.split(",")),
+        follow_key=follow_key,
+        statements=not no_statements,
+        use_indexes=not no_index,
+        index_folder=index_dir,
+        where=selection.event_filter(names),
+        definitions=reading.definitions,
+        keyring=None if reading.keyring is None else load_keyring(reading.keyring),
+        verify_checksum=reading.verify_checksum,
+        limits=reading.limits,
+    )
+    summary = SearchSummary()
+    target = OutputFile.checked(output, (*names, *files, *reading.other_inputs), force=force)
+    with open_output(target) as stream:
+        try:
+            for one in row_history(found, table, key, options, note=say, summary=summary):
+                if is_json:
+                    stream.write(_json(one))
+                else:
+                    stream.write_all(_text(one, selection.zone))
+        except KeyRefused as exc:
+            raise Refusal(str(exc)) from exc
+        stream.flush()
+    say(_report(table, key, summary))
+
+
+def _report(table: str, key: str, summary: SearchSummary) -> str:
+    logs = [
+        text
+        for count, text in (
+            (summary.logs_by_index, f"{summary.logs_by_index} by index"),
+            (summary.logs_read, f"{summary.logs_read} read"),
+        )
+        if count
+    ]
+    where = f"{summary.logs_by_index + summary.logs_read} logs ({', '.join(logs) or 'none'})"
+    if summary.versions:
+        return f"{summary.versions} changes of {table} {key} in {where}"
+    if not summary.rows_compared:
+        return f"no change of {table} {key}: no row of this table in {where}; names are case-sensitive"
+    return f"no change of {table} {key} in {where}"
+
+
+def _json(one: RowVersion | HistoryStatement) -> str:
+    values: dict[str, Any] = {"kind": "change" if isinstance(one, RowVersion) else "statement", **asdict(one)}
+    values.pop("columns", None)
+    for name in ("timestamp", "commit_timestamp"):
+        moment: datetime | None = values.get(name)
+        values[name] = None if moment is None else moment.isoformat()
+    for name in ("before", "after"):
+        if values.get(name) is not None:
+            values[name] = json.loads(values[name])
+    return json.dumps(values, ensure_ascii=False) + "\n"
+
+
+def _text(one: RowVersion | HistoryStatement, zone: tzinfo) -> Iterator[str]:
+    """Yield a change or a statement for people."""
+    moment = one.timestamp.astimezone(zone).strftime("%Y-%m-%d %H:%M:%S %Z")
+    op = one.op.upper() if isinstance(one, RowVersion) else "STATEMENT"
+    facts = [f"{one.file}:{one.pos}"]
+    if one.gtid is not None:
+        facts.append(f"gtid {one.gtid}")
+    facts.append(f"server {one.server_id}")
+    if isinstance(one, RowVersion) and one.thread_id is not None:
+        facts.append(f"thread {one.thread_id}")
+    yield f"{moment}  {op}  {'  '.join(map(safe, facts))}\n"
+    if isinstance(one, RowVersion):
+        for line in _changes(one):
+            yield f"    {line}\n"
+        statement = one.statement
+    else:
+        statement = one.sql
+    if statement is not None:
+        label = "  by  " if isinstance(one, RowVersion) else "    "
+        text = safe_lines(statement).replace("\n", "\n" + " " * len(label))
+        yield f"{label}{text}\n"
+    yield "\n"
+
+
+def _changes(one: RowVersion) -> Iterator[str]:
+    """Yield the columns of a change, of an update those that it changed; and those that the log does not have."""
+    before, after = (json.loads(image) if image is not None else None for image in (one.before, one.after))
+    if before is None or after is None:
+        image = before or after or {}
+        for name, value in image.items():
+            yield f"{safe(name)}: {_value(value)}"
+    else:
+        image = {**before, **after}
+        for name in image:
+            old = _value(before[name]) if name in before else _NOT_LOGGED
+            if name in after and (name not in before or before[name] != after[name]):
+                yield f"{safe(name)}: {old} -> {_value(after[name])}"
+            elif name in one.key and name not in after:
+                yield f"{safe(name)}: {old}"
+    absent = [safe(name) for name in one.columns if name not in image]
+    if absent:
+        yield f"{_NOT_LOGGED}: {', '.join(absent)}"
+    if one.old_key is not None or one.new_key is not None:
+        change = "from" if one.old_key is not None else "to"
+        key = ", ".join(f"{name}={value}" for name, value in (one.old_key or one.new_key or {}).items())
+        yield safe(f"(the key changes {change} {key})")
+
+
+def _value(value: object) -> str:
+    return "NULL" if value is None else safe(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,93 @@
+"""`binlogio index`: makes indexes of the keys in logs.
+
+This file has the options and the report; `binlogio.archive.key_index` reads and writes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from binlogio.archive.key_index import IndexSummary, index_logs
+from binlogio.storage import find_logs, load_keyring
+from binlogio_cli.messages import say
+from binlogio_cli.quoting import safe
+from binlogio_cli.selection import reading_options
+
+if TYPE_CHECKING:
+    from binlogio_cli.selection import Reading
+
+_EXAMPLE: Final = """\b
+Examples: an index beside each log of a directory; of logs in S3, in a local directory; by another key
+  binlogio index /archive
+  binlogio index --index-dir /var/cache/binlog-keys s3://backups/binlogs/
+  binlogio index --key shop.customers=email binlog.0*
+"""
+
+
+def _parse_keys(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Parse TABLE=COLUMN,... texts.
+
+    Raises:
+        BadParameter: a text is not of this form.
+    """
+    keys = {}
+    for text in texts:
+        table, equals, columns = text.partition("=")
+        if not (equals and columns and "." in table):
+            raise click.BadParameter(f"{text!r} is not schema.table=column,column", ctx, param)
+        keys[table] = tuple(name.strip() for name in columns.split(","))
+    return keys
+
+
+@click.command("index", epilog=_EXAMPLE)
+@click.argument("files", nargs=-1, required=True)
+@click.option("--index-dir", metavar="DIR", help="Write the indexes into this directory (or URI), not beside the logs.")
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="TABLE=COLUMNS",
+    callback=_parse_keys,
+    help="Columns to find rows of a table by, in place of its primary key; may be repeated.",
+)
+@click.option("--force", is_flag=True, help="Make the indexes again that are there already.")
+@reading_options
+def command(
+    files: tuple[str, ...],
+    index_dir: str | None,
+    keys: dict[str, tuple[str, ...]],
+    *,
+    force: bool,
+    reading: Reading,
+) -> None:
+    """Make an index of the keys in each of FILES (paths, directories, URIs), for `binlogio history`.
+
+    An index has the positions of the changes of each row, in a Parquet file named after the log with .keys.parquet
+    appended; it has about a hundredth of the size of the log, or less. An index that is there and of the log as it is
+    stays. Logs in use get none, and tables without a primary key are not in it.
+    """
+    made = passed = 0
+    for one in index_logs(
+        find_logs(files),
+        folder=index_dir,
+        key_columns=keys,
+        definitions=reading.definitions,
+        keyring=None if reading.keyring is None else load_keyring(reading.keyring),
+        verify_checksum=reading.verify_checksum,
+        limits=reading.limits,
+        replace_all=force,
+    ):
+        if isinstance(one, IndexSummary):
+            made += 1
+            click.echo(
+                safe(f"{one.index}: {one.places:,} places of {one.tables} tables, {one.index_size:,} bytes")
+                + f" ({100 * one.index_size / max(1, one.log_size):.2f} % of the log)"
+            )
+            if one.without_key:
+                say(f"{one.log}: not in the index, since no primary key is known: {', '.join(one.without_key)}")
+        else:
+            passed += 1
+            say(str(one))
+    say(f"made {made} indexes" + (f"; {passed} logs have none" if passed else ""))

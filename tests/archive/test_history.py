@@ -1,0 +1,281 @@
+"""`row_history` and `binlogio history`: the changes of rows by reading logs and by indexes, against a plain search."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from click.testing import CliRunner
+
+import binlogio
+from binlogio.archive import HistoryOptions, KeyRefused, RowVersion, SearchSummary, index_logs, row_history
+from binlogio.archive.key_index import IndexSummary, KeyIndex, index_place
+from binlogio.options import ServerVariables
+from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.storage import find_logs
+from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
+from binlogio_cli.main import cli
+from corpus import MARIADB, MYSQL
+from written_logs import UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from binlogio.storage import LogFile
+
+CASES: Final = tuple(
+    MYSQL / name
+    for name in (
+        "rowimage_minimal", "metadata_minimal", "ddl_mix", "multi_table_stmt", "rotated", "types_string", "types_int",
+        "compressed", "gtid_off", "incident",
+    )
+) + tuple(MARIADB / name for name in ("rowimage_minimal", "metadata_minimal", "compressed", "incident"))  # fmt: skip
+RENAMED: Final = ("ddl_mix", "compressed")  # statements change columns that the log does not name: indexes say so
+MOST_KEYS: Final = 4  # of a table
+ITEMS: Final = TableDefinition(
+    "shop",
+    "items",
+    (
+        ColumnDefinition("tenant", "smallint unsigned", nullable=False),
+        ColumnDefinition("code", "varchar(20)", nullable=False),
+        ColumnDefinition("amount", "int"),
+    ),
+    ("tenant", "code"),
+)
+Key = tuple[tuple[str, Any], ...]
+Place = tuple[str, int, int]
+
+
+def closed_logs(folder: Path, to: Path) -> list[LogFile]:
+    """Copy the logs of a case that are not in use, and return the copies."""
+    for name in (folder / "files.txt").read_text(encoding="utf-8").split():
+        if name.startswith("binlog.") and name.rpartition(".")[2].isdigit():
+            data = bytearray((folder / name).read_bytes())
+            (to / name).write_bytes(data)
+    return find_logs(to)
+
+
+def searched(logs: list[LogFile], table: str, key: str, **options: Any) -> tuple[list[Any], SearchSummary]:
+    """Return what a search finds, and what it did."""
+    summary = SearchSummary()
+    return list(row_history(logs, table, key, HistoryOptions(**options), summary=summary)), summary
+
+
+def plain_search(logs: list[LogFile], table: str, columns: tuple[str, ...]) -> dict[Key, list[Place]]:
+    """Return the places of the changes of each row, by the JSON text of all rows."""
+    found: defaultdict[Key, list[Place]] = defaultdict(list)
+    for row in binlogio.read_rows([log.name for log in logs], tables=(table,)).to_table().to_pylist():
+        before, after = (json.loads(row[name]) if row[name] is not None else None for name in ("before", "after"))
+        keys = []
+        if before is not None:
+            keys.append({name: before.get(name) for name in columns})
+        if after is not None:
+            keys.append({name: after.get(name, (before or {}).get(name)) for name in columns})
+        for key in {tuple(key.items()) for key in keys if None not in key.values()}:
+            found[key].append((row["file"], row["pos"], row["row"]))
+    return found
+
+
+def as_text(key: Key) -> str:
+    """Return a key as `binlogio history` takes it."""
+    return ",".join(f"{name}='{str(value).replace(chr(39), chr(39) * 2)}'" for name, value in key)
+
+
+def keys_of(logs: list[LogFile]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the tables of the indexes, with the columns of their keys."""
+    seen = set()
+    for log in logs:
+        with KeyIndex(*index_place(log)) as index:
+            for one in index.tables:
+                names = (f"{one.schema}.{one.table}", one.columns)
+                if one.columns and names not in seen:
+                    seen.add(names)
+                    yield names
+
+
+@pytest.mark.parametrize("folder", CASES, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_index_and_reading_find_what_a_plain_search_finds(folder: Path, tmp_path: Path) -> None:
+    logs = closed_logs(folder, tmp_path)
+    made = list(index_logs(logs))
+    assert any(isinstance(one, IndexSummary) for one in made)
+    indexed = [log for log, one in zip(logs, made, strict=True) if isinstance(one, IndexSummary)]
+    compared = 0
+    for table, columns in keys_of(indexed):
+        rows = plain_search(logs, table, columns)
+        for key in sorted(rows, key=lambda one: (-len(rows[one]), str(one)))[:MOST_KEYS]:
+            by_index, summary = searched(logs, table, as_text(key))
+            by_reading, _ = searched(logs, table, as_text(key), use_indexes=False)
+            assert by_index == by_reading
+            places = [(one.file, one.pos, one.row) for one in by_index if isinstance(one, RowVersion)]
+            assert places == rows[key], (table, key)
+            compared += summary.logs_by_index == len(indexed)
+            assert summary.logs_by_index == len(indexed) or folder.name in RENAMED, (table, key)
+    assert compared or folder.name in RENAMED
+
+
+@pytest.mark.parametrize("image", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize("compresses", [False, True], ids=["plain", "compressed"])
+def test_random_changes_of_a_composite_key(image: str, compresses: bool, tmp_path: Path) -> None:
+    random = Random(f"{image}{compresses}")
+    state = write_random_logs(tmp_path, random, binlog_row_image=image, binlog_transaction_compression=compresses)
+    logs = find_logs(tmp_path)
+    assert all(isinstance(one, IndexSummary) for one in index_logs(logs))
+    rows = plain_search(logs, "shop.items", ("tenant", "code"))
+    assert set(rows) >= {(("tenant", tenant), ("code", code)) for tenant, code in state}
+    for key in random.sample(sorted(rows), 6):
+        by_index, summary = searched(logs, "shop.items", as_text(key))
+        by_reading, _ = searched(logs, "shop.items", as_text(key), use_indexes=False)
+        assert by_index == by_reading
+        assert [(one.file, one.pos, one.row) for one in by_index] == rows[key]
+        assert summary.logs_read == 0
+
+
+def write_random_logs(folder: Path, random: Random, **variables: Any) -> dict[tuple[int, str], int | None]:
+    """Write logs of random changes, and return the rows at the end."""
+    settings = ServerVariables(server_version="9.7.4", server_uuid=UUID, max_binlog_size=16384, **variables)
+    rows: dict[tuple[int, str], int | None] = {}
+    with BinlogWriter(folder / "binlog", variables=settings) as writer:
+        session = writer.session()
+        for _ in range(120):
+            changes: list[Any] = []
+            key = random.randrange(3), random.choice(("a", "b,c", "d'e", "", "ü"))
+            if key not in rows:
+                rows[key] = random.randrange(100)
+                changes.append(Insert(ITEMS, [(*key, rows[key])]))
+            elif random.random() < 0.3:
+                changes.append(Delete(ITEMS, [(*key, rows.pop(key))]))
+            else:
+                new = (random.randrange(3), key[1]) if random.random() < 0.3 else key
+                if new != key and new in rows:
+                    continue
+                before = (*key, rows.pop(key))
+                rows[new] = random.choice((None, random.randrange(100)))
+                changes.append(Update(ITEMS, [(before, (*new, rows[new]))]))
+            session.execute(Statement("CHANGE", changes))
+            session.commit()
+    return rows
+
+
+def test_a_changed_key_is_reported_and_followed(tmp_path: Path) -> None:
+    settings = ServerVariables(server_version="9.7.4", server_uuid=UUID)
+    with BinlogWriter(tmp_path / "binlog", variables=settings) as writer:
+        session = writer.session()
+        for change in (
+            Insert(ITEMS, [(1, "a", 1), (5, "b", 1)]),
+            Update(ITEMS, [((1, "a", 1), (2, "a", 1))]),
+            Update(ITEMS, [((2, "a", 1), (2, "a", 7))]),
+            Insert(ITEMS, [(1, "a", 9)]),
+        ):
+            session.execute(Statement("CHANGE", [change]))
+            session.commit()
+    logs = find_logs(tmp_path)
+    for uses_index in (False, True):
+        alone, _ = searched(logs, "shop.items", "1,a", use_indexes=uses_index)
+        followed, _ = searched(logs, "shop.items", "1,a", use_indexes=uses_index, follow_key=True)
+        backwards, _ = searched(logs, "shop.items", "2,a", use_indexes=uses_index)
+        assert [(one.op, one.new_key) for one in alone] == [
+            ("insert", None),
+            ("update", {"tenant": "2", "code": "a"}),
+            ("insert", None),
+        ]
+        assert [json.loads(one.after)["amount"] for one in followed] == [1, 1, 7]
+        assert [one.old_key for one in backwards] == [{"tenant": "1", "code": "a"}, None]
+        list(index_logs(logs))
+
+
+def test_index_that_is_not_of_the_log_is_noticed_and_not_used(tmp_path: Path) -> None:
+    folder = MYSQL / "incident"
+    log = tmp_path / "binlog.000002"
+    shutil.copy(folder / "binlog.000002", log)
+    (made,) = index_logs(find_logs([log]))
+    assert isinstance(made, IndexSummary)
+    index = Path(made.index)
+    data = index.read_bytes()
+    expected = searched(find_logs([log]), "shop.orders", "1004", use_indexes=False)[0]
+
+    def notes_with(index_data: bytes, log_data: bytes) -> list[str]:
+        index.write_bytes(index_data)
+        log.write_bytes(log_data)
+        notes: list[str] = []
+        summary = SearchSummary()
+        found = list(row_history(find_logs([log]), "shop.orders", "1004", note=notes.append, summary=summary))
+        if log_data is whole:
+            assert found == expected
+        assert (summary.logs_read, summary.logs_by_index) == (1, 0)
+        return notes
+
+    whole = log.read_bytes()
+    assert "is damaged" in notes_with(data[:-20], whole)[0]
+    for at in range(8, len(data), 97):
+        damaged = bytearray(data)
+        damaged[at] ^= 0x10
+        index.write_bytes(damaged)
+        assert searched(find_logs([log]), "shop.orders", "1004")[0] == expected
+    (note,) = notes_with(data, (folder / "binlog.000001").read_bytes())
+    assert "another end" in note or "found" in note
+    foreign = (MARIADB / "incident" / "binlog.000002").read_bytes()
+    assert "is of another log" in notes_with(data, foreign)[0]
+
+
+def test_logs_in_use_get_no_index(tmp_path: Path) -> None:
+    data = bytearray((MYSQL / "incident" / "binlog.000002").read_bytes())
+    data[4 + 17] |= 1  # the flag of the format description
+    (tmp_path / "binlog.000002").write_bytes(data)
+    result = CliRunner().invoke(cli, ["index", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "no index is made of a log in use" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["binlog.000002"]
+
+
+def test_keys_that_the_table_does_not_have_are_refused() -> None:
+    logs = find_logs(MYSQL / "incident")
+    for table, key, reason in (
+        ("orders", "1", "is not the name of a table"),
+        ("shop.orders", "abc", "'abc' is not a value of column id: expected uint64"),
+        ("shop.orders", "1,2", "'1,2' is not a value of column id"),
+        ("shop.orders", "nix=1", "shop.orders has no column nix: it has id, customer_id"),
+        ("shop.orders", "id=1,2", "name all columns, or none"),
+    ):
+        with pytest.raises(KeyRefused, match=reason):
+            list(row_history(logs, table, key))
+
+
+def test_tables_without_a_key_are_searched_by_named_columns() -> None:
+    logs = find_logs(MYSQL / "rowimage_full")
+    with pytest.raises(KeyRefused, match=r"the primary key of corpus\.nokey is not known: give KEY as column=value"):
+        list(row_history(logs, "corpus.nokey", "1"))
+    found, _ = searched(logs, "corpus.nokey", "a=1")
+    assert found
+    for one in found:
+        if isinstance(one, RowVersion):
+            images = (json.loads(image) for image in (one.before, one.after) if image is not None)
+            assert 1 in (image["a"] for image in images)
+
+
+def test_history_for_people_and_as_json(tmp_path: Path) -> None:
+    arguments = ["history", "shop.orders", "1004", str(MYSQL / "incident"), "--time-zone", "UTC"]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.output
+    assert 'total: "250.00" -> "199.00"' in result.stdout
+    assert "CREATE TABLE orders" in result.stdout
+    assert "2 changes of shop.orders 1004 in 2 logs (2 read)" in result.stderr
+    output = tmp_path / "out.jsonl"
+    assert CliRunner().invoke(cli, [*arguments, "--json", "-o", str(output)]).exit_code == 0
+    lines = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [line.get("op") for line in lines] == [None, "insert", "update"]
+    assert lines[2]["after"]["status"] == "paid"
+
+
+def test_minimal_images_show_what_the_log_lacks() -> None:
+    logs = str(MYSQL / "rowimage_minimal")
+    result = CliRunner().invoke(cli, ["history", "corpus.pk", "1", logs, "--json"])
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    update = next(line for line in lines if line.get("op") == "update")
+    assert set(update["before"]) == {"id"}
+    result = CliRunner().invoke(cli, ["history", "corpus.pk", "1", logs])
+    assert "(not in the log) -> " in result.stdout
