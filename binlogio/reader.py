@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, PositionError, WriterStateError
-from binlogio.events import BinlogEvent, RowsEvent
-from binlogio.events.base import ParseContext
+from binlogio.events import BinlogEvent, RowsEvent, codec_for
+from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.format.decoder import Decoder
+from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
+from binlogio.format.decoder import Decoder, plain_payload
 from binlogio.format.event_starts import check_event_start, check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.format.groups import EventGroup, GroupChoice, GroupPlace, GroupTracker
@@ -27,7 +28,7 @@ from binlogio.rows.image import RowChange
 from binlogio.rows.plan import TablePlan
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
-from binlogio.storage.compression import decompress_zstd
+from binlogio.storage.compression import ZstdFrames, decompress_zstd
 from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream
 from binlogio.storage.sources import Source, find_logs
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
+    from binlogio._kernel.event_scanner import GroupFilter
     from binlogio._kernel.event_texts import EventTexts
     from binlogio.events.mariadb import StartEncryptionEvent
     from binlogio.format.framing import Decryptor
@@ -111,6 +113,10 @@ class BinlogReader:
         self._good_event: BinlogEvent | None = None
         self._tracker = GroupTracker()
         self._choice: GroupChoice | None = None
+        self._chosen: GroupFilter | None = None  # the same in the kernel
+        self._is_chosen = True  # the group of the last event
+        self._is_over = False  # no group is wanted from here on
+        self._frames_of_payloads: ZstdFrames | None = None
         self._logs = logs
         self._options = options
         self._keyring = keyring
@@ -145,6 +151,7 @@ class BinlogReader:
     def texts(self, writer: EventTexts) -> Iterator[BinlogEvent | bytes]:
         """Iterate over the events; whole groups and statements that `writer` writes are their text instead."""
         self._writer = writer
+        writer.chosen = self._chosen
         return self._events
 
     def read_by(self, source: GroupSource[GroupT_co]) -> Iterator[BinlogEvent | GroupT_co]:
@@ -209,12 +216,17 @@ class BinlogReader:
         self._logs = [log for number, log in enumerate(self._logs) if number not in numbers]
 
     def choose(self, choice: GroupChoice | None) -> None:
-        """Pass over event groups that are not wanted, where that can be seen without making their events.
+        """Give only the event groups that are wanted by their time and GTID, and end before the first one at `stop`.
 
-        Which groups begin with a GTID event, and how much of the log was read already, the reader does not say: the
-        caller judges each group that it gets for itself.
+        The kernel passes over the others, and over groups without a table or statement that is wanted, without making
+        their events: damage in these is found only if it is in headers or against a checksum. Other groups without a
+        wanted change, and events outside of groups, are given. To be called before the first event is read; groups that
+        `read_by` yields are not judged.
         """
-        self._choice = choice
+        self._choice = choice or None
+        self._chosen = self._choice.compiled() if self._choice is not None and self._decoder.is_compiled else None
+        if self._writer is not None:
+            self._writer.chosen = self._chosen
 
     def part(self, log: LogFile, start: int, stop: int) -> BinlogReader:
         """Return a reader of one log from `start` to `stop`, with the table definitions that this one has now."""
@@ -348,6 +360,8 @@ class BinlogReader:
     def _forget_plans(self) -> None:
         self._plans.clear()
         self._last_plans.clear()
+        if self._writer is not None:
+            self._writer.forget_tables()
 
     def given_table(self, event: RowsEvent) -> TableDefinition | None:
         """Return the table of a rows event as `definitions` have it; None where they do not.
@@ -395,6 +409,8 @@ class BinlogReader:
                 raise
             finally:
                 self._close_file()
+            if self._is_over:
+                return
 
     def _read(self, log: LogFile, *, first: bool, last: bool) -> Iterator[BinlogEvent]:
         self._log = log
@@ -431,6 +447,8 @@ class BinlogReader:
                 self._good = self._end = found.end
                 self._good_event = self._event = self._frame = None
                 yield found  # type: ignore[misc]
+            if self._is_over:
+                return
         self.torn_tail = self._framer.torn_tail
         if self.torn_tail is not None:
             self.torn_tails.append((Position(log.name, self.last_good_offset), self.torn_tail))
@@ -455,7 +473,8 @@ class BinlogReader:
                 self._tracker.feed(event)
                 self._end = frame.end
             self._follow(event, frame.context)
-            yield event
+            if self._choice is None or self._wants(self._choice, event):
+                yield event
         if self._tracker.place is GroupPlace.OUTSIDE:
             self._good, self._good_event = frame.end, None
 
@@ -467,24 +486,62 @@ class BinlogReader:
             place = feed(event)
             if type(event) is QueryEvent:
                 self._follow(event, context)
-            yield event
+            if self._choice is None or self._wants(self._choice, event):
+                yield event
             if place is GroupPlace.OUTSIDE:
                 self._good_event = event
+
+    def _wants(self, choice: GroupChoice, event: BinlogEvent) -> bool:
+        """Return whether the group of an event is wanted; True outside of groups."""
+        group = self._tracker.group
+        if group is None:
+            self._is_chosen = not self._is_over
+        elif group.first is event:
+            self._is_over = self._is_over or choice.is_over(group.timestamp)
+            self._is_chosen = not self._is_over and choice.wants_group(group.timestamp, group.gtid)
+        return self._is_chosen
 
     def _follow(self, event: BinlogEvent, context: ParseContext) -> None:
         if isinstance(event, QueryEvent) and self._definitions.follow(event, context):
             self._forget_plans()
 
     def _follow_body(self, code: int, body: bytes) -> None:
-        if self._definitions.follow_body(code, body, self.context):
+        """Follow a statement that was passed over, or those in a payload."""
+        if code == EventType.TRANSACTION_PAYLOAD_EVENT:
+            self._follow_payload(body)
+        elif self._definitions.follow_body(code, body, self.context):
             self._forget_plans()
+
+    def _follow_payload(self, body: bytes) -> None:
+        """Follow the statements in a payload that was passed over; one that is damaged has none."""
+        from binlogio._kernel.event_scanner import payload_definitions, payload_head  # noqa: PLC0415 - it is there
+
+        if not self._options.open_payloads:
+            return
+        head, plain = payload_head(body), None
+        if head is not None and head[0] == CompressionType.ZSTD and head[1] <= _MOST_OPENED:
+            if self._frames_of_payloads is None:
+                self._frames_of_payloads = ZstdFrames()
+            plain = self._frames_of_payloads.decompress(body[head[2] :], head[1])
+        if plain is not None:
+            for code, statement in payload_definitions(plain):
+                self._follow_body(code, statement)
+            return
+        code, context = EventType.TRANSACTION_PAYLOAD_EVENT, self.context
+        try:
+            event: TransactionPayloadEvent = codec_for(code).parse(EventHeader(type_code=code), body, context)
+            for inner in Decoder().decode_payload(event, context, plain_payload(event, decompress_zstd)):
+                self._follow(inner, context)
+        except BinlogError:
+            return
 
     def _made(self, framer: EventFramer, opened: OpenedLog, stop: int | None) -> _Text | list[BinlogEvent]:
         """Return what the kernel makes of the next bytes: text, where there is a writer that takes them, or events."""
         if self._writer is None:
             return self._decoder.cut(framer, stop, by_group=self._choice is not None)
-        if self._tracker.place is not GroupPlace.OPEN:
-            self._writer.inside = self._tracker.place is GroupPlace.TRANSACTION
+        place = self._tracker.place
+        if place is GroupPlace.OUTSIDE or (place is GroupPlace.TRANSACTION and self._is_chosen):
+            self._writer.inside = place is GroupPlace.TRANSACTION
             text = self._written(self._writer, framer, opened, stop)
             if text is not None:
                 return _Text(text)
@@ -520,7 +577,7 @@ class BinlogReader:
             if isinstance(frame, EventFrame):
                 if is_unwanted and frame.header.type_code not in GROUP_BOUNDARIES:
                     self._follow_body(frame.header.type_code, frame.body)
-                    is_unwanted = self._decoder.passes(frame)
+                    is_unwanted = self._chosen is not None and self._chosen.passes(frame.header.type_code, frame.body)
                     continue
                 at = frame.header.offset
                 start = _start_after(start, at)
@@ -549,12 +606,12 @@ class BinlogReader:
 
     def _pass_over(self, framer: EventFramer, stop: int | None, *, inside: bool) -> bool:
         """Pass over groups that are not wanted; return True if the next event is in the middle of one."""
-        if self._choice is None or not (inside or self._tracker.place is GroupPlace.OUTSIDE):
+        if self._chosen is None or not (inside or self._tracker.place is GroupPlace.OUTSIDE):
             return inside
         before = framer.offset
-        inside = self._decoder.skip(framer, stop, self._choice, self._follow_body, inside=inside)
+        inside = self._decoder.skip(framer, stop, self._chosen, self._follow_body, inside=inside)
         if framer.offset > before:
-            self._good, self._good_event = self._decoder.good, None
+            self._good, self._good_event = self._chosen.good, None
         return inside
 
     def _skip_to(self, start: int, before: EventFramer, opened: OpenedLog) -> EventFramer:
@@ -586,6 +643,7 @@ GROUP_BOUNDARIES: Final = frozenset({
 """The types of events that a group with a GTID event ends before."""
 
 _MOST_WRITTEN: Final = 1 << 23  # bytes of a group that are waited for, to write it as a whole
+_MOST_OPENED: Final = 1 << 23  # plain bytes of a payload that is opened at once
 _FIRST_OFFSET: Final = 4  # after the magic number: the format description, which every reader needs
 
 

@@ -198,6 +198,27 @@ cdef class GtidChoice:
     cdef bint wants(self, const Group* group) except -1 nogil
     cdef bint _ask(self, GtidRun* run, const Group* group) except -1 with gil
 
+# ----------------------------------------------------------------------------------------------- scan/group_filter.pxi
+
+cdef enum GroupAnswer:
+    GROUP_NOT_KNOWN = 0  # malformed
+    GROUP_UNWANTED = 1
+    GROUP_WANTED = 2
+    GROUP_AFTER_END = 3
+
+cdef class GroupFilter:
+    cdef int64_t start, stop
+    cdef GtidChoice gtids  # None for any
+    cdef object ask_table, ask_statement
+    cdef dict tables  # answers, by the bytes of the names in a table map
+    cdef GroupState group  # that is passed over
+    cdef uint8_t[256] is_unusual
+    cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
+    cdef readonly int64_t at  # where the next event begins in the buffer
+    cdef readonly int64_t good  # offset after the last group that was passed over, in the file
+    cdef int answer(self, uint8_t code, const uint8_t* head, const uint8_t* body, const uint8_t* end) except -1
+    cdef bint is_unwanted(self, uint8_t code, const uint8_t* body, const uint8_t* end) except -1
+
 # ------------------------------------------------------------------------------------------------- scan/row_filter.pxi
 
 cdef class RowChoice:

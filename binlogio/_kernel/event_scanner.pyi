@@ -51,6 +51,36 @@ def group_edges(
 def pass_events(buffer: bytes | memoryview, offset: int, *, checksum: bool) -> int: ...
 def stamp_events(buffer: bytearray | memoryview, offset: int, *, checksum: bool) -> int: ...
 def find_group(buffer: bytes | bytearray | memoryview, offset: int, *, checksum: bool) -> tuple[int, int]: ...
+def payload_definitions(plain: bytes) -> list[tuple[int, bytes]]: ...
+
+class GroupFilter:
+    codes: tuple[int, ...]
+    position_shift: int
+    at: int
+    good: int
+    def __init__(
+        self,
+        *,
+        start: int | None = ...,
+        stop: int | None = ...,
+        ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None = ...,
+        ask_table: Callable[[str, str], bool] | None = ...,
+        ask_statement: Callable[[str, bytes], bool] | None = ...,
+    ) -> None: ...
+    def set_codes(self, codes: Collection[int]) -> None: ...
+    def skip(
+        self,
+        data: bytes | bytearray,
+        at: int,
+        offset: int,
+        stop: int,
+        checksum: bool,
+        verify: bool,
+        shift: int,
+        inside: bool,
+        follow: Callable[[int, bytes], object],
+    ) -> bool: ...
+    def passes(self, code: int, body: bytes) -> bool: ...
 
 NEED_DATA: int
 DESCRIPTION: int

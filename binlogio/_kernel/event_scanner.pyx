@@ -4,12 +4,14 @@
     scan/event_scanner.pxi   the scanner; the other files are its parts
     scan/headers.pxi         event headers in bulk, without rows
     scan/gtid_events.pxi     scan/table_plans.pxi     scan/row_filter.pxi     scan/rows_events.pxi
+    scan/group_filter.pxi    which event groups are wanted
     scan/row_images.pxi      locates the values of row images
     scan/log_survey.pxi      checks and counts what a log has
 """
 
 include "scan/row_images.pxi"
 include "scan/gtid_events.pxi"
+include "scan/group_filter.pxi"
 include "scan/headers.pxi"
 include "scan/row_filter.pxi"
 include "scan/rows_events.pxi"

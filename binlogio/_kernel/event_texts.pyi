@@ -1,6 +1,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 
+from binlogio._kernel.event_scanner import GroupFilter
 from binlogio._kernel.row_decoder import ImageText
 
 class OutputStyle(IntEnum):
@@ -24,7 +25,7 @@ class EventTexts:
     thread_id: int
     paused: bool
     inside: bool
-    group_wanted: bool
+    chosen: GroupFilter | None
     group_shown: bool
     position_shift: int
     at: int
@@ -41,9 +42,6 @@ class EventTexts:
         by_python: Callable[[bytes, bytes], bytes | None],
         open_payload: Callable[[bytes, int], bytes | None] | None = ...,
         opened_size: int = ...,
-        ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None = ...,
-        start: int = ...,
-        stop: int = ...,
         chooses_tables: bool = ...,
     ) -> None: ...
     def set_codes(self, codes: Iterable[int]) -> None: ...

@@ -26,16 +26,16 @@ from binlogio._kernel.base.event_codes cimport (
 from binlogio._kernel.base.hex_digits cimport HEX, UUID_TEXT, put_hex, put_uuid
 from binlogio._kernel.base.memory_text cimport append_integer, append_unsigned, end_of
 from binlogio._kernel.event_scanner cimport (
-    Group, GtidChoice, GtidFields, RowsEvent, gtid_fields, inflate_block, inflate_images, read_frame, read_group,
+    GROUP_WANTED, Group, GroupFilter, GtidFields, RowsEvent, gtid_fields, inflate_block, inflate_images, read_frame, read_group,
 )
 from binlogio._kernel.json.strings cimport append_ascii_json, append_json_string
 from binlogio._kernel.primitives cimport MOST_TEXT, Memory, crc32, is_utf8
 from binlogio._kernel.row_decoder cimport ImageText
 from binlogio._kernel.scan.event_types cimport (
-    begins_with, is_compressed_rows, is_group_start, is_plain_rows, size_before_sql, sql_may_define,
+    is_compressed_rows, is_plain_rows, size_before_sql, sql_may_define,
 )
 from binlogio._kernel.scan.groups cimport (
-    G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, ends_transaction, follow_body,
+    G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, ends_transaction, follow_body, frames_changes,
 )
 from binlogio._kernel.scan.payloads cimport (
     PAYLOAD_COMPRESSION, PAYLOAD_PLAIN_SIZE, PAYLOAD_SIZE, ZSTD, PayloadFields, payload_fields,
@@ -129,12 +129,19 @@ cdef struct Event:
     int code
     bint has_checksum
 
+cdef struct Session:
+    # What was written of it.
+    int64_t thread_id  # -1 for none
+    bint wrote_gtid
+    int32_t[SETTING_COUNT] settings  # 0 for none
+
 cdef struct Run:
     # What is known of the group and the statement at hand.
     GroupState group
+    Session before  # the group
     int first  # the place of the group where each part that is taken begins and ends
     int statement
-    bint wanted, shown, statement_shown
+    bint shown, statement_shown
     int64_t group_mark, statement_mark  # where their text begins
 
 
@@ -231,19 +238,15 @@ cdef class EventTexts:
         open_payload: from a payload that zstd has compressed and its plain size to its plain bytes, or None where it
             is damaged; None for logs whose payloads are not opened.
         opened_size: the largest size of what is compressed.
-        ask_gtid: as of `GtidChoice`; None for all groups.
-        start, stop: groups that begin before the one are not wanted; at the other nothing more is taken.
         chooses_tables: only changes of tables are wanted that were learned as such.
     """
 
     cdef bint json, sql, has_gtids, chooses_tables
-    cdef readonly bint wrote_gtid  # in SQL
     cdef Memory raw  # of a BINLOG statement
     cdef Memory plain  # of an event that is compressed
     cdef object time_text, flags_text, gtid_flags_text, by_python, open_payload
     cdef int64_t opened_size
-    cdef GtidChoice gtids
-    cdef int64_t start, stop
+    cdef public GroupFilter chosen  # groups; None for all
     cdef int64_t[TIMES] times
     cdef list time_texts
     cdef dict flags_texts, gtid_flags_texts, tables, queries
@@ -252,13 +255,12 @@ cdef class EventTexts:
     cdef int64_t statement
     cdef bytes query  # the last one that was found, and its texts
     cdef QueryText query_text
-    cdef int32_t[SETTING_COUNT] settings  # that were written; 0 for none
+    cdef Session session
     cdef public bint is_mariadb
     cdef public bytes prefix  # of a JSON line: the file
-    cdef public int64_t thread_id  # that was written last; -1 for none
     cdef public bint paused  # takes nothing
     cdef public bint inside  # a transaction: whole statements are taken
-    cdef public bint group_wanted, group_shown  # of that transaction
+    cdef public bint group_shown  # of that transaction: a wanted change
     cdef readonly uint32_t position_shift
     cdef readonly int64_t at
     cdef readonly bint needs_data  # the bytes ended before the end of a group
@@ -273,21 +275,21 @@ cdef class EventTexts:
     )  # that can be written
 
     def __cinit__(self, *, int style, bint has_gtids=True, time_text, flags_text, gtid_flags_text, by_python,
-                  open_payload=None, int64_t opened_size=MOST_OPENED, ask_gtid=None, int64_t start=-1, int64_t stop=1 << 62, bint chooses_tables=False):
+                  open_payload=None, int64_t opened_size=MOST_OPENED, bint chooses_tables=False):
         cdef int i
         self.json, self.sql, self.has_gtids, self.chooses_tables = style == JSON, style == SQL, has_gtids, chooses_tables
         self.raw, self.plain = Memory(), Memory()
         self.by_python, self.open_payload, self.opened_size = by_python, open_payload, min(opened_size, MOST_OPENED)
         self.time_text, self.flags_text, self.gtid_flags_text = time_text, flags_text, gtid_flags_text
-        self.gtids = None if ask_gtid is None else GtidChoice(ask_gtid)
-        self.start, self.stop = start, stop
         self.time_texts = [b""] * TIMES
         for i in range(TIMES):
             self.times[i] = -1
         self.flags_texts, self.gtid_flags_texts, self.tables, self.queries = {}, {}, {}, {}
         self.slots = [None] * SLOTS
         self.out = Memory()
-        self.prefix, self.thread_id, self.group_wanted, self.group_shown = b"", -1, True, True
+        self.prefix, self.group_shown = b"", True
+        memset(&self.session, 0, sizeof(self.session))
+        self.session.thread_id = -1
         self.set_codes(())
 
     def set_codes(self, codes):
@@ -334,12 +336,30 @@ cdef class EventTexts:
     @property
     def written_settings(self):
         """The values of the session variables that were written last, by number; 0 for none."""
-        return [self.settings[i] for i in range(SETTING_COUNT)]
+        return [self.session.settings[i] for i in range(SETTING_COUNT)]
 
     @written_settings.setter
     def written_settings(self, values):
         for i in range(SETTING_COUNT):
-            self.settings[i] = values[i]
+            self.session.settings[i] = values[i]
+
+    @property
+    def thread_id(self):
+        """The thread that was written last; -1 for none."""
+        return self.session.thread_id
+
+    @thread_id.setter
+    def thread_id(self, int64_t value):
+        self.session.thread_id = value
+
+    @property
+    def wrote_gtid(self):
+        """Whether SQL has the GTID of a group."""
+        return self.session.wrote_gtid
+
+    @wrote_gtid.setter
+    def wrote_gtid(self, bint value):
+        self.session.wrote_gtid = value
 
     def forget_queries(self):
         """Forget all statements: other variables were written since."""
@@ -361,16 +381,14 @@ cdef class EventTexts:
         cdef Run run
         run.first = run.group.place = G_TRANSACTION if self.inside else G_OUTSIDE
         run.statement = BETWEEN_STATEMENTS
-        run.wanted = self.group_wanted or not self.inside
         run.shown = self.group_shown if self.inside else not self.chooses_tables
         run.statement_shown = False
         run.group_mark = run.statement_mark = 0
         cdef int64_t good_at = at
         cdef int64_t good_size = 0
-        cdef int64_t good_thread = self.thread_id
+        cdef Session good_session = self.session
         cdef uint32_t good_shift = shift
-        cdef int32_t[SETTING_COUNT] good_settings
-        memcpy(good_settings, self.settings, sizeof(good_settings))
+        run.before = self.session
         self.needs_data = False
         if inner >= 0 or self.paused:
             return []
@@ -397,11 +415,11 @@ cdef class EventTexts:
             if checksum and verify and crc32(0, event.head, event.size - CHECKSUM_SIZE) != u32(event.end):
                 break
             if run.group.place == G_OUTSIDE:
-                if u32(event.head) >= self.stop:
+                if self.chosen is not None and self.chosen.answer(
+                        <uint8_t>event.code, event.head, event.body, event.end) != GROUP_WANTED:
                     break
-                run.wanted = u32(event.head) >= self.start
                 run.shown = not self.chooses_tables
-                run.group_mark = out.size
+                run.group_mark, run.before = out.size, self.session
             if not self._take(out, &event, &run):
                 break
             follow_body(&run.group, event.code, event.body, event.end)
@@ -411,10 +429,8 @@ cdef class EventTexts:
             at += event.size
             offset += event.size
             if run.group.place == run.first and run.statement == BETWEEN_STATEMENTS:
-                good_at, good_size, good_shift, good_thread = at, out.size, shift, self.thread_id
-                memcpy(good_settings, self.settings, sizeof(good_settings))
-        self.thread_id = good_thread
-        memcpy(self.settings, good_settings, sizeof(good_settings))
+                good_at, good_size, good_shift, good_session = at, out.size, shift, self.session
+        self.session = good_session
         self.at, self.position_shift = good_at, good_shift
         return [(<char*>out.data)[:good_size] if good_size else b""] if good_at > begin else []
 
@@ -430,20 +446,19 @@ cdef class EventTexts:
             if run.statement == BETWEEN_STATEMENTS:
                 run.statement_mark, run.statement_shown = out.size, False
             run.statement = IN_STATEMENT
-            return not run.wanted or self._table_map(out, event)
+            return self._table_map(out, event)
         if is_plain_rows(code) or is_compressed_rows(code):
             if run.statement != IN_STATEMENT or event.end - event.body < 8:
                 return False
-            if run.wanted:
-                table = self.slots[u48(event.body) & (SLOTS - 1)]
-                if table is None or table.table_id != u48(event.body) or table.statement != self.statement:
+            table = self.slots[u48(event.body) & (SLOTS - 1)]
+            if table is None or table.table_id != u48(event.body) or table.statement != self.statement:
+                return False
+            if not self.chooses_tables or table.wanted:
+                if run.first == G_TRANSACTION and not run.shown:
                     return False
-                if not self.chooses_tables or table.wanted:
-                    if run.first == G_TRANSACTION and not run.shown:
-                        return False
-                    run.statement_shown = True
-                    if not self._rows(out, table, event):
-                        return False
+                run.statement_shown = True
+                if not self._rows(out, table, event):
+                    return False
             if not u16(event.body + 6) & STMT_END:
                 return True
             self.statement += 1
@@ -457,19 +472,15 @@ cdef class EventTexts:
         if code == XID_EVENT or code == XA_PREPARE_LOG_EVENT:
             if place != G_TRANSACTION or run.first != G_OUTSIDE or code == XID_EVENT and event.end - event.body != 8:
                 return False
-            if run.wanted and run.shown:
+            if run.shown:
                 return self._xid(out, event) if code == XID_EVENT else self._xa_prepare(out, event)
-            out.size = run.group_mark
+            self._take_back(out, run)
             return True
         if code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT:
-            if place == G_OUTSIDE and self.gtids is not None:
-                return False
             return self._query(out, event, run)
         if code == INTVAR_EVENT or code == RAND_EVENT or code == USER_VAR_EVENT:
             if place == G_OUTSIDE or self.chooses_tables:
                 return False
-            if not run.wanted:
-                return True
             if code == INTVAR_EVENT:
                 return self._intvar(out, event)
             return self._rest(out, event, b"RAND_EVENT" if code == RAND_EVENT else b"USER_VAR_EVENT")
@@ -478,23 +489,25 @@ cdef class EventTexts:
                 return False
             run.statement_mark, run.statement_shown = out.size, False
             run.statement = ANNOTATED
-            return not run.wanted or self._annotation(out, event)
+            return self._annotation(out, event)
         if code == TRANSACTION_PAYLOAD_EVENT:
             return place == G_OPEN and event.inner < 0 and run.first == G_OUTSIDE and self._payload(out, event, run)
         if place != G_OUTSIDE:
             return False
-        if self.gtids is not None and run.wanted:
-            if not is_group_start(<uint8_t>code) or not read_group(&group, <uint8_t>code, event.head, event.body, event.end):
-                return False
-            run.wanted = self.gtids.wants(&group)
         if code == MARIADB_GTID_EVENT:
-            return self._mariadb_gtid(out, event, run.wanted)
+            return self._mariadb_gtid(out, event)
         if code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT:
-            return self._gtid(out, event, run.wanted)
+            return self._gtid(out, event)
         if code == GTID_TAGGED_LOG_EVENT:
-            return read_group(&group, <uint8_t>code, event.head, event.body, event.end) and (
-                not run.wanted or self._rest(out, event, b"GTID_TAGGED_LOG_EVENT"))
+            self.session.wrote_gtid |= self.sql and self.has_gtids
+            return read_group(&group, <uint8_t>code, event.head, event.body, event.end) and self._rest(
+                out, event, b"GTID_TAGGED_LOG_EVENT")
         return False
+
+    cdef void _take_back(self, Memory out, Run* run) noexcept:
+        """Take back the text of a group that has no wanted change."""
+        out.size = run.group_mark
+        self.session = run.before
 
     cdef bint _payload(self, Memory out, Event* event, Run* run) except -1:
         """A payload and the events in it; False where one of them is left to Python."""
@@ -514,7 +527,7 @@ cdef class EventTexts:
         plain = self.open_payload((<const char*>fields.payload)[:packed], size)
         if plain is None or len(plain) != size:
             return False
-        if run.wanted and not self.sql:
+        if not self.sql:
             self._payload_text(out, event, &fields)
         inside = run[0]
         inside.group.place = G_OPEN
@@ -700,15 +713,12 @@ cdef class EventTexts:
                 return False
         else:
             ends = True
-        if self.chooses_tables and run.wanted:
-            is_frame = (is_frame or begins_with(sql, end, b"SAVEPOINT", 9) or begins_with(sql, end, b"ROLLBACK", 8)
-                        or begins_with(sql, end, b"XA", 2) and end - sql > 2 and sql[2] == 32)
-            if not is_frame or run.first == G_TRANSACTION and not run.shown:
-                return False
-        if run.wanted and not self._statement(out, event, size, sql, end):
+        if self.chooses_tables and (not frames_changes(sql, end - sql) or run.first == G_TRANSACTION and not run.shown):
             return False
-        if ends and not (run.wanted and run.shown):
-            out.size = run.group_mark
+        if not self._statement(out, event, size, sql, end):
+            return False
+        if ends and not run.shown:
+            self._take_back(out, run)
         return True
 
     cdef bint _statement(self, Memory out, Event* event, int64_t size, const uint8_t* sql, const uint8_t* end) except -1:
@@ -768,8 +778,8 @@ cdef class EventTexts:
         if microseconds:
             self._fraction(out, microseconds)
         add(out, b"/*!*/;\n")
-        if u32(body) != self.thread_id:
-            self.thread_id = u32(body)
+        if u32(body) != self.session.thread_id:
+            self.session.thread_id = u32(body)
             self._field(out, b"SET @@session.pseudo_thread_id=", u32(body))
             add(out, b"/*!*/;\n")
         while i < texts.count:
@@ -780,9 +790,9 @@ cdef class EventTexts:
 
     cdef int _setting(self, Memory out, QueryText texts, int i) except -1:
         """Append a setting, if it was not written before."""
-        if self.settings[texts.numbers[i]] == texts.values[i]:
+        if self.session.settings[texts.numbers[i]] == texts.values[i]:
             return 1
-        self.settings[texts.numbers[i]] = texts.values[i]
+        self.session.settings[texts.numbers[i]] = texts.values[i]
         return add_bytes(out, <bytes>texts.settings[i])
 
     cdef bint _is_plain(self, const uint8_t* sql, const uint8_t* end, int reading) noexcept:
@@ -976,7 +986,7 @@ cdef class EventTexts:
         out.size = to + 1 - out.data
         return True
 
-    cdef bint _gtid(self, Memory out, Event* event, bint wanted) except -1:
+    cdef bint _gtid(self, Memory out, Event* event) except -1:
         """MySQL's GTID; False where it is not of today's form. Each part after the number may be missing."""
         cdef const uint8_t* body = event.body
         cdef bint anonymous = event.code == ANONYMOUS_GTID_LOG_EVENT
@@ -1003,11 +1013,9 @@ cdef class EventTexts:
         has |= 1 << IMMEDIATE_VERSION if fields.has_version else 0
         has |= 1 << ORIGINAL_VERSION if fields.has_original_version else 0
         has |= 1 << TICKET if fields.has_ticket else 0
-        if not wanted:
-            return True
         if self.sql:
             if self.has_gtids and not anonymous:
-                self.wrote_gtid = True
+                self.session.wrote_gtid = True
                 add(out, b"SET @@session.gtid_next = '")
                 self._uuid(out, body + 1)
                 self._field(out, b":", gno)
@@ -1072,7 +1080,7 @@ cdef class EventTexts:
                                 rest, 6 if rest else 0) - out.data
         return add(out, b" UTC)")
 
-    cdef bint _mariadb_gtid(self, Memory out, Event* event, bint wanted) except -1:
+    cdef bint _mariadb_gtid(self, Memory out, Event* event) except -1:
         """MariaDB's GTID of a transaction; False for others, and where it is not of today's form."""
         cdef const uint8_t* body = event.body
         cdef Group group
@@ -1084,8 +1092,6 @@ cdef class EventTexts:
             return False
         flags, extra = fields.flags, fields.flags_extra
         xid = body + (21 if flags & 2 else 13)
-        if not wanted:
-            return True
         if self.sql:
             if self.has_gtids:
                 self._field(out, b"SET @@session.gtid_domain_id = ", u32(body + 8))

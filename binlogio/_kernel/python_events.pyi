@@ -1,10 +1,8 @@
-from collections.abc import Callable
 from typing import Final
 
 from binlogio.events import BinlogEvent
 from binlogio.events.base import EventHeader
 from binlogio.events.query import StatusVar
-from binlogio.format.groups import GroupChoice
 from binlogio.gtid import Uuid
 
 EVENT_CODES: Final[tuple[int, ...]]
@@ -12,7 +10,6 @@ EVENT_CODES: Final[tuple[int, ...]]
 class EventCutter:
     position_shift: int
     at: int
-    good: int
     def __init__(
         self,
         classes: dict[int, type[BinlogEvent]],
@@ -34,18 +31,4 @@ class EventCutter:
         shift: int,
         by_group: bool,
     ) -> list[BinlogEvent]: ...
-    def skip(
-        self,
-        data: bytes | bytearray,
-        at: int,
-        offset: int,
-        stop: int,
-        checksum: bool,
-        verify: bool,
-        shift: int,
-        inside: bool,
-        choice: GroupChoice,
-        follow: Callable[[int, bytes], object],
-    ) -> bool: ...
-    def passes(self, code: int, body: bytes) -> bool: ...
     def learn(self, event: BinlogEvent, body: bytes) -> None: ...

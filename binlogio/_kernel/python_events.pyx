@@ -18,14 +18,12 @@ from types import MemberDescriptorType
 from binlogio._kernel.base.cursor cimport little, u16, u32, u64
 from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1,
-    GTID_LOG_EVENT, HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_COMPRESSED_EVENT,
-    QUERY_EVENT, ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XID_EVENT,
+    GTID_LOG_EVENT, HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_EVENT,
+    ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XID_EVENT,
 )
 from binlogio._kernel.event_scanner cimport Group, GtidFields, RowsEvent, gtid_fields, read_frame, read_group
 from binlogio._kernel.primitives cimport crc32
-from binlogio._kernel.scan.event_types cimport (
-    QUERY_POST_HEADER, is_group_start, is_of_file, is_plain_rows, is_statement_part, may_define, size_before_sql,
-)
+from binlogio._kernel.scan.event_types cimport QUERY_POST_HEADER, is_group_start, is_plain_rows, size_before_sql
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, GroupState, follow_body
 
 cdef extern from "structmember.h":
@@ -158,10 +156,7 @@ cdef class EventCutter:
     cdef bytes last_data  # of that UUID
     cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
     cdef readonly int64_t at  # where the next event begins in the buffer
-    cdef readonly int64_t good  # offset after the last group that was passed over, in the file
-    cdef GroupState group  # that is passed over
-    cdef object choice  # that `wanted_tables` are of
-    cdef dict wanted_tables  # by the bodies of their table maps
+    cdef GroupState group  # at hand, with `by_group`
 
     def __cinit__(self, dict classes, type header, type uuid, type variable):
         cdef int code
@@ -202,7 +197,7 @@ cdef class EventCutter:
             inner: -1, or the number of the first event in a payload; all events then have the offset `offset`, and
                 there is no `stop`.
             most: how many events at most.
-            by_group: stop before the GTID event of the next group.
+            by_group: stop at the end of a group at the latest.
             checksum, verify: whether events end in a checksum, and whether it is compared.
             shift: `position_shift` of the event before.
         """
@@ -214,13 +209,14 @@ cdef class EventCutter:
         cdef object event
         cdef object place = offset
         cdef object number = None
+        self.group.place = G_OUTSIDE
         while (at + HEADER_SIZE + tail <= data.shape[0] and (inner >= 0 or offset < stop) and len(found) < most):
             begin = &data[at]
             size = u32(begin + 9)
             if (size < HEADER_SIZE + tail or size > data.shape[0] - at or size > BIG_EVENT_SIZE
                     or self.maker[begin[4]] == NULL):
                 break
-            if by_group and is_group_start(begin[4]) and found:
+            if by_group and found and (is_group_start(begin[4]) or self.group.place == G_OUTSIDE):
                 break
             if checksum and verify and crc32(0, begin, size - CHECKSUM_SIZE) != u32(begin + size - CHECKSUM_SIZE):
                 break
@@ -232,6 +228,8 @@ cdef class EventCutter:
             if event is None:
                 break
             found.append(event)
+            if by_group:
+                follow_body(&self.group, begin[4], begin + HEADER_SIZE, begin + size - tail)
             log_pos = u32(begin + 13)
             at += size
             if inner >= 0:
@@ -243,115 +241,6 @@ cdef class EventCutter:
         self.at = at
         self.position_shift = shift
         return found
-
-    def skip(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, bint checksum, bint verify,
-             uint32_t shift, bint inside, object choice, object follow):
-        """Pass over groups with a GTID event that are not wanted; `self.at` is then the place of the next event.
-
-        Args:
-            offset: of byte `at` in the file.
-            stop: no event is passed over that begins at this offset or after it.
-            checksum, verify: whether events end in a checksum, and whether it is compared.
-            shift: `position_shift` of the event before.
-            inside: whether byte `at` is in the middle of a group that is not wanted.
-            choice: `GroupChoice`.
-            follow: called with the type and the body of statements that may define a table.
-
-        Returns:
-            True where the buffer ends in the middle of a group that is not wanted.
-        """
-        cdef const uint8_t* begin
-        cdef const uint8_t* body
-        cdef const uint8_t* end
-        cdef int64_t size
-        cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
-        cdef int64_t kept = at  # the end of what is passed over for sure
-        cdef int64_t base = offset - at
-        cdef uint32_t kept_shift = shift
-        cdef bint looking = False  # in a group that may not be wanted
-        cdef int code
-        cdef list definitions = []
-        if choice is not self.choice:
-            self.choice = choice
-            self.wanted_tables = {}
-        self.good = offset
-        while at + HEADER_SIZE + tail <= data.shape[0] and base + at < stop:
-            begin = &data[at]
-            code = begin[4]
-            size = u32(begin + 9)
-            if size < HEADER_SIZE + tail or size > data.shape[0] - at or size > BIG_EVENT_SIZE:
-                break
-            if checksum and verify and crc32(0, begin, size - CHECKSUM_SIZE) != u32(begin + size - CHECKSUM_SIZE):
-                break
-            body = begin + HEADER_SIZE
-            end = begin + size - tail
-            if (inside or looking) and (self.group.place == G_OUTSIDE or is_group_start(code)):
-                for one in definitions:
-                    follow(QUERY_EVENT, one)
-                definitions.clear()
-                kept, kept_shift, self.good = at, shift, base + at
-                inside = looking = False
-            if is_group_start(code):
-                event = self._event(begin, end, base + at, None) if self.maker[code] != NULL else None
-                if event is None:
-                    break
-                inside = not choice.group(event)
-                looking = not inside and choice.table is not None
-                if not inside and not looking:
-                    break
-                follow_body(&self.group, code, body, end)
-            elif is_of_file(code):
-                inside = False
-                break
-            elif inside:
-                if code == QUERY_EVENT and may_define(body, end) or code == QUERY_COMPRESSED_EVENT:
-                    follow(code, body[:end - body])
-                follow_body(&self.group, code, body, end)
-            elif not looking or not self._is_unwanted(code, begin, body, end, definitions):
-                break
-            else:
-                follow_body(&self.group, code, body, end)
-            at += size
-            if u32(begin + 13):
-                shift = u32(begin + 13) - <uint32_t>(base + at)
-            if inside:
-                kept, kept_shift = at, shift
-        if (inside or looking) and self.group.place == G_OUTSIDE:
-            for one in definitions:
-                follow(QUERY_EVENT, one)
-            kept, kept_shift, self.good = at, shift, base + at
-            inside = False
-        self.at = kept
-        self.position_shift = kept_shift
-        return inside
-
-    def passes(self, int code, bytes body) -> bool:
-        """Pass an event of a group that is not wanted; return whether the group continues."""
-        follow_body(&self.group, code, <const uint8_t*>body, <const uint8_t*>body + len(body))
-        return self.group.place != G_OUTSIDE
-
-    cdef bint _is_unwanted(self, int code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
-                           list definitions) except -1:
-        """Return whether an event of a group changes nothing that is wanted; False where that is not known."""
-        cdef object event, wanted
-        cdef bytes text
-        if code == TABLE_MAP_EVENT:
-            text = body[:end - body]
-            wanted = self.wanted_tables.get(text)
-            if wanted is None:
-                event = self._event(p, end, 0, None) if self.maker[code] != NULL else None
-                if event is None or len(self.wanted_tables) >= MOST_KNOWN:
-                    return False
-                wanted = self.wanted_tables[text] = bool(self.choice.table(event))
-            return not wanted
-        if code == QUERY_EVENT:
-            event = self._event(p, end, 0, None) if self.maker[code] != NULL else None
-            if event is None or self.choice.statement(event):
-                return False
-            if may_define(body, end):
-                definitions.append(body[:end - body])
-            return True
-        return is_plain_rows(code) or code == XID_EVENT or code == INTVAR_EVENT or is_statement_part(code)
 
     def learn(self, object event, bytes body):
         """Keep what a codec found in a body, for the next ones that begin in the same way."""

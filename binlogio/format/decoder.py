@@ -23,9 +23,9 @@ from binlogio.gtid import Uuid
 from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
+    from binlogio._kernel.event_scanner import GroupFilter
     from binlogio._kernel.event_texts import EventTexts
     from binlogio._kernel.python_events import EventCutter
-    from binlogio.format.groups import GroupChoice
 
 Decompress = Callable[[bytes], Iterator[bytes]]
 """Opens a zstd stream: compressed bytes in, plain chunks out, one after the other.
@@ -56,30 +56,30 @@ class Decoder:
         self._plain_format: ParseContext | None = None  # the same without checksums
         self._written_format: ParseContext | None = None  # that the writer of texts is set to
         self._most = 64
-        self.good = 0  # offset after the last whole group that was passed over
+        self._filtered_format: tuple[GroupFilter, ParseContext] | None = None  # filter, and what it is set to
 
     def skip(
         self,
         framer: EventFramer,
         stop: int | None,
-        choice: GroupChoice,
+        chosen: GroupFilter,
         follow: Callable[[int, bytes], object],
         *,
         inside: bool,
     ) -> bool:
         """Pass over groups that are not wanted; arguments and result as `EventFramer.skip_groups`."""
-        if not self._is_set_to(framer.context) or self._cutter is None:
-            return inside
+        if (
+            self._filtered_format is None
+            or self._filtered_format[0] is not chosen
+            or (self._filtered_format[1] is not framer.context)
+        ):
+            chosen.set_codes(_usual_codes(framer.context, chosen.codes))
+            self._filtered_format = chosen, framer.context
         before = framer.offset
-        inside = framer.skip_groups(self._cutter, stop, choice, follow, inside=inside)
+        inside = framer.skip_groups(chosen, stop, follow, inside=inside)
         if framer.offset > before:
             self._table_maps.clear()
-            self.good = self._cutter.good
         return inside
-
-    def passes(self, frame: EventFrame) -> bool:
-        """Pass an event of a group that is not wanted, after `skip`; return whether the group continues."""
-        return self._cutter is not None and self._cutter.passes(frame.header.type_code, frame.body)
 
     @property
     def is_compiled(self) -> bool:
@@ -189,7 +189,8 @@ class Decoder:
             if self._plain_format != plain:
                 from binlogio._kernel.python_events import EVENT_CODES  # noqa: PLC0415
 
-                self._cutter.set_codes(_usual_codes(context, EVENT_CODES, self._only))
+                codes = _usual_codes(context, EVENT_CODES)
+                self._cutter.set_codes(codes if self._only is None else codes.intersection(self._only))
             self._format, self._plain_format = context, plain
         return True
 
@@ -253,12 +254,12 @@ def _new_cutter() -> EventCutter:
     return EventCutter({code: EVENT_CODECS[code].event_class for code in EVENT_CODES}, EventHeader, Uuid, StatusVar)
 
 
-def _usual_codes(context: ParseContext, codes: Collection[int], only: Collection[int] | None = None) -> frozenset[int]:
+def _usual_codes(context: ParseContext, codes: Collection[int]) -> frozenset[int]:
     """Return the types that the kernel makes events of: those whose post-headers are as servers write them today."""
     found = []
     for code in codes:
         sizes = EVENT_CODECS[code].post_header_sizes
-        if (only is None or code in only) and (not sizes or context.post_header_size(code, sizes[0]) == sizes[0]):
+        if not sizes or context.post_header_size(code, sizes[0]) == sizes[0]:
             found.append(code)
     return frozenset(found)
 

@@ -39,8 +39,7 @@ from binlogio.frozen import dataclass
 from binlogio.options import Limits
 
 if TYPE_CHECKING:
-    from binlogio._kernel.python_events import EventCutter
-    from binlogio.format.groups import GroupChoice
+    from binlogio._kernel.event_scanner import GroupFilter
 _Cut = TypeVar("_Cut")
 
 
@@ -282,21 +281,20 @@ class EventFramer:
 
     def skip_groups(
         self,
-        cutter: EventCutter,
+        chosen: GroupFilter,
         stop: int | None,
-        choice: GroupChoice,
         follow: Callable[[int, bytes], object],
         *,
         inside: bool,
     ) -> bool:
         """Pass over groups that are not wanted; return True if the buffer ends in the middle of such a group.
 
-        `follow` is called with type and body of the statements in them that may define a table. `inside` if the next
+        `follow` is called with type and body of the events in them that may define a table. `inside` if the next
         event is in the middle of such a group.
         """
         if not self._is_of_usual_form:
             return inside
-        is_inside = cutter.skip(
+        is_inside = chosen.skip(
             self._buffer,
             self._at,
             self._offset,
@@ -305,16 +303,15 @@ class EventFramer:
             self._verify_checksum,
             self.position_shift,
             inside,
-            choice,
             follow,
         )
-        self._go_to(cutter)
+        self._go_to(chosen)
         return is_inside
 
-    def _go_to(self, cutter: Cutter[_Cut]) -> None:
-        self.position_shift = cutter.position_shift
-        self._offset += cutter.at - self._at
-        self._at = cutter.at
+    def _go_to(self, taker: Cutter[_Cut] | GroupFilter) -> None:
+        self.position_shift = taker.position_shift
+        self._offset += taker.at - self._at
+        self._at = taker.at
 
     def cut_frame(self, header: EventHeader) -> EventFrame:
         """Return the frame of one of the events that `cut_events` returned last."""

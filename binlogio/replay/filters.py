@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from binlogio.errors import Hint, ReplayError, UnsupportedFeature
-from binlogio.event_filter import has_gtid
+from binlogio.format.groups import GroupChoice
 from binlogio.schema.ddl.logged_ddl import bytes_of, server_of, session_of, text_of
 from binlogio.schema.statement_scope import (
     DATABASE,
@@ -67,26 +67,32 @@ class ReplayFilter:
     tables: tuple[str, ...] = ()
     exclude_tables: tuple[str, ...] = ()
     rewrite_db: Mapping[str, str] = field(default_factory=dict)
+    groups: GroupChoice = field(init=False, repr=False, compare=False)
+    """The conditions on times and GTIDs."""
+
+    def __post_init__(self) -> None:
+        """Collect the conditions on groups."""
+        groups = GroupChoice(
+            start=self.start_timestamp,
+            stop=self.stop_timestamp,
+            include_gtids=self.include_gtids,
+            exclude_gtids=self.exclude_gtids,
+            after_gtids=self.after_gtids,
+            up_to_gtids=self.up_to_gtids,
+        )
+        object.__setattr__(self, "groups", groups)
 
     def is_behind_end(self, place: Position, timestamp: int) -> bool:
         """Return whether a group that begins there ends the replay."""
         if self.stop is not None and not is_before(place, self.stop):
             return True
-        return self.stop_timestamp is not None and timestamp >= self.stop_timestamp
+        return self.groups.is_over(timestamp)
 
     def wants_group(self, place: Position, timestamp: int, gtid: Gtid | MariadbGtid | None) -> bool:
         """Return whether the changes of a group are wanted."""
         if self.start is not None and is_before(place, self.start):
             return False
-        if self.start_timestamp is not None and timestamp < self.start_timestamp:
-            return False
-        for gtids in (self.include_gtids, self.up_to_gtids):
-            if gtids is not None and not has_gtid(gtids, gtid):
-                return False
-        for gtids in (self.exclude_gtids, self.after_gtids):
-            if gtids is not None and has_gtid(gtids, gtid):
-                return False
-        return True
+        return self.groups.wants_group(timestamp, gtid)
 
     def wants_table(self, schema: str, table: str) -> bool:
         """Return whether the rows of a table are wanted."""

@@ -25,8 +25,8 @@ from binlogio_cli.messages import Refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from binlogio.format.groups import GroupChoice
     from binlogio_cli.dump.event_writer import EventWriter
-    from binlogio_cli.dump.filters import DumpFilter
 
 STDOUT: Final = "-"
 output_option: Final = click.option(
@@ -193,10 +193,17 @@ def open_output(output: OutputFile, errors: str = "backslashreplace") -> Iterato
 class Dump(Protocol):
     """An output format of `dump`."""
 
+    @property
+    def session(self) -> object:
+        """The state of the client's session that the output has set; assigned where text after it is left out."""
+
+    @session.setter
+    def session(self, state: Any) -> None: ...
+
     def event(self, event: object) -> Iterator[str | bytes]:
         """Yield the text of one event, in several chunks if it may be large."""
 
-    def writer(self, selection: DumpFilter) -> EventWriter | None:
+    def writer(self, selection: GroupChoice) -> EventWriter | None:
         """Return the kernel's writer of frequent events in this format; None if there is none."""
 
     def foot(self) -> Iterator[str]:

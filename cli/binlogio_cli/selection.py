@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from binlogio.event_filter import Gtids
+    from binlogio.format.groups import GroupChoice
     from binlogio.gtid import MariadbGtidPosition
     from binlogio.reader import BinlogReader
     from binlogio.replay import ReplayFilter
     from binlogio.schema.given import GivenDefinitions
-    from binlogio_cli.dump.filters import DumpFilter
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 _MOST_NAMES: Final = 10
@@ -252,11 +252,11 @@ class Selection:
             raise Refusal("--stop-position is in a log before that of --start-position")
         return files[first : last + 1]
 
-    def dump_filter(self) -> DumpFilter:
-        """Return the filter of `dump`, without positions."""
-        from binlogio_cli.dump.filters import DumpFilter  # noqa: PLC0415 - of one command
+    def group_choice(self) -> GroupChoice:
+        """Return the selection of event groups, without positions."""
+        from binlogio.format.groups import GroupChoice  # noqa: PLC0415 - not of all commands
 
-        return DumpFilter(
+        return GroupChoice(
             databases=self.databases,
             tables=self.tables,
             exclude_tables=self.exclude_tables,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import binlogio
 from binlogio.event_filter import EVERY_EVENT, EventFilter, Range, has_gtid, like_numbers
+from binlogio.format.groups import GroupChoice
 from binlogio.gtid import (
     NO_TAG,
     Gtid,
@@ -22,7 +23,6 @@ from binlogio.gtid import (
     Tsid,
     Uuid,
 )
-from binlogio_cli.dump.filters import DumpFilter
 from both_dumps import assert_dumped_alike
 from corpus import MARIADB, MYSQL
 
@@ -156,11 +156,11 @@ def test_dump_by_gtids_is_the_same_by_the_kernel(log: Any, data: st.DataObject) 
     selection = data.draw(
         st.sampled_from(
             [
-                DumpFilter(include_gtids=some),
-                DumpFilter(exclude_gtids=some),
-                DumpFilter(include_gtids=some, exclude_gtids=other),
-                DumpFilter(include_gtids=other),
-                DumpFilter(up_to_gtids=some, after_gtids=other),
+                GroupChoice(include_gtids=some),
+                GroupChoice(exclude_gtids=some),
+                GroupChoice(include_gtids=some, exclude_gtids=other),
+                GroupChoice(include_gtids=other),
+                GroupChoice(up_to_gtids=some, after_gtids=other),
             ]
         )
     )

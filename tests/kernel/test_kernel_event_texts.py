@@ -20,11 +20,12 @@ from binlogio.events.control import XidEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.query import StatusVar
 from binlogio.events.table_map import TableMapEvent
+from binlogio.format.groups import GroupChoice
 from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
 from binlogio.rows.plan import TablePlan
-from binlogio_cli.dump.filters import DumpFilter, FilteredDump
+from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
-from both_dumps import ALL, assert_dumped_alike, dumped_by
+from both_dumps import ALL, SeenDump, assert_dumped_alike, dumped_by
 from corpus import CorpusFile, files
 from kernel_rows import rows_event
 from log_cases import table_map_of
@@ -55,7 +56,7 @@ def test_tables_of_real_logs_are_chosen_alike(one: CorpusFile) -> None:
     except BinlogError:
         pass
     for table in (*sorted(tables)[:3], "no.table"):
-        assert_dumped_alike(one.path, DumpFilter(tables=(table,)))
+        assert_dumped_alike(one.path, GroupChoice(tables=(table,)))
 
 
 @pytest.mark.parametrize("one", LOGS, ids=lambda one: one.id)
@@ -71,33 +72,27 @@ def test_times_and_gtids_of_real_logs_are_chosen_alike(one: CorpusFile) -> None:
         pass
     some = [gtid for gtid in gtids if gtid is not None]
     for time in (sorted(times)[len(times) // 2], max(times) + 1):
-        assert_dumped_alike(one.path, DumpFilter(start=time))
-        assert_dumped_alike(one.path, DumpFilter(stop=time))
+        assert_dumped_alike(one.path, GroupChoice(start=time))
+        assert_dumped_alike(one.path, GroupChoice(stop=time))
     for gtid in some[len(some) // 2 :][:1]:
         chosen: Any = MariadbGtidPosition.of([gtid]) if hasattr(gtid, "domain_id") else GtidSet.parse(str(gtid))
-        assert_dumped_alike(one.path, DumpFilter(include_gtids=chosen))
-        assert_dumped_alike(one.path, DumpFilter(exclude_gtids=chosen))
+        assert_dumped_alike(one.path, GroupChoice(include_gtids=chosen))
+        assert_dumped_alike(one.path, GroupChoice(exclude_gtids=chosen))
 
 
 def test_most_transactions_are_written_by_the_kernel() -> None:
     """Of a log of one kind of transaction, all but the first ones; the log is longer than what is read at once."""
     data = rows_log(12_000)
-    by_python = []
     with binlogio.open(io.BytesIO(data)) as reader:
-        dump = TextDump(reader, TextStyle())
-
-        def render(event: Any) -> Any:
-            by_python.append(event)
-            return dump.event(event)
-
+        dump = SeenDump(reader, TextStyle())
         text = b"".join(
             chunk if isinstance(chunk, bytes) else chunk.encode()
-            for chunk in FilteredDump(reader, ALL, render, dump.writer(ALL)).choose()
+            for chunk in FilteredDump(reader, ALL, dump, dump.writer(ALL)).choose()
         )
 
     assert len(data) > 2 << 20
     assert text.count(b"COMMIT/*!*/;") == 12_000
-    assert len(by_python) < 20
+    assert len(dump.seen) < 20
 
 
 @pytest.mark.parametrize("table", ["t", "other"])
@@ -105,8 +100,8 @@ def test_transactions_of_rows_are_written_alike(table: str) -> None:
     """Groups on both sides of the end of what is read at once."""
     data = rows_log(12_000)
 
-    assert_dumped_alike(data, DumpFilter(tables=(table,)))
-    assert_dumped_alike(data, DumpFilter(start=1_700_000_100, stop=1_700_000_700))
+    assert_dumped_alike(data, GroupChoice(tables=(table,)))
+    assert_dumped_alike(data, GroupChoice(start=1_700_000_100, stop=1_700_000_700))
 
 
 @settings(max_examples=100, suppress_health_check=SLOW, deadline=None)
@@ -135,7 +130,7 @@ def test_microseconds_of_statements_are_written_alike() -> None:
     assert text.count(b".999999/*!*/;") == 50
     with binlogio.open(io.BytesIO(data)) as reader:
         dump = TextDump(reader, TextStyle())
-        chunks = list(FilteredDump(reader, ALL, dump.event, dump.writer(ALL)).choose())
+        chunks = list(FilteredDump(reader, ALL, dump, dump.writer(ALL)).choose())
     assert len(chunks) < 100
 
 

@@ -28,8 +28,8 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFrame, EventFramer, Framing
-from binlogio.format.groups import GroupChoice
-from binlogio.gtid import Uuid
+from binlogio.format.groups import GroupChoice, frames_changes
+from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
 from binlogio.schema.ddl.first_words import may_define
 from both_kernels import Said, kernel_set_to
 from corpus import CorpusFile, files
@@ -259,72 +259,67 @@ def test_images_of_events_that_were_read_are_not_kept() -> None:
 # ----------------------------------------------------------------------------------------------------- groups to choose
 
 
-class Seen:
-    """What a filter of groups lets pass, by its own events: as `dump` does, which judges each group for itself."""
-
-    def __init__(self, groups: int, tables: frozenset[str] | None) -> None:
-        self.groups = groups
-        self.tables = tables
-
-    def group(self, event: Any) -> bool:
-        """By the time of its first event."""
-        return bool(self.groups >> event.header.timestamp % 7 & 1)
-
-    def table(self, event: Any) -> bool:
-        """By its name."""
-        return self.tables is None or event.table in self.tables
-
-    def statement(self, event: Any) -> bool:
-        """By its length."""
-        return event.sql not in (b"BEGIN", b"COMMIT") and (self.tables is None or len(event.sql) % 3 == 0)
-
-    @property
-    def choice(self) -> GroupChoice:
-        """The same filter, for the reader."""
-        if self.tables is None:
-            return GroupChoice(self.group)
-        return GroupChoice(self.group, self.table, self.statement)
-
-    def events(self, reader: binlogio.BinlogReader) -> Iterator[Any]:
-        """Yield the events of the wanted groups, and those outside of groups; of others as many as the reader gives."""
-        for event in reader:
-            group = reader.group
-            if group is None or not isinstance(group.first, GTIDS) or self.group(group.first):
-                names = self.tables is None or reader.unnamed_tables
-                begin = group and (reader.position.file, group.begin)
-                # Of a rows event outside of a group with a GTID, as damage leaves it, the map may be in another one.
-                has_gtid = group is not None and isinstance(group.first, GTIDS)
-                columns = columns_of(reader, event) if has_gtid else None
-                yield event, reader.position, columns, names, begin
-
-    def wanted(self, found: list[Any]) -> list[Any]:
-        """Return the events of groups with a wanted change, of a list of all events of a log."""
-        if self.tables is None:
-            return found
-        groups = [list(steps) for _, steps in groupby(found, lambda step: step[4])]
-        return [step for group in groups if group[0][4] is None or not self.is_passed_over(group) for step in group]
-
-    def is_passed_over(self, group: list[Any]) -> bool:
-        """Return whether a group must not have a wanted change: then it may be missing."""
-        events = [event for event, *_ in group]
-        return isinstance(events[0], GTIDS) and not any(
-            (isinstance(event, TableMapEvent) and self.table(event))
-            or (isinstance(event, QueryEvent) and self.statement(event))
-            or isinstance(event, (TransactionPayloadEvent, ExecuteLoadQueryEvent, UnknownEvent))
-            for event in events
-        )
+def wanted_by(choice: GroupChoice, found: list[Any]) -> list[Any]:
+    """Return of the steps of a log those of the groups that are wanted, by time and GTID."""
+    wanted, is_wanted = [], True
+    for step in found:
+        group = step[0]
+        if group is None:
+            is_wanted = True
+        elif step[1] is group.first:
+            if choice.is_over(group.timestamp):
+                break
+            is_wanted = choice.wants_group(group.timestamp, group.gtid)
+        if is_wanted:
+            wanted.append(step)
+    return wanted
 
 
-def chosen(data: bytes, seen: Seen, choice: GroupChoice | None) -> tuple[list[Any], Any]:
+def must_be_given(choice: GroupChoice, steps: list[Any]) -> bool:
+    """Return whether a group may have a wanted change, so that it must not be left out."""
+    return not choice.looks_inside or any(
+        (isinstance(event, TableMapEvent) and choice.wants_table(event.schema, event.table))
+        or (isinstance(event, QueryEvent) and not frames_changes(event.sql)
+            and choice.wants_statement(event.schema, event.sql))
+        or isinstance(event, (TransactionPayloadEvent, ExecuteLoadQueryEvent, UnknownEvent))
+        for _, event, *_ in steps
+    )  # fmt: skip
+
+
+def needed(choice: GroupChoice, found: list[Any]) -> list[Any]:
+    """Return the steps without those of groups that have no wanted change, as comparable values."""
+    kept = []
+    for _, steps_of_group in groupby(found, lambda step: id(step[0])):
+        steps = list(steps_of_group)
+        if steps[0][0] is None or must_be_given(choice, steps):
+            kept += [(*step[1:], step[0] and step[0].begin) for step in steps]
+    return kept
+
+
+def chosen(data: bytes, choice: GroupChoice, *, by_reader: bool) -> tuple[list[Any], Any]:
+    """Return the events of the wanted groups, and how the log ends."""
     found: list[Any] = []
+    end: Any
     try:
         with binlogio.open(io.BytesIO(data)) as reader:
-            reader.choose(choice)
-            for step in seen.events(reader):
-                found.append(step)  # noqa: PERF402 - what was found before an error counts
-            return seen.wanted(found), (reader.torn_tail, reader.in_use)
+            reader.choose(choice if by_reader else None)
+            for event in reader:
+                found.append((reader.group, event, reader.position, columns_of_group(reader, event)))  # noqa: PERF401 - what was found before an error counts
+            end = reader.torn_tail, reader.in_use
     except BinlogError as exc:
-        return seen.wanted(found), Said.of(exc)
+        end = Said.of(exc)
+    return needed(choice, found if by_reader else wanted_by(choice, found)), end
+
+
+def columns_of_group(reader: binlogio.BinlogReader, event: Any) -> Any:
+    """Return `columns_of` an event whose table map is in its group; in a damaged log it may be in an earlier one."""
+    if not isinstance(event, binlogio.events.RowsEvent) or reader.group is None:
+        return None
+    try:
+        begins_before = reader.table_map(event).header.offset < reader.group.begin
+    except BinlogError:
+        return None
+    return None if begins_before else columns_of(reader, event)
 
 
 def columns_of(reader: binlogio.BinlogReader, event: Any) -> Any:
@@ -337,16 +332,34 @@ def columns_of(reader: binlogio.BinlogReader, event: Any) -> Any:
         return Said.of(exc)
 
 
-FILTERS = [Seen(0, None), Seen(0b1010101, None), Seen(0b1110, frozenset()), Seen(127, frozenset({"t", "t1", "ti"}))]
+def choices(data: bytes) -> list[GroupChoice]:
+    """Return selections by what the log has: times and GTIDs in the middle of it, one table, and none."""
+    times, gtids = {1}, []
+    try:
+        with binlogio.open(io.BytesIO(data)) as reader:
+            for event in reader:
+                times.add(event.header.timestamp)
+                gtids += [] if (gtid := getattr(event, "gtid", None)) is None else [gtid]
+    except BinlogError:
+        pass
+    middle = sorted(times)[len(times) // 2]
+    found = [GroupChoice(start=middle), GroupChoice(stop=middle), GroupChoice(start=1 << 40)]
+    found += [GroupChoice(tables=names) for names in (("no.table",), ("t", "t1", "ti"))]
+    for gtid in gtids[len(gtids) // 2 :][:1]:
+        one: Any = MariadbGtidPosition.of([gtid]) if hasattr(gtid, "domain_id") else GtidSet.parse(str(gtid))
+        found += [GroupChoice(include_gtids=one), GroupChoice(exclude_gtids=one)]
+    return found
 
 
-@pytest.mark.parametrize("seen", FILTERS, ids=["none", "some", "no table", "some tables"])
 @pytest.mark.parametrize("file", LOGS, ids=lambda file: file.id)
-def test_groups_that_are_passed_over_are_not_wanted(file: CorpusFile, seen: Seen) -> None:
-    """Nothing that the filter lets pass is missing, and names from DDL in groups that were passed over are known."""
+def test_groups_that_are_passed_over_are_not_wanted(file: CorpusFile) -> None:
+    """Nothing that is wanted is missing, nothing else is given; names from DDL that was passed over are known."""
     data = file.path.read_bytes()
+    for choice in choices(data):
+        found, expected = chosen(data, choice, by_reader=True), chosen(data, choice, by_reader=False)
 
-    assert chosen(data, seen, seen.choice) == chosen(data, seen, None)
+        assert found[0] == expected[0], choice
+        assert choice.stop is not None or found[1] == expected[1]
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, CHUNK))
@@ -355,11 +368,12 @@ def test_events_of_mutated_logs_are_the_same(first: int) -> None:
     for number in range(first, min(first + CHUNK, FIRST + COUNT)):
         name, data = mutated_log(number)
         where = f"mutation {number} of {name}"
-        seen = FILTERS[number % len(FILTERS)]
         assert_same(data, verify_checksum=number % 3 != 0)
-        (found, end), (expected, error) = chosen(data, seen, seen.choice), chosen(data, seen, None)
+        of_log = choices(data)
+        choice = of_log[number % len(of_log)]
+        (found, end), (expected, error) = (chosen(data, choice, by_reader=one) for one in (True, False))
 
-        if isinstance(error, Said):
+        if isinstance(error, Said) or choice.stop is not None:
             assert found[: len(expected)] == expected, where
         else:
             assert (found, end) == (expected, error), where
@@ -370,13 +384,15 @@ def test_events_of_mutated_logs_are_the_same(first: int) -> None:
 def test_damage_in_groups_that_are_passed_over_is_found(data: st.DataObject) -> None:
     """A flipped byte is a wrong checksum, at the same place; a cut log is one all the same."""
     sample = bytearray(data.draw(st.sampled_from(SAMPLES)))
-    seen = data.draw(st.sampled_from(FILTERS))
+    choice = data.draw(st.sampled_from([one for one in choices(bytes(sample)) if one.stop is None]))
     if data.draw(st.booleans()):
         sample[data.draw(st.integers(4, len(sample) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     else:
         del sample[data.draw(st.integers(4, len(sample) - 1)) :]
 
-    assert chosen(bytes(sample), seen, seen.choice)[1] == chosen(bytes(sample), seen, None)[1]
+    found, expected = (chosen(bytes(sample), choice, by_reader=one) for one in (True, False))
+
+    assert found[1] == expected[1]
 
 
 def test_a_group_that_is_larger_than_a_window_is_passed_over() -> None:
@@ -386,7 +402,7 @@ def test_a_group_that_is_larger_than_a_window_is_passed_over() -> None:
     last = replace(gtid, header=replace(gtid.header, timestamp=2))
     data = log(gtid, query("BEGIN"), *rows, query("COMMIT"), last, query("CREATE TABLE t (i INT)"))
     with binlogio.open(io.BytesIO(data)) as reader:
-        reader.choose(GroupChoice(lambda event: event.header.timestamp == 2))
+        reader.choose(GroupChoice(start=2))
         found = [event for event in reader if not isinstance(event, FormatDescriptionEvent)]
 
     assert [type(event) for event in found] == [AnonymousGtidEvent, QueryEvent]
@@ -407,7 +423,7 @@ def test_statements_that_may_define_tables_are_followed_where_they_are_passed_ov
     framer.feed(log(gtid, query(sql)))
     framer.finish()
     framer.next_frame()
-    nothing = GroupChoice(lambda event: False)
+    nothing = GroupChoice(start=1 << 40).compiled()
     decoder.skip(framer, None, nothing, lambda code, body: followed.append(body), inside=False)
 
     assert framer.next_frame() is Framing.END

@@ -19,12 +19,13 @@ from binlogio.events.query import AutoIncrement, Invoker, QueryEvent, SessionCha
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
+from binlogio.format.groups import GroupChoice
 from binlogio.gtid import Tag, Uuid
 from binlogio.rows.plan import TablePlan
 from binlogio.storage.compression import compress_zstd
-from binlogio_cli.dump.filters import DumpFilter, FilteredDump
-from binlogio_cli.dump.text_output import TextDump, TextStyle
-from both_dumps import ALL, assert_dumped_alike, dumped_by
+from binlogio_cli.dump.filters import FilteredDump
+from binlogio_cli.dump.text_output import TextStyle
+from both_dumps import ALL, SeenDump, assert_dumped_alike, dumped_by
 from both_kernels import KERNELS
 from kernel_rows import rows_event
 from log_cases import table_map_of
@@ -160,7 +161,7 @@ def test_statements_are_written_alike(*, of_mariadb: bool, data: st.DataObject) 
     """All statements, and those that a filter chooses."""
     written = statement_log(data.draw(st.lists(groups(of_mariadb=of_mariadb), max_size=4)), of_mariadb=of_mariadb)
     chosen = data.draw(st.sampled_from([
-        ALL, ALL, DumpFilter(tables=("t",)), DumpFilter(databases=("d",)), DumpFilter(start=2), DumpFilter(stop=3),
+        ALL, ALL, GroupChoice(tables=("t",)), GroupChoice(databases=("d",)), GroupChoice(start=2), GroupChoice(stop=3),
     ]))  # fmt: skip
 
     assert_dumped_alike(written, chosen)
@@ -196,18 +197,12 @@ def test_statements_of_many_sessions_are_written_by_the_kernel(kind_of_log: str)
     if kind_of_log == "compressed":
         repeated = [[group[0], payload(group[1:])] for group in repeated]
     written = statement_log(repeated, of_mariadb=of_mariadb)
-    by_python = []
     with binlogio.open(io.BytesIO(written)) as reader:
-        dump = TextDump(reader, TextStyle())
-
-        def render(event: Any) -> Any:
-            by_python.append(event)
-            return dump.event(event)
-
-        list(FilteredDump(reader, ALL, render, dump.writer(ALL)).choose())
+        dump = SeenDump(reader, TextStyle())
+        list(FilteredDump(reader, ALL, dump, dump.writer(ALL)).choose())
 
     assert_dumped_alike(written)
-    assert len(by_python) < 30
+    assert len(dump.seen) < 30
 
 
 @pytest.mark.parametrize("tables", [(), ("u",)])
@@ -222,7 +217,7 @@ def test_more_values_of_a_variable_than_are_known(tables: tuple[str, ...]) -> No
         events = (group[0], group[1 + (number % 3 == 0)], group[3])
         data += b"".join(events).replace(b"zone 0000", b"zone %04d" % (number // 2))
     by_kernel, by_construct = (
-        dumped_by(kernel, io.BytesIO(data), "text", DumpFilter(tables=tables)) for kernel in KERNELS
+        dumped_by(kernel, io.BytesIO(data), "text", GroupChoice(tables=tables)) for kernel in KERNELS
     )
 
     assert by_kernel == by_construct
@@ -245,4 +240,4 @@ def test_definitions_that_are_filtered_out_are_followed(*, is_payload: bool) -> 
     shown = [replace(gtid, header=replace(gtid.header, timestamp=9)), begin, table, rows, xid]
     data = BINLOG_MAGIC + encode([description(), *shown, *hidden, *shown])
 
-    assert assert_dumped_alike(data, DumpFilter(start=5)).count(b"###   `a`=0") == 1
+    assert assert_dumped_alike(data, GroupChoice(start=5)).count(b"###   `a`=0") == 1

@@ -44,6 +44,13 @@ cdef inline bint ends_transaction(const uint8_t* sql, int64_t size) noexcept nog
         size >= 12 and sql[8] == 32 and begins_with(sql + 9, sql + size, b"TO", 2) and sql[11] == 32)
 
 
+cdef inline bint frames_changes(const uint8_t* sql, int64_t size) noexcept nogil:
+    """Whether a statement only frames the changes of its transaction."""
+    cdef const uint8_t* end = sql + size
+    return (begins_transaction(sql, size) or ends_transaction(sql, size) or begins_with(sql, end, b"SAVEPOINT", 9)
+            or begins_with(sql, end, b"ROLLBACK", 8) or size > 2 and begins_with(sql, end, b"XA", 2) and sql[2] == 32)
+
+
 cdef inline void follow_group(GroupState* group, uint8_t code, int flags, const uint8_t* sql,
                               int64_t sql_size) noexcept nogil:
     """Take the next event of a file; events inside of payloads are not taken.

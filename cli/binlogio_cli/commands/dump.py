@@ -22,8 +22,8 @@ from binlogio_cli.output import STDOUT, Dump, OutputFile, force_option, open_out
 from binlogio_cli.selection import Reading, Selection, files_argument, reading_options, selection_options
 
 if TYPE_CHECKING:
+    from binlogio.format.groups import GroupChoice
     from binlogio.reader import BinlogReader
-    from binlogio_cli.dump.filters import DumpFilter
     from binlogio_cli.output import Output
 
 _FILES_ONLY: Final = "binlogio reads files and connects to no server: read the logs in their folder, or copy them"
@@ -170,7 +170,7 @@ class Dumping:
         self._selection = selection
         self._reading = reading
         self._options = options
-        self._wanted = selection.dump_filter()
+        self._wanted = selection.group_choice()
 
     def open(self, logs: tuple[str, ...]) -> BinlogReader:
         """Open the logs, from where the selection begins in the first one to where it ends in the last one."""
@@ -212,7 +212,7 @@ class Dumping:
     def _write_from(self, reader: BinlogReader, stream: Output) -> None:
         dump = self._dump_of(reader)
         with reader:
-            filtered = FilteredDump(reader, self._wanted, dump.event, dump.writer(self._wanted))
+            filtered = FilteredDump(reader, self._wanted, dump, dump.writer(self._wanted))
             try:
                 stream.write_all(filtered.choose())
             finally:
@@ -246,7 +246,7 @@ class Dumping:
         )
 
 
-def _logs_without(reader: binlogio.BinlogReader, selection: DumpFilter) -> frozenset[int]:
+def _logs_without(reader: binlogio.BinlogReader, selection: GroupChoice) -> frozenset[int]:
     """Return the numbers of the logs of which SQL has nothing, by their heads: events outside of groups are not SQL."""
     wanted = [gtids for gtids in (selection.include_gtids, selection.up_to_gtids) if gtids is not None]
     if not wanted:

@@ -12,7 +12,6 @@ from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.implementation import is_compiled
-from binlogio.schema.ddl.first_words import may_define
 from binlogio.storage.compression import ZstdFrames
 
 if TYPE_CHECKING:
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
     from binlogio._kernel.row_decoder import ImageText
     from binlogio.events import RowsEvent
     from binlogio.format.framing import EventFrame
+    from binlogio.format.groups import GroupChoice
     from binlogio.reader import BinlogReader
-    from binlogio_cli.dump.filters import DumpFilter
 
-_FOREVER: Final = 1 << 62
 _QUERY_POST_HEADER: Final = 13
 _MICROSECONDS: Final = (QueryStatus.MICROSECONDS, QueryStatus.MARIADB_HRNOW)
 
@@ -79,11 +77,10 @@ class EventForm(Protocol):
 class EventWriter:
     """Gives the kernel what it needs to write events of one log after the other.
 
-    `kernel` is for `BinlogReader.texts`. Call `learn` after each event that Python has written, and `follow`
-    after those that are not wanted.
+    `kernel` is for `BinlogReader.texts`. Call `learn` after each event that Python has written.
     """
 
-    def __init__(self, reader: BinlogReader, selection: DumpFilter, form: EventForm) -> None:
+    def __init__(self, reader: BinlogReader, selection: GroupChoice, form: EventForm) -> None:
         from binlogio._kernel.event_texts import EventTexts, OutputStyle  # noqa: PLC0415 - there may be no kernel
 
         self.kernel: Final[EventTexts] = EventTexts(
@@ -95,9 +92,6 @@ class EventWriter:
             by_python=self._rest_text,
             open_payload=ZstdFrames().decompress if reader.options.open_payloads else None,
             opened_size=reader.options.limits.opened_size,
-            ask_gtid=selection.gtid_answer if selection.chooses_gtids else None,
-            start=-1 if selection.start is None else selection.start,
-            stop=_FOREVER if selection.stop is None else selection.stop,
             chooses_tables=selection.looks_inside,
         )
         self._reader = reader
@@ -106,20 +100,14 @@ class EventWriter:
         self._bodies: dict[int, bytes] = {}  # of the table maps at hand, by table id
 
     @classmethod
-    def of(cls, reader: BinlogReader, selection: DumpFilter, form: EventForm) -> EventWriter | None:
+    def of(cls, reader: BinlogReader, selection: GroupChoice, form: EventForm) -> EventWriter | None:
         """Return the writer; None without the compiled kernel."""
         return cls(reader, selection, form) if is_compiled() else None
-
-    def follow(self, event: Any) -> None:
-        """Forget what an event may have changed: the names of columns."""
-        if isinstance(event, QueryEvent) and may_define(event.sql):
-            self.kernel.forget_tables()
 
     def learn(self, event: Any) -> None:
         """Let the kernel write what is like this event, which is the last one of the reader."""
         frame = self._reader.frame
         if isinstance(event, QueryEvent):
-            self.follow(event)
             if frame is not None:
                 self._learn_query(event, self._body_of(event, frame))
         elif frame is None:

@@ -1,24 +1,17 @@
-"""Filters of `dump`: by database, table, GTID and time.
+"""Filters of `dump` by database and table: which events of a group are shown.
 
-The output of a group is buffered as strings until it is known whether the group has anything to show.
-
-    A group is selected by its GTID and by the time of its first event.
-    A statement belongs to its default database, as in mysqlbinlog; a row change to the database of its table.
-    A table filter selects a statement if its text names the table.
+The reader selects groups by GTID and time (`GroupChoice`). The output of a group is buffered as strings until it is
+known whether the group has anything to show.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogError
-from binlogio.event_filter import has_gtid, like_numbers, parse_gtid
 from binlogio.events.base import event_name
-from binlogio.events.control import RowsQueryEvent
+from binlogio.events.control import RowsQueryEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.load import (
     AppendBlockEvent,
@@ -34,15 +27,14 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import RowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.format.groups import ends_transaction, starts_transaction
+from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.format.groups import ends_transaction, frames_changes
 
 if TYPE_CHECKING:
-    from binlogio.event_filter import Gtids
-    from binlogio.gtid import Gtid, MariadbGtid
+    from binlogio.format.groups import GroupChoice
     from binlogio.reader import BinlogReader
     from binlogio_cli.dump.event_writer import EventWriter
-
-Render = Callable[[Any], Iterable[str | bytes]]
+    from binlogio_cli.output import Dump
 
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent)
 _BEFORE_ITS_STATEMENT: Final = (
@@ -59,88 +51,6 @@ _BEFORE_ITS_STATEMENT: Final = (
     LoadEvent,
 )
 _DESCRIPTIONS: Final = (FormatDescriptionEvent, StartV3Event)
-_WORDS: Final = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DumpFilter:
-    """Filter of `dump`. Empty tuples and None select everything.
-
-    `databases`, `tables` and `exclude_tables` are globs; a table glob with a dot is `database.table`. Times are in
-    seconds since 1970, UTC: groups that begin before `start` are left out, and the first one at or after `stop` ends
-    the output.
-    """
-
-    databases: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
-    exclude_tables: tuple[str, ...] = ()
-    start: int | None = None
-    stop: int | None = None
-    include_gtids: Gtids | None = None
-    exclude_gtids: Gtids | None = None
-    after_gtids: Gtids | None = None
-    up_to_gtids: Gtids | None = None
-
-    @property
-    def looks_inside(self) -> bool:
-        """True if the selection depends on the changes of a group, not only on its first event."""
-        return bool(self.databases or self.tables or self.exclude_tables)
-
-    def wants_database(self, database: str) -> bool:
-        """Return whether changes in the database are shown."""
-        return not self.databases or any(fnmatchcase(database, glob) for glob in self.databases)
-
-    def wants_table(self, database: str, table: str) -> bool:
-        """Return whether changes of the table are shown."""
-        if not self.wants_database(database):
-            return False
-        full = f"{database}.{table}"
-        if any(fnmatchcase(full if "." in glob else table, glob) for glob in self.exclude_tables):
-            return False
-        return not self.tables or any(fnmatchcase(full if "." in glob else table, glob) for glob in self.tables)
-
-    def wants_statement(self, database: str, sql: bytes) -> bool:
-        """Return whether a statement is shown."""
-        if not self.wants_database(database):
-            return False
-        text = sql.decode("utf-8", "replace")
-        if any(_names_table(text, glob) for glob in self.exclude_tables):
-            return False
-        return not self.tables or any(_names_table(text, glob) for glob in self.tables)
-
-    @property
-    def chooses_gtids(self) -> bool:
-        """True if the selection depends on the GTID of a group."""
-        return any(gtids is not None for gtids in self._gtids)
-
-    @property
-    def _gtids(self) -> tuple[Gtids | None, ...]:
-        return self.include_gtids, self.exclude_gtids, self.after_gtids, self.up_to_gtids
-
-    def wants_group(self, event: Any) -> bool:
-        """Return whether the group that begins with `event` is shown."""
-        if self.start is not None and event.header.timestamp < self.start:
-            return False
-        return self.wants_gtid(getattr(event, "gtid", None))
-
-    def wants_gtid(self, gtid: Gtid | MariadbGtid | None) -> bool:
-        """Return whether the group with this GTID is shown, if its time is right."""
-        wanted = (self.include_gtids, self.up_to_gtids)
-        unwanted = (self.exclude_gtids, self.after_gtids)
-        if any(gtids is not None and not has_gtid(gtids, gtid) for gtids in wanted):
-            return False
-        return not any(gtids is not None and has_gtid(gtids, gtid) for gtids in unwanted)
-
-    def gtid_answer(self, gtid: str | None) -> tuple[bool, int, int]:
-        """Return `wants_gtid` of a GTID as text, and the first and the last number around its own with that answer."""
-        parsed = None if gtid is None else parse_gtid(gtid)
-        return self.wants_gtid(parsed), *like_numbers(parsed, *self._gtids)
-
-
-def _names_table(sql: str, glob: str) -> bool:
-    """Return whether a word or a quoted name of the text fits the glob's table name."""
-    name = glob.rpartition(".")[2]
-    return any(fnmatchcase(quoted.replace("``", "`") or word, name) for quoted, word in _WORDS.findall(sql))
 
 
 class FilteredDump:
@@ -151,58 +61,58 @@ class FilteredDump:
     Args:
         reader: the source of events.
         selection: the filter.
-        render: returns the text of one event, in chunks. Called for the event that the reader returned last.
-        writer: the kernel's writer of frequent events; None if `render` writes all of them.
+        dump: writes an event; called for the event that the reader returned last.
+        writer: the kernel's writer of frequent events; None if `dump` writes all of them.
 
     `found` is True once a group was selected.
     """
 
     def __init__(
-        self, reader: BinlogReader, selection: DumpFilter, render: Render, writer: EventWriter | None = None
+        self, reader: BinlogReader, selection: GroupChoice, dump: Dump, writer: EventWriter | None = None
     ) -> None:
         self._reader = reader
         self._selection = selection
-        self._render_event = render
+        self._dump = dump
+        self._session: object = None  # as it was written before the group
+        self._is_taken_back = False
         self._writer = writer
         self.found = False
         self._is_open = False  # the group of the last event
         self._in_group = False
-        self._group_wanted = True
         self._group_shown = True
         self._group_head: list[str | bytes] = []
         self._statement_head: list[str | bytes] = []
 
     def choose(self) -> Iterator[str | bytes]:
         """Yield the text of the selected events."""
+        self._reader.choose(self._selection)
         events = self._reader if self._writer is None else self._reader.texts(self._writer.kernel)
         for event in events:
             if isinstance(event, bytes):
                 self.found = self.found or bool(event)
                 yield event
                 continue
-            if event.header.inner is None and not self._follow(event):
-                return
+            if event.header.inner is None:
+                self._follow(event)
             if not self._in_group:
                 yield from self._outside(event)
-            elif self._group_wanted:
+            else:
                 yield from self._inside(event)
+            if not self._is_open and _may_end(event):
+                self._end_group()
             if self._writer is not None:
                 self._instruct(self._writer, event)
 
     def _instruct(self, writer: EventWriter, event: Any) -> None:
         """Let the writer know the place in the group after an event."""
-        kernel = writer.kernel
-        kernel.group_wanted, kernel.group_shown = self._group_wanted, self._group_shown
-        kernel.paused = bool(self._statement_head)
-        if self._group_wanted or not self._in_group:
-            writer.learn(event)
-        else:
-            writer.follow(event)
+        writer.kernel.group_shown = self._group_shown
+        writer.kernel.paused = bool(self._statement_head)
+        writer.learn(event)
 
     def _render(self, event: Any) -> Iterator[str | bytes]:
         """Yield the text of an event; add file and position to an error about its values."""
         try:
-            yield from self._render_event(event)
+            yield from self._dump.event(event)
         except BinlogError as exc:
             exc.locate(
                 file=self._reader.position.file,
@@ -211,22 +121,24 @@ class FilteredDump:
             )
             raise
 
-    def _follow(self, event: Any) -> bool:
-        """Update the group state. Returns False if the output ends here."""
+    def _follow(self, event: Any) -> None:
+        """Update the group state."""
         group = self._reader.group
         starts_group = group is not None and group.first is event
         self._in_group = starts_group or (self._is_open and not isinstance(event, _DESCRIPTIONS))
         self._is_open = group is not None and group.last is None
-        if not starts_group:
-            return True
-        stop = self._selection.stop
-        if stop is not None and event.header.timestamp >= stop:
-            return False
-        self._group_wanted = self._selection.wants_group(event)
-        self._group_shown = not self._selection.looks_inside
-        self._group_head = []
-        self._statement_head = []
-        return True
+        if starts_group or not self._in_group:
+            self._end_group()
+        if starts_group:
+            self._group_shown = not self._selection.looks_inside
+            self._session, self._is_taken_back = self._dump.session, False
+            self._group_head = []
+            self._statement_head = []
+
+    def _end_group(self) -> None:
+        """Take back what the text of a group without a selected change has set."""
+        if not self._group_shown and not self._is_taken_back:
+            self._dump.session, self._is_taken_back = self._session, True
 
     def _outside(self, event: Any) -> Iterator[str | bytes]:
         """Yield events outside groups: the format description always, the others by their time."""
@@ -248,7 +160,7 @@ class FilteredDump:
             yield from self._change(event, wanted=self._selection.wants_table(table.schema, table.table))
             if event.ends_statement:
                 self._statement_head = []
-        elif isinstance(event, _STATEMENTS) and not _frames_changes(event.sql):
+        elif isinstance(event, _STATEMENTS) and not frames_changes(event.sql):
             yield from self._change(event, wanted=self._selection.wants_statement(event.schema, event.sql))
             self._statement_head = []
         elif self._group_shown:
@@ -267,9 +179,8 @@ class FilteredDump:
         yield from self._render(event)
 
 
-_FRAMES: Final = (b"SAVEPOINT", b"ROLLBACK", b"XA ")
-
-
-def _frames_changes(sql: bytes) -> bool:
-    """Return whether a statement only frames the changes of its transaction."""
-    return starts_transaction(sql) or ends_transaction(sql) or sql[:12].upper().startswith(_FRAMES)
+def _may_end(event: Any) -> bool:
+    """Return whether an event of a group that is whole is its last one: in a payload, that which ends a transaction."""
+    if event.header.inner is None:
+        return not isinstance(event, TransactionPayloadEvent)
+    return isinstance(event, XidEvent) or (isinstance(event, QueryEvent) and ends_transaction(event.sql))

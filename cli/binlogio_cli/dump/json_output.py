@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from binlogio._kernel.row_decoder import ImageText
+    from binlogio.format.groups import GroupChoice
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
     from binlogio.rows.texts import TextForm
-    from binlogio_cli.dump.filters import DumpFilter
 
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)
 _SECOND: Final = 1_000_000
@@ -60,7 +60,9 @@ class JsonDump:
         self._zone = zone
         self._rows = RowTexts(_form)
 
-    def writer(self, selection: DumpFilter) -> EventWriter | None:
+    session: object = None
+
+    def writer(self, selection: GroupChoice) -> EventWriter | None:
         """Return the kernel's writer of frequent events."""
         return EventWriter.of(self._reader, selection, self)
 

@@ -33,8 +33,8 @@ from binlogio_cli.dump.statement_text import SQL_ESCAPING, SQL_ONLY_ASCII, SQL_U
 if TYPE_CHECKING:
     from binlogio.events import RowsEvent
     from binlogio.events.table_map import TableMapEvent
+    from binlogio.format.groups import GroupChoice
     from binlogio.reader import BinlogReader
-    from binlogio_cli.dump.filters import DumpFilter
 
 _UTF8MB4: Final = 45
 _MODES_OF_OTHER_QUOTES: Final = MODE_ANSI_QUOTES | MODE_NO_BACKSLASH_ESCAPES
@@ -68,7 +68,7 @@ class SqlDump:
         """Whether transactions get the GTIDs that they had."""
         return self._gtids
 
-    def writer(self, selection: DumpFilter) -> EventWriter | None:
+    def writer(self, selection: GroupChoice) -> EventWriter | None:
         """Return the kernel's writer of frequent events of MySQL's servers."""
         self._writer = EventWriter.of(self._reader, selection, self)
         return self._writer
@@ -95,7 +95,10 @@ class SqlDump:
 
     def rest_text(self, event: Any) -> bytes:
         """Return the SQL of an event."""
-        return "".join(self.event(event)).encode("utf-8", "surrogateescape")
+        has_gtid = self._has_gtid  # the kernel follows it, which may take the event back
+        text = "".join(self.event(event)).encode("utf-8", "surrogateescape")
+        self._has_gtid = has_gtid
+        return text
 
     def query_texts(self, event: QueryEvent) -> QueryTexts | None:
         """Return what is before a statement, around the numbers of its thread and its time; None without these."""
@@ -116,12 +119,23 @@ class SqlDump:
         first, middle, last = (part.encode("utf-8", "surrogateescape") for part in parts)
         return QueryTexts(first, middle, last, reading)
 
+    @property
+    def session(self) -> bool:
+        """Whether the GTID of a transaction was set."""
+        return self._has_gtid or (self._writer is not None and self._writer.kernel.wrote_gtid)
+
+    @session.setter
+    def session(self, state: bool) -> None:
+        self._has_gtid = state
+        if self._writer is not None:
+            self._writer.kernel.wrote_gtid = state
+
     def images(self, event: RowsEvent) -> None:
         """Return no encoder: rows are written as they are."""
 
     def foot(self) -> Iterator[str]:
         """Yield the SQL after the last event."""
-        if self._has_gtid or (self._writer is not None and self._writer.kernel.wrote_gtid):
+        if self.session:
             yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
         if self._is_begun and self._is_idempotent:
             yield from _lines("/*!50700 SET @@session.rbr_exec_mode = STRICT */")

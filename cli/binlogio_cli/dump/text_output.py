@@ -56,14 +56,15 @@ from binlogio_cli.quoting import bytes_literal, hexdump, identifier, safe, strin
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from binlogio._kernel.event_texts import EventTexts
     from binlogio._kernel.row_decoder import ImageText
     from binlogio.events.table_map import TableMapEvent
+    from binlogio.format.groups import GroupChoice
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
     from binlogio.rows.plan import TablePlan
     from binlogio.rows.texts import TextForm
     from binlogio.values.column import ColumnPlan
-    from binlogio_cli.dump.filters import DumpFilter
 
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
 _LITERAL: Final = (int, float, Decimal, bytes)
@@ -111,11 +112,24 @@ class TextDump:
         self._file = ""
         self._writer: EventWriter | None = None
 
-    def writer(self, selection: DumpFilter) -> EventWriter | None:
+    def writer(self, selection: GroupChoice) -> EventWriter | None:
         """Return the kernel's writer of frequent events; None if it does not have this style."""
         if not self._options.short and not self._options.hexdump:
             self._writer = EventWriter.of(self._reader, selection, self)
         return self._writer
+
+    @property
+    def session(self) -> tuple[int | None, list[int]]:
+        """The thread and the session variables that were printed last."""
+        with self._shared_context():
+            return self._context.thread_id, [*self._context.settings]
+
+    @session.setter
+    def session(self, state: tuple[int | None, list[int]]) -> None:
+        self._context.thread_id, settings = state
+        self._context.settings = [*settings]
+        if self._writer is not None:
+            self._share_context(self._writer.kernel)
 
     def time_text(self, seconds: int) -> bytes:
         """Return the time of a header."""
@@ -254,8 +268,12 @@ class TextDump:
                 context.thread_id = kernel.thread_id
         yield
         if kernel is not None:
-            kernel.thread_id = -1 if context.thread_id is None else context.thread_id
-            kernel.written_settings = context.settings
+            self._share_context(kernel)
+
+    def _share_context(self, kernel: EventTexts) -> None:
+        thread_id = self._context.thread_id
+        kernel.thread_id = -1 if thread_id is None else thread_id
+        kernel.written_settings = self._context.settings
 
     def _load(self, event: ExecuteLoadQueryEvent) -> Iterator[str]:
         with self._shared_context():

@@ -1,0 +1,213 @@
+"""Which event groups are wanted: by time and GTID of their first event, and by the tables and statements in them.
+
+The reader passes over groups by it, and `dump` takes groups by it; `binlogio.format.groups.GroupChoice` is the oracle.
+"""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from libc.string cimport memset
+
+from binlogio._kernel.base.cursor cimport u32
+from binlogio._kernel.base.event_codes cimport (
+    BIG_EVENT_SIZE, CHECKSUM_SIZE, HEADER_SIZE, INTVAR_EVENT, QUERY_COMPRESSED_EVENT, QUERY_EVENT, TABLE_MAP_EVENT,
+    TRANSACTION_PAYLOAD_EVENT, XID_EVENT,
+)
+from binlogio._kernel.primitives cimport crc32
+from binlogio._kernel.scan.event_types cimport (
+    is_any_rows, is_group_start, is_of_file, is_plain_rows, is_statement_part, may_define, size_before_sql,
+)
+from binlogio._kernel.scan.groups cimport G_OUTSIDE, follow_body, frames_changes
+
+cdef enum:
+    MOST_ANSWERS = 1 << 12  # of tables, that are kept
+    TABLE_POST_HEADER = 8
+
+
+_READ_CODES = tuple([
+    code for code in range(256)
+    if is_group_start(code) or is_any_rows(code) or code in (QUERY_EVENT, QUERY_COMPRESSED_EVENT, TABLE_MAP_EVENT)
+])  # of the events whose bodies are looked at
+
+
+cdef class GroupFilter:
+    """What is wanted.
+
+    Args:
+        start, stop: groups whose first event is older than the one are not wanted, and none is from the first one on
+            that begins at the other or later; in seconds since 1970.
+        ask_gtid: as of `GtidChoice`; None for any GTID.
+        ask_table: from schema and table to whether changes of the table are wanted; None where groups are wanted by
+            their first events alone.
+        ask_statement: the same from schema and text of a statement.
+    """
+
+    codes = _READ_CODES
+
+    def __cinit__(self, *, start=None, stop=None, ask_gtid=None, ask_table=None, ask_statement=None):
+        self.start = -1 if start is None else max(-1, min(start, 1 << 62))
+        self.stop = 1 << 62 if stop is None else max(-1, min(stop, 1 << 62))
+        self.gtids = None if ask_gtid is None else GtidChoice(ask_gtid)
+        self.ask_table, self.ask_statement = ask_table, ask_statement
+        self.tables = {}
+
+    def set_codes(self, codes):
+        """Look at events of these types, of `codes`; those of the others have a form of their own in the log."""
+        cdef int code
+        for code in range(256):
+            self.is_unusual[code] = code in self.codes and code not in codes
+
+    def skip(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, bint checksum, bint verify,
+             uint32_t shift, bint inside, object follow):
+        """Pass over groups that are not wanted; `self.at` is then the place of the next event.
+
+        Args:
+            offset: of byte `at` in the file.
+            stop: no event is passed over that begins at this offset or after it.
+            checksum, verify: whether events end in a checksum, and whether it is compared.
+            shift: `position_shift` of the event before.
+            inside: whether byte `at` is in the middle of a group that is not wanted.
+            follow: called with the type and the body of events in such groups that may define a table.
+
+        Returns:
+            True where the buffer ends in the middle of a group that is not wanted.
+        """
+        cdef const uint8_t* begin
+        cdef const uint8_t* body
+        cdef const uint8_t* end
+        cdef int64_t size
+        cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
+        cdef int64_t kept = at  # the end of what is passed over for sure
+        cdef int64_t base = offset - at
+        cdef uint32_t kept_shift = shift
+        cdef bint looking = False  # in a group that may not be wanted
+        cdef int answer
+        cdef uint8_t code
+        cdef GroupState next
+        cdef list definitions = []
+        self.good = offset
+        if not inside:
+            memset(&self.group, 0, sizeof(self.group))
+        while at + HEADER_SIZE + tail <= data.shape[0] and base + at < stop:
+            begin = &data[at]
+            code = begin[4]
+            size = u32(begin + 9)
+            if size < HEADER_SIZE + tail or size > data.shape[0] - at or size > BIG_EVENT_SIZE:
+                break
+            if checksum and verify and crc32(0, begin, size - CHECKSUM_SIZE) != u32(begin + size - CHECKSUM_SIZE):
+                break
+            body = begin + HEADER_SIZE
+            end = begin + size - tail
+            if (inside or looking) and (self.group.place == G_OUTSIDE or is_group_start(code)):
+                _follow_all(follow, definitions)
+                kept, kept_shift, self.good = at, shift, base + at
+                inside = looking = False
+            if is_of_file(code):
+                inside = False
+                break
+            next = self.group
+            follow_body(&next, code, body, end)
+            if not inside and self.is_unusual[code]:
+                break
+            if not inside and not looking:
+                if not next.begins:
+                    break
+                answer = self.answer(code, begin, body, end)
+                inside = answer == GROUP_UNWANTED
+                looking = answer == GROUP_WANTED and self.ask_table is not None
+                if not inside and not looking:
+                    break
+            if inside:
+                if (code == QUERY_EVENT and may_define(body, end) or code == QUERY_COMPRESSED_EVENT
+                        or code == TRANSACTION_PAYLOAD_EVENT):
+                    follow(code, <bytes>body[:end - body])
+            elif not is_group_start(code):
+                if not self.is_unwanted(code, body, end):
+                    break
+                if code == QUERY_EVENT and may_define(body, end):
+                    definitions.append(<bytes>body[:end - body])
+            self.group = next
+            at += size
+            if u32(begin + 13):
+                shift = u32(begin + 13) - <uint32_t>(base + at)
+            if inside:
+                kept, kept_shift = at, shift
+        if (inside or looking) and self.group.place == G_OUTSIDE:
+            _follow_all(follow, definitions)
+            kept, kept_shift, self.good = at, shift, base + at
+            inside = False
+        self.at, self.position_shift = kept, kept_shift
+        return inside
+
+    def passes(self, uint8_t code, bytes body) -> bool:
+        """Pass an event of a group that is not wanted; return whether the group continues."""
+        follow_body(&self.group, code, <const uint8_t*>body, <const uint8_t*>body + len(body))
+        return self.group.place != G_OUTSIDE
+
+    cdef int answer(self, uint8_t code, const uint8_t* head, const uint8_t* body, const uint8_t* end) except -1:
+        """Return a `GroupAnswer` from the first event of a group."""
+        cdef Group group
+        if is_group_start(code):
+            if not read_group(&group, code, head, body, end):
+                return GROUP_NOT_KNOWN
+        else:
+            memset(&group, 0, sizeof(group))
+        if u32(head) >= self.stop:
+            return GROUP_AFTER_END
+        if u32(head) < self.start or self.gtids is not None and not self.gtids.wants(&group):
+            return GROUP_UNWANTED
+        return GROUP_WANTED
+
+    cdef bint is_unwanted(self, uint8_t code, const uint8_t* body, const uint8_t* end) except -1:
+        """Return whether an event changes nothing that is wanted; False where that is not known."""
+        cdef int64_t size
+        cdef bytes names
+        if code == TABLE_MAP_EVENT:
+            size = end - body
+            if size < TABLE_POST_HEADER + 3:
+                return False
+            body += TABLE_POST_HEADER
+            size = 1 + body[0]  # the size and the schema; a zero byte is after it
+            if end - body < size + 2 or end - body < size + 2 + body[size + 1]:
+                return False
+            names = body[:size + 2 + body[size + 1]]
+            wanted = self.tables.get(names)
+            if wanted is None:
+                if len(self.tables) >= MOST_ANSWERS:
+                    self.tables.clear()
+                wanted = self.tables[names] = bool(
+                    self.ask_table(_name(names[1:size]), _name(names[size + 2:])))
+            return not wanted
+        if code == QUERY_EVENT:
+            size = size_before_sql(body, end)
+            if not size:
+                return False
+            return frames_changes(body + size, end - body - size) or not self.ask_statement(
+                _name(body[size - 1 - body[8]:size - 1]), <bytes>body[size:end - body])
+        return is_plain_rows(code) or code == XID_EVENT or code == INTVAR_EVENT or is_statement_part(code)
+
+
+def payload_definitions(bytes plain not None):
+    """Return type and body of the statements in a payload's plain bytes that may define a table."""
+    cdef const uint8_t* at = plain
+    cdef const uint8_t* end = at + len(plain)
+    cdef int64_t size
+    cdef list found = []
+    while end - at >= HEADER_SIZE:
+        size = u32(at + 9)
+        if size < HEADER_SIZE or size > end - at:
+            break
+        if at[4] == QUERY_EVENT and may_define(at + HEADER_SIZE, at + size):
+            found.append((QUERY_EVENT, <bytes>(at + HEADER_SIZE)[:size - HEADER_SIZE]))
+        at += size
+    return found
+
+
+cdef int _follow_all(object follow, list definitions) except -1:
+    for one in definitions:
+        follow(QUERY_EVENT, one)
+    definitions.clear()
+    return 0
+
+
+cdef str _name(bytes text):
+    return text.decode("utf-8", "surrogateescape")
