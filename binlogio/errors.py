@@ -11,6 +11,7 @@ the command line or an option of Spark is a `Hint`, which has a text for each of
         CacheLimitExceeded
       WriterStateError       the writer was used in an order that makes no sense
         CommitOutcomeUnknown the group may or may not be in the log
+      ExportError            an export cannot be made with these arguments, or into this target
       PositionError          a position that the caller gave is not the start of an event
       ConditionError         a condition on rows cannot be read, or does not fit the table
       ReplayError            a change cannot be applied to the target
@@ -105,6 +106,14 @@ class Hint(Enum):
     NO_KEPT_GTIDS = (
         'leave out gtids="keep"',
         "leave out --gtids keep",
+    )
+    EXPORT_KEY = (
+        "give its columns as key=, or the table's definition as definitions=; columns= must have them too",
+        "give its columns with --key, or the table's definition with --table-definitions; --columns must have them too",
+    )
+    LATEST_ALONE = (
+        "leave out append=, partition_by=, condition=, and operations in where=",
+        "leave out --append, --partition-by, and conditions on operations and values",
     )
     EXPORT_EXISTS = (
         "append=True continues it, replace=True replaces it",
@@ -319,6 +328,10 @@ class CommitOutcomeUnknown(WriterStateError):
 
 class PositionError(BinlogError):
     """A position that the caller gave is not the start of an event, or in none of the logs."""
+
+
+class ExportError(BinlogError):
+    """An export cannot be made with these arguments, or into this target."""
 
 
 class ConditionError(BinlogError):

@@ -21,6 +21,7 @@ from binlogio.errors import (
     BadMagic,
     BinlogError,
     ConditionError,
+    ExportError,
     LoggingError,
     PositionError,
     UnsupportedFeature,
@@ -43,6 +44,7 @@ _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
     (WriterStateError, WRONG_USAGE),
     (PositionError, WRONG_USAGE),
     (ConditionError, WRONG_USAGE),
+    (ExportError, WRONG_USAGE),
     (BinlogError, DAMAGE),
 )
 
@@ -50,10 +52,10 @@ COMMANDS: Final = {
     "copy": "Copy event groups into new logs: filter, cut, split, merge, decrypt, recompress.",
     "dump": "Print events and row changes as text, JSON or SQL.",
     "explain": "Show how a server logs statements: format, cache, flush, warnings.",
+    "export": "Write row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta or Iceberg.",
     "history": "Show every change of a row in logs.",
     "index": "Make indexes of the keys in logs, for history.",
     "info": "Show server, times, GTIDs and format of logs.",
-    "export": "Write row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta or Iceberg.",
     "repair": "Make readable logs from damaged ones, and report what is lost.",
     "replay": "Apply binary logs to SQLite, MySQL or MariaDB (point-in-time recovery).",
     "undo": "Reverse row changes (flashback), as SQL or as a binary log.",

@@ -20,7 +20,7 @@ from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, St
 from binlogio.archive.export import export
 from binlogio.archive.export.files import file_name
 from binlogio.archive.export.ledger import LEDGER_NAME
-from binlogio.errors import BinlogError, UnsupportedFeature
+from binlogio.errors import BinlogError, ExportError
 from binlogio.row_condition import RowCondition
 from binlogio_cli.main import cli
 from corpus import MYSQL
@@ -136,13 +136,27 @@ def test_a_target_that_exists_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other" / "file").write_text("mine")
 
     for to, form in (("to", "parquet"), ("to", "csv"), ("to.duckdb", "duckdb"), ("other", "parquet")):
-        with pytest.raises(UnsupportedFeature, match="exist"):
+        with pytest.raises(ExportError, match="exist"):
             export(logs, tmp_path / to, format=form)  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedFeature, match="another option"):
+    with pytest.raises(ExportError, match="another option"):
         export(logs, tmp_path / "to", append=True, tables=["a.b"])
-    with pytest.raises(UnsupportedFeature, match="not an export"):
+    with pytest.raises(ExportError, match="not an export"):
         export(logs, tmp_path / "other", append=True)
     assert names(tmp_path / "other") == ["file"]
+
+
+def test_force_replaces_nothing_but_an_export(tmp_path: Path) -> None:
+    """Not a log that is named by mistake."""
+    log = tmp_path / "binlog.000001"
+    data = (MYSQL / "types_int" / "binlog.000001").read_bytes()
+    log.write_bytes(data)
+
+    for form in FORMATS:
+        with pytest.raises(BinlogError):
+            export(log, log, format=form, replace=True)  # type: ignore[arg-type]
+
+    assert log.read_bytes() == data
+    assert names(tmp_path) == ["binlog.000001"]
 
 
 def test_replace_leaves_the_files_of_the_new_export_only(tmp_path: Path) -> None:
@@ -259,7 +273,7 @@ def test_the_command_reports_tables_and_logs(tmp_path: Path) -> None:
     assert first.output.splitlines()[0] == "binlogio: shop.orders: 2 changes"
     assert "holds this log already" in again.output
     assert "no new change" in again.output
-    assert isinstance(refused.exception, UnsupportedFeature)
+    assert isinstance(refused.exception, ExportError)
 
 
 def test_the_command_prints_only_its_report_with_duckdb(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from binlogio import (
 from binlogio.archive.export import export, latest
 from binlogio.arrow.encode import plan_of
 from binlogio.errors import BinlogError
+from binlogio.event_filter import EVERY_EVENT
+from binlogio.storage.sources import find_logs
 from corpus import MYSQL
 
 ITEMS = TableDefinition(
@@ -162,3 +164,16 @@ def test_minimal_images_changing_columns_and_tables_without_keys_are_refused(tmp
         export(tmp_path / "binlog.000001", tmp_path / "to", latest=True)
     with pytest.raises(BinlogError, match="needs the primary key"):
         export(MYSQL / "rowimage_full", tmp_path / "to", latest=True, tables=["corpus.nokey"])
+
+
+def test_an_xa_transaction_that_is_committed_in_one_phase_is_no_obstacle() -> None:
+    """Unlike the three that are only prepared."""
+    (log,) = find_logs(MYSQL / "format_row" / "binlog.000001")
+
+    marks = latest.table_marks([(log, 0, 1 << 62)], EVERY_EVENT, None, verify_checksum=True)
+
+    assert [(one.begin, one.pos) for one in marks if one.begin is not None] == [
+        (95071, 95452),
+        (95668, 96200),
+        (96844, 97228),
+    ]

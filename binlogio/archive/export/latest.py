@@ -14,6 +14,7 @@ collations play no part.
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from bisect import bisect_left
@@ -30,7 +31,7 @@ import pyarrow.compute as pc
 from binlogio.archive.export.texts import decimal_texts
 from binlogio.columnar import EventSelection, read_events
 from binlogio.constants import EventType
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import ExportError, Hint, UnsupportedFeature
 from binlogio.event_filter import EventFilter
 from binlogio.replay import statements
 from binlogio.schema.ddl import (
@@ -103,7 +104,7 @@ def table_marks(
             for kind, pos, schema, sql, gtid, body, time in zip(kinds, *columns, seconds, strict=True):
                 begin = pos if kind in _GROUP_STARTS or sql == "BEGIN" else begin
                 is_selected = start <= pos < end and time in where.timestamp and where.wants_group(gtid)
-                if not is_selected or (kind == _PREPARES and '"one_phase": true' in (body or "")):
+                if not is_selected or (kind == _PREPARES and json.loads(body)["one_phase"]):
                     continue
                 mark = _mark(number, log.name, begin, (kind, pos, schema or "", sql))
                 if mark is not None:
@@ -261,12 +262,12 @@ class LatestRows:
         image = batch.schema.field("after").type
         missing = [one for one in key if image.get_field_index(one) < 0]
         if not key or missing:
-            raise UnsupportedFeature(
+            raise ExportError(
                 "the latest state needs the primary key of the table",
                 field=name,
                 expected=", ".join(key) or None,
                 found=", ".join(one.name for one in image),
-                hint="give its columns as key=, or the table's definition; select the columns of the key too",
+                hint=Hint.EXPORT_KEY,
             )
         schema = pa.schema([*image, pa.field(_NUMBER, pa.int64())])
         return _KeyedTable(key, schema)

@@ -29,7 +29,7 @@ from binlogio.archive.export.ledger import ExportLedger, HeldLog, begin_commit, 
 from binlogio.archive.export.type_map import ExportFormat
 from binlogio.columnar import is_one_piece, last_group_end, log_identity
 from binlogio.columnar.rows_reader import read_tables
-from binlogio.errors import Hint, UnsupportedFeature
+from binlogio.errors import ExportError, Hint, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
@@ -149,21 +149,22 @@ def export(
     fails, the target is as it was.
 
     Raises:
-        UnsupportedFeature: the target exists, or was made with other options; a library is missing; a type or a change
-            of columns cannot be stored in the format.
+        ExportError: the target exists, or was made with other options.
+        UnsupportedFeature: a library is missing; a value or a change of columns cannot be stored in the format; the
+            latest state cannot be known.
         BinlogError: the bytes are not a binary log.
         OSError: a file cannot be read or written.
     """
     form = _format_of(format)
     if append and replace:
-        raise UnsupportedFeature("append= and replace= exclude each other")
+        raise ExportError("an export is either continued or replaced", hint=Hint.EXPORT_EXISTS)
     if latest and (append or partition_by is not None or where.ops is not None or condition is not None):
-        raise UnsupportedFeature(
+        raise ExportError(
             "the latest state is made of all changes of the tables at once",
-            hint="leave out append, partitions, and conditions on operations and values",
+            hint=Hint.LATEST_ALONE,
         )
     if partition_by is not None and form is ExportFormat.DUCKDB:
-        raise UnsupportedFeature("a DuckDB file has no partitions", hint="its tables have the column timestamp")
+        raise ExportError("a DuckDB file has no partitions", hint="its tables have the column timestamp")
     rows_of = read_tables(
         source,
         tables=None if tables is None else sorted(set(tables)),
@@ -232,7 +233,7 @@ def _format_of(name: str) -> ExportFormat:
         return ExportFormat(name)
     except ValueError as exc:
         names = ", ".join(one.value for one in ExportFormat)
-        raise UnsupportedFeature("unknown value", field="format", expected=names, found=name) from exc
+        raise ExportError("unknown value", field="format", expected=names, found=name) from exc
 
 
 # -------------------------------------------------------------------------------------------------------- rows of logs
@@ -359,7 +360,7 @@ def _latest(
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the latest state of the rows of each table."""
     if any(one.log.stream is not None for one in ranges):
-        raise UnsupportedFeature("the latest state needs logs that can be read twice", found="a stream")
+        raise ExportError("the latest state needs logs that can be read twice", found="a stream")
     logs = [(one.log, one.start, one.end) for one in ranges]
     marks = table_marks(logs, where, keyring, verify_checksum=verify_checksum)
     numbers = {one.log.name: number for number, one in enumerate(ranges)}
@@ -389,16 +390,16 @@ class _Settings:
         """Return the ledger of a target that exists, to be continued.
 
         Raises:
-            UnsupportedFeature: it may not be continued, or was made with other options.
+            ExportError: it may not be continued, or was made with other options.
         """
         if found is None:
-            raise UnsupportedFeature("this exists, and is not an export", file=str(path))
+            raise ExportError("this exists, and is not an export", file=str(path))
         if not self.append:
-            raise UnsupportedFeature("the export exists", file=str(path), hint=Hint.EXPORT_EXISTS)
+            raise ExportError("the export exists", file=str(path), hint=Hint.EXPORT_EXISTS)
         for name, new in (("format", self.form.value), *self.ledger.options.items()):
             old = found.form if name == "format" else found.options.get(name)
             if old != new:
-                raise UnsupportedFeature(
+                raise ExportError(
                     "the export was made with another option, and cannot be continued with this one",
                     file=str(path), field=name, expected=str(old), found=str(new),
                 )  # fmt: skip
@@ -478,7 +479,8 @@ def _open_directory(folder: Path, settings: _Settings) -> _Directory:
     """Open a directory for an export.
 
     Raises:
-        UnsupportedFeature: it exists, or was made with other options; a library is missing.
+        ExportError: it exists, or was made with other options.
+        UnsupportedFeature: a library is missing.
         OSError: it cannot be made.
     """
     lake: DeltaTables | IcebergTables | None = None
@@ -488,7 +490,7 @@ def _open_directory(folder: Path, settings: _Settings) -> _Directory:
         lake = IcebergTables(folder, settings.catalog)
     found = load_ledger(folder) if folder.is_dir() else None
     if found is None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UnsupportedFeature("this exists, and is not an export", file=str(folder), hint="give a new directory")
+        raise ExportError("this exists, and is not an export", file=str(folder), hint="give a new directory")
     folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY)
     try:
@@ -496,7 +498,7 @@ def _open_directory(folder: Path, settings: _Settings) -> _Directory:
         ledger = settings.ledger
         if found is not None and settings.replace:
             if lake is not None:
-                raise UnsupportedFeature(
+                raise ExportError(
                     "tables of Delta and Iceberg are not replaced", file=str(folder), hint="give a new directory"
                 )
             complete(found, folder, None)
@@ -540,6 +542,12 @@ class _DuckdbTarget:
 
 def _open_duckdb(path: Path, settings: _Settings) -> _DuckdbTarget:
     """Open a DuckDB file for an export. Errors as those of `_open_directory`."""
+    if settings.replace and path.exists():
+        old = DuckdbFile(path, is_new=False)
+        is_export = old.ledger() is not None
+        old.discard()
+        if not is_export:
+            raise ExportError("this exists, and is not an export", file=str(path))
     is_new = settings.replace or not path.exists()
     file = DuckdbFile(path, is_new=is_new)
     try:
