@@ -458,18 +458,24 @@ def _then_raise(
 
 
 def read_split(
-    log: LogFile, split: Split | None, selection: RowSelection, keyring: Keyring | None = None
+    log: LogFile,
+    split: Split | None,
+    selection: RowSelection,
+    keyring: Keyring | None = None,
+    *,
+    definitions: DefinitionSource | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield (table, record batch) pairs of the event groups in a byte range of a log; of the whole log if it is None.
 
     The groups that begin in the range are read to their ends. A log that is one piece (relay, encrypted or compressed,
-    or without the kernel) belongs to the range that begins at 0.
+    or without the kernel) belongs to the range that begins at 0. `definitions` are those at the beginning of the range;
+    without them, only those of the selection are used, and no statements of the log.
 
     Raises:
         BinlogError: the bytes are not a binary log.
         OSError: the file cannot be read.
     """
-    with closing(LogPartReader(selection, keyring)) as reader:
+    with closing(LogPartReader(selection, keyring, definitions=definitions)) as reader:
         yield from reader.read((log, split))
 
 

@@ -13,6 +13,9 @@ refused, with the nearest name of the table below.
     images                     both (default) | before | after: omit the other image, in view rows
     schemaFile                 table definitions for logs with binlog_row_metadata=MINIMAL: a .sql or .json file, or
                                JSON itself; definitions in JSON that do not fit a table are ignored
+    followDdl                  auto (default) | true | false: take the names and types of columns from the DDL in the
+                               logs, for which the driver scans their headers. auto: where rows have no names and
+                               schemaFile is not set, up to 8 GiB of logs
     zeroDates                  error (default) | null | text
     startingTimestamp          read transactions from this time on, by the time of their events
     endingTimestamp            read transactions before this time
@@ -107,6 +110,7 @@ class BinlogOptions:
     images: str = "both"
     image_type: str = "json"
     schema_file: str | None = None
+    follow_ddl: str = "auto"
     zero_dates: str = "error"
     starting_timestamp: int | None = None
     ending_timestamp: int | None = None
@@ -223,6 +227,7 @@ _OPTIONS: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "imageType": ("image_type", values.choice("json", "variant")),
     "images": ("images", values.choice("both", "before", "after")),
     "schemaFile": ("schema_file", values.text),
+    "followDdl": ("follow_ddl", values.choice("auto", "true", "false")),
     "zeroDates": ("zero_dates", values.choice("error", "null", "text")),
     "startingTimestamp": ("starting_timestamp", values.moment),
     "endingTimestamp": ("ending_timestamp", values.moment),

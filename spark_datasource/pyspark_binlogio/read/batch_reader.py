@@ -30,7 +30,7 @@ from pyspark_binlogio.read.filters import NOTHING_PUSHED, push
 from pyspark_binlogio.scan.damage import corrupt_record, option_hints, tolerant
 from pyspark_binlogio.scan.log_files import find_log_files
 from pyspark_binlogio.scan.partitions import LogPartition, Piece, partitions, wanted_pieces
-from pyspark_binlogio.scan.request import Request, request_of
+from pyspark_binlogio.scan.request import Request, request_of, statements_of
 from pyspark_binlogio.spark_types import conformed, spark_ddl
 from pyspark_binlogio.views.change_feed import CDF_COLUMNS, CHANGE_POS
 from pyspark_binlogio.views.view import VIEWS
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
+    from binlogio.columnar import LoggedStatements
     from binlogio.storage import Keyring, LogFile
     from pyspark_binlogio.options import BinlogOptions
 
@@ -55,7 +56,10 @@ def view_columns(options: BinlogOptions) -> Mapping[str, pa.DataType]:
     if options.tables.table is not None:
         options.require_paths()
         logs = find_log_files(options)
-    columns = view.columns(request_of(options), logs)
+    request = request_of(options)
+    if logs:
+        request = replace(request, statements=statements_of(options, request.keyring))
+    columns = view.columns(request, logs)
     corrupt = options.column_name_of_corrupt_record
     return {**columns, corrupt: pa.string()} if options.mode == "PERMISSIVE" else columns
 
@@ -67,10 +71,13 @@ class BinlogBatchReader(DataSourceReader):
         options: the options of the read.
         schema: the columns of the read.
         has_every_column: the schema is that of the source, not one of the user, which may name some columns only.
+        follows_logs: find the DDL in the logs here; a stream gives each batch that up to its end instead.
     """
 
     @option_hints()
-    def __init__(self, options: BinlogOptions, schema: StructType, *, has_every_column: bool = False) -> None:
+    def __init__(
+        self, options: BinlogOptions, schema: StructType, *, has_every_column: bool = False, follows_logs: bool = True
+    ) -> None:
         self._options = options
         self._schema = arrow_schema(schema)
         self._pushed = NOTHING_PUSHED
@@ -79,6 +86,8 @@ class BinlogBatchReader(DataSourceReader):
         self._columns = None if columns is None else TableColumns(columns, is_every_one=has_every_column)
         self._request = replace(request_of(options), columns=None if has_every_column else columns)
         _check_schema(self._schema, options)
+        if follows_logs:
+            self._request = replace(self._request, statements=statements_of(options, self.keyring))
 
     @property
     def keyring(self) -> Keyring | None:
@@ -170,19 +179,19 @@ class BinlogBatchReader(DataSourceReader):
             return  # Spark's own partition for an empty plan
         for piece in partition.pieces:
             try:
-                yield from self._read(piece)
+                yield from self._read(piece, partition.statements)
             except FileNotFoundError:
                 if not self._options.ignore_missing_files:
                     raise
 
-    def _read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def _read(self, piece: Piece, statements: LoggedStatements | None) -> Iterator[pa.RecordBatch]:
         where = self._where(piece.log)
         if piece.is_before and piece.split is not None:
             begin = group_around(piece.log, piece.split.end, self.keyring) or 0
             piece = replace(piece, split=Split(begin, piece.split.end))
         if piece.within is not None:
             where = replace(where, pos=where.pos.within(piece.within))
-        request = replace(self._request, where=where)
+        request = replace(self._request, where=where, statements=statements or self._request.statements)
         batches = VIEWS[self._options.view].batches
         for batch in tolerant(lambda part: batches(part, request), piece, self._options):
             yield from conforming(batch, self._schema, self._options, piece.log.name, self._columns)

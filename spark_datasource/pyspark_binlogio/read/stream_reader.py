@@ -17,13 +17,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from binlogio.columnar import LogIdentity, group_behind, is_one_piece, last_group_end, log_identity, tail_checksum
+from binlogio.columnar import (
+    LoggedStatements,
+    LogIdentity,
+    group_behind,
+    is_one_piece,
+    last_group_end,
+    log_identity,
+    tail_checksum,
+)
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format import check_event_start
@@ -32,7 +41,8 @@ from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, AvailableNowSource, r
 from pyspark_binlogio.read.batch_reader import BinlogBatchReader
 from pyspark_binlogio.scan.damage import option_hints
 from pyspark_binlogio.scan.log_files import find_log_files
-from pyspark_binlogio.scan.partitions import Piece
+from pyspark_binlogio.scan.partitions import LogPartition, Piece
+from pyspark_binlogio.scan.request import follows_ddl
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +70,9 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
                 WITH_READ_LIMITS, "a limit for the batches of a stream (maxFilesPerTrigger, maxBytesPerTrigger)"
             )
         self._options = options
-        self._batches = BinlogBatchReader(options, schema, has_every_column=has_every_column)
+        self._batches = BinlogBatchReader(options, schema, has_every_column=has_every_column, follows_logs=False)
+        self._statements = LoggedStatements()
+        self._follows_ddl: bool | None = None
         self._target: Offset | None = None
         self._ends: dict[str, int] = {}
         self._reached: Offset = dict(_NOTHING)  # for PySpark 4.1, which does not pass the start of a batch
@@ -160,7 +172,22 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
             last = end["pos"] if _base(log) == _name(end) else HIGHEST
             if begin < last:
                 pieces.append(Piece(log, None, Range(begin, last)))
-        return self._batches.plan(pieces)
+        return self._with_statements(self._batches.plan(pieces), end)
+
+    def _with_statements(self, planned: list[InputPartition], end: Offset) -> list[InputPartition]:
+        """Give the tasks of a batch the DDL in the logs up to its end. A restarted query scans the logs again."""
+        keyring = self._batches.keyring
+        logs = find_log_files(replace(self._options, starting_position=None))
+        logs = [log for log in logs if _key(_base(log)) <= _key(_name(end))]
+        if self._follows_ddl is None:
+            self._follows_ddl = follows_ddl(self._options, logs, keyring)
+        if self._follows_ddl:
+            for log in logs:
+                self._statements.add(log, keyring, end["pos"] if _base(log) == _name(end) else None)
+            for partition in planned:
+                if isinstance(partition, LogPartition):
+                    partition.statements = self._statements
+        return planned
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the records of one partition; errors as in a batch read."""
@@ -250,6 +277,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         except OtherLogError:
             if self._options.changed_logs == "restart":
                 self._ends = {}
+                self._statements = LoggedStatements()
                 return dict(_NOTHING)
             raise
         return offset

@@ -26,6 +26,7 @@ from binlogio.format import Split, cut
 from binlogio.storage import COMPRESSED_SUFFIXES
 
 if TYPE_CHECKING:
+    from binlogio.columnar import LoggedStatements
     from binlogio.storage import LogFile
 
 Cut = Callable[["LogFile", Split, int], Iterable[Split]]
@@ -65,11 +66,12 @@ class Piece:
 
 
 class LogPartition(InputPartition):
-    """The input of one task: pieces of logs, in order."""
+    """The input of one task: pieces of logs, in order, and for a batch of a stream the DDL before them."""
 
     def __init__(self, pieces: tuple[Piece, ...]) -> None:
         super().__init__(None)
         self.pieces = pieces
+        self.statements: LoggedStatements | None = None
 
 
 def wanted_pieces(log: LogFile, wanted: Range) -> Iterator[Piece]:

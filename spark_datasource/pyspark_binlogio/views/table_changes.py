@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection, read_split
+from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection, read_split, split_bounds
 from binlogio.format import Split
 from pyspark_binlogio.option_values import BinlogOptionError, nearest
 from pyspark_binlogio.scan.damage import tolerant
@@ -22,6 +22,7 @@ from pyspark_binlogio.views.batches import ARROW_TYPES, ROW_COLUMNS
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from binlogio.schema import DefinitionSource
     from binlogio.storage import LogFile
     from pyspark_binlogio.scan.request import Request
 
@@ -50,9 +51,25 @@ def row_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
         BinlogError: the bytes are not a binary log; with file and offset.
     """
     mixed = request.options.tables.table is None
-    for _, batch in read_split(piece.log, piece.split, _selection(request, mixed=mixed), request.keyring):
+    found = read_split(
+        piece.log,
+        piece.split,
+        _selection(request, mixed=mixed),
+        request.keyring,
+        definitions=_definitions(piece, request),
+    )
+    for _, batch in found:
         for start in range(0, batch.num_rows, _SPARK_BATCH_ROWS):
             yield batch.slice(start, _SPARK_BATCH_ROWS)
+
+
+def _definitions(piece: Piece, request: Request) -> DefinitionSource | None:
+    """Return the definitions at the beginning of a piece; None if the read does not follow DDL."""
+    if request.statements is None:
+        return None
+    bounds = None if piece.split is None else split_bounds(piece.log, piece.split, request.keyring)
+    begin = 0 if bounds is None else bounds.start or 0
+    return request.statements.before(piece.log, begin, request.definitions)
 
 
 def _selection(request: Request, *, mixed: bool = False) -> RowSelection:
@@ -83,7 +100,9 @@ def image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
 
     def changes(piece: Piece) -> Iterator[pa.RecordBatch]:
         wanted = replace(selection, wants=wants)
-        return (batch for _, batch in read_split(piece.log, piece.split, wanted, request.keyring))
+        definitions = _definitions(piece, request)
+        found = read_split(piece.log, piece.split, wanted, request.keyring, definitions=definitions)
+        return (batch for _, batch in found)
 
     mode = "DROPMALFORMED" if request.options.mode == "PERMISSIVE" else request.options.mode
     for log in reversed(logs):

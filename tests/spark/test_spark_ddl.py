@@ -1,0 +1,130 @@
+"""Names and types of columns by the DDL in the logs, in whatever part of them a task reads."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+import binlogio
+from binlogio.columnar import LoggedStatements, lacks_names
+from binlogio.storage.log_file import LogFile
+from binlogio.storage.sources import find_logs
+from corpus import MARIADB, MYSQL
+from spark_frames import ROTATED, load, records_of, tasks
+from spark_streams import Stream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytest.importorskip("pyspark.sql.datasource")
+
+from pyspark_binlogio.options import BinlogOptions
+from pyspark_binlogio.scan.request import statements_of
+
+UUID: Final = "2f658ac8-e51b-11f1-a314-02fc00000001"
+NAMES: Final = ("id", "v")
+
+
+def names(rows: list[dict[str, Any]]) -> set[tuple[str, ...]]:
+    return {tuple(json.loads(row["after"] or row["before"])) for row in rows}
+
+
+def test_statement_of_an_earlier_log_names_columns() -> None:
+    """CREATE TABLE is in the first of three logs: also where only a later one is read, or a part of it."""
+    whole = records_of(ROTATED)
+
+    assert whole == binlogio.read_rows(ROTATED).to_table().to_pylist()
+    assert names(whole) == {NAMES}
+    assert names(records_of(ROTATED, maxPartitionBytes="300")) == {NAMES}
+    assert names(records_of(ROTATED, endingGtids=f"{UUID}:4-5")) == {NAMES}
+    assert names(records_of(ROTATED, startingPosition="binlog.000002:4")) == {NAMES}
+    assert names(records_of(ROTATED, followDdl="false")) == {("@1", "@2")}
+    assert names(records_of(ROTATED / "binlog.000002")) == {("@1", "@2")}
+
+
+@pytest.mark.parametrize("view", ["rows", "cdf"])
+def test_columns_of_a_table_are_those_of_its_statement(view: str) -> None:
+    """Of MariaDB, whose logs have no metadata by default: names, and text instead of bytes."""
+    (batch, *_) = tasks(ROTATED, table="corpus.t", view=view, maxPartitionBytes="300")
+    columns = batch.schema if view == "cdf" else batch.schema.field("after").type
+
+    assert [field.name for field in columns][:2] == ["id", "v"]
+    rows = records_of(MARIADB / "gtid", table="corpus.t", maxPartitionBytes="300", schemaChanges="ignore")
+    expected = binlogio.read_rows(MARIADB / "gtid", table="corpus.t").to_table().to_pylist()
+    assert [row["after"] for row in rows] == [row["after"] for row in expected]
+    assert any(isinstance((row["after"] or {}).get("v"), str) for row in rows)
+
+
+def test_batches_of_a_stream_have_the_statements_before_them() -> None:
+    """From the first batch, after a restart, and of a log that grows."""
+    options = {"maxFilesPerTrigger": "1", "maxPartitionBytes": "300", "table": "corpus.t"}
+    stream = Stream(ROTATED, **options)
+    batches = stream.batches()
+    offset = json.loads(stream.offset)
+    restarted = Stream(ROTATED, **options)
+    first = json.loads(json.dumps(restarted.reader.latestOffset(json.loads(restarted.offset), None)))
+
+    assert len(batches) > 1
+    assert offset["file"] == first["file"]
+    for begin in (2, 3):
+        last = Stream(ROTATED, **options).reader
+        start = {"file": f"binlog.{begin:06}", "pos": 0}
+        found = [
+            list(json.loads(json.dumps(row["after"] or row["before"])))
+            for part in last.partitions(start, offset)
+            for batch in last.read(part)
+            for row in batch.to_pylist()
+        ]
+        assert found
+        assert {tuple(one) for one in found} == {NAMES}
+
+
+def test_log_that_grows_is_scanned_from_its_last_place(tmp_path: Path) -> None:
+    """Statements up to an offset, then the rest: the same as all at once."""
+    path = MYSQL / "ddl_mix" / "binlog.000001"
+    (log,) = find_logs(path)
+    every = LoggedStatements()
+    every.add(log)
+    with binlogio.open(path) as reader:
+        offsets = [event.header.offset for event in reader]
+    assert len(every) > 2
+    for offset in offsets:
+        parts = LoggedStatements()
+        parts.add(log, end=offset)
+        some = len(parts)
+        parts.add(log)
+
+        assert some <= len(parts) == len(every)
+    empty = tmp_path / "binlog.000001"
+    empty.write_bytes(b"\xfebin")
+    parts.add(LogFile(str(empty), 4))
+    assert len(parts) == len(every)
+
+
+def test_logs_with_names_are_not_scanned() -> None:
+    """binlog_row_metadata=FULL, or a file with definitions; and views that show no columns."""
+    full, minimal = MYSQL / "metadata_full", MYSQL / "metadata_minimal"
+
+    def found(path: Path, **options: str) -> LoggedStatements | None:
+        return statements_of(BinlogOptions.parse({"path": str(path), **options}), None)
+
+    assert not lacks_names(find_logs(full)[0])
+    assert lacks_names(find_logs(minimal)[0])
+    assert found(full) is None
+    assert found(full, followDdl="true")
+    assert found(minimal)
+    assert found(minimal, schemaFile="CREATE TABLE t (id INT)") is None
+    assert found(minimal, view="events") is None
+
+
+@pytest.mark.spark
+def test_query_over_many_tasks_has_names(spark: SparkSession) -> None:
+    """Through Spark's planning and its workers."""
+    frame = load(spark, ROTATED, table="corpus.t", maxPartitionBytes="300")
+
+    assert frame.select("after.v").where("op = 'insert'").count() > 1
+    assert set(frame.columns) > {"before", "after"}
