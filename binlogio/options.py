@@ -90,6 +90,7 @@ class ServerVariables:
     asked for. Defaults are those of 9.7 nevertheless.
     `mysql56_temporal_format` is MariaDB's; False: TIME, DATETIME and TIMESTAMP of all tables are those of MariaDB 5.3,
     as of tables that a server created with OFF. Only a definition or the DDL says their fractions of a second.
+    `binlog_encryption` is MySQL's, `encrypt_binlog` MariaDB's; a writer that has them ON needs the server's keyring.
     `gtid_seq_no` is 0 for the next number, and holds for one group.
     """
 
@@ -131,6 +132,8 @@ class ServerVariables:
     log_bin_compress: bool = False
     log_bin_compress_min_len: int = 256
     mysql56_temporal_format: bool = True
+    binlog_encryption: bool = False
+    encrypt_binlog: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values that the server does not accept."""

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EncryptionHeader",
     "Keyring",
+    "MariadbEncryptor",
     "MariadbKeys",
     "MysqlCipher",
     "MysqlKeyring",
@@ -236,6 +237,10 @@ def mariadb_decryptor(event: StartEncryptionEvent, keyring: Keyring) -> Callable
         UnsupportedFeature: the keyring lacks key 1, or an unknown scheme; the decryptor raises it if the key is
             not the one of the log.
     """
+    return _MariadbDecryptor(event, _mariadb_key(event, keyring))
+
+
+def _mariadb_key(event: StartEncryptionEvent, keyring: Keyring) -> bytes:
     if event.scheme != MARIADB_SCHEME:
         raise UnsupportedFeature(
             "unsupported encryption scheme", field="scheme", expected=MARIADB_SCHEME, found=event.scheme
@@ -248,7 +253,7 @@ def mariadb_decryptor(event: StartEncryptionEvent, keyring: Keyring) -> Callable
             found=found,
             hint="give the key file of the server that wrote it",
         )
-    return _MariadbDecryptor(event, key)
+    return key
 
 
 class _MariadbDecryptor:
@@ -298,6 +303,27 @@ class _MariadbDecryptor:
         return plain[moved : moved + 4] + plain[:moved] + data[EVENT_SIZE_BYTES] + plain[moved + 4 :]
 
 
+class MariadbEncryptor:
+    """Encrypts single events, in CBC: the default of file_key_management_encryption_algorithm."""
+
+    def __init__(self, event: StartEncryptionEvent, key: bytes) -> None:
+        self._nonce = event.nonce
+        self._key = key
+
+    @classmethod
+    def of(cls, event: StartEncryptionEvent, keyring: Keyring) -> MariadbEncryptor:
+        """Return the encryptor of the events after `event`; raises what `mariadb_decryptor` does."""
+        return cls(event, _mariadb_key(event, keyring))
+
+    def __call__(self, offset: int, data: bytes) -> bytes:
+        """Return the encrypted bytes of an event at `offset` of the file."""
+        iv = self._nonce + (offset & 0xFFFFFFFF).to_bytes(4, "little")
+        between = data[TIMESTAMP_BYTES.stop : EVENT_SIZE_BYTES.start]
+        moved = len(between)
+        done = _encrypt_cbc(self._key, iv, between + data[TIMESTAMP_BYTES] + data[EVENT_SIZE_BYTES.stop :])
+        return done[moved : moved + 4] + done[:moved] + data[EVENT_SIZE_BYTES] + done[moved + 4 :]
+
+
 def _sense(plain: bytes, offset: int) -> int:
     """Return 2 for an event, 1 for a possible event (of a relay log without checksums), 0 for noise."""
     header = parse_header(plain, offset)
@@ -316,6 +342,11 @@ def _decrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
     whole = len(data) - len(data) % _BLOCK_SIZE
     plain = _cbc(key, iv).decryptor().update(data[:whole])
     return plain + _decrypt_ctr(key, iv, data[whole:])
+
+
+def _encrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
+    whole = len(data) - len(data) % _BLOCK_SIZE
+    return _cbc(key, iv).encryptor().update(data[:whole]) + _decrypt_ctr(key, iv, data[whole:])
 
 
 def _decrypt_ctr(key: bytes, iv: bytes, data: bytes) -> bytes:

@@ -410,7 +410,7 @@ def variables_in_effect(variables: ServerVariables) -> ServerVariables:
     """Return the variables with those that the server of their version does not have as if they were not set.
 
     Raises:
-        UnsupportedFeature: the format of its logs is not known, or it does not have this row image.
+        UnsupportedFeature: the format of its logs is not known, or it has no such row image or encryption.
     """
     missing = server_format_of(variables.server_version).missing
     changed = {name: value for name, value in missing.items() if getattr(variables, name) != value}
@@ -418,7 +418,25 @@ def variables_in_effect(variables: ServerVariables) -> ServerVariables:
         changed["enforce_gtid_consistency"] = None
     found = replace(variables, **changed) if changed else variables
     check_row_image(found)
+    _check_encryption(found)
     return found
+
+
+# Since which version a server has the variable for encrypted logs.
+_ENCRYPTION_SINCE: Final = {"binlog_encryption": (8, 0, 14), "encrypt_binlog": (10, 1, 7)}
+
+
+def _check_encryption(variables: ServerVariables) -> None:
+    """Refuse encryption that the server does not have: a log that is plain in silence would be worse."""
+    own = "encrypt_binlog" if variables.is_mariadb else "binlog_encryption"
+    for name, since in _ENCRYPTION_SINCE.items():
+        if getattr(variables, name) and (name != own or server_version_numbers(variables.server_version) < since):
+            raise UnsupportedFeature(
+                "this server version does not have the variable",
+                field=name,
+                expected="binlog_encryption with MySQL from 8.0.14 on, encrypt_binlog with MariaDB from 10.1.7 on",
+                found=variables.server_version,
+            )
 
 
 def check_row_image(variables: ServerVariables) -> None:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Final
 from binlogio.errors import WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet, MariadbGtid, Uuid
 from binlogio.options import Position, ServerVariables
+from binlogio.storage.keyring import KeyringSource, load_keyring
 from binlogio.storage.spill_file import SpillFile, TemporaryFile
+from binlogio.writer.log.encrypted_storage import EncryptedStorage, refuse_encryption
 from binlogio.writer.log.group_commit import GroupCommit, Wait, system_wait
 from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_builder import writer_kernel
 from binlogio.writer.log.log_file import ActiveLog, Clock
-from binlogio.writer.log.log_index import logs_before, logs_up_to
+from binlogio.writer.log.log_index import LogIndex, logs_before, logs_up_to
 from binlogio.writer.log.log_storage import LocalStorage, LogStorage
 from binlogio.writer.log.recovery import examine, recover
 from binlogio.writer.server_format import variables_in_effect
@@ -59,9 +61,10 @@ class BinlogWriter:
         wait: waits microseconds for other sessions to commit, where binlog_group_commit_sync_delay says so.
         use_kernel: let the compiled kernel, where it is there, do what construct does as well, with the same bytes.
         open_spill: makes the file of a cache that does not fit memory.
+        keyring: the server's keys, for `binlog_encryption` and `encrypt_binlog`, and for logs that are there already.
 
     Raises:
-        UnsupportedFeature: a server version whose logs look otherwise.
+        UnsupportedFeature: a server version whose logs look otherwise, or logs are to be encrypted and there is no key.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class BinlogWriter:
         use_kernel: bool = True,
         wait: Wait = system_wait,
         open_spill: Callable[[], SpillFile] = TemporaryFile,
+        keyring: KeyringSource | None = None,
     ) -> None:
         path = Path(basename)
         text = variables.server_uuid
@@ -83,6 +87,16 @@ class BinlogWriter:
         self.server_uuid: Final = Uuid(new_uuid().bytes) if text is None else Uuid.parse(text)
         self._clock = clock
         self._storage: LogStorage = LocalStorage(path.parent) if storage is None else storage
+        if keyring is None:
+            refuse_encryption(variables)
+        else:
+            self._storage = EncryptedStorage(
+                self._storage,
+                load_keyring(keyring),
+                variables,
+                str(self.server_uuid),
+                LogIndex(path.name, self._storage).is_log,
+            )
         self._log = ActiveLog(path.name, self._storage, variables, clock)
         self._kernel = writer_kernel() if use_kernel else None
         self._group_commit = GroupCommit(self._log, variables, clock, self.server_uuid, self._kernel, wait)

@@ -90,13 +90,20 @@ def create_statement(number: int, typed: Typed) -> str:
     return f"CREATE TABLE judge.t{number} (id INT NOT NULL PRIMARY KEY, v {typed.sql_type}{charset} NULL)"
 
 
-def write_types(path: Path, variables: ServerVariables, types: tuple[Typed, ...], *, mariadb: bool = False) -> Path:
+def write_types(
+    path: Path,
+    variables: ServerVariables,
+    types: tuple[Typed, ...],
+    *,
+    mariadb: bool = False,
+    keyring: str | None = None,
+) -> Path:
     """Return a log in which every value of every type is inserted, put in place of another, and deleted as well.
 
     NULLs too.
     """
     collation = "utf8mb4_general_ci" if mariadb else "utf8mb4_0900_ai_ci"
-    with BinlogWriter(path, variables=variables) as log, log.session() as session:
+    with BinlogWriter(path, variables=variables, keyring=keyring) as log, log.session() as session:
         session.ddl(f"CREATE DATABASE judge COLLATE {collation}")
         for number, typed in enumerate(types):
             table = table_of(number, typed, collation)

@@ -62,6 +62,7 @@ from binlogio.events.mariadb import (
     MariadbGtidExtraFlag,
     MariadbGtidFlag,
     MariadbGtidListEvent,
+    StartEncryptionEvent,
 )
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.encoder import Encoder, stamp
@@ -214,6 +215,7 @@ class LogBuilder:
         created: int = 0,
         in_use: bool = False,
         checkpoints: Sequence[str] = (),
+        encryption: StartEncryptionEvent | None = None,
     ) -> bytes:
         """Return the head of a log.
 
@@ -224,10 +226,13 @@ class LogBuilder:
             created: when the server started, if this is its first log since; else 0.
             in_use: the log is still written.
             checkpoints: the logs of MariaDB's BINLOG_CHECKPOINT events.
+            encryption: the event after which MariaDB encrypts the others.
         """
         header = EventHeader(timestamp=timestamp, server_id=server_id)
         flags = HeaderFlag.BINLOG_IN_USE if in_use else 0
         events: list[BinlogEvent] = [replace(self.description, created=created, header=replace(header, flags=flags))]
+        if encryption is not None:
+            events.append(replace(encryption, header=header))
         if not isinstance(previous, GtidSet):
             events.append(MariadbGtidListEvent(previous, header=header))
             events += [BinlogCheckpointEvent(name, header=header) for name in checkpoints]

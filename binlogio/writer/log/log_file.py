@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, HeaderFlag
 from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
 from binlogio.storage.index_file import log_number, next_log_name
+from binlogio.writer.log.encrypted_storage import start_encryption
 from binlogio.writer.log.log_builder import LogBuilder
 from binlogio.writer.log.log_index import LogIndex
 
@@ -199,7 +200,13 @@ class ActiveLog:
     def _begin(self, name: str, previous: LoggedGtids, created: int = 0, rotated_from: str = "") -> None:
         checkpoints = [rotated_from, name] if rotated_from else [name]
         data = self._builder.head(
-            self._now(), self._variables.server_id, previous, created=created, in_use=True, checkpoints=checkpoints
+            self._now(),
+            self._variables.server_id,
+            previous,
+            created=created,
+            in_use=True,
+            checkpoints=checkpoints,
+            encryption=start_encryption() if self._variables.encrypt_binlog else None,
         )
         self.index.register([name])
         self._storage.create(name)

@@ -50,6 +50,7 @@ from binlogio.format.groups import GroupPlace, GroupTracker, ends_transaction, s
 from binlogio.gtid import EMPTY_GTID_SET, NO_TAG, Gtid, GtidSet, Interval, MariadbGtid, Tsid, Uuid
 from binlogio.gtid.identifiers import GNO_END, GNO_MIN
 from binlogio.implementation import is_compiled
+from binlogio.writer.log.encrypted_storage import EncryptedStorage
 from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_file import FLAGS_OFFSET
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from binlogio.events.base import ParseContext
+    from binlogio.events.mariadb import StartEncryptionEvent
     from binlogio.writer.log.log_storage import LogStorage
 
 READ_SIZE: Final = 1 << 20
@@ -137,7 +139,7 @@ class _LogScan:
         self._found = GtidRuns()
         self._may_skip = is_compiled()
         self._skip_from = 0  # after events that are not a plain group, do not try again at once
-        self.framer = EventFramer()
+        self.framer = EventFramer(decryptor_for=_decrypted if isinstance(storage, EncryptedStorage) else None)
         self.valid_size = 0
 
     @property
@@ -253,6 +255,11 @@ class _LogScan:
             return
         damage.hint = f"whole events follow at {following}; nothing was changed"
         raise damage
+
+
+def _decrypted(_event: StartEncryptionEvent) -> Callable[[int, bytes], bytes]:
+    """Return the decryptor of events that the storage has decrypted already."""
+    return lambda _offset, data: data
 
 
 def _ends(event: Any) -> bool:

@@ -98,6 +98,12 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 @click.option(
     "--gtid-mode", type=click.Choice(["ON", "OFF"], case_sensitive=False), help="The server variable gtid_mode."
 )
+@click.option(
+    "--keyring",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The keyring file of the server, for logs with binlog_encryption=ON or encrypt_binlog=ON.",
+)
 @click.option("--check", is_flag=True, help="Check the input, and write nothing: it runs in a temporary directory.")
 @click.option(
     "--schema",
@@ -120,6 +126,7 @@ def command(
     overrides: dict[str, Any],
     checksum: str | None,
     gtid_mode: str | None,
+    keyring: str | None,
     *,
     check: bool,
 ) -> None:
@@ -144,9 +151,9 @@ def command(
             run = _data(Path(source), kind, _table_name(table), primary_key, ddl, transaction_rows, overrides)
         if check or out is None:
             with TemporaryDirectory() as folder:
-                click.echo(f"{_write(run, Path(folder), basename).summary}, no errors")
+                click.echo(f"{_write(run, Path(folder), basename, keyring).summary}, no errors")
         else:
-            written = _write(run, Path(out), basename)
+            written = _write(run, Path(out), basename, keyring)
             for name in written.names:
                 path = Path(out) / Path(name).name
                 click.echo(f"wrote {safe(str(path))}, {path.stat().st_size} bytes")
@@ -171,7 +178,7 @@ class _Written(NamedTuple):
     gtids: str
 
 
-def _write(run: WriteRun, folder: Path, basename: str) -> _Written:
+def _write(run: WriteRun, folder: Path, basename: str, keyring: str | None) -> _Written:
     """Write the logs.
 
     Raises:
@@ -180,7 +187,7 @@ def _write(run: WriteRun, folder: Path, basename: str) -> _Written:
         BinlogError: the logs in the folder are damaged, or another writer has them open.
         OSError: the log cannot be written.
     """
-    with BinlogWriter(folder / basename, variables=run.variables, clock=run.clock) as writer:
+    with BinlogWriter(folder / basename, variables=run.variables, clock=run.clock, keyring=keyring) as writer:
         names_before = writer.names[:-1]
         summary = run.fill(writer, folder)
         names = tuple(name for name in writer.names if name not in names_before)

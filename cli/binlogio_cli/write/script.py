@@ -27,6 +27,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final
 
+from binlogio.constants import ENCRYPTED_MAGIC
 from binlogio.errors import BinlogError, LoggingError, UnsupportedFeature
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
 from binlogio.gtid import Gtid, Tag
@@ -34,6 +35,7 @@ from binlogio.options import ServerVariables
 from binlogio.schema import TableDefinition
 from binlogio.schema.collations import BINARY, collation_id
 from binlogio.schema.json_values import bytes_from_json
+from binlogio.storage.encryption import ENCRYPTION_HEADER_SIZE
 from binlogio.values.decimal import check_precision, encode_decimal
 from binlogio.values.json import JsonDocument
 from binlogio.values.json.diff import JsonDiff, JsonDiffOperation, JsonDiffs
@@ -625,7 +627,9 @@ class ScriptRunner:
         self._writer.crash()
         self._is_crashed = True
         path = self._folder / Path(start.file).name
-        end = start.offset + line.get("after_bytes", 0)
+        with path.open("rb") as file:
+            is_encrypted = file.read(len(ENCRYPTED_MAGIC)) == ENCRYPTED_MAGIC
+        end = start.offset + line.get("after_bytes", 0) + ENCRYPTION_HEADER_SIZE * is_encrypted
         if "after_bytes" in line and end < path.stat().st_size:
             os.truncate(path, end)
 
