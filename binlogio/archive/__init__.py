@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from binlogio.archive.new_logs import NewLogs
     from binlogio.archive.repair import LostRange, RepairReport, repair_logs
     from binlogio.archive.row_keys import KeyRefused
+    from binlogio.archive.stats import ArchiveStats, archive_stats
     from binlogio.archive.verify import Finding, LogReport, verify_logs
 
 __all__ = [
-    "CopyOptions", "CopySummary", "Finding", "HistoryOptions", "HistoryStatement", "IndexRefused", "IndexSummary",
-    "KeyRefused", "LogInfo", "LogReport", "LostRange", "NewLogs", "RepairReport", "RowVersion", "SearchSummary",
-    "copy_logs", "index_log", "index_logs", "log_infos", "logs_with_key", "repair_logs", "row_history", "verify_logs",
+    "ArchiveStats", "CopyOptions", "CopySummary", "Finding", "HistoryOptions", "HistoryStatement",
+    "IndexRefused", "IndexSummary", "KeyRefused", "LogInfo", "LogReport", "LostRange", "NewLogs",
+    "RepairReport", "RowVersion", "SearchSummary", "archive_stats", "copy_logs", "index_log", "index_logs",
+    "log_infos", "logs_with_key", "repair_logs", "row_history", "verify_logs",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -37,6 +39,7 @@ if not TYPE_CHECKING:
             "new_logs": "NewLogs",
             "repair": "LostRange RepairReport repair_logs",
             "row_keys": "KeyRefused",
+            "stats": "ArchiveStats archive_stats",
             "verify": "Finding LogReport verify_logs",
         },
     )

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from binlogio.archive.observer import SurveyObserver
     from binlogio.events.base import ParseContext
     from binlogio.format.framing import Decryptor
+    from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
 
@@ -97,14 +98,20 @@ class ArchiveSurvey:
         keyring: the keys of encrypted logs.
         counts_rows: count rows, and check that their images fit the tables.
         key_of: see `LogSurvey`.
+        definitions: table definitions of the caller.
     """
 
     def __init__(
-        self, keyring: Keyring | None, *, counts_rows: bool, key_of: Callable[[object], bytes] | None = None
+        self,
+        keyring: Keyring | None,
+        *,
+        counts_rows: bool,
+        key_of: Callable[[object], bytes] | None = None,
+        definitions: GivenDefinitions | None = None,
     ) -> None:
         self._keyring = keyring
         self._plans: dict[tuple[bool, str, bytes], ImagePlan | None] = {}
-        self._definitions = DefinitionSource(follows_ddl=False)
+        self._definitions = DefinitionSource(definitions, follows_ddl=False)
         self._context: ParseContext | None = None
         self._zstd = ZstdFrames()
         self.kernel: Final = LogSurvey(

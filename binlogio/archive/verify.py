@@ -132,7 +132,7 @@ def verify_logs(sources: Iterable[str | os.PathLike[str]], keyring: Keyring | No
         logs += found
         if report is not None:
             yield report
-    history = _Histories()
+    history = GtidHistories()
     check = _checker(keyring)
     for number, log in enumerate(logs):
         checked = _CheckedLog(history.of(log.name))
@@ -229,7 +229,7 @@ def _check_by_reader(log: LogFile, checked: _CheckedLog, keyring: Keyring | None
 class _CheckedLog:
     """Collects the findings about a log; an observer of the walk over it."""
 
-    def __init__(self, history: _History) -> None:
+    def __init__(self, history: GtidHistory) -> None:
         self.sources: Sequence[_Source] = ()
         self._history = history
         self._findings: list[Finding] = []
@@ -298,19 +298,11 @@ class _CheckedLog:
         self._groups += int(is_complete.sum())
         if self._damages or len(self._ended) < _MOST_BATCHES:
             self._ended.append(records[is_complete, FIELD["begin"]])
-        found = records[:, FIELD["source"]]
-        if self._is_relay or not (found >= 0).any():
+        if self._is_relay:
             return
-        for source in np.unique(found[found >= 0]).tolist():
-            rows = records[found == source]
-            numbers = rows[:, FIELD["number"]].astype(np.uint64)
-            breaks = np.flatnonzero(numbers[1:] != numbers[:-1] + np.uint64(1)) + 1
-            firsts = [0, *breaks.tolist()]
-            lasts = [*(breaks - 1).tolist(), len(numbers) - 1]
-            for first, last in zip(firsts, lasts, strict=True):
-                run = Interval(int(numbers[first]), int(numbers[last]) + 1)
-                for level, message in self._history.add(self.sources[source], run):
-                    self.add(level, message, offset=int(rows[first, FIELD["begin"]]))
+        for source, run, offset in gtid_runs(records, self.sources):
+            for level, message in self._history.add(source, run):
+                self.add(level, message, offset=offset)
 
     def end(self, end: LogEnd) -> None:
         """Take the end of the log."""
@@ -383,29 +375,51 @@ class _CheckedLog:
             yield FineRange(at, self._bytes, groups)
 
 
+def gtid_runs(records: NDArray[np.int64], sources: Sequence[_Source]) -> Iterator[tuple[_Source, Interval, int]]:
+    """Yield the runs of consecutive GTIDs in records of groups: the source, the numbers, and the first offset."""
+    from binlogio.archive.survey import FIELD  # noqa: PLC0415 - needs the kernel
+
+    found = records[:, FIELD["source"]]
+    first_source = int(found[0])
+    is_one = bool((found == first_source).all())
+    for source in (first_source,) if is_one else np.unique(found).tolist():
+        if source < 0:
+            continue
+        rows = records if is_one else records[found == source]
+        numbers = rows[:, FIELD["number"]].astype(np.uint64)
+        breaks = np.flatnonzero(numbers[1:] != numbers[:-1] + np.uint64(1)) + 1
+        firsts, lasts = [0, *breaks.tolist()], [*(breaks - 1).tolist(), len(numbers) - 1]
+        for first, last in zip(firsts, lasts, strict=True):
+            run = Interval(int(numbers[first]), int(numbers[last]) + 1)
+            yield sources[source], run, int(rows[first, FIELD["begin"]])
+
+
 def _count_between(begins: NDArray[np.int64], start: int, end: int) -> int:
     return int(np.searchsorted(begins, end) - np.searchsorted(begins, start))
 
 
-class _Histories:
+class GtidHistories:
     """The GTIDs of each series of logs."""
 
     def __init__(self) -> None:
-        self._found: dict[str, _History] = {}
+        self._found: dict[str, GtidHistory] = {}
 
-    def of(self, name: str) -> _History:
+    def of(self, name: str) -> GtidHistory:
         """Return the GTIDs of the series of a log."""
-        return self._found.setdefault(log_number(_plain_path(name))[0], _History())
+        return self._found.setdefault(log_number(_plain_path(name))[0], GtidHistory())
+
+    def gap_texts(self) -> Iterator[str]:
+        """Yield the numbers that no log has between others that they have, by source."""
+        for history in self._found.values():
+            yield from history.gaps()
 
     def gaps(self) -> LogReport | None:
         """Return a report about the numbers that the servers left out; None without."""
-        findings = [
-            Finding(level=NOTE, message=message) for history in self._found.values() for message in history.gaps()
-        ]
+        findings = [Finding(level=NOTE, message=f"GTIDs that no log has: {text}") for text in self.gap_texts()]
         return LogReport(file="GTIDs", findings=tuple(findings[:MOST_FINDINGS])) if findings else None
 
 
-class _History:
+class GtidHistory:
     """The GTIDs that the logs of a series have so far."""
 
     def __init__(self) -> None:
@@ -478,7 +492,7 @@ class _History:
                 Interval(one.end, other.start) for one, other in pairwise(known) if other.start > intervals[0].start
             ]
             if left:
-                yield f"GTIDs that no log has: {_texts({source: left})}"
+                yield _texts({source: left})
 
 
 def _overlap(intervals: list[Interval], run: Interval) -> list[Interval]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from binlogio.errors import BinlogFormatError
@@ -146,7 +147,13 @@ def compress_zstd(data: bytes, level: int) -> bytes:
 
     The bytes depend on the version of the library; only the decompressed bytes are always the same.
     """
+    compressed: bytes = _codec(level).compress(data, asbytes=True)
+    return compressed
+
+
+@cache
+def _codec(level: int) -> pa.Codec:
+    """Return the codec of a level: to make one takes longer than to compress a small transaction."""
     import pyarrow as pa  # noqa: PLC0415
 
-    compressed: bytes = pa.Codec("zstd", compression_level=level).compress(data, asbytes=True)
-    return compressed
+    return pa.Codec("zstd", compression_level=level)

@@ -58,6 +58,7 @@ COMMANDS: Final = {
     "info": "Show server, times, GTIDs and format of logs.",
     "repair": "Make readable logs from damaged ones, and report what is lost.",
     "replay": "Apply binary logs to SQLite, MySQL or MariaDB (point-in-time recovery).",
+    "stats": "Show statistics of logs: tables, transactions, time.",
     "undo": "Reverse row changes (flashback), as SQL or as a binary log.",
     "verify": "Check whether an archive of logs is whole.",
     "write": "Write binary logs from a script, without a server.",

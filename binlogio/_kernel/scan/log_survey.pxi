@@ -236,6 +236,7 @@ cdef class LogSurvey:
                 self.inner_bytes[p[4]] += event_size
                 if self.has_group:
                     self.group.events += 1
+                    self._begin_time(u32(p))
                 self._body(p[4], p + HEADER_SIZE, p + event_size, offset, True)
                 at += event_size
         return at
@@ -334,6 +335,7 @@ cdef class LogSurvey:
         if self.has_group:
             self.group.events += 1
             self.group.last_time = u32(p)
+            self._begin_time(u32(p))
             self.group.end = after
         if code == TRANSACTION_PAYLOAD_EVENT:
             self.group.flags |= IS_COMPRESSED
@@ -361,6 +363,11 @@ cdef class LogSurvey:
         self.rows_open = False
         self.group_serial += 1
         return 0
+
+    cdef void _begin_time(self, uint32_t timestamp) noexcept nogil:
+        """Let an event of the group set its first time: a GTID event may be later than the statements of its group."""
+        if timestamp and (timestamp < self.group.first_time or self.group.first_time == 0):
+            self.group.first_time = timestamp
 
     cdef int _finish_group(self, bint is_ended) except -1 nogil:
         if is_ended:
@@ -509,19 +516,35 @@ cdef class LogSurvey:
         return 0
 
     cdef int64_t _minimal_size(self, Plan* plan, RowsEvent* event, const uint8_t* key) except -2:
-        """Return the bytes of the row images as MINIMAL ones; -1 if they do not fit the table."""
+        """Return the bytes of the row images as MINIMAL ones; -1 if they do not fit the table.
+
+        The bitmap of the columns after is that of all rows of an event: those in which a row of it has changed.
+        """
+        cdef uint8_t* changed
+        cdef int64_t total
+        self.spans.size = 0
+        changed = self.spans.grow(16 * (plan.column_count + 1) + plan.column_count) + 16 * (plan.column_count + 1)
+        memset(changed, 0, plan.column_count)
+        total = self._pass_minimal(plan, event, key, <int64_t*>self.spans.data, changed, event.operation == UPDATE)
+        if total >= 0 and event.operation == UPDATE:
+            total = self._pass_minimal(plan, event, key, <int64_t*>self.spans.data, changed, False)
+        return total
+
+    cdef int64_t _pass_minimal(self, Plan* plan, RowsEvent* event, const uint8_t* key, int64_t* first,
+                               uint8_t* changed, bint compares) noexcept nogil:
+        """Pass the rows of an event: mark the columns that have changed, or add up the bytes of MINIMAL images.
+
+        `first` has room for the place and the size of each column before.
+        """
         cdef const uint8_t* at = event.images
         cdef const uint8_t* end = at + event.size
         cdef int64_t total = 0
-        cdef int64_t* first
         cdef int i, side, present
         cdef int32_t column
         cdef int64_t size
         cdef Layout* layout
         cdef const uint8_t* nulls
-        cdef const uint8_t* before
-        self.spans.size = 0
-        first = <int64_t*>self.spans.grow(16 * (plan.column_count + 1))  # place and size of each column before
+        cdef const uint8_t* value
         while at < end:
             for i in range(plan.column_count):
                 first[2 * i], first[2 * i + 1] = 0, -1
@@ -535,19 +558,19 @@ cdef class LogSurvey:
                 for i in range(layout.count):
                     column = layout.column[i]
                     size = -1
-                    before = at
+                    value = at
                     if not nulls[i >> 3] >> (i & 7) & 1:
                         at = _behind(at, end, layout.width[i])
                         if at == NULL:
                             return -1
-                        size = at - before
-                    if side == 0:
-                        first[2 * column], first[2 * column + 1] = before - event.images, size
-                        if key[column >> 3] >> (column & 7) & 1:
-                            present += 1
-                            total += max(size, 0)
-                    elif size != first[2 * column + 1] or size > 0 and memcmp(
-                            before, event.images + first[2 * column], size) != 0:
+                        size = at - value
+                    if side and compares:
+                        if size != first[2 * column + 1] or size > 0 and memcmp(
+                                value, event.images + first[2 * column], size) != 0:
+                            changed[column] = 1
+                    elif side == 0:
+                        first[2 * column], first[2 * column + 1] = value - event.images, size
+                    if changed[column] if side else key[column >> 3] >> (column & 7) & 1:
                         present += 1
                         total += max(size, 0)
                 total += (present + 7) // 8

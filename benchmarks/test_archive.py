@@ -1,0 +1,63 @@
+"""Archives: `verify` and `stats` against a CRC pass over the same log, and `info` of a directory of large logs."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from bench_logs import log_names
+from binlogio.archive import archive_stats, log_infos, verify_logs
+from binlogio.storage import LogFile, find_logs
+from measure import cpu_s, in_turn
+from report import Report
+
+GIB: Final = 1 << 30
+LOGS: Final = 1000
+
+
+@pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
+def test_verify(benchmark: Any, log: Path, report: Report) -> None:
+    """The file is in the cache of the system, and is read; the CRC pass has it in memory."""
+    data = log.read_bytes()
+    pair = in_turn(benchmark, lambda: list(verify_logs([log])), lambda: cpu_s(lambda: zlib.crc32(data)))
+    report.add("verify", f"{len(data) / pair.ours_s / 1e6:,.0f} MB/s, {pair.ratio:.1f} x CRC", log)
+
+    assert all(one.is_fine for one in pair.result)
+
+
+@pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
+def test_stats(benchmark: Any, log: Path, report: Report) -> None:
+    """Rows are counted, values are not decoded."""
+    data = log.read_bytes()
+    files = [LogFile(str(log), len(data))]
+    pair = in_turn(benchmark, lambda: archive_stats(files), lambda: cpu_s(lambda: zlib.crc32(data)))
+    report.add("stats", f"{len(data) / pair.ours_s / 1e6:,.0f} MB/s, {pair.ratio:.1f} x CRC", log)
+
+    assert pair.result.transactions > 0
+
+
+@pytest.mark.parametrize("log", log_names("oltp"), indirect=True)
+def test_info_of_a_directory(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
+    """Sparse files of 1 GiB that begin and end as a log does."""
+    data = log.read_bytes()
+    head, tail = data[: 1 << 16], data[-(1 << 16) :]
+    for number in range(LOGS):
+        with (tmp_path / f"binlog.{number + 1:06d}").open("wb") as file:
+            file.write(head)
+            file.seek(GIB - len(tail))
+            file.write(tail)
+    begin = time.perf_counter()
+    pair = in_turn(
+        benchmark,
+        lambda: list(log_infos(find_logs(tmp_path))),
+        lambda: cpu_s(lambda: list(tmp_path.iterdir())),
+        rounds=3,
+    )
+    wall_s = (time.perf_counter() - begin) / 4
+    report.add("info of a directory of 1,000 logs of 1 GiB", f"{pair.ours_s:.2f} s CPU, {wall_s:.2f} s by the wall")
+
+    assert len(pair.result) == LOGS

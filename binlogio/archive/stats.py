@@ -1,0 +1,510 @@
+"""Statistics of an archive: what changes which tables, when, and in which transactions.
+
+One pass of the kernel's survey counts rows and bytes without decoding values. Estimates say how they were made:
+compression of transactions is measured on a sample, and so is `binlog_row_image=MINIMAL`, whose images are computed
+from the rows of one rows event in sixteen.
+"""
+
+from __future__ import annotations
+
+import heapq
+import uuid
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from binlogio.archive.observer import Damage
+from binlogio.archive.verify import GtidHistories, gtid_runs
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.events.base import event_name
+from binlogio.implementation import is_compiled
+from binlogio.rows.plan import TablePlan
+from binlogio.storage.compression import compress_zstd
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from binlogio.archive.survey import ArchiveSurvey
+    from binlogio.events import BinlogEvent
+    from binlogio.format.framing import EventFrame
+    from binlogio.schema.given import GivenDefinitions
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
+
+_US_PER_S: Final = 1_000_000
+_WIDTHS: Final = (1, 10, 60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400, 28 * 86400)
+_MOST_BUCKETS: Final = 120
+_MOST_KEPT_BUCKETS: Final = 1 << 13
+_MOST_THREADS: Final = 1 << 16
+_SAMPLES: Final = 16
+_SAMPLE_SIZE: Final = 1 << 16
+_LEVEL: Final = 3  # of zstd; the default of binlog_transaction_compression_level_zstd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStats:
+    """Changes of a table. `bytes` are those of row images; `transactions` the event groups that change it."""
+
+    table: str
+    inserts: int
+    updates: int
+    deletes: int
+    insert_bytes: int
+    update_bytes: int
+    delete_bytes: int
+    rows_events: int
+    transactions: int
+
+    @property
+    def rows(self) -> int:
+        """All rows that are inserted, updated or deleted."""
+        return self.inserts + self.updates + self.deletes
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all row images."""
+        return self.insert_bytes + self.update_bytes + self.delete_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TypeStats:
+    """Events of a type, and their bytes; `inner` ones are in compressed transactions, with their plain bytes."""
+
+    type: str
+    events: int
+    bytes: int
+    inner_events: int
+    inner_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionStats:
+    """An event group; `time` is that of its last event.
+
+    `duration_us` is from its first event, whose time is in seconds, to the commit at its source.
+    """
+
+    file: str
+    begin: int
+    end: int
+    gtid: str | None
+    time: int
+    rows: int
+    duration_us: int
+    thread_id: int | None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in the log."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, slots=True)
+class TimeStats:
+    """What was committed in the bucket of time that begins at `begin`, in seconds since 1970, UTC."""
+
+    begin: int
+    transactions: int
+    inserts: int
+    updates: int
+    deletes: int
+    bytes: int
+    most_lag_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class LagStats:
+    """Time from the commit at the first server to that at the server of the log; quantiles are upper bounds."""
+
+    transactions: int
+    mean_us: int
+    median_us: int
+    p95_us: int
+    most_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadStats:
+    """What a session, by the number of its thread, has committed."""
+
+    thread_id: int
+    transactions: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """Bytes that a setting would have saved, and how that was estimated; `ratio` of the bytes that it applies to."""
+
+    setting: str
+    bytes: int
+    ratio: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveStats:
+    """Statistics of logs; see the classes of the members."""
+
+    logs: int
+    bytes: int
+    transactions: int
+    first_time: int | None
+    last_time: int | None
+    tables: tuple[TableStats, ...]
+    types: tuple[TypeStats, ...]
+    bucket_s: int
+    buckets: tuple[TimeStats, ...]
+    biggest: tuple[TransactionStats, ...]
+    most_rows: tuple[TransactionStats, ...]
+    longest: tuple[TransactionStats, ...]
+    lag: LagStats | None
+    threads: tuple[ThreadStats, ...]
+    gaps: tuple[str, ...]
+    savings: tuple[Saving, ...]
+    warnings: tuple[str, ...]
+
+
+def archive_stats(
+    logs: Sequence[LogFile],
+    keyring: Keyring | None = None,
+    *,
+    top: int = 10,
+    definitions: GivenDefinitions | None = None,
+) -> ArchiveStats:
+    """Return statistics of logs. Damaged ranges are passed over, and are in `warnings`.
+
+    Args:
+        logs: in their order.
+        keyring: the keys of encrypted logs.
+        top: how many transactions and threads are listed.
+        definitions: table definitions, for logs of old temporal columns whose width only they say.
+
+    Raises:
+        UnsupportedFeature: without the compiled kernel, and for logs before MySQL 5.0.
+        BinlogError: a file is not a binary log.
+        OSError: a log cannot be read.
+    """
+    if not is_compiled():
+        raise UnsupportedFeature("statistics need the compiled kernel")
+    from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
+
+    survey = ArchiveSurvey(keyring, counts_rows=True, key_of=_Keys().of, definitions=definitions)
+    counter = _Counter(survey, sum(log.size or 0 for log in logs), top)
+    for log in logs:
+        counter.begin(log)
+        try:
+            end = survey.walk(log, counter)
+        except UnusualFormatError as exc:
+            raise UnsupportedFeature("statistics of logs before MySQL 5.0", file=log.name) from exc
+        except BinlogFormatError as exc:
+            exc.locate(file=log.name)
+            raise
+        counter.bytes += end.offset
+    return counter.result(len(logs))
+
+
+class _Keys:
+    """The bitmaps of the key columns of tables, by the identity of their plans."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[object, bytes]] = {}
+
+    def of(self, table: object) -> bytes:
+        """Return the bitmap of the primary key of a table; that of all columns if it has none."""
+        found = self._found.get(id(table))
+        if found is None:
+            if not isinstance(table, TablePlan):
+                return b""
+            bits = bytearray((len(table.columns) + 7) // 8)
+            for position in [position for position, _ in table.primary_key] or range(len(table.columns)):
+                bits[position >> 3] |= 1 << (position & 7)
+            found = self._found[id(table)] = table, bytes(bits)
+        return found[1]
+
+
+class _Counter:
+    """Adds up the records of groups; an observer of the walks."""
+
+    def __init__(self, survey: ArchiveSurvey, total: int, top: int) -> None:
+        from binlogio.archive.survey import FIELD, IS_COMPRESSED  # noqa: PLC0415 - needs the kernel
+
+        self.bytes = 0
+        self._field = FIELD
+        self._compressed = IS_COMPRESSED
+        self._survey = survey
+        self._top = top
+        self._file = ""
+        self._histories = GtidHistories()
+        self._transactions = 0
+        self._group_bytes = 0
+        self._biggest: list[tuple[int, int, TransactionStats]] = []
+        self._most_rows: list[tuple[int, int, TransactionStats]] = []
+        self._longest: list[tuple[int, int, TransactionStats]] = []
+        self._width = 0  # index in _WIDTHS
+        self._buckets: dict[int, NDArray[np.int64]] = {}
+        self._lags = np.zeros(65, np.int64)  # by bits
+        self._lag_sum = 0
+        self._most_lag = 0
+        self._threads: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
+        self._warnings: list[str] = []
+        self._sample_every = max(1 << 20, total // _SAMPLES)
+        self._sample_at = 0
+        self._read = 0
+        self._plain = self._packed = 0
+
+    def begin(self, log: LogFile) -> None:
+        """Begin a log."""
+        self._file = log.name
+
+    def format(self, frame: EventFrame) -> None:
+        """Take the format description."""
+
+    def event(self, event: BinlogEvent) -> None:
+        """Take an event of a rare type."""
+
+    def damage(self, found: Damage) -> None:
+        """Take a damaged range."""
+        self._warn(f"{self._file}: {found.begin} to {found.end}: {found.reason}; not counted")
+
+    def problem(self, name: str, offset: int, value: int) -> None:
+        """Take a problem; those of the grammar do not matter here."""
+        if name == "rows":
+            kind = event_name(value & 0xFF)
+            self._warn(f"{self._file}: at {offset}: the rows of a {kind} do not fit their table; not counted")
+
+    def _warn(self, text: str) -> None:
+        if len(self._warnings) < 100:
+            self._warnings.append(text)
+
+    def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
+        """Add the records of groups."""
+        field = self._field
+        columns = np.ascontiguousarray(records.T)
+        sizes = columns[field["end"]] - columns[field["begin"]]
+        rows = columns[field["inserts"]] + columns[field["updates"]] + columns[field["deletes"]]
+        first, last = columns[field["first_time"]], columns[field["last_time"]]
+        commit, original = columns[field["commit_us"]], columns[field["original_us"]]
+        committed = np.where(original > 0, original, last * _US_PER_S)
+        durations = np.where(first > 0, np.maximum(committed - first * _US_PER_S, 0), 0)
+        self._group_bytes += int(sizes.sum())
+        for source, run, _ in gtid_runs(records, self._survey.kernel.sources):
+            for _ in self._histories.of(self._file).add(source, run):
+                pass
+        for best, values in ((self._biggest, sizes), (self._most_rows, rows), (self._longest, durations)):
+            self._keep(best, values, records, durations)
+        lags = np.where((commit > 0) & (original > 0), np.maximum(commit - original, 0), -1)
+        self._add_lags(lags)
+        self._add_times(last, columns, sizes, lags)
+        self._add_threads(columns[field["thread_id"]], rows, sizes)
+        self._sample(records, window, begin)
+        self._transactions += len(records)
+
+    def _keep(
+        self,
+        best: list[tuple[int, int, TransactionStats]],
+        values: NDArray[np.int64],
+        records: NDArray[np.int64],
+        durations: NDArray[np.int64],
+    ) -> None:
+        """Keep the records with the largest values."""
+        least = best[0][0] if len(best) == self._top else 0
+        candidates = np.flatnonzero(values > least)
+        if len(candidates) > self._top:
+            candidates = candidates[np.argpartition(values[candidates], -self._top)[-self._top :]]
+        for number in candidates.tolist():
+            entry = (
+                int(values[number]),
+                -self._transactions - number,
+                self._transaction(records[number], durations[number]),
+            )
+            if len(best) < self._top:
+                heapq.heappush(best, entry)
+            elif entry[0] > best[0][0]:
+                heapq.heapreplace(best, entry)
+
+    def _transaction(self, record: NDArray[np.int64], duration: np.int64) -> TransactionStats:
+        value = dict(zip(self._field, record.tolist(), strict=True))
+        return TransactionStats(
+            file=self._file,
+            begin=value["begin"],
+            end=value["end"],
+            gtid=self._gtid(value["source"], value["number"]),
+            time=value["last_time"],
+            rows=value["inserts"] + value["updates"] + value["deletes"],
+            duration_us=int(duration),
+            thread_id=None if value["thread_id"] < 0 else value["thread_id"],
+        )
+
+    def _gtid(self, source: int, number: int) -> str | None:
+        if source < 0:
+            return None
+        known = self._survey.kernel.sources[source]
+        gno = number & (1 << 64) - 1
+        if isinstance(known[0], bytes):
+            return f"{uuid.UUID(bytes=known[0])}:{known[1]}{':' if known[1] else ''}{gno}"
+        return f"{known[0]}-{known[1]}-{gno}"
+
+    def _add_lags(self, lags: NDArray[np.int64]) -> None:
+        known = lags[lags >= 0]
+        if len(known):
+            bits = np.zeros(len(known), np.int64)
+            above = known > 0
+            bits[above] = np.floor(np.log2(known[above])).astype(np.int64) + 1
+            self._lags += np.bincount(bits, minlength=65)
+            self._lag_sum += int(known.sum())
+            self._most_lag = max(self._most_lag, int(known.max()))
+
+    def _add_times(
+        self, times: NDArray[np.int64], columns: NDArray[np.int64], sizes: NDArray[np.int64], lags: NDArray[np.int64]
+    ) -> None:
+        """Add up transactions, rows, bytes and the largest lag of each bucket of time."""
+        field = self._field
+        keys, places = np.unique(times // _WIDTHS[self._width], return_inverse=True)
+        sums = [np.bincount(places, minlength=len(keys))]
+        added = (columns[field["inserts"]], columns[field["updates"]], columns[field["deletes"]], sizes)
+        sums += [np.bincount(places, values, len(keys)).astype(np.int64) for values in added]
+        most = np.zeros(len(keys), np.int64)
+        np.maximum.at(most, places, lags)
+        for key, *counts in zip(keys.tolist(), *sums, most, strict=True):
+            self._add_bucket(key, np.array(counts, np.int64))
+        while len(self._buckets) > _MOST_KEPT_BUCKETS and self._width + 1 < len(_WIDTHS):
+            self._widen()
+
+    def _add_bucket(self, key: int, counts: NDArray[np.int64]) -> None:
+        known = self._buckets.get(key)
+        if known is None:
+            self._buckets[key] = counts
+        else:
+            known[:-1] += counts[:-1]
+            known[-1] = max(known[-1], counts[-1])
+
+    def _widen(self) -> None:
+        """Use buckets of the next width."""
+        old, self._buckets = self._buckets, {}
+        width = _WIDTHS[self._width]
+        self._width += 1
+        for key, counts in old.items():
+            self._add_bucket(key * width // _WIDTHS[self._width], counts)
+
+    def _add_threads(self, threads: NDArray[np.int64], rows: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
+        keys, places = np.unique(threads, return_inverse=True)
+        counts = np.bincount(places, minlength=len(keys))
+        changed, written = np.bincount(places, rows, len(keys)), np.bincount(places, sizes, len(keys))
+        for key, count, row, size in zip(
+            keys.tolist(), counts.tolist(), changed.tolist(), written.tolist(), strict=True
+        ):
+            if key >= 0 and (key in self._threads or len(self._threads) < _MOST_THREADS):
+                known = self._threads[key]
+                known[0] += count
+                known[1] += int(row)
+                known[2] += int(size)
+
+    def _sample(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
+        """Compress some groups as the server would: each for itself, without its GTID event."""
+        self._read += len(window)
+        if self._read < self._sample_at or not len(window):
+            return
+        self._sample_at = self._read + self._sample_every
+        left = _SAMPLE_SIZE
+        field = self._field
+        is_sampled = False
+        for group in records.tolist():
+            start, end = group[field["begin"]] - begin, group[field["end"]] - begin
+            if start < 0 or end > len(window) or group[field["flags"]] & self._compressed:
+                continue
+            start += int.from_bytes(window[start + 9 : start + 13], "little")
+            if start < end:
+                is_sampled = True
+                self._compress(bytes(window[start : min(end, start + left)]))
+                left -= end - start
+            if left <= 0:
+                break
+        if not is_sampled and not records[-1][field["flags"]] & self._compressed:
+            self._compress(bytes(window[:_SAMPLE_SIZE]))
+
+    def _compress(self, data: bytes) -> None:
+        self._plain += len(data)
+        self._packed += min(len(data), len(compress_zstd(data, _LEVEL)))
+
+    def result(self, logs: int) -> ArchiveStats:
+        """Return the statistics."""
+        kernel = self._survey.kernel
+        tables = sorted(map(_table_stats, kernel.table_counts()), key=lambda one: (-one.bytes, one.table))
+        types = [TypeStats(event_name(code), *counts) for code, *counts in kernel.type_counts()]
+        while (
+            self._buckets
+            and self._width + 1 < len(_WIDTHS)
+            and (max(self._buckets) - min(self._buckets) >= _MOST_BUCKETS)
+        ):
+            self._widen()
+        width = _WIDTHS[self._width]
+        return ArchiveStats(
+            logs=logs,
+            bytes=self.bytes,
+            transactions=self._transactions,
+            first_time=min(self._buckets) * width if self._buckets else None,
+            last_time=(max(self._buckets) + 1) * width if self._buckets else None,
+            tables=tuple(tables),
+            types=tuple(sorted(types, key=lambda one: -one.bytes - one.inner_bytes)),
+            bucket_s=width,
+            buckets=tuple(TimeStats(key * width, *map(int, counts)) for key, counts in sorted(self._buckets.items())),
+            biggest=_best(self._biggest),
+            most_rows=_best(self._most_rows),
+            longest=_best(self._longest),
+            lag=self._lag(),
+            threads=tuple(
+                ThreadStats(thread, *counts)
+                for thread, counts in heapq.nlargest(self._top, self._threads.items(), key=lambda item: item[1][2])
+            ),
+            gaps=tuple(self._histories.gap_texts()),
+            savings=tuple(self._savings(tables)),
+            warnings=tuple(self._warnings),
+        )
+
+    def _lag(self) -> LagStats | None:
+        count = int(self._lags.sum())
+        if not count or not self._most_lag:
+            return None
+        sums = np.cumsum(self._lags)
+        median, p95 = (min(1 << int(np.searchsorted(sums, count * part)), self._most_lag) for part in (0.5, 0.95))
+        return LagStats(count, self._lag_sum // count, median, p95, self._most_lag)
+
+    def _savings(self, tables: Sequence[TableStats]) -> list[Saving]:
+        found = []
+        if self._plain:
+            ratio = 1 - self._packed / self._plain
+            method = f"zstd level {_LEVEL} on {self._plain:,} bytes of transactions across the logs"
+            setting = "binlog_transaction_compression=ON"
+            found.append(Saving(setting, round(ratio * self._group_bytes), ratio, method))
+        rows, full, minimal = self._survey.kernel.minimal_image
+        if full:
+            ratio = 1 - minimal / full
+            applied = sum(table.update_bytes + table.delete_bytes for table in tables)
+            method = f"images of {rows:,} updated and deleted rows, by the primary key in the log (all columns without)"
+            found.append(Saving("binlog_row_image=MINIMAL", round(ratio * applied), ratio, method))
+        return found
+
+
+def _best(found: list[tuple[int, int, TransactionStats]]) -> tuple[TransactionStats, ...]:
+    return tuple(one for _, _, one in sorted(found, key=lambda entry: (-entry[0], -entry[1])))
+
+
+def _table_stats(counts: tuple[tuple[str, str], list[int], list[int], int, int]) -> TableStats:
+    (schema, table), rows, sizes, events, groups = counts
+    return TableStats(
+        table=f"{schema}.{table}",
+        inserts=rows[0],
+        updates=rows[1],
+        deletes=rows[2],
+        insert_bytes=sizes[0],
+        update_bytes=sizes[1],
+        delete_bytes=sizes[2],
+        rows_events=events,
+        transactions=groups,
+    )

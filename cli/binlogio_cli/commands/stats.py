@@ -1,0 +1,207 @@
+"""`binlogio stats`: statistics of logs as text, JSON, or an HTML page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from binlogio.archive.stats import archive_stats
+from binlogio.storage import find_logs
+from binlogio_cli.messages import Refusal, say
+from binlogio_cli.output import OutputFile, force_option, open_output
+from binlogio_cli.quoting import safe
+from binlogio_cli.selection import Reading, reading_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from binlogio.archive.stats import ArchiveStats, TransactionStats
+
+_EXAMPLE: Final = """\b
+Examples
+  binlogio stats /var/lib/mysql                     tables, transactions and event types of all logs
+  binlogio stats --html report.html binlog.0*       a page with charts
+  binlogio stats --json binlog.000042 | jq '.tables[0]'
+"""
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+_UNIT: Final = 1024
+_LONGEST_LIST: Final = 40
+
+
+@click.command("stats", epilog=_EXAMPLE)
+@click.argument("files", nargs=-1, required=True)
+@click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="List so many transactions.")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with charts to this new file."
+)
+@force_option
+@reading_options
+def command(
+    files: tuple[str, ...],
+    top: int,
+    html: str | None,
+    reading: Reading,
+    is_json: bool,  # noqa: FBT001 - click's way of flags
+    force: bool,  # noqa: FBT001
+) -> None:
+    """Show what changes which tables in FILES (paths, directories, index files, URIs), when, and how.
+
+    By table, event type and time: rows and bytes; the biggest and the longest transactions; replication lag; threads;
+    GTIDs that are missing; and what compressed transactions or MINIMAL row images would have saved.
+    """
+    if html is not None and is_json:
+        raise Refusal("give --json or --html, not both")
+    logs = find_logs(files)
+    output = OutputFile.checked(html, (*(log.name for log in logs), *reading.other_inputs), force=force)
+    from binlogio.storage import load_keyring  # noqa: PLC0415 - with a keyring only
+
+    keyring = None if reading.keyring is None else load_keyring(reading.keyring)
+    stats = archive_stats(logs, keyring, top=top, definitions=reading.definitions)
+    for warning in stats.warnings:
+        say(warning)
+    if html is not None:
+        from binlogio_cli.stats_page import page_of  # noqa: PLC0415 - for this option only
+
+        with open_output(output) as file:
+            file.write(page_of(stats))
+    elif is_json:
+        click.echo(json.dumps(asdict(stats), ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(_lines(stats)))
+
+
+def size_text(size: float) -> str:
+    """Return bytes for people: 1.2 MiB."""
+    for unit in _UNITS:
+        if abs(size) < _UNIT or unit == _UNITS[-1]:
+            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= _UNIT
+    raise AssertionError
+
+
+def moment_text(seconds: float) -> str:
+    """Return a time, UTC."""
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def duration_text(microseconds: int) -> str:
+    """Return a duration for people: 350 ms, 12.3 s, 2 h 05 min."""
+    if microseconds < 1000:
+        return f"{microseconds} us"
+    seconds = microseconds / 1e6
+    if seconds < 0.9995:
+        return f"{microseconds / 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes = int(seconds) // 60
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def width_text(seconds: int) -> str:
+    """Return the width of a bucket of time: 10 s, 5 min, 6 h, 7 days."""
+    for unit, name in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{seconds // unit} {name}"
+    return f"{seconds} s"
+
+
+def _lines(stats: ArchiveStats) -> Iterator[str]:
+    logs = "1 log" if stats.logs == 1 else f"{stats.logs:,} logs"
+    yield f"{logs}, {size_text(stats.bytes)}, {stats.transactions:,} transactions"
+    if stats.first_time is not None and stats.last_time is not None:
+        yield f"{moment_text(stats.first_time)} to {moment_text(stats.last_time)} UTC"
+    yield from _table(
+        "Tables",
+        ("table", "inserts", "updates", "deletes", "row bytes", "transactions"),
+        [
+            (one.table, one.inserts, one.updates, one.deletes, size_text(one.bytes), one.transactions)
+            for one in stats.tables
+        ],
+    )
+    yield from _table(
+        "Events",
+        ("type", "events", "bytes"),
+        [(one.type, one.events, size_text(one.bytes)) for one in stats.types if one.events],
+    )
+    yield from _table(
+        "Events in compressed transactions",
+        ("type", "events", "plain bytes"),
+        [(one.type, one.inner_events, size_text(one.inner_bytes)) for one in stats.types if one.inner_events],
+    )
+    yield from _table(
+        f"Time, by {width_text(stats.bucket_s)}",
+        ("from (UTC)", "transactions", "inserts", "updates", "deletes", "bytes"),
+        [
+            (moment_text(one.begin), one.transactions, one.inserts, one.updates, one.deletes, size_text(one.bytes))
+            for one in stats.buckets
+        ],
+    )
+    yield from _transactions("Biggest transactions", stats.biggest)
+    yield from _transactions("Transactions with most rows", [one for one in stats.most_rows if one.rows])
+    yield from _transactions("Longest transactions", [one for one in stats.longest if one.duration_us])
+    yield from _table(
+        "Threads",
+        ("thread", "transactions", "rows", "bytes"),
+        [(one.thread_id, one.transactions, one.rows, size_text(one.bytes)) for one in stats.threads],
+    )
+    if (lag := stats.lag) is not None:
+        yield ""
+        yield (
+            f"Lag from the first server's commit: mean {duration_text(lag.mean_us)},"
+            f" median below {duration_text(lag.median_us)},"
+            f" 95 % below {duration_text(lag.p95_us)}, most {duration_text(lag.most_us)}"
+        )
+    yield from _list("GTIDs that no log has", stats.gaps)
+    yield from _list(
+        "Estimated savings",
+        [f"{one.setting}: {size_text(one.bytes)} ({one.ratio:.0%}); {one.method}" for one in stats.savings],
+    )
+
+
+def _transactions(title: str, found: Sequence[TransactionStats]) -> Iterator[str]:
+    return _table(
+        title,
+        ("file", "from", "bytes", "rows", "duration", "time (UTC)", "GTID"),
+        [
+            (
+                one.file.rpartition("/")[2],
+                one.begin,
+                size_text(one.bytes),
+                one.rows,
+                duration_text(one.duration_us),
+                moment_text(one.time),
+                one.gtid or "",
+            )
+            for one in found
+        ],
+    )
+
+
+def _table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """Yield a table with a title; numbers and sizes to the right."""
+    if not rows:
+        return
+    shown = rows if len(rows) <= _LONGEST_LIST else rows[:_LONGEST_LIST]
+    cells = [tuple(f"{cell:,}" if isinstance(cell, int) else safe(str(cell)) for cell in row) for row in shown]
+    widths = [max(len(row[column]) for row in (names, *cells)) for column in range(len(names))]
+    is_text = [column == 0 or names[column] == "GTID" for column in range(len(names))]
+    yield f"\n{title}"
+    for row in (names, *cells):
+        parts = [
+            cell.ljust(width) if left else cell.rjust(width)
+            for cell, width, left in zip(row, widths, is_text, strict=True)
+        ]
+        yield f"  {'  '.join(parts)}".rstrip()
+    if len(rows) > len(shown):
+        yield f"  and {len(rows) - len(shown):,} more (--json has all)"
+
+
+def _list(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield f"\n{title}"
+        yield from (f"  {safe(line)}" for line in lines)

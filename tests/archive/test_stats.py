@@ -1,0 +1,174 @@
+"""`archive_stats` and `binlogio stats`: counts are those of the rows, estimates those of logs written so."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+import binlogio
+from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
+from binlogio.archive import archive_stats
+from binlogio.columnar import EventSelection, read_transactions
+from binlogio.events.base import event_name
+from binlogio.storage import LogFile, find_logs
+from binlogio_cli.main import cli
+from corpus import MARIADB118, MYSQL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CASES = [
+    MYSQL / "compressed",
+    MYSQL / "multi_table_stmt",
+    MYSQL / "gtid_on",
+    MYSQL / "partial_json",
+    MARIADB118 / "compressed",
+    MARIADB118 / "rowimage_minimal",
+]
+
+
+@pytest.mark.parametrize("folder", CASES, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
+def test_counts_are_those_of_the_rows(folder: Path) -> None:
+    stats = archive_stats(find_logs(folder))
+    rows: Counter[tuple[str, str]] = Counter()
+    for batch in binlogio.read_rows(str(folder), zero_dates="null"):
+        for name, schema, table in zip(
+            *(batch.column(one).to_pylist() for one in ("op", "schema", "table")), strict=True
+        ):
+            rows[f"{schema}.{table}", name] += 1
+    found = Counter({(one.table, op): count for one in stats.tables for op, count in _operations(one).items() if count})
+
+    assert found == rows
+    assert sum(bucket.inserts + bucket.updates + bucket.deletes for bucket in stats.buckets) == rows.total()
+
+
+def _operations(table: Any) -> dict[str, int]:
+    return {"insert": table.inserts, "update": table.updates, "delete": table.deletes}
+
+
+@pytest.mark.parametrize("folder", CASES, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
+def test_transactions_are_those_of_the_log(folder: Path) -> None:
+    logs = find_logs(folder)
+    stats = archive_stats(logs, top=1000)
+    groups = [
+        row
+        for log in logs
+        for batch in read_transactions(LogFile(log.name), None, EventSelection())
+        for row in batch.to_pylist()
+    ]
+    expected = sorted((row["end_pos"] - row["pos"], row["gtid"]) for row in groups)
+    with binlogio.open(folder, open_payloads=False) as reader:
+        types = Counter(event_name(event.header.type_code) for event in reader)
+
+    assert sorted((one.bytes, one.gtid) for one in stats.biggest) == expected
+    assert [one.bytes for one in stats.biggest] == sorted((one.bytes for one in stats.biggest), reverse=True)
+    assert sum(bucket.transactions for bucket in stats.buckets) == stats.transactions == len(groups)
+    assert {one.type: one.events for one in stats.types if one.events} == types
+    assert sum(one.bytes for one in stats.types) == sum(log.size or 0 for log in logs) - 4 * len(logs)
+
+
+def _write(folder: Path, row_image: str) -> Path:
+    """Write updates and deletes of many rows with images of this kind."""
+    folder.mkdir()
+    columns = (
+        ColumnDefinition("id", "int", nullable=False),
+        ColumnDefinition("name", "varchar(60)"),
+        ColumnDefinition("amount", "decimal(12,2)"),
+        ColumnDefinition("note", "text"),
+    )
+    table = TableDefinition("shop", "orders", columns, ("id",))
+    variables = ServerVariables(binlog_row_image=row_image, binlog_row_event_max_size=1 << 20)
+    with BinlogWriter(folder / "binlog", variables=variables) as writer, writer.session() as session:
+        rows = [(number, f"name {number}", number * 3, "x" * (number % 90)) for number in range(300)]
+        changed = [(number, name, amount + 1, None if number % 3 else note) for number, name, amount, note in rows]
+        session.execute(Statement("INSERT", changes=[Insert(table, rows)]))
+        pairs = list(zip(rows, changed, strict=True))
+        pairs = list(zip(rows, changed, strict=True))
+        session.execute(Statement("UPDATE", changes=[Update(table, pairs, columns=("amount", "note"))]))
+        session.commit()
+    return folder
+
+
+def test_the_estimate_of_minimal_images_is_what_a_log_with_them_has(tmp_path: Path) -> None:
+    full = archive_stats(find_logs(_write(tmp_path / "full", "FULL")))
+    minimal = archive_stats(find_logs(_write(tmp_path / "minimal", "MINIMAL")))
+    (saving,) = (one for one in full.savings if one.setting == "binlog_row_image=MINIMAL")
+
+    assert full.tables[0].updates == 300
+    assert full.tables[0].update_bytes - saving.bytes == minimal.tables[0].update_bytes
+
+
+def test_damage_is_passed_and_said() -> None:
+    log = MYSQL / "crashed" / "binlog.bitflip"
+    stats = archive_stats([LogFile(str(log), log.stat().st_size)])
+    result = CliRunner().invoke(cli, ["stats", str(log)])
+
+    assert stats.transactions > 100
+    assert "checksum of UPDATE_ROWS_EVENT" in stats.warnings[0]
+    assert "61059 to 61233" in result.stderr
+
+
+class Page(HTMLParser):
+    """Collects the tags, the texts, and the tags that are open at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.open: list[str] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Count a tag."""
+        self.tags[tag] += 1
+        assert not {name for name, _ in attrs} & {"src", "href", "onload"}
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Count a tag without content."""
+        self.tags[tag] += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close a tag."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Keep a text."""
+        self.texts.append(data)
+
+
+def test_the_page_is_one_file_with_charts(tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    table = TableDefinition("s", "<b>&amp", (ColumnDefinition("a", "int"),), ())
+    (tmp_path / "logs").mkdir()
+    with BinlogWriter(tmp_path / "logs" / "binlog") as writer, writer.session() as session:
+        session.execute(Statement("INSERT", changes=[Insert(table, [(1,)])]))
+        session.execute(Statement("DELETE", changes=[Delete(table, [(1,)])]))
+        session.commit()
+    result = CliRunner().invoke(cli, ["stats", "--html", str(report), str(tmp_path / "logs")])
+    page = Page()
+    page.feed(report.read_text(encoding="utf-8"))
+
+    assert result.exit_code == 0, result.output
+    assert page.open == []
+    assert page.tags["svg"] == 4
+    assert page.tags["script"] == page.tags["link"] == page.tags["b"] - 5 == 0
+    assert "s.<b>&amp" in page.texts
+    again = CliRunner().invoke(cli, ["stats", "--html", str(report), str(tmp_path / "logs")])
+    assert (again.exit_code, again.stderr.count("exists: give --force")) == (2, 1)
+
+
+def test_text_and_json_have_the_tables() -> None:
+    folder = str(MYSQL / "multi_table_stmt")
+    text = CliRunner().invoke(cli, ["stats", folder])
+    found = json.loads(CliRunner().invoke(cli, ["stats", "--json", folder]).stdout)
+
+    assert text.exit_code == 0
+    assert "\nTables\n  table " in text.stdout
+    assert all(table["table"] in text.stdout for table in found["tables"])
+    assert found["transactions"] > 0
