@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -239,6 +240,8 @@ class NewLogs:
             with suppress(OSError, ValueError):
                 if found is not None and os.path.samestat(found, os.stat(one)):  # noqa: PTH116 - may be a URI
                     raise WriterStateError("the output is one of the inputs", file=str(path), hint="choose another one")
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            raise WriterStateError("the output is not a regular file", file=str(path), hint="choose another one")
         if not self._replaces:
             raise WriterStateError("the output exists already", file=str(path), hint="give --force to replace it")
 

@@ -1,4 +1,4 @@
-"""Progress bar of a replay (`rich`): bytes of the logs, their rate, and the remaining time.
+"""Progress bar (`rich`): bytes of the logs that were read, their rate, and the remaining time.
 
 Not shown without `rich`, or if standard error is not a terminal.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,14 +17,28 @@ if TYPE_CHECKING:
     from binlogio.replay.transactions import LoggedTransaction
 
     Watch = Callable[[LoggedTransaction], None]
+    WatchBytes = Callable[[str, int], None]
 
 
 @contextmanager
 def watched(files: Sequence[str], *, is_shown: bool = True) -> Iterator[Watch]:
     """Show the bar, and provide the function to be called with every transaction that is applied."""
-    sizes = {Path(file).name: _size(file) for file in files}
-    if not is_shown or not sys.stderr.isatty() or not all(sizes.values()):
-        yield lambda _: None
+    with watched_bytes([Path(file).name for file in files], _sizes(files), is_shown=is_shown) as watch:
+        yield lambda transaction: watch(transaction.end.file, transaction.end.offset)
+
+
+@contextmanager
+def watched_logs(files: Sequence[str], *, is_shown: bool = True) -> Iterator[WatchBytes]:
+    """Show the bar, and provide the function to be called with the name of a log and the offset that was reached."""
+    with watched_bytes(files, _sizes(files), is_shown=is_shown) as watch:
+        yield watch
+
+
+@contextmanager
+def watched_bytes(names: Sequence[str], sizes: Sequence[int], *, is_shown: bool) -> Iterator[WatchBytes]:
+    """Show the bar of logs of these names and sizes; the function is called with a name and an offset."""
+    if not is_shown or not sys.stderr.isatty() or not all(sizes):
+        yield lambda _name, _offset: None
         return
     try:
         from rich.console import Console  # noqa: PLC0415 - an extra
@@ -35,17 +50,17 @@ def watched(files: Sequence[str], *, is_shown: bool = True) -> Iterator[Watch]:
             TransferSpeedColumn,
         )
     except ImportError:
-        yield lambda _: None
+        yield lambda _name, _offset: None
         return
-    before, total = {}, 0
-    for name, size in sizes.items():
-        before[name], total = total, total + size
+    before = dict(zip(names, accumulate(sizes, initial=0), strict=False))
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("replay", total=total)
-        yield lambda transaction: progress.update(
-            task, completed=before.get(transaction.end.file, 0) + transaction.end.offset
-        )
+        task = progress.add_task("logs", total=sum(sizes))
+        yield lambda name, offset: progress.update(task, completed=before.get(name, 0) + offset)
+
+
+def _sizes(files: Sequence[str]) -> list[int]:
+    return [_size(file) for file in files]
 
 
 def _size(file: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -383,6 +384,8 @@ def test_existing_files_and_inputs_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "binlog.000002").write_bytes(b"kept")
     with pytest.raises(WriterStateError, match="exists already"):
         copied([MANY], tmp_path, CopyOptions(max_groups=200))
+    with pytest.raises(WriterStateError, match="not a regular file"):
+        NewLogs.in_file(os.devnull, replaces=True)
     source = tmp_path / "source"
     source.write_bytes(MANY.read_bytes())
     with pytest.raises(WriterStateError, match="one of the inputs"):
@@ -391,7 +394,7 @@ def test_existing_files_and_inputs_are_not_replaced(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["binlog.000002", "source", "x"]
 
 
-def test_relay_logs_and_one_file_that_is_split_are_refused(tmp_path: Path) -> None:
+def test_one_file_that_is_split_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WriterStateError, match="cannot be split"):
         copied([MANY], tmp_path / "x", CopyOptions(max_groups=1))
 

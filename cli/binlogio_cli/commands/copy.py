@@ -13,7 +13,8 @@ import click
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
 from binlogio.storage.index_file import log_number
 from binlogio_cli.messages import say
-from binlogio_cli.output import STDOUT, OutputFile, force_option, new_log_option
+from binlogio_cli.output import STDOUT, OutputFile, force_option, new_log_option, quiet_option
+from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
     Reading,
     Selection,
@@ -78,6 +79,7 @@ Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of en
 @selection_options
 @rewrite_option
 @reading_options
+@quiet_option
 def command(files: tuple[str, ...], output: str | None, selection: Selection, reading: Reading, **options: Any) -> None:
     """Copy event groups into new binary logs: filter, cut, split, merge, decrypt, recompress.
 
@@ -110,8 +112,10 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
         else:
             first = _first_name(reader, options["basename"])
             logs = NewLogs.in_directory(out, first, replaces=options["force"], inputs=inputs)
-        with logs:
-            summary = copy_logs(reader.logs, logs, chosen, read_options=reader.options, keyring=reader.keyring)
+        with logs, watched_logs(reader.files, is_shown=not options["quiet"]) as watch:
+            summary = copy_logs(
+                reader.logs, logs, chosen, read_options=reader.options, keyring=reader.keyring, watch=watch
+            )
         _report(summary, [str(log.path) for log in logs.logs] if output is None else [output], chosen)
 
 

@@ -17,7 +17,8 @@ from binlogio.archive.new_logs import write_index
 from binlogio.storage.index_file import log_number
 from binlogio_cli.commands.copy import check_outputs
 from binlogio_cli.messages import say
-from binlogio_cli.output import OutputFile, force_option, new_log_option
+from binlogio_cli.output import OutputFile, force_option, new_log_option, quiet_option
+from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import Reading, files_argument, reading_options
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ Examples: one log; all logs of a directory, with a new index file; an index file
 @click.option("--json", "is_json", is_flag=True, help="Print the report as JSON.")
 @force_option
 @reading_options
+@quiet_option
 def command(files: tuple[str, ...], output: str | None, reading: Reading, **options: Any) -> int:
     """Make readable logs from damaged ones; exit with 1 if anything is lost.
 
@@ -78,13 +80,14 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
             target = NewLogs.in_file(OutputFile.checked(output, inputs, force=force).path or output, replaces=force)
         else:
             target = NewLogs.in_directory(out, _name(reader.files[0]), replaces=force, inputs=inputs)
-        with target:
+        with target, watched_logs(reader.files, is_shown=not options["quiet"]) as watch:
             report = repair_logs(
                 reader.logs,
                 target,
                 read_options=reader.options,
                 recompute_checksums=options["recompute_checksums"] or not reading.verify_checksum,
                 keyring=reader.keyring,
+                watch=watch,
             )
     paths = [str(log.path) for log in target.logs] if output is None else [output]
     if options["is_json"]:

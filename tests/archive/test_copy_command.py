@@ -1,0 +1,89 @@
+"""`binlogio copy`: outputs, reports, and refusals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from click.testing import CliRunner, Result
+
+import binlogio
+from binlogio.storage.index_file import read_index
+from binlogio_cli.main import cli
+from corpus import MYSQL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MANY: Final = MYSQL / "group_commit" / "binlog.000001"
+JOINS: Final = MYSQL / "multi_table_stmt" / "binlog.000001"
+ROTATED: Final = sorted((MYSQL / "rotated").glob("binlog.0*"))
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["copy", *map(str, arguments)])
+
+
+def test_logs_of_a_directory_keep_their_names_and_get_an_index(tmp_path: Path) -> None:
+    result = run("--out", tmp_path / "new", *ROTATED)
+
+    assert result.exit_code == 0
+    assert [path.read_bytes() for path in sorted((tmp_path / "new").glob("binlog.0*"))] == [
+        path.read_bytes() for path in ROTATED
+    ]
+    assert read_index(tmp_path / "new" / "binlog.index") == [f"./{path.name}" for path in ROTATED]
+
+
+def test_logs_are_merged_and_split_under_another_name(tmp_path: Path) -> None:
+    result = run("--out", tmp_path, "--basename", "part", "--merge", "--max-size", 400, *ROTATED)
+    parts = sorted(tmp_path.glob("part.0*"))
+
+    assert result.exit_code == 0
+    assert len(parts) > 4
+    assert [row["after"] for row in changes(*parts)] == [row["after"] for row in changes(*ROTATED)]
+
+
+def changes(*logs: Path) -> list[dict[str, object]]:
+    batches = binlogio.read_rows([str(log) for log in logs])
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def test_the_report_says_what_is_left_out(tmp_path: Path) -> None:
+    result = run("-T", "corpus.a", "-o", tmp_path / "x", JOINS)
+
+    assert result.exit_code == 0
+    assert "copied 26 event groups" in result.stderr
+    assert "18 event groups are empty transactions now" in result.stderr
+    assert "corpus.kid: 3 rows events left out" in result.stderr
+
+
+def test_a_filter_that_matches_nothing_says_so(tmp_path: Path) -> None:
+    """The log has its head alone, and can be read."""
+    result = run("--start-datetime", "2040-01-01", "-o", tmp_path / "x", MANY)
+
+    assert result.exit_code == 0
+    assert "no event group matches the options" in result.stderr
+    with binlogio.open(tmp_path / "x") as reader:
+        assert list(reader.groups()) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("-o", "x", "--out", "d"),
+        ("-o", "-"),
+        ("-o", "x", "--merge"),
+        ("-o", "x", "--max-groups", "2"),
+        ("-o", "x", "-T", "nothing"),
+        ("-o", "x", "--checksum", "md5"),
+    ],
+)
+def test_options_that_contradict_each_other_are_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    """Nothing is written."""
+    monkeypatch.chdir(tmp_path)
+
+    assert run(*options, MANY).exit_code == 2
+    assert list(tmp_path.iterdir()) == []
