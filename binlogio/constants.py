@@ -140,6 +140,7 @@ class TableMapFlag(IntFlag):
     BIT_LEN_EXACT = 0x1
     REFERRED_FK_DB = 0x2
     GENERATED_INVISIBLE_PK = 0x4
+    HAS_TRIGGERS = 0x4000  # MariaDB's, whose flags begin at the other end
 
 
 class ColumnType(IntEnum):

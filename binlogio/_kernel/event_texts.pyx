@@ -1137,6 +1137,12 @@ cdef class EventTexts:
         if text is None:
             text = self.gtid_flags_texts[flags] = self.gtid_flags_text(flags)
         add_bytes(out, <bytes>text)
+        if extra & 0x2:
+            add(out, b" START ALTER")
+        if extra & 0x4:
+            self._field(out, b" COMMIT ALTER id= ", fields.start)
+        if extra & 0x8:
+            self._field(out, b" ROLLBACK ALTER id= ", fields.start)
         if extra & 0x10:
             self._field(out, b" thread_id=", fields.thread_id)
         self._field(out, b"\nSET @@session.gtid_domain_id=", u32(body + 8))

@@ -29,8 +29,6 @@ THEIRS: Final = (
     (r"\txid=\d+$", ""),
     (r"^Query_compressed", "Query"),
     (r"^(Write|Update|Delete)_compressed_rows", r"\1_rows"),
-    (r" \(has triggers\)$", ""),
-    (r" (START|COMMIT|ROLLBACK) ALTER( id= \d+)?", ""),
     (r"^XID = ", "XA PREPARE "),
     (r"^Gtid list \[.*", "Gtid list ["),
 )

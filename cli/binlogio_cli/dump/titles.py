@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import ChecksumAlgorithm, EventType, QueryStatus, RowsFlag
+from binlogio.constants import ChecksumAlgorithm, EventType, QueryStatus, RowsFlag, TableMapFlag
 from binlogio.events import control, format_description, group_replication, gtid, load, mariadb, query, rows
 from binlogio.events.base import UnknownEvent
-from binlogio.events.mariadb import MariadbGtidFlag
+from binlogio.events.mariadb import MariadbGtidExtraFlag, MariadbGtidFlag
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
@@ -100,7 +100,16 @@ def _mariadb_gtid(event: mariadb.MariadbGtidEvent) -> str:
     commit = f" cid={event.commit_id}" if event.commit_id is not None else ""
     xid = f" XID {event.xid}" if event.xid is not None else ""
     thread = f" thread_id={event.thread_id}" if event.thread_id is not None else ""
-    return f"GTID {event.gtid}{commit}{xid}{gtid_flags(event.flags)}{thread}"
+    return f"GTID {event.gtid}{commit}{xid}{gtid_flags(event.flags)}{_alter(event)}{thread}"
+
+
+def _alter(event: mariadb.MariadbGtidEvent) -> str:
+    """Return which part of an ALTER in two phases the group is, and the number of the group that began it."""
+    flags = event.flags_extra or 0
+    start = " START ALTER" if flags & MariadbGtidExtraFlag.START_ALTER else ""
+    commit = f" COMMIT ALTER id= {event.sa_seq_no}" if flags & MariadbGtidExtraFlag.COMMIT_ALTER else ""
+    rollback = f" ROLLBACK ALTER id= {event.sa_seq_no}" if flags & MariadbGtidExtraFlag.ROLLBACK_ALTER else ""
+    return f"{start}{commit}{rollback}"
 
 
 def gtid_flags(flags: int) -> str:
@@ -121,7 +130,8 @@ def rows_flags(flags: int) -> str:
 
 
 def _table_map(event: TableMapEvent) -> str:
-    return f"Table_map: {table_name(event.schema, event.table)} mapped to number {event.table_id}"
+    triggers = " (has triggers)" if event.flags & TableMapFlag.HAS_TRIGGERS else ""
+    return f"Table_map: {table_name(event.schema, event.table)} mapped to number {event.table_id}{triggers}"
 
 
 def _payload(event: TransactionPayloadEvent) -> str:
