@@ -11,11 +11,13 @@ from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.events import RowsEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.query import QueryEvent
+from binlogio.gtid import NO_TAG, Gtid, Tag, Uuid
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.schema import TableDefinition
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
 from binlogio.writer.batches import BatchSession
+from binlogio.writer.log.group import ANONYMOUS, AUTOMATIC, Automatic, NextGtid
 from binlogio.writer.server_format import server_format_of
 from binlogio.writer.session.xa import XaXid
 from column_cases import ALL_ROWS, ALL_TYPES
@@ -309,3 +311,32 @@ def test_batches_want_rows_events_of_version_2(version: str) -> None:
 def test_a_version_that_is_not_known_names_the_nearest(version: str, nearest: str) -> None:
     with pytest.raises(UnsupportedFeature, match=rf"the nearest is {re.escape(nearest)}"):
         server_format_of(version)
+
+
+# By gtid_mode: what AUTOMATIC, ANONYMOUS, a GTID and AUTOMATIC:tag give, as a 9.7.4 server answered.
+GTID_NEXT: Final[dict[str, tuple[str | int, ...]]] = {
+    "OFF": ("AnonymousGtidEvent", "AnonymousGtidEvent", 1781, 6039),
+    "OFF_PERMISSIVE": ("AnonymousGtidEvent", "AnonymousGtidEvent", "GtidEvent", 6039),
+    "ON_PERMISSIVE": ("GtidEvent", "AnonymousGtidEvent", "GtidEvent", "GtidTaggedEvent"),
+    "ON": ("GtidEvent", 1782, "GtidEvent", "GtidTaggedEvent"),
+}
+
+
+@pytest.mark.parametrize("gtid_mode", GTID_NEXT)
+def test_the_steps_of_gtid_mode_let_sessions_choose(gtid_mode: str) -> None:
+    """Between OFF and ON, groups with and without GTIDs follow each other in one log."""
+    storage = MemoryStorage()
+    choices: list[NextGtid] = [AUTOMATIC, ANONYMOUS, Gtid(Uuid(bytes(16)), NO_TAG, 7), Automatic(Tag("x"))]
+    with writer(storage, "9.7.0", gtid_mode=gtid_mode) as log, log.session("shop") as session:
+        found: list[str | int] = []
+        for number, chosen in enumerate(choices):
+            try:
+                session.set_variables(gtid_next=chosen)
+            except LoggingError as exc:
+                found.append(exc.errno)
+                continue
+            session.execute(insert(T, number))
+            kinds = [type(event).__name__ for event in events_of(storage)]
+            found += [kind for kind in kinds if kind in ("AnonymousGtidEvent", "GtidEvent", "GtidTaggedEvent")][-1:]
+
+    assert tuple(found) == GTID_NEXT[gtid_mode]

@@ -22,9 +22,10 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import LoggingError, UnsupportedFeature
+from binlogio.gtid import Gtid
 from binlogio.options import MARIADB_SESSION_VARIABLES, SESSION_VARIABLES, VARIABLE_NAMES
 from binlogio.schema.identifiers import backticked
-from binlogio.writer.log.group import AUTOMATIC, NextGtid
+from binlogio.writer.log.group import ANONYMOUS, AUTOMATIC, Automatic, NextGtid
 from binlogio.writer.query_events import boundary_event, text_bytes
 from binlogio.writer.rules.known_objects import table_access
 from binlogio.writer.rules.statement import Statement
@@ -286,6 +287,7 @@ class Session:
         connection = self._connection
         connection.start()
         if gtid_next is not None:
+            _check_gtid_next(gtid_next, connection.variables)
             self._set_gtid_next(gtid_next)
         own: dict[str, Any] = {name: values.pop(name) for name in tuple(values) if name in _CLIENT_VARIABLES}
         is_active = connection.has_begun or connection.xa is not None or connection.transaction.is_registered
@@ -391,6 +393,35 @@ def set_session_variables(
     found = replace(variables, **values)
     check_row_image(found)
     return found
+
+
+def _check_gtid_next(gtid: NextGtid, variables: ServerVariables) -> None:
+    """Check that gtid_mode lets a session choose its GTID. The steps between OFF and ON let both kinds through.
+
+    Raises:
+        LoggingError: it does not.
+    """
+    mode = variables.gtid_mode
+    if variables.is_mariadb:
+        return
+    if isinstance(gtid, Gtid) and mode == "OFF":
+        raise LoggingError(
+            "@@SESSION.GTID_NEXT cannot be set to UUID:NUMBER when @@GLOBAL.GTID_MODE = OFF.",
+            errno=1781,
+            symbol="ER_CANT_SET_GTID_NEXT_TO_GTID_WHEN_GTID_MODE_IS_OFF",
+        )
+    if gtid is ANONYMOUS and mode == "ON":
+        raise LoggingError(
+            "@@SESSION.GTID_NEXT cannot be set to ANONYMOUS when @@GLOBAL.GTID_MODE = ON.",
+            errno=1782,
+            symbol="ER_CANT_SET_GTID_NEXT_TO_ANONYMOUS_WHEN_GTID_MODE_IS_ON",
+        )
+    if isinstance(gtid, Automatic) and gtid.tag and mode in ("OFF", "OFF_PERMISSIVE"):
+        raise LoggingError(
+            "@@SESSION.GTID_NEXT cannot be set to AUTOMATIC:<TAG> when @@GLOBAL.GTID_MODE = OFF or OFF_PERMISSIVE",
+            errno=6039,
+            symbol="ER_CANT_SET_GTID_NEXT_TO_AUTOMATIC_TAGGED_WHEN_GTID_MODE_IS_OFF",
+        )
 
 
 def _check(name: str, variables: ServerVariables, state: SessionState) -> None:

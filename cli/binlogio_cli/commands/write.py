@@ -96,7 +96,9 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
     help="The server variable binlog_checksum.",
 )
 @click.option(
-    "--gtid-mode", type=click.Choice(["ON", "OFF"], case_sensitive=False), help="The server variable gtid_mode."
+    "--gtid-mode",
+    type=click.Choice(["ON", "ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"], case_sensitive=False),
+    help="The server variable gtid_mode.",
 )
 @click.option(
     "--keyring",
