@@ -12,7 +12,9 @@ from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from binlogio.archive.copy import CopyOptions, CopySummary, copy_logs
-    from binlogio.archive.history import HistoryOptions, HistoryStatement, RowVersion, SearchSummary, row_history
+    from binlogio.archive.found_rows import RowVersion, SearchOptions, SearchSummary
+    from binlogio.archive.grep import find_changes
+    from binlogio.archive.history import HistoryOptions, HistoryStatement, row_history
     from binlogio.archive.info import LogInfo, log_infos
     from binlogio.archive.key_index import IndexRefused, IndexSummary, index_log, index_logs, logs_with_key
     from binlogio.archive.new_logs import NewLogs
@@ -22,9 +24,9 @@ if TYPE_CHECKING:
     from binlogio.archive.verify import Finding, LogReport, verify_logs
 
 __all__ = [
-    "ArchiveStats", "CopyOptions", "CopySummary", "Finding", "HistoryOptions", "HistoryStatement",
-    "IndexRefused", "IndexSummary", "KeyRefused", "LogInfo", "LogReport", "LostRange", "NewLogs",
-    "RepairReport", "RowVersion", "SearchSummary", "archive_stats", "copy_logs", "index_log", "index_logs",
+    "ArchiveStats", "CopyOptions", "CopySummary", "Finding", "HistoryOptions", "HistoryStatement", "IndexRefused",
+    "IndexSummary", "KeyRefused", "LogInfo", "LogReport", "LostRange", "NewLogs", "RepairReport", "RowVersion",
+    "SearchOptions", "SearchSummary", "archive_stats", "copy_logs", "find_changes", "index_log", "index_logs",
     "log_infos", "logs_with_key", "repair_logs", "row_history", "verify_logs",
 ]  # fmt: skip
 
@@ -33,7 +35,9 @@ if not TYPE_CHECKING:
         __name__,
         {
             "copy": "CopyOptions CopySummary copy_logs",
-            "history": "HistoryOptions RowVersion SearchSummary HistoryStatement row_history",
+            "found_rows": "RowVersion SearchOptions SearchSummary",
+            "grep": "find_changes",
+            "history": "HistoryOptions HistoryStatement row_history",
             "info": "LogInfo log_infos",
             "key_index": "IndexRefused IndexSummary index_log index_logs logs_with_key",
             "new_logs": "NewLogs",

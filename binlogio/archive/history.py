@@ -8,70 +8,36 @@ positions. A search is by the name of the table, as it was when the change was l
 from __future__ import annotations
 
 from array import array
-from contextlib import closing
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from heapq import merge
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from binlogio.archive.found_rows import (
+    EVERY_POSITION,
+    MatchReader,
+    RowMatch,
+    RowVersion,
+    SearchOptions,
+    SearchSummary,
+)
 from binlogio.archive.key_index import IndexUnusable, KeyIndex, index_place, learn_statements
-from binlogio.archive.row_keys import FoundKeys, KeyChoice, KeyRefused, KeySelection, RowKey, names_table, value_of
+from binlogio.archive.row_keys import FoundKeys, KeyChoice, KeyRefused, RowKey, names_table, value_of
 from binlogio.archive.statements import LogStatements
-from binlogio.columnar import DEFAULT_BATCH_ROWS, EventSelection, RowSelection, read_events
-from binlogio.columnar.parallel.log_parts import LogPartReader
-from binlogio.columnar.splits.split_bounds import group_around
+from binlogio.columnar import EventSelection, read_events
 from binlogio.errors import BinlogError
-from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range
-from binlogio.format.splits import Split
-from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
     from binlogio.rows.plan import TablePlan
-    from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
-
-_SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "commit_timestamp", "statement")
-EVERY_POSITION: Final = Range(LOWEST, HIGHEST)
-_NEAR: Final = 1 << 16  # bytes between places that are read together
-_LONGEST: Final = 1 << 22  # bytes that are read together
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowVersion:
-    """A change of a row.
-
-    `before` and `after` are JSON text without the columns that the log does not have; None where the change has no
-    such image. `columns` are those of the table. `key` is the one that was searched for; `old_key` and `new_key` are
-    those before and after a change of the key, else None.
-    """
-
-    file: str
-    pos: int
-    row: int
-    op: str
-    timestamp: datetime
-    commit_timestamp: datetime | None
-    server_id: int
-    gtid: str | None
-    thread_id: int | None
-    xid: int | None
-    schema: str
-    table: str
-    before: str | None
-    after: str | None
-    columns: tuple[str, ...]
-    statement: str | None
-    key: dict[str, str]
-    old_key: dict[str, str] | None = None
-    new_key: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,20 +53,8 @@ class HistoryStatement:
     sql: str
 
 
-@dataclass(slots=True)
-class SearchSummary:
-    """What a search did: logs that were read, and those that were asked by their index; changes and statements."""
-
-    logs_read: int = 0
-    logs_by_index: int = 0
-    bytes_read: int = 0
-    versions: int = 0
-    statements: int = 0
-    rows_compared: int = 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryOptions:
+class HistoryOptions(SearchOptions):
     """How a history is searched for.
 
     Args:
@@ -109,11 +63,6 @@ class HistoryOptions:
         statements: also yield the statements that name the table.
         use_indexes: ask indexes of keys.
         index_folder: where the indexes are; None for beside the logs.
-        where: which events are searched.
-        definitions: as in `binlogio.open`.
-        keyring: the keys of encrypted logs.
-        verify_checksum: compare the CRC32 of every event that is read with its bytes.
-        limits: the largest sizes that are accepted.
     """
 
     key_columns: tuple[str, ...] = ()
@@ -121,11 +70,6 @@ class HistoryOptions:
     statements: bool = True
     use_indexes: bool = True
     index_folder: str | None = None
-    where: EventFilter = EVERY_EVENT
-    definitions: GivenDefinitions | None = None
-    keyring: Keyring | None = None
-    verify_checksum: bool = True
-    limits: Limits = DEFAULT_LIMITS
 
 
 def row_history(
@@ -152,21 +96,12 @@ def row_history(
         BinlogError: a log is damaged. What was found before the damage comes first.
         OSError: a log cannot be read.
     """
-    search = _Search(table, key, options or HistoryOptions(), note or _ignore, summary or SearchSummary())
+    chosen, counts = options or HistoryOptions(), summary or SearchSummary()
+    matcher = _KeyMatcher(table, RowKey.parse(key), chosen.key_columns, counts)
+    search = _KeySearch(matcher, chosen, note or _ignore, counts)
     for log in logs:
         yield from search.log(log)
     search.finish()
-
-
-@dataclass(frozen=True, slots=True)
-class _Match:
-    """A row change with the key that is searched for: before it, after it, or both."""
-
-    pos: int
-    row: int
-    key: dict[str, str]
-    old_key: dict[str, str] | None = None
-    new_key: dict[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -177,7 +112,7 @@ class _LogMatches:
     its rows have to be read from its start.
     """
 
-    matches: list[_Match] = field(default_factory=list)
+    matches: list[RowMatch] = field(default_factory=list)
     statements: array[int] = field(default_factory=lambda: array("q"))
     definitions: GivenDefinitions | None = None
     before: LogStatements | None = None
@@ -185,31 +120,83 @@ class _LogMatches:
     error: BinlogError | None = None
 
 
-class _Search:
-    """A search in one log after the other."""
+class _KeyMatcher:
+    """Compares the rows of a table with a key."""
+
+    def __init__(self, table: str, key: RowKey, names: tuple[str, ...], summary: SearchSummary) -> None:
+        self.schema, dot, self.table = table.partition(".")
+        if not (self.schema and dot and self.table):
+            raise KeyRefused(f"{table!r} is not the name of a table: expected schema.table")
+        self.name: Final = table
+        self.key = key
+        self.choice: Final = KeyChoice(names or key.names)
+        self.misfit: str | None = None  # why rows of the table were not compared
+        self._summary = summary
+        self._columns: tuple[str, ...] = ()
+        self._key_order: tuple[str, ...] = ()  # the columns of the key, in its order
+
+    def wants(self, schema: str, table: str) -> bool:
+        """Return whether this is the table."""
+        return schema == self.schema and table == self.table
+
+    def labels(self, _schema: str, _table: str) -> tuple[str, ...]:
+        """Return the names of all columns of the table."""
+        return self._columns
+
+    def columns_of(self, plan: TablePlan) -> tuple[str, ...]:
+        """Return the columns of the table's key, and note why it has no key."""
+        self._columns = tuple(column.label for column in plan.columns)
+        found = self.choice.of(plan)
+        if found:
+            self._key_order = found
+        else:
+            self.misfit = (
+                f"{self.name} has no column {', '.join(self.choice.names)}: it has {', '.join(self._columns)}"
+                if self.choice.names
+                else f"the primary key of {self.name} is not known: give KEY as column=value; its columns are "
+                + ", ".join(self._columns)
+            )
+        return found
+
+    def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
+        """Yield the rows of a batch that have the key, before the change or after it."""
+        keys = FoundKeys.of(batch)
+        if not keys.columns:
+            return
+        self._summary.rows_compared += batch.num_rows
+        text = self.key.by_column(self._key_order, self.name)
+        is_old, is_new = keys.has_before, keys.has_after
+        for column, old, new in zip(keys.columns, keys.before, keys.after, strict=True):
+            value = value_of(text[column], old.type, column)
+            is_old, is_new = is_old & _equal(old, value), is_new & _equal(new, value)
+        hits = np.flatnonzero(is_old | is_new)
+        if not len(hits):
+            return
+        places, rows = (batch.column(name).take(pa.array(hits)).to_pylist() for name in ("pos", "row"))
+        for hit, place, row in zip(hits.tolist(), places, rows, strict=True):
+            is_changed = keys.has_before[hit] and keys.has_after[hit] and is_old[hit] != is_new[hit]
+            yield RowMatch(
+                place,
+                row,
+                text,
+                keys.texts(keys.before, hit) if is_changed and is_new[hit] else None,
+                keys.texts(keys.after, hit) if is_changed and is_old[hit] else None,
+            )
+
+
+class _KeySearch:
+    """A search for a key in one log after the other."""
 
     def __init__(
-        self,
-        table: str,
-        key: str,
-        options: HistoryOptions,
-        note: Callable[[str], None],
-        summary: SearchSummary,
+        self, matcher: _KeyMatcher, options: HistoryOptions, note: Callable[[str], None], summary: SearchSummary
     ) -> None:
-        self._schema, dot, self._table = table.partition(".")
-        if not (self._schema and dot and self._table):
-            raise KeyRefused(f"{table!r} is not the name of a table: expected schema.table")
-        self._name = table
-        self._key = RowKey.parse(key)
+        self._matcher = matcher
+        self._reader = MatchReader(matcher, options, summary)
         self._options = options
         self._note = note
         self._summary = summary
-        self._choice = KeyChoice(options.key_columns or self._key.names)
         self._statements = LogStatements(options.definitions)
         self._passed: list[LogFile] = []  # logs that their index answered for, whose statements are not known
-        self._columns: tuple[str, ...] = ()  # of the table, as last seen
-        self._key_order: tuple[str, ...] = ()  # the columns of its key, in the order of the key
-        self._misfit: str | None = None  # why rows of the table were not compared
 
     def log(self, log: LogFile) -> Iterator[RowVersion | HistoryStatement]:
         """Yield what is found in a log."""
@@ -223,7 +210,9 @@ class _Search:
                     self._note(f"{exc}: {log.name} is read")
         if found is None:
             found = self._read(log)
-        parts: tuple[Iterator[RowVersion | HistoryStatement], ...] = self._versions(log, found), self._texts(log, found)
+        start = found.before if found.rereads else None
+        versions = self._reader.versions(log, found.matches, found.definitions, start)
+        parts: tuple[Iterator[RowVersion | HistoryStatement], ...] = versions, self._texts(log, found)
         yield from merge(*parts, key=lambda one: one.pos)
         if found.error is not None:
             raise found.error
@@ -234,18 +223,20 @@ class _Search:
         Raises:
             KeyRefused: no row of the table could be compared with the key.
         """
-        if self._misfit is not None and not self._summary.rows_compared:
-            raise KeyRefused(self._misfit)
+        if self._matcher.misfit is not None and not self._summary.rows_compared:
+            raise KeyRefused(self._matcher.misfit)
 
-    def _follow(self, log: LogFile, found: _LogMatches, matches_again: Callable[[], Iterable[_Match]]) -> None:
+    def _follow(self, log: LogFile, found: _LogMatches, matches_again: Callable[[], Iterable[RowMatch]]) -> None:
         """Cut the matches in a log at each change of the key, and add those of the new key after it."""
         at = 0
         while self._options.follow_key and at < len(found.matches):
             match = found.matches[at]
             at += 1
             if match.new_key is not None:
-                self._key = RowKey.of(match.new_key)
-                self._note(f"{log.name}: at {match.pos}: the key changes to {self._key.text}, which is followed")
+                self._matcher.key = RowKey.of(match.new_key)
+                self._note(
+                    f"{log.name}: at {match.pos}: the key changes to {self._matcher.key.text}, which is followed"
+                )
                 after = match.pos, match.row
                 found.matches[at:] = [one for one in matches_again() if (one.pos, one.row) > after]
 
@@ -274,28 +265,30 @@ class _Search:
         Raises:
             IndexUnusable: the log has to be read.
         """
-        tables = index.table(self._name)
+        tables = index.table(self._matcher.name)
         if any(one.is_unsure for one in tables):
-            raise IndexUnusable(f"{log.name} names the columns of {self._name} by several statements")
+            raise IndexUnusable(f"{log.name} names the columns of {self._matcher.name} by several statements")
         defined = [one.definition for one in tables if one.definition is not None]
         given = self._options.definitions
         if defined:
-            given = GivenDefinitions({self._name: defined[0]}, passes_over=True)
-        statements = index.statements(self._name) if self._options.statements else array("q")
+            given = GivenDefinitions({self._matcher.name: defined[0]}, passes_over=True)
+        statements = index.statements(self._matcher.name) if self._options.statements else array("q")
         found = _LogMatches(self._asked(log, index, given), statements, given)
         self._follow(log, found, lambda: self._asked(log, index, given))
         self._summary.logs_by_index += 1
         self._passed.append(log)
         return found
 
-    def _asked(self, log: LogFile, index: KeyIndex, given: GivenDefinitions | None) -> list[_Match]:
+    def _asked(self, log: LogFile, index: KeyIndex, given: GivenDefinitions | None) -> list[RowMatch]:
         """Return the rows with the key at the positions that an index has."""
-        places = index.places(self._name, self._key, self._choice.names, self._options.where.timestamp)
-        self._summary.rows_compared += len(index.table(self._name))
+        places = index.places(
+            self._matcher.name, self._matcher.key, self._matcher.choice.names, self._options.where.timestamp
+        )
+        self._summary.rows_compared += len(index.table(self._matcher.name))
         wanted, found = set(places), []
-        for split, pos in self._ranges(log, places):
+        for split, pos in self._reader.ranges(log, places):
             source = DefinitionSource(given, follows_ddl=False)
-            found += [one for one in self._matches(log, split, pos, source) if one.pos in wanted]
+            found += [one for one in self._reader.matches(log, split, pos, source) if one.pos in wanted]
         return found
 
     # ------------------------------------------------------------------------------------------- by reading the log
@@ -308,7 +301,7 @@ class _Search:
             learn_statements(before, self._passed, self._options.keyring, self._options.limits)
             found = self._pass(log, before)
         self._passed.clear()
-        self._follow(log, found, lambda: self._matches(log, None, EVERY_POSITION, before.copy()))
+        self._follow(log, found, lambda: self._reader.matches(log, None, EVERY_POSITION, before.copy()))
         self._summary.logs_read += 1
         self._summary.bytes_read += log.size or 0
         return found
@@ -318,139 +311,25 @@ class _Search:
         found = _LogMatches(before=before)
 
         def note_statement(place: int, sql: bytes) -> None:
-            if self._options.statements and names_table(sql, self._table):
+            if self._options.statements and names_table(sql, self._matcher.table):
                 found.statements.append(place)
 
         statements.begin_search(note_statement)
         try:
-            for match in self._matches(log, None, EVERY_POSITION, statements):
+            for match in self._reader.matches(log, None, EVERY_POSITION, statements):
                 found.matches.append(match)
         except BinlogError as exc:
             found.error = exc
-        used = statements.used_definitions(self._schema, self._table)
+        used = statements.used_definitions(self._matcher.schema, self._matcher.table)
         found.rereads = len(used) > 1
         if len(used) == 1 and used[0] is not None:
-            found.definitions = GivenDefinitions({self._name: used[0]})
+            found.definitions = GivenDefinitions({self._matcher.name: used[0]})
         return found
-
-    # -------------------------------------------------------------------------------------------------------- reading
-
-    def _wants(self, schema: str, table: str) -> bool:
-        return schema == self._schema and table == self._table
-
-    def _selection(self, pos: Range = EVERY_POSITION, **options: Any) -> RowSelection:
-        where = self._options.where
-        return RowSelection(
-            **{
-                "wants": self._wants,
-                "columns": None,
-                "zero_dates": "text",
-                "verify_checksum": self._options.verify_checksum,
-                "batch_rows": DEFAULT_BATCH_ROWS,
-                "limits": self._options.limits,
-                "where": replace(where, pos=where.pos.within(pos)),
-                **options,
-            }
-        )
-
-    def _ranges(self, log: LogFile, places: Sequence[int]) -> Iterator[tuple[Split | None, Range]]:
-        """Yield byte ranges with the groups of positions that are near to each other; the log is None."""
-        at = 0
-        while at < len(places):
-            first = last = places[at]
-            begin = group_around(log, first, self._options.keyring)
-            while at < len(places) and (begin is None or (places[at] < last + _NEAR and places[at] < first + _LONGEST)):
-                last = places[at]
-                at += 1
-            yield None if begin is None else Split(begin, last + 1), Range(first, last + 1)
-
-    def _matches(
-        self, log: LogFile, split: Split | None, pos: Range, definitions: DefinitionSource
-    ) -> Iterator[_Match]:
-        """Yield the row changes with the key, in a byte range of a log or in all of it."""
-        plain = self._selection(pos)
-        selection = KeySelection(**{one.name: getattr(plain, one.name) for one in fields(plain)}, key_of=self._key_of)
-        with closing(LogPartReader(selection, self._options.keyring, definitions=definitions)) as reader:
-            for _, batch in reader.read((log, split)):
-                yield from self._matches_in(batch)
-
-    def _key_of(self, plan: TablePlan) -> tuple[str, ...]:
-        """Return the columns of the table's key, and note why it has no key."""
-        self._columns = tuple(column.label for column in plan.columns)
-        found = self._choice.of(plan)
-        if found:
-            self._key_order = found
-        else:
-            self._misfit = (
-                f"{self._name} has no column {', '.join(self._choice.names)}: it has {', '.join(self._columns)}"
-                if self._choice.names
-                else f"the primary key of {self._name} is not known: give KEY as column=value; its columns are "
-                + ", ".join(self._columns)
-            )
-        return found
-
-    def _matches_in(self, batch: pa.RecordBatch) -> Iterator[_Match]:
-        keys = FoundKeys.of(batch)
-        if not keys.columns:
-            return
-        self._summary.rows_compared += batch.num_rows
-        text = self._key.by_column(self._key_order, self._name)
-        is_old, is_new = keys.has_before, keys.has_after
-        for column, old, new in zip(keys.columns, keys.before, keys.after, strict=True):
-            value = value_of(text[column], old.type, column)
-            is_old, is_new = is_old & _equal(old, value), is_new & _equal(new, value)
-        hits = np.flatnonzero(is_old | is_new)
-        if not len(hits):
-            return
-        places, rows = (batch.column(name).take(pa.array(hits)).to_pylist() for name in ("pos", "row"))
-        for hit, place, row in zip(hits.tolist(), places, rows, strict=True):
-            is_changed = keys.has_before[hit] and keys.has_after[hit] and is_old[hit] != is_new[hit]
-            yield _Match(
-                place,
-                row,
-                text,
-                keys.texts(keys.before, hit) if is_changed and is_new[hit] else None,
-                keys.texts(keys.after, hit) if is_changed and is_old[hit] else None,
-            )
-
-    def _versions(self, log: LogFile, found: _LogMatches) -> Iterator[RowVersion]:
-        """Yield the changes that were found, as a whole."""
-        matches = {(one.pos, one.row): one for one in found.matches}
-        if not matches:
-            return
-        places = array("q", sorted({place for place, _ in matches}))
-        if found.rereads and found.before is not None:
-            ranges: Iterable[tuple[Split | None, Range]] = [(None, Range(places[0], places[-1] + 1))]
-        else:
-            ranges = self._ranges(log, places)
-        for split, pos in ranges:
-            definitions = DefinitionSource(found.definitions or self._options.definitions, follows_ddl=False)
-            if found.rereads and found.before is not None:
-                definitions = found.before.copy()
-            selection = self._selection(pos, mixed=True, source_columns=_SOURCE_COLUMNS)
-            with closing(LogPartReader(selection, self._options.keyring, definitions=definitions)) as reader:
-                for _, batch in reader.read((log, split)):
-                    yield from self._versions_in(batch, matches)
-
-    def _versions_in(self, batch: pa.RecordBatch, matches: Mapping[tuple[int, int], _Match]) -> Iterator[RowVersion]:
-        places, rows = batch.column("pos").to_pylist(), batch.column("row").to_pylist()
-        for number, place in enumerate(zip(places, rows, strict=True)):
-            match = matches.get(place)
-            if match is not None:
-                (values,) = batch.slice(number, 1).to_pylist()
-                self._summary.versions += 1
-                yield RowVersion(
-                    **{name: values[name] for name in _OF_BATCH},
-                    columns=self._columns,
-                    key=match.key,
-                    old_key=match.old_key,
-                    new_key=match.new_key,
-                )
 
     def _texts(self, log: LogFile, found: _LogMatches) -> Iterator[HistoryStatement]:
         """Yield the statements that were found."""
         places = set(found.statements)
-        for split, pos in self._ranges(log, found.statements):
+        for split, pos in self._reader.ranges(log, found.statements):
             where = self._options.where
             selection = EventSelection(
                 where=replace(where, pos=where.pos.within(pos), ops=None), verify_checksum=self._options.verify_checksum
@@ -459,15 +338,11 @@ class _Search:
                 is_found = pc.and_(pc.is_in(batch["pos"], pa.array(places, pa.int64())), batch["sql"].is_valid())
                 for one in batch.filter(is_found).to_pylist():
                     sql = one["sql"]
-                    if one["schema"] == self._schema or names_table(sql.encode(), self._schema):
+                    if one["schema"] == self._matcher.schema or names_table(sql.encode(), self._matcher.schema):
                         self._summary.statements += 1
                         yield HistoryStatement(**{name: one[name] for name in _OF_EVENT})
 
 
-_OF_BATCH: Final = (
-    "file", "pos", "row", "op", "timestamp", "commit_timestamp", "server_id", "gtid", "thread_id", "xid", "schema",
-    "table", "before", "after", "statement",
-)  # fmt: skip
 _OF_EVENT: Final = ("file", "pos", "timestamp", "server_id", "gtid", "schema", "sql")
 
 

@@ -117,10 +117,10 @@ class KeyChoice:
 class KeySelection(RowSelection):
     """A selection of rows with the columns of their keys only, as `key_of` chooses them."""
 
-    key_of: Callable[[TablePlan], Collection[str]]
+    key_of: Callable[[TablePlan], Collection[str] | None]
 
-    def columns_of(self, plan: TablePlan) -> Collection[str]:
-        """Return the names of the columns of a table's key."""
+    def columns_of(self, plan: TablePlan) -> Collection[str] | None:
+        """Return the names of the columns of a table's key; None for all."""
         return self.key_of(plan)
 
 

@@ -53,6 +53,7 @@ COMMANDS: Final = {
     "dump": "Print events and row changes as text, JSON or SQL.",
     "explain": "Show how a server logs statements: format, cache, flush, warnings.",
     "export": "Write row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta or Iceberg.",
+    "grep": "Show the row changes whose values match a condition.",
     "history": "Show every change of a row in logs.",
     "index": "Make indexes of the keys in logs, for history.",
     "info": "Show server, times, GTIDs and format of logs.",

@@ -1,0 +1,232 @@
+"""Row changes that a search finds in logs: where they are, by the columns that are compared, and then as a whole.
+
+A `RowMatcher` says which tables and columns are compared, and which rows of a batch match. `MatchReader` reads these
+columns of a log, or of parts of it, and then all columns of the rows that match, by their positions.
+"""
+
+from __future__ import annotations
+
+from array import array
+from contextlib import closing
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from binlogio.archive.row_keys import KeySelection
+from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection
+from binlogio.columnar.parallel.log_parts import LogPartReader
+from binlogio.columnar.splits.split_bounds import group_around
+from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range
+from binlogio.format.splits import Split
+from binlogio.options import DEFAULT_LIMITS, Limits
+from binlogio.schema.source import DefinitionSource
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from binlogio.rows.plan import TablePlan
+    from binlogio.schema.given import GivenDefinitions
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
+
+EVERY_POSITION: Final = Range(LOWEST, HIGHEST)
+_SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "commit_timestamp", "statement")
+_NEAR: Final = 1 << 16  # bytes between places that are read together
+_LONGEST: Final = 1 << 22  # bytes that are read together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowVersion:
+    """A change of a row.
+
+    `before` and `after` are JSON text without the columns that the log does not have; None where the change has no
+    such image. `columns` are those of the table. `key` is the one that was searched for, if one was; `old_key` and
+    `new_key` are those before and after a change of the key, else None.
+    """
+
+    file: str
+    pos: int
+    row: int
+    op: str
+    timestamp: datetime
+    commit_timestamp: datetime | None
+    server_id: int
+    gtid: str | None
+    thread_id: int | None
+    xid: int | None
+    schema: str
+    table: str
+    before: str | None
+    after: str | None
+    columns: tuple[str, ...]
+    statement: str | None
+    key: dict[str, str] = field(default_factory=dict)
+    old_key: dict[str, str] | None = None
+    new_key: dict[str, str] | None = None
+
+
+@dataclass(slots=True)
+class SearchSummary:
+    """What a search did: logs that were read, and those that were asked by their index; changes and statements."""
+
+    logs_read: int = 0
+    logs_by_index: int = 0
+    bytes_read: int = 0
+    versions: int = 0
+    statements: int = 0
+    rows_compared: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """How logs are read by a search.
+
+    Args:
+        where: which events are searched.
+        definitions: as in `binlogio.open`.
+        keyring: the keys of encrypted logs.
+        verify_checksum: compare the CRC32 of every event that is read with its bytes.
+        limits: the largest sizes that are accepted.
+    """
+
+    where: EventFilter = EVERY_EVENT
+    definitions: GivenDefinitions | None = None
+    keyring: Keyring | None = None
+    verify_checksum: bool = True
+    limits: Limits = DEFAULT_LIMITS
+
+
+@dataclass(frozen=True, slots=True)
+class RowMatch:
+    """A row change that matches, with the key that was searched for, and with the other key where it changes that."""
+
+    pos: int
+    row: int
+    key: dict[str, str] = field(default_factory=dict)
+    old_key: dict[str, str] | None = None
+    new_key: dict[str, str] | None = None
+
+
+class RowMatcher(Protocol):
+    """What a search compares."""
+
+    def wants(self, schema: str, table: str) -> bool:
+        """Return whether rows of a table are compared."""
+
+    def columns_of(self, plan: TablePlan) -> Collection[str] | None:
+        """Return the columns of a table that are compared; None for all."""
+
+    def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
+        """Yield the rows of a batch that match."""
+
+    def labels(self, schema: str, table: str) -> tuple[str, ...]:
+        """Return the names of all columns of a table, by the last table map that was read."""
+
+
+class MatchReader:
+    """Reads logs for the rows that a matcher wants."""
+
+    def __init__(self, matcher: RowMatcher, options: SearchOptions, summary: SearchSummary) -> None:
+        self._matcher = matcher
+        self._options = options
+        self._summary = summary
+
+    def ranges(self, log: LogFile, places: Sequence[int]) -> Iterator[tuple[Split | None, Range]]:
+        """Yield byte ranges with the groups of positions that are near to each other; the log is None."""
+        at = 0
+        while at < len(places):
+            first = last = places[at]
+            begin = group_around(log, first, self._options.keyring)
+            while at < len(places) and (begin is None or (places[at] < last + _NEAR and places[at] < first + _LONGEST)):
+                last = places[at]
+                at += 1
+            yield None if begin is None else Split(begin, last + 1), Range(first, last + 1)
+
+    def matches(
+        self, log: LogFile, split: Split | None, pos: Range, definitions: DefinitionSource
+    ) -> Iterator[RowMatch]:
+        """Yield the row changes that match, in a byte range of a log or in all of it.
+
+        Raises:
+            BinlogError, OSError: the log cannot be read.
+        """
+        plain = self._selection(pos)
+        values = {one.name: getattr(plain, one.name) for one in fields(plain)}
+        selection = KeySelection(**values, key_of=self._matcher.columns_of)
+        with closing(LogPartReader(selection, self._options.keyring, definitions=definitions)) as reader:
+            for _, batch in reader.read((log, split)):
+                yield from self._matcher.matches_in(batch)
+
+    def versions(
+        self,
+        log: LogFile,
+        matches: Iterable[RowMatch],
+        definitions: GivenDefinitions | None,
+        statements: DefinitionSource | None = None,
+    ) -> Iterator[RowVersion]:
+        """Yield the changes that match, as a whole.
+
+        Args:
+            log: the log.
+            matches: the changes.
+            definitions: the columns of their tables, where the log does not name them.
+            statements: the definitions by statements before the log, to read it from its start; None to read the
+                groups of the changes only.
+
+        Raises:
+            BinlogError, OSError: the log cannot be read.
+        """
+        wanted = {(one.pos, one.row): one for one in matches}
+        if not wanted:
+            return
+        places = array("q", sorted({place for place, _ in wanted}))
+        ranges = self.ranges(log, places)
+        if statements is not None:
+            ranges = iter([(None, Range(places[0], places[-1] + 1))])
+        for split, pos in ranges:
+            if statements is not None:
+                source = statements.copy()
+            else:
+                source = DefinitionSource(definitions or self._options.definitions, follows_ddl=False)
+            selection = self._selection(pos, mixed=True, source_columns=_SOURCE_COLUMNS)
+            with closing(LogPartReader(selection, self._options.keyring, definitions=source)) as reader:
+                for _, batch in reader.read((log, split)):
+                    yield from self._versions_in(batch, wanted)
+
+    def _versions_in(self, batch: pa.RecordBatch, wanted: Mapping[tuple[int, int], RowMatch]) -> Iterator[RowVersion]:
+        places, rows = batch.column("pos").to_pylist(), batch.column("row").to_pylist()
+        for number, place in enumerate(zip(places, rows, strict=True)):
+            match = wanted.get(place)
+            if match is not None:
+                (values,) = batch.slice(number, 1).to_pylist()
+                self._summary.versions += 1
+                yield RowVersion(
+                    **{name: values[name] for name in _OF_BATCH},
+                    columns=self._matcher.labels(values["schema"], values["table"]),
+                    key=match.key,
+                    old_key=match.old_key,
+                    new_key=match.new_key,
+                )
+
+    def _selection(self, pos: Range, **options: Any) -> RowSelection:
+        where = self._options.where
+        return RowSelection(
+            **{
+                "wants": self._matcher.wants,
+                "columns": None,
+                "zero_dates": "text",
+                "verify_checksum": self._options.verify_checksum,
+                "batch_rows": DEFAULT_BATCH_ROWS,
+                "limits": self._options.limits,
+                "where": replace(where, pos=where.pos.within(pos)),
+                **options,
+            }
+        )
+
+
+_OF_BATCH: Final = (
+    "file", "pos", "row", "op", "timestamp", "commit_timestamp", "server_id", "gtid", "thread_id", "xid", "schema",
+    "table", "before", "after", "statement",
+)  # fmt: skip

@@ -1,0 +1,150 @@
+"""Row changes whose values match a condition, in an archive of logs.
+
+`find_changes` reads the columns of the condition in all logs, and then the changes that match as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from binlogio.archive.found_rows import EVERY_POSITION, MatchReader, RowMatch, SearchOptions, SearchSummary
+from binlogio.archive.statements import LogStatements
+from binlogio.errors import BinlogError, ConditionError
+from binlogio.row_condition import RowCondition
+from binlogio.schema.given import GivenDefinitions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from binlogio.archive.found_rows import RowVersion
+    from binlogio.rows.plan import TablePlan
+    from binlogio.storage.log_file import LogFile
+
+_MOST_MATCHES: Final = 1 << 15  # that are known before they are read as a whole
+
+
+def find_changes(
+    logs: Iterable[LogFile],
+    condition: str,
+    options: SearchOptions | None = None,
+    *,
+    wants: Callable[[str, str], bool] | None = None,
+    summary: SearchSummary | None = None,
+) -> Iterator[RowVersion]:
+    """Yield the row changes of which an image matches a condition, in the order of the logs.
+
+    Tables that lack a column of the condition are passed over.
+
+    Args:
+        logs: the logs, in their order.
+        condition: as in `binlogio.row_condition`.
+        options: how to read the logs.
+        wants: returns whether a schema and table is searched; None for all tables.
+        summary: is filled while the search runs.
+
+    Raises:
+        ConditionError: the text is not a condition, a value does not fit its column, or no table has the columns.
+        BinlogError: a log is damaged. What was found before the damage comes first.
+        OSError: a log cannot be read.
+    """
+    chosen, counts = options or SearchOptions(), summary or SearchSummary()
+    matcher = _ConditionMatcher(RowCondition(condition), wants, counts)
+    reader = MatchReader(matcher, chosen, counts)
+    statements = LogStatements(chosen.definitions)
+    for log in logs:
+        counts.logs_read += 1
+        counts.bytes_read += log.size or 0
+        yield from _changes_in(log, reader, matcher, statements)
+    matcher.finish()
+
+
+def _changes_in(
+    log: LogFile, reader: MatchReader, matcher: _ConditionMatcher, statements: LogStatements
+) -> Iterator[RowVersion]:
+    before = statements.copy()
+    matches: list[RowMatch] = []
+
+    def versions() -> Iterator[RowVersion]:
+        used = [statements.used_definitions(*name) for name in sorted(matcher.matched)]
+        defined = {one.full_name: one for found in used for one in found if one is not None}
+        is_unsure = any(len(one) > 1 for one in used)
+        yield from reader.versions(
+            log, matches, GivenDefinitions(defined) if defined else None, before if is_unsure else None
+        )
+        matches.clear()
+
+    statements.begin_search(_pass_statement)
+    try:
+        for match in reader.matches(log, None, EVERY_POSITION, statements):
+            matches.append(match)
+            if len(matches) >= _MOST_MATCHES:
+                yield from versions()
+    except ConditionError:
+        raise
+    except BinlogError:
+        yield from versions()
+        raise
+    yield from versions()
+
+
+def _pass_statement(_place: int, _sql: bytes) -> None:
+    """Take no note of a statement."""
+
+
+class _ConditionMatcher:
+    """Compares the rows of tables with a condition."""
+
+    def __init__(
+        self, condition: RowCondition, wants: Callable[[str, str], bool] | None, summary: SearchSummary
+    ) -> None:
+        self.matched: set[tuple[str, str]] = set()
+        self._condition = condition
+        self._wants = wants
+        self._summary = summary
+        self._labels: dict[tuple[str, str], tuple[str, ...]] = {}
+        # Whether an image has a column is judged by the positions of all columns.
+        self._takes_all = "NULL" in condition.text.upper() or "NOT" in condition.text.upper()
+
+    def wants(self, schema: str, table: str) -> bool:
+        """Return whether a table is searched."""
+        return self._wants is None or self._wants(schema, table)
+
+    def labels(self, schema: str, table: str) -> tuple[str, ...]:
+        """Return the names of all columns of a table."""
+        return self._labels.get((schema, table), ())
+
+    def columns_of(self, plan: TablePlan) -> Collection[str] | None:
+        """Return the columns of the condition; none if the table lacks one."""
+        labels = self._labels[plan.schema, plan.table] = tuple(column.label for column in plan.columns)
+        if not self._condition.columns <= set(labels):
+            return ()
+        return None if self._takes_all else self._condition.columns
+
+    def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
+        """Yield the rows of a batch that match."""
+        if not batch.schema.field("before").type.num_fields:
+            return
+        self._summary.rows_compared += batch.num_rows
+        hits = np.flatnonzero(self._condition.mask(batch).to_numpy(zero_copy_only=False))
+        if not len(hits):
+            return
+        self.matched.add((batch.column("schema")[0].as_py(), batch.column("table")[0].as_py()))
+        places, rows = (batch.column(name).take(pa.array(hits)).to_pylist() for name in ("pos", "row"))
+        yield from map(RowMatch, places, rows)
+
+    def finish(self) -> None:
+        """End the search.
+
+        Raises:
+            ConditionError: no table has the columns of the condition.
+        """
+        if self._labels and not self._summary.rows_compared:
+            found = next(iter(self._labels))
+            columns = ", ".join(sorted(self._condition.columns))
+            raise ConditionError(
+                f"no table that is searched has the columns {columns}",
+                hint=f"{'.'.join(found)} has {', '.join(self._labels[found])}",
+            )

@@ -1,0 +1,85 @@
+"""Row changes that a search has found, as text for people and as JSON lines: for `history` and `grep`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.archive.found_rows import RowVersion
+from binlogio_cli.quoting import safe, safe_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime, tzinfo
+
+    from binlogio.archive.history import HistoryStatement
+
+_NOT_LOGGED: Final = "(not in the log)"
+
+
+def change_json(one: RowVersion | HistoryStatement) -> str:
+    """Return a change or a statement as a line of JSON."""
+    values: dict[str, Any] = {"kind": "change" if isinstance(one, RowVersion) else "statement", **asdict(one)}
+    values.pop("columns", None)
+    for name in ("timestamp", "commit_timestamp"):
+        moment: datetime | None = values.get(name)
+        values[name] = None if moment is None else moment.isoformat()
+    for name in ("before", "after"):
+        if values.get(name) is not None:
+            values[name] = json.loads(values[name])
+    return json.dumps(values, ensure_ascii=False) + "\n"
+
+
+def change_text(one: RowVersion | HistoryStatement, zone: tzinfo, *, names_table: bool = False) -> Iterator[str]:
+    """Yield the text of a change or a statement; `names_table` for changes of any table."""
+    moment = one.timestamp.astimezone(zone).strftime("%Y-%m-%d %H:%M:%S %Z")
+    op = one.op.upper() if isinstance(one, RowVersion) else "STATEMENT"
+    facts = [f"{one.file}:{one.pos}"]
+    if names_table and isinstance(one, RowVersion):
+        facts.insert(0, f"{one.schema}.{one.table}")
+    if one.gtid is not None:
+        facts.append(f"gtid {one.gtid}")
+    facts.append(f"server {one.server_id}")
+    if isinstance(one, RowVersion) and one.thread_id is not None:
+        facts.append(f"thread {one.thread_id}")
+    yield f"{moment}  {op}  {'  '.join(map(safe, facts))}\n"
+    if isinstance(one, RowVersion):
+        for line in _changes(one):
+            yield f"    {line}\n"
+        statement = one.statement
+    else:
+        statement = one.sql
+    if statement is not None:
+        label = "  by  " if isinstance(one, RowVersion) else "    "
+        text = safe_lines(statement).replace("\n", "\n" + " " * len(label))
+        yield f"{label}{text}\n"
+    yield "\n"
+
+
+def _changes(one: RowVersion) -> Iterator[str]:
+    """Yield the columns of a change, of an update those that it changed; and those that the log does not have."""
+    before, after = (json.loads(image) if image is not None else None for image in (one.before, one.after))
+    if before is None or after is None:
+        image = before or after or {}
+        for name, value in image.items():
+            yield f"{safe(name)}: {_value(value)}"
+    else:
+        image = {**before, **after}
+        for name in image:
+            old = _value(before[name]) if name in before else _NOT_LOGGED
+            if name in after and (name not in before or before[name] != after[name]):
+                yield f"{safe(name)}: {old} -> {_value(after[name])}"
+            elif name in one.key and name not in after:
+                yield f"{safe(name)}: {old}"
+    absent = [safe(name) for name in one.columns if name not in image]
+    if absent:
+        yield f"{_NOT_LOGGED}: {', '.join(absent)}"
+    if one.old_key is not None or one.new_key is not None:
+        change = "from" if one.old_key is not None else "to"
+        key = ", ".join(f"{name}={value}" for name, value in (one.old_key or one.new_key or {}).items())
+        yield safe(f"(the key changes {change} {key})")
+
+
+def _value(value: object) -> str:
+    return "NULL" if value is None else safe(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,101 @@
+"""`find_changes` and `binlogio grep`: the changes that a plain search over all values finds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+import binlogio
+from binlogio.archive import SearchSummary, find_changes
+from binlogio.errors import ChecksumMismatch, ConditionError
+from binlogio.storage import find_logs
+from binlogio_cli.main import cli
+from corpus import MARIADB, MYSQL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Image = dict[str, Any] | None
+
+
+def plain_search(folder: Path, table: str, is_wanted: Callable[[Image, Image], bool]) -> list[tuple[str, int, int]]:
+    """Return the places of changes, by their JSON text."""
+    found = []
+    for row in binlogio.read_rows(str(folder), tables=[f"*.{table}"]).to_table().to_pylist():
+        before, after = (None if row[name] is None else json.loads(row[name]) for name in ("before", "after"))
+        if is_wanted(before, after):
+            found.append((row["file"], row["pos"], row["row"]))
+    return found
+
+
+def is_two_or_more(image: Image) -> bool:
+    """Return whether column a of an image is at least 2."""
+    value = (image or {}).get("a")
+    return isinstance(value, int) and value >= 2
+
+
+@pytest.mark.parametrize(
+    ("folder", "table"),
+    [
+        (MYSQL / "rowimage_minimal", "pk"),
+        (MYSQL / "rowimage_full", "nokey"),
+        (MYSQL / "metadata_minimal", "m6"),
+        (MARIADB / "rowimage_minimal", "pk"),
+        (MARIADB / "rowimage_full", "autoinc"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{value.parent.name}-{value.name}",
+)
+def test_changes_that_match_are_those_of_a_plain_search(folder: Path, table: str) -> None:
+    found = list(find_changes(find_logs(folder), "a >= 2", wants=lambda _, name: name == table))
+    expected = plain_search(folder, table, lambda before, after: is_two_or_more(before) or is_two_or_more(after))
+    assert [(one.file, one.pos, one.row) for one in found] == expected
+    assert found
+
+
+def test_absent_values_are_not_null() -> None:
+    logs = find_logs(MYSQL / "rowimage_minimal")
+    found = list(find_changes(logs, "b IS NULL", wants=lambda _, table: table == "pk"))
+    for one in found:
+        images = [json.loads(image) for image in (one.before, one.after) if image is not None]
+        assert any("b" in image and image["b"] is None for image in images)
+
+
+def test_changes_before_damage_come_first(tmp_path: Path) -> None:
+    data = bytearray((MYSQL / "incident" / "binlog.000002").read_bytes())
+    data[2048 + 30] ^= 1  # the update of order 1004
+    log = tmp_path / "binlog.000002"
+    log.write_bytes(data)
+    found: list[str] = []
+
+    def search() -> None:
+        found.extend(
+            one.op for one in find_changes(find_logs([log]), "id > 0", wants=lambda _, table: table == "orders")
+        )
+
+    with pytest.raises(ChecksumMismatch):
+        search()
+    assert found == ["insert", "delete", "delete", "delete", "delete", "insert"]
+
+
+def test_tables_without_the_columns_are_passed_over() -> None:
+    summary = SearchSummary()
+    found = list(find_changes(find_logs(MYSQL / "incident"), "total = 199", summary=summary))
+    assert [(one.table, one.op) for one in found] == [("orders", "update")]
+    with pytest.raises(ConditionError, match="no table that is searched has the columns nix"):
+        list(find_changes(find_logs(MYSQL / "incident"), "nix = 1"))
+
+
+def test_grep_for_people_and_as_json() -> None:
+    arguments = ["grep", "-T", "shop.orders", "after.total < before.total", str(MYSQL / "incident")]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.output
+    assert 'total: "250.00" -> "199.00"' in result.stdout
+    assert "1 changes match in 2 logs; 16 changes were compared" in result.stderr
+    (line,) = CliRunner().invoke(cli, [*arguments, "--json"]).stdout.splitlines()
+    assert json.loads(line)["after"]["total"] == "199.00"
+    refused = CliRunner().invoke(cli, ["grep", "total >", str(MYSQL / "incident")])
+    assert (refused.exit_code, refused.stdout) == (2, "")
