@@ -52,7 +52,6 @@ MOST_FINDINGS: Final = 1000
 """Of one log; more are counted only."""
 
 _MOST_SHOWN: Final = 20  # ranges of GTIDs in a message
-_MOST_BATCHES: Final = 1 << 14  # of offsets of groups that are kept in case there is damage
 _Source = tuple[bytes, str] | tuple[int, int]
 """A source of GTIDs: UUID and tag (MySQL), or domain and server (MariaDB)."""
 _WORDS: Final = {
@@ -236,9 +235,9 @@ class _CheckedLog:
         self._more = 0
         self._bytes = 0
         self._groups = 0
-        self._begins: list[int] = []  # of complete groups, by batch: see `_fine`
-        self._damages: list[Damage] = []
-        self._ended: list[NDArray[np.int64]] = []
+        self._fine: list[FineRange] = []
+        self._at = 0  # where the range without damage begins
+        self._counted = 0  # groups of the ranges before it
         self._rotate: RotateEvent | None = None
         self._is_relay = False
 
@@ -281,7 +280,8 @@ class _CheckedLog:
 
     def damage(self, found: Damage) -> None:
         """Take a damaged range."""
-        self._damages.append(found)
+        self._end_fine(found.begin)
+        self._at = max(self._at, found.end)
         self._history.is_damaged = True
         self.add(DAMAGE, found.reason, offset=found.begin, end=found.end)
 
@@ -296,8 +296,6 @@ class _CheckedLog:
 
         is_complete = (records[:, FIELD["flags"]] & IS_ENDED) != 0
         self._groups += int(is_complete.sum())
-        if self._damages or len(self._ended) < _MOST_BATCHES:
-            self._ended.append(records[is_complete, FIELD["begin"]])
         if self._is_relay:
             return
         for source, run, offset in gtid_runs(records, self.sources):
@@ -353,26 +351,21 @@ class _CheckedLog:
 
     def report(self, log: LogFile) -> LogReport:
         """Return the report."""
+        self._end_fine(self._bytes)
         return LogReport(
             file=log.name,
             size=self._bytes,
             groups=self._groups,
-            fine=tuple(self._fine()),
+            fine=tuple(self._fine),
             findings=tuple(sorted(self._findings, key=lambda found: -1 if found.offset is None else found.offset)),
             more_findings=self._more,
         )
 
-    def _fine(self) -> Iterator[FineRange]:
-        """Yield the ranges before, between and after damage."""
-        begins = np.concatenate(self._ended) if self._ended and self._damages else np.empty(0, np.int64)
-        at = 0
-        for damage in self._damages:
-            if damage.begin > at:
-                yield FineRange(at, damage.begin, _count_between(begins, at, damage.begin))
-            at = max(at, damage.end)
-        if self._bytes > at:
-            groups = _count_between(begins, at, self._bytes) if self._damages else self._groups
-            yield FineRange(at, self._bytes, groups)
+    def _end_fine(self, end: int) -> None:
+        """End a range without damage: the groups in it were taken."""
+        if end > self._at:
+            self._fine.append(FineRange(self._at, end, self._groups - self._counted))
+            self._counted = self._groups
 
 
 def gtid_runs(records: NDArray[np.int64], sources: Sequence[_Source]) -> Iterator[tuple[_Source, Interval, int]]:
@@ -392,10 +385,6 @@ def gtid_runs(records: NDArray[np.int64], sources: Sequence[_Source]) -> Iterato
         for first, last in zip(firsts, lasts, strict=True):
             run = Interval(int(numbers[first]), int(numbers[last]) + 1)
             yield sources[source], run, int(rows[first, FIELD["begin"]])
-
-
-def _count_between(begins: NDArray[np.int64], start: int, end: int) -> int:
-    return int(np.searchsorted(begins, end) - np.searchsorted(begins, start))
 
 
 class GtidHistories:

@@ -457,15 +457,16 @@ _SELECTION: Final = (
     ),
     click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="Leave out these transactions."),
 )
+keyring_option: Final = click.option(
+    "--keyring",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The keyring file of the server, for encrypted logs.",
+)
 _READING: Final = (
     definitions_option,
     click.option("--no-verify-checksum", is_flag=True, help="Do not verify CRC32 checksums."),
-    click.option(
-        "--keyring",
-        type=click.Path(exists=True, dir_okay=False),
-        metavar="FILE",
-        help="The keyring file of the server, for encrypted logs.",
-    ),
+    keyring_option,
     click.option(
         "--max-event-size",
         type=click.IntRange(min=1),

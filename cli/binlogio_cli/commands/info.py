@@ -13,7 +13,7 @@ from binlogio.archive.info import log_infos
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import say
 from binlogio_cli.quoting import safe
-from binlogio_cli.selection import files_argument
+from binlogio_cli.selection import files_argument, keyring_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +34,8 @@ _UNIT: Final = 1024
 @click.command("info", epilog=_EXAMPLE)
 @files_argument
 @click.option("--tables", is_flag=True, help="Show the tables with row changes; reads the logs as a whole.")
-@click.option("--keyring", metavar="FILE", help="Keyring file of encrypted logs.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each log.")
+@keyring_option
 def command(
     files: tuple[str, ...],
     keyring: str | None,

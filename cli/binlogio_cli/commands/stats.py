@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from binlogio.archive.stats import archive_stats
-from binlogio.storage import find_logs
+from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import Refusal, say
+from binlogio_cli.options import definitions_file, definitions_option
 from binlogio_cli.output import OutputFile, force_option, open_output
 from binlogio_cli.quoting import safe
-from binlogio_cli.selection import Reading, reading_options
+from binlogio_cli.selection import files_argument, keyring_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from binlogio.archive.stats import ArchiveStats, TransactionStats
+    from binlogio.schema.given import GivenDefinitions
 
 _EXAMPLE: Final = """\b
 Examples
@@ -33,19 +35,21 @@ _LONGEST_LIST: Final = 40
 
 
 @click.command("stats", epilog=_EXAMPLE)
-@click.argument("files", nargs=-1, required=True)
+@files_argument
 @click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="List so many transactions.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON document.")
 @click.option(
     "--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with charts to this new file."
 )
 @force_option
-@reading_options
+@keyring_option
+@definitions_option
 def command(
     files: tuple[str, ...],
     top: int,
     html: str | None,
-    reading: Reading,
+    keyring: str | None,
+    table_definitions: GivenDefinitions | None,
     is_json: bool,  # noqa: FBT001 - click's way of flags
     force: bool,  # noqa: FBT001
 ) -> None:
@@ -57,11 +61,10 @@ def command(
     if html is not None and is_json:
         raise Refusal("give --json or --html, not both")
     logs = find_logs(files)
-    output = OutputFile.checked(html, (*(log.name for log in logs), *reading.other_inputs), force=force)
-    from binlogio.storage import load_keyring  # noqa: PLC0415 - with a keyring only
-
-    keyring = None if reading.keyring is None else load_keyring(reading.keyring)
-    stats = archive_stats(logs, keyring, top=top, definitions=reading.definitions)
+    inputs = (*(log.name for log in logs), keyring, definitions_file())
+    output = OutputFile.checked(html, inputs, force=force)
+    keys = None if keyring is None else load_keyring(keyring)
+    stats = archive_stats(logs, keys, top=top, definitions=table_definitions)
     for warning in stats.warnings:
         say(warning)
     if html is not None:

@@ -11,7 +11,7 @@ import click
 from binlogio.archive.verify import NOTE, verify_logs
 from binlogio.storage import load_keyring
 from binlogio_cli.quoting import safe
-from binlogio_cli.selection import files_argument
+from binlogio_cli.selection import files_argument, keyring_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _EXAMPLE: Final = """\b
 Examples
   binlogio verify /backups/binlogs                  exits with 1 if there is damage, or something is missing
-  binlogio verify --quiet /var/lib/mysql/binlog.index
+  binlogio verify --problems /var/lib/mysql/binlog.index
   binlogio verify --json binlog.0* | jq 'select(.is_fine | not)'
 
 Exit codes: 0 all is fine, 1 damage or a problem, 4 I/O error.
@@ -31,13 +31,13 @@ _NOT_FINE: Final = 1
 
 @click.command("verify", epilog=_EXAMPLE)
 @files_argument
-@click.option("--keyring", metavar="FILE", help="Keyring file of encrypted logs.")
-@click.option("--quiet", is_flag=True, help="Print logs with damage or problems only.")
+@click.option("--problems", is_flag=True, help="Print logs with damage or problems only.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each log.")
+@keyring_option
 def command(
     files: tuple[str, ...],
     keyring: str | None,
-    quiet: bool,  # noqa: FBT001 - click's way of flags
+    problems: bool,  # noqa: FBT001 - click's way of flags
     is_json: bool,  # noqa: FBT001
 ) -> int:
     """Check whether the archive of logs in FILES (paths, directories, index files, URIs) is whole.
@@ -52,14 +52,14 @@ def command(
         logs += report.size > 0 or not report.is_fine
         fine += report.is_fine and report.size > 0
         size += report.size
-        if quiet and report.is_fine:
+        if problems and report.is_fine:
             continue
         if is_json:
             click.echo(json.dumps(_json(report), ensure_ascii=False))
         else:
             for line in _lines(report):
                 click.echo(line)
-    if not is_json and not quiet:
+    if not is_json and not problems:
         click.echo(f"{fine} of {logs} fine, {size:,} bytes")
     return 0 if fine == logs else _NOT_FINE
 
