@@ -269,11 +269,15 @@ def test_the_command_reports_tables_and_logs(tmp_path: Path) -> None:
     first = runner.invoke(cli, ["export", "--to", str(to), "-T", "shop.*", str(logs)])
     again = runner.invoke(cli, ["export", "--to", str(to), "-T", "shop.*", "--append", str(logs)])
     refused = runner.invoke(cli, ["export", "--to", str(to), str(logs)], standalone_mode=False)
+    matching = runner.invoke(cli, ["export", "--to", f"{to}-2", "--where", "total > 1", str(logs)])
+    wrong = runner.invoke(cli, ["export", "--to", f"{to}-3", "--where", "total >", str(logs)])
 
     assert first.output.splitlines()[0] == "binlogio: shop.orders: 2 changes"
     assert "holds this log already" in again.output
     assert "no new change" in again.output
     assert isinstance(refused.exception, ExportError)
+    assert matching.output.splitlines()[0] == "binlogio: shop.orders: 1 changes"
+    assert wrong.exit_code == 2
 
 
 def test_the_command_prints_only_its_report_with_duckdb(tmp_path: Path) -> None:

@@ -56,8 +56,12 @@ MEMORY_BYTES: Final = 512 << 20
 _PARTS: Final = 64
 _COMPACT_ROWS: Final = 1 << 18
 _NUMBER: Final = "binlogio number"
-_GROUP_STARTS: Final = ("GTID_LOG_EVENT", "ANONYMOUS_GTID_LOG_EVENT", "GTID_TAGGED_LOG_EVENT", "MARIADB_GTID_EVENT")
+_GROUP_STARTS: Final = pa.array(
+    ["GTID_LOG_EVENT", "ANONYMOUS_GTID_LOG_EVENT", "GTID_TAGGED_LOG_EVENT", "MARIADB_GTID_EVENT"]
+)
 _PREPARES: Final = EventType.XA_PREPARE_LOG_EVENT.name
+_MARKED: Final = pa.array([_PREPARES, "INCIDENT_EVENT", "QUERY_EVENT", "EXECUTE_LOAD_QUERY_EVENT"])
+_USUAL: Final = pa.array(["BEGIN", "COMMIT"])
 _HINT: Final = "binlogio replay applies the logs to SQLite and follows it; or select the changes before or after it"
 
 
@@ -98,15 +102,21 @@ def table_marks(
     for number, (log, start, end) in enumerate(logs):
         begin = 0
         for batch in read_events(log, None, selection, keyring):
-            kinds = batch.column("type").to_pylist()
-            columns = (batch.column(name).to_pylist() for name in ("pos", "schema", "sql", "gtid", "body"))
-            seconds = batch.column("timestamp").cast(pa.timestamp("s", "UTC"), safe=False).cast(pa.int64()).to_pylist()
-            for kind, pos, schema, sql, gtid, body, time in zip(kinds, *columns, seconds, strict=True):
-                begin = pos if kind in _GROUP_STARTS or sql == "BEGIN" else begin
-                is_selected = start <= pos < end and time in where.timestamp and where.wants_group(gtid)
-                if not is_selected or (kind == _PREPARES and json.loads(body)["one_phase"]):
+            kinds, sql = batch.column("type"), batch.column("sql")
+            is_begin = pc.or_(pc.is_in(kinds, _GROUP_STARTS), pc.fill_null(pc.equal(sql, "BEGIN"), False))  # noqa: FBT003
+            begins = np.concatenate([[begin], np.asarray(batch.column("pos").filter(is_begin))])
+            begin = int(begins[-1])
+            is_usual = pc.fill_null(pc.is_in(sql, _USUAL), False)  # noqa: FBT003
+            events = batch.filter(pc.and_(pc.is_in(kinds, _MARKED), pc.invert(is_usual)))
+            for event in events.select(["type", "pos", "schema", "sql", "gtid", "body", "timestamp"]).to_pylist():
+                pos, kind = event["pos"], event["type"]
+                is_selected = start <= pos < end and int(event["timestamp"].timestamp()) in where.timestamp
+                if not is_selected or not where.wants_group(event["gtid"]):
                     continue
-                mark = _mark(number, log.name, begin, (kind, pos, schema or "", sql))
+                if kind == _PREPARES and json.loads(event["body"])["one_phase"]:
+                    continue
+                group = int(begins[np.searchsorted(begins, pos, "right") - 1])
+                mark = _mark(number, log.name, group, (kind, pos, event["schema"] or "", event["sql"]))
                 if mark is not None:
                     yield mark
 

@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from binlogio.archive.export import ExportFormat, export
+from binlogio.errors import ConditionError
+from binlogio.row_condition import RowCondition
 from binlogio.storage.sources import find_logs
-from binlogio_cli.messages import say
+from binlogio_cli.messages import error_text, say
+from binlogio_cli.output import quiet_option
+from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import files_argument, reading_options, selection_options
 
 if TYPE_CHECKING:
@@ -25,6 +29,18 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
   binlogio export --to lake --format delta -T 'shop.orders' -T 'shop.items' --append /archive/binlog.*
   binlogio export --to changes.duckdb --format duckdb /archive/binlog.*
 """
+
+
+def _parse_condition(ctx: click.Context, param: click.Parameter, text: str | None) -> RowCondition | None:
+    """Parse a condition on values.
+
+    Raises:
+        BadParameter: the text is not a condition.
+    """
+    try:
+        return None if text is None else RowCondition(text)
+    except ConditionError as exc:
+        raise click.BadParameter(error_text(exc), ctx, param) from exc
 
 
 @click.command("export", epilog=_EXAMPLE)
@@ -67,6 +83,14 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
     show_default=True,
     help="Zero and invalid dates: refuse them, write NULL, or write all dates as text.",
 )
+@click.option(
+    "--where",
+    "condition",
+    metavar="CONDITION",
+    callback=_parse_condition,
+    help='Export only changes whose values match, such as "id = 42 AND after.total > 10".',
+)
+@quiet_option
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Threads that decode rows.")
 @selection_options
 @reading_options
@@ -78,6 +102,7 @@ def command(
     key: str | None,
     *,
     force: bool,
+    quiet: bool,
     selection: Selection,
     reading: Reading,
     **options: Any,
@@ -91,21 +116,23 @@ def command(
     logs = files
     if selection.start is not None or selection.stop is not None:
         logs = selection.logs(tuple(log.name for log in find_logs(files)))
-    summary = export(
-        logs,
-        to,
-        format=form,
-        tables=selection.name_globs or None,
-        exclude_tables=selection.excluded_globs,
-        columns=_names(columns),
-        key=_names(key),
-        where=replace(selection, start=None, stop=None).event_filter(logs),
-        start_offset=selection.start_offset,
-        stop_offset=selection.stop_offset,
-        replace=force,
-        **reading.options,
-        **options,
-    )
+    with watched_logs([log.name for log in find_logs(logs)], is_shown=not quiet) as watch:
+        summary = export(
+            logs,
+            to,
+            format=form,
+            tables=selection.name_globs or None,
+            exclude_tables=selection.excluded_globs,
+            columns=_names(columns),
+            key=_names(key),
+            where=replace(selection, start=None, stop=None).event_filter(logs),
+            start_offset=selection.start_offset,
+            stop_offset=selection.stop_offset,
+            replace=force,
+            watch=watch,
+            **reading.options,
+            **options,
+        )
     _report(summary, to, "rows" if options["latest"] else "changes")
 
 
