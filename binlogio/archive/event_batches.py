@@ -151,12 +151,12 @@ class LogEvents:
             exc.locate(file=self.name)
             raise
 
-    def go_to(self, offset: int) -> None:
-        """Continue at an offset of a log that can seek, where an event group begins."""
+    def go_to(self, offset: int, position_shift: int = 0) -> None:
+        """Continue at an offset of a log that can seek, where an event begins whose log_pos is off by that much."""
         before = self._framer
         self._window.go_to(offset, self._opened)
         self._framer = EventFramer(verify_checksum=self._verifies, context=before.context, offset=offset)
-        self._framer.in_use, self._framer.position_shift = before.in_use, before.position_shift
+        self._framer.in_use, self._framer.position_shift = before.in_use, position_shift
         self._place = 0
 
     @property

@@ -16,14 +16,15 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 import numpy as np
 
 from binlogio.archive.copy import COPY_ALL, CopiedGtids, LogCopier, gtid_of
 from binlogio.archive.event_batches import BEGINS, EventBatch, LogEvents
 from binlogio.archive.group_editor import bare_event, parse_bare
-from binlogio.columnar.splits.split_bounds import GROUP_STARTS, group_at
-from binlogio.constants import EventType
+from binlogio.columnar.splits.split_bounds import GROUP_STARTS
+from binlogio.constants import CHECKSUM_SIZE, EventType
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval, MariadbGtid, MariadbGtidSet, Tsid
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from binlogio.storage.log_file import OpenedLog
 
 _CHUNK: Final = 1 << 20
+_FIRST_CHUNK: Final = 1 << 16
+_MOST_START: Final = 4096  # bytes of a GTID event; they have a few hundred
+_HORIZON: Final = 1 << 16
 _PACKED_CHUNK: Final = 1 << 13  # what is lost before the end of a damaged compressed file
 _MOST_SEARCHED: Final = 1_000  # groups after damage, for the next one of a source
 _HEADER: Final = 19
@@ -181,6 +185,7 @@ class _Repair:
         copier.begin_source(events)
         self._gtids.begin_log()
         self._has_gtids = True
+        self._shift: int | None = None
         start: int | None = None
         after_end = True
         while True:
@@ -192,12 +197,13 @@ class _Repair:
                 lost_from = copier.abandon_group()
                 self._gtids.lose(is_open=lost_from is not None)
                 found = self._next_group(events, plain, damaged_at, start)
-                end, after_end = found if found is not None else (size, False)
+                end, after_end, shift = found if found is not None else (size, False, 0)
                 self._lose(events.name, damaged_at if lost_from is None else lost_from, end, damaged_at, exc.reason)
                 if found is None:
                     break
                 start = end
-                events.go_to(start)
+                self._shift = shift if after_end else None
+                events.go_to(start, shift)
         self._end(events, plain, size, cut)
 
     def _stretch(self, events: LogEvents, *, after_end: bool) -> None:
@@ -215,11 +221,29 @@ class _Repair:
                 self._extend_lost(part.offset)
             if self._places_anew:
                 part = part._replace(is_placed=False)
-            early = self._copier.early_group(part)
-            if early != 0:
-                self._gtids.add(part if early is None else part.first(early), events.context)
-            self._copier.take(part)
+            moved = self._moved_event(part)
+            moved_at = part.offset if moved is None else part.offset + int(part.starts[moved])
+            if moved != 0:
+                part = part if moved is None else part.first(moved)
+                early = self._copier.early_group(part)
+                if early != 0:
+                    self._gtids.add(part if early is None else part.first(early), events.context)
+                self._copier.take(part)
+            if moved is not None:
+                raise BinlogFormatError("bytes are missing or were inserted before this event", offset=moved_at)
             self._watch(events.name, batch.offset + len(batch.data))
+
+    def _moved_event(self, batch: EventBatch) -> int | None:
+        """Return the number of the first event whose log_pos is off by another number of bytes than those before it."""
+        raw = np.frombuffer(batch.data, np.uint8)
+        log_pos = raw[batch.starts[:, None] + np.arange(13, 17)].view("<u4").ravel()
+        ends = ((batch.offset + batch.starts + batch.sizes) & _LOW_BITS).astype(np.uint32)
+        shifts = log_pos - ends
+        known = log_pos != 0
+        if self._shift is None and known.any():
+            self._shift = int(shifts[known][0])
+        moved = np.nonzero(known & (shifts != (self._shift or 0)))[0]
+        return int(moved[0]) if len(moved) else None
 
     def _end(self, events: LogEvents, plain: LogFile, size: int, cut: str | None) -> None:
         """End a log: what follows its last complete group is left out."""
@@ -252,24 +276,79 @@ class _Repair:
 
     def _next_group(
         self, events: LogEvents, plain: LogFile, damaged_at: int, start: int | None
-    ) -> tuple[int, bool] | None:
-        """Return where reading can continue, and whether a group begins there; None if nowhere."""
+    ) -> tuple[int, bool, int] | None:
+        """Return where reading can continue, whether a group begins there, and by how much log_pos is off there.
+
+        None if nowhere.
+        """
         if not events.can_seek or not is_compiled():
             return None
         at = damaged_at if start is None or damaged_at > start else damaged_at + 1
         opened = plain.open()
         try:
             if self._has_gtids:
-                found = group_at(opened, at, None, has_checksum=events.context.has_checksum)
+                found = _next_start(opened, at, events.context)
                 if found is not None:
-                    return found, True
+                    return found[0], True, found[1]
                 self._has_gtids = self._gtids.has_groups
             if self._has_gtids:
                 return None
             place = _next_event(opened, damaged_at + 1)
-            return None if place is None else (place, False)
+            return None if place is None else (place, False, 0)
         finally:
             opened.close()
+
+
+def _next_start(opened: OpenedLog, offset: int, context: ParseContext) -> tuple[int, int] | None:
+    """Return the offset of the next GTID event, and by how much its log_pos is off.
+
+    Its checksum is right, and events with the same difference follow it: one where there is none, and more where bytes
+    are missing or were inserted, since bytes in a column may look like events.
+    """
+    base, size, end = offset, _FIRST_CHUNK, opened.end()
+    while base < end:
+        opened.seek(base)
+        data = opened.read_up_to(size)
+        count = len(data) - _HEADER + 1
+        if count <= 0:
+            return None
+        raw = np.frombuffer(data, np.uint8)
+        sizes = raw[9 : 9 + count].astype(np.uint32) | raw[10 : 10 + count].astype(np.uint32) << 8
+        is_small = (
+            (sizes >= _HEADER) & (sizes <= _MOST_START) & (raw[11 : 11 + count] == 0) & (raw[12 : 12 + count] == 0)
+        )
+        is_start = np.isin(raw[4 : 4 + count], GROUP_STARTS) & is_small
+        for at in np.nonzero(is_start)[0].tolist():
+            shift = _shift_of(opened, base + at, end, context)
+            if shift is not None:
+                return base + at, shift
+        base += count
+        size = _CHUNK
+    return None
+
+
+def _shift_of(opened: OpenedLog, offset: int, end: int, context: ParseContext) -> int | None:
+    """Return by how much the log_pos of a GTID event is off; None if there is no event at `offset`."""
+    opened.seek(offset)
+    event = opened.read_up_to(_MOST_START)
+    size, log_pos = int.from_bytes(event[9:13], "little"), int.from_bytes(event[13:17], "little")
+    if len(event) < size or not log_pos:
+        return None
+    event = event[:size]
+    if context.has_checksum and crc32(event[:-CHECKSUM_SIZE]) != int.from_bytes(event[-CHECKSUM_SIZE:], "little"):
+        return None
+    shift = (log_pos - offset - size) & _LOW_BITS
+    at, until = offset + size, offset + size + (1 if shift == 0 else _HORIZON)
+    while at < min(until, end):
+        opened.seek(at)
+        header = opened.read_up_to(_HEADER)
+        if len(header) < _HEADER:
+            break
+        size, log_pos = int.from_bytes(header[9:13], "little"), int.from_bytes(header[13:17], "little")
+        if size < _HEADER or (log_pos and (log_pos - at - size) & _LOW_BITS != shift):
+            return shift if context.has_checksum and at > offset + len(event) else None
+        at += size
+    return shift
 
 
 def _first_group(batch: EventBatch, *, has_gtids: bool) -> int | None:
