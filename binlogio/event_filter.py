@@ -175,13 +175,13 @@ def parse_gtid(text: str) -> Gtid | MariadbGtid:
 
 def like_numbers(gtid: Gtid | MariadbGtid | None, *filters: Gtids | None) -> tuple[int, int]:
     """Return the first and the last number around that of a GTID that have its answer from each set, of its source."""
-    from binlogio.gtid import Gtid, GtidSet, MariadbGtidPosition, MariadbGtidSet  # noqa: PLC0415
+    from binlogio.gtid import Gtid, GtidSet, MariadbDomains, MariadbGtidPosition, MariadbGtidSet  # noqa: PLC0415
 
     first, end = 0, 1 << 64
     for gtids in filters:
         if gtid is None or gtids is None or isinstance(gtid, Gtid) != isinstance(gtids, GtidSet):
             continue
-        if isinstance(gtids, (GtidSet, MariadbGtidSet, MariadbGtidPosition)):
+        if isinstance(gtids, (GtidSet, MariadbGtidSet, MariadbGtidPosition, MariadbDomains)):
             run = gtids.run_of(gtid)  # type: ignore[arg-type]
         else:
             run = _number_of(gtid), _number_of(gtid) + 1

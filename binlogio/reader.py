@@ -498,7 +498,9 @@ class BinlogReader:
             self._is_chosen = not self._is_over
         elif group.first is event:
             self._is_over = self._is_over or choice.is_over(group.timestamp)
-            self._is_chosen = not self._is_over and choice.wants_group(group.timestamp, group.gtid)
+            self._is_chosen = not self._is_over and choice.wants_group(
+                group.timestamp, group.gtid, event.header.server_id
+            )
         return self._is_chosen
 
     def _follow(self, event: BinlogEvent, context: ParseContext) -> None:

@@ -209,7 +209,7 @@ cdef enum GroupAnswer:
 cdef class GroupFilter:
     cdef int64_t start, stop
     cdef GtidChoice gtids  # None for any
-    cdef object ask_table, ask_statement
+    cdef object server_ids, ask_table, ask_statement
     cdef dict tables  # answers, by the bytes of the names in a table map
     cdef GroupState group  # that is passed over
     cdef uint8_t[256] is_unusual

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from binlogio._kernel.primitives import Memory
@@ -63,6 +63,7 @@ class GroupFilter:
         *,
         start: int | None = ...,
         stop: int | None = ...,
+        server_ids: Container[int] | None = ...,
         ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None = ...,
         ask_table: Callable[[str, str], bool] | None = ...,
         ask_statement: Callable[[str, bytes], bool] | None = ...,

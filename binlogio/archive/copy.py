@@ -90,7 +90,6 @@ class CopyOptions:
 
     Args:
         wanted: places, times, GTIDs and tables; and schemas that get other names.
-        server_ids: of the first event of a group; None for all.
         operations: "insert", "update", "delete": other rows are left out; None for all.
         checksum: CRC32 checksums are written; None as the source has them.
         compression: transactions (MySQL) or events (MariaDB) are compressed; None as the source has them.
@@ -103,7 +102,6 @@ class CopyOptions:
     """
 
     wanted: ReplayFilter = EVERYTHING
-    server_ids: frozenset[int] | None = None
     operations: frozenset[str] | None = None
     checksum: bool | None = None
     compression: bool | None = None
@@ -119,7 +117,7 @@ class CopyOptions:
         wanted = self.wanted
         places = (wanted.start, wanted.stop, wanted.start_timestamp, wanted.stop_timestamp)
         gtids = (wanted.include_gtids, wanted.exclude_gtids, wanted.after_gtids, wanted.up_to_gtids)
-        return self.server_ids is not None or any(one is not None for one in (*places, *gtids))
+        return wanted.server_ids is not None or any(one is not None for one in (*places, *gtids))
 
     @property
     def edits(self) -> bool:
@@ -553,7 +551,7 @@ class LogCopier:
 
     def _choices(self, batch: EventBatch, begins: Iterable[int]) -> list[bool]:
         """Return which groups are wanted, up to the first that ends the copy."""
-        wanted, server_ids = self._options.wanted, self._options.server_ids
+        wanted = self._options.wanted
         has_places = wanted.start is not None or wanted.stop is not None
         gtid_sets = (wanted.include_gtids, wanted.exclude_gtids, wanted.after_gtids, wanted.up_to_gtids)
         asks_for_gtids = any(one is not None for one in gtid_sets)
@@ -567,10 +565,8 @@ class LogCopier:
             if wanted.is_behind_end(place, timestamp):
                 break
             gtid = gtid_of(batch.event(number), self._context) if asks_for_gtids else None
-            choices.append(
-                wanted.wants_group(place, timestamp, gtid)
-                and (server_ids is None or int.from_bytes(batch.data[at + 5 : at + 9], "little") in server_ids)
-            )
+            server_id = int.from_bytes(batch.data[at + 5 : at + 9], "little")
+            choices.append(wanted.wants_group(place, timestamp, gtid, server_id))
         return choices
 
     def _leave_out(self, batch: EventBatch, begins: NDArray[np.int64]) -> None:

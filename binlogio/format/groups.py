@@ -45,7 +45,7 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from binlogio._kernel.event_scanner import GroupFilter
     from binlogio.event_filter import Gtids
@@ -194,9 +194,9 @@ class EventGroup:
 class GroupChoice:
     """Selection of event groups; empty tuples and None select everything.
 
-    A group is selected by the time and the GTID of its first event, and, with `databases` or `tables`, if one of its
-    changes is selected. A row change belongs to the database of its table; a statement to its default database, as in
-    mysqlbinlog, and to the tables that its text names.
+    A group is selected by the time, the server and the GTID of its first event, and, with `databases` or `tables`, if
+    one of its changes is selected. A row change belongs to the database of its table; a statement to its default
+    database, as in mysqlbinlog, and to the tables that its text names.
 
     Args:
         start: groups that begin before this time are left out, in seconds since 1970, UTC.
@@ -205,6 +205,7 @@ class GroupChoice:
         exclude_gtids: leaves out these transactions.
         after_gtids: the state of a server: leaves out the transactions that it has.
         up_to_gtids: the state of a server: leaves out the transactions that it does not have.
+        server_ids: leaves out the groups of all other servers.
         databases: globs.
         tables, exclude_tables: globs; those with a dot are `database.table`.
     """
@@ -215,6 +216,7 @@ class GroupChoice:
     exclude_gtids: Gtids | None = None
     after_gtids: Gtids | None = None
     up_to_gtids: Gtids | None = None
+    server_ids: Container[int] | None = None
     databases: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     exclude_tables: tuple[str, ...] = ()
@@ -232,9 +234,11 @@ class GroupChoice:
         """Return whether a group that begins at this time ends the selection."""
         return self.stop is not None and timestamp >= self.stop
 
-    def wants_group(self, timestamp: int, gtid: Gtid | MariadbGtid | None) -> bool:
+    def wants_group(self, timestamp: int, gtid: Gtid | MariadbGtid | None, server_id: int) -> bool:
         """Return whether a group is selected by its first event."""
-        return (self.start is None or timestamp >= self.start) and self.wants_gtid(gtid)
+        if self.start is not None and timestamp < self.start:
+            return False
+        return (self.server_ids is None or server_id in self.server_ids) and self.wants_gtid(gtid)
 
     def wants_gtid(self, gtid: Gtid | MariadbGtid | None) -> bool:
         """Return whether a group with this GTID is selected, if its time is right."""
@@ -284,6 +288,7 @@ class GroupChoice:
         return GroupFilter(
             start=self.start,
             stop=self.stop,
+            server_ids=self.server_ids,
             ask_gtid=None if all(gtids is None for gtids in self._gtids) else self.gtid_answer,
             ask_table=self.wants_table if self.looks_inside else None,
             ask_statement=self.wants_statement,

@@ -1,8 +1,8 @@
 """Global transaction identifiers of both vendors, and sets of them.
 
-All public names can be imported from here: `Gtid` and `GtidSet` of MySQL, `MariadbGtid`, `MariadbGtidPosition` and
-`MariadbGtidSet` of MariaDB, and their parts. `identifiers` has single GTIDs and their text, `sets` the algebra of sets,
-`layout` the bytes; GTID events are in `binlogio.events`.
+All public names can be imported from here: `Gtid` and `GtidSet` of MySQL, `MariadbGtid`, `MariadbGtidPosition`,
+`MariadbGtidSet` and `MariadbDomains` of MariaDB, and their parts. `identifiers` has single GTIDs and their text, `sets`
+the algebra of sets, `layout` the bytes; GTID events are in `binlogio.events`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from binlogio.gtid.identifiers import (
     Uuid,
 )
 from binlogio.gtid.layout import GtidSetEncoding, build_gtid_set, parse_gtid_set
-from binlogio.gtid.sets import EMPTY_GTID_SET, GtidSet, Interval, MariadbGtidSet
+from binlogio.gtid.sets import EMPTY_GTID_SET, GtidSet, Interval, MariadbDomains, MariadbGtidSet
 
 __all__ = [
     "EMPTY_GTID_SET",
@@ -32,6 +32,7 @@ __all__ = [
     "GtidSet",
     "GtidSetEncoding",
     "Interval",
+    "MariadbDomains",
     "MariadbGtid",
     "MariadbGtidPosition",
     "MariadbGtidSet",

@@ -268,6 +268,20 @@ def _parse_source(text: str) -> Iterator[tuple[Tsid, Interval]]:
 
 
 @dataclass(frozen=True, slots=True)
+class MariadbDomains:
+    """All MariaDB GTIDs of some domains."""
+
+    domain_ids: frozenset[int]
+
+    def __contains__(self, gtid: MariadbGtid) -> bool:
+        return gtid.domain_id in self.domain_ids
+
+    def run_of(self, gtid: MariadbGtid) -> Interval:
+        """Return the numbers around that of a GTID that are all in the set, or all not in it, with its source."""
+        return Interval(0, 1 << 64)
+
+
+@dataclass(frozen=True, slots=True)
 class MariadbGtidSet:
     """A set of MariaDB GTIDs: the intervals of each domain and server. Each GTID means its own transaction only.
 

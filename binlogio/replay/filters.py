@@ -5,7 +5,7 @@ A transaction that is filtered out keeps its place in the commit order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -54,6 +54,7 @@ class ReplayFilter:
     applied. `start_timestamp` and `stop_timestamp` say the same of a group's first event, in seconds since 1970.
     `tables` and `exclude_tables` are globs over `schema.table`; `rewrite_db` maps names of schemas. `after_gtids` and
     `up_to_gtids` are states of a server: transactions of the one are left out, and those that are not in the other.
+    `server_ids` are those of the first event of a group.
     """
 
     start: Position | None = None
@@ -62,13 +63,14 @@ class ReplayFilter:
     stop_timestamp: int | None = None
     include_gtids: Gtids | None = None
     exclude_gtids: Gtids | None = None
+    server_ids: Container[int] | None = None
     after_gtids: Gtids | None = None
     up_to_gtids: Gtids | None = None
     tables: tuple[str, ...] = ()
     exclude_tables: tuple[str, ...] = ()
     rewrite_db: Mapping[str, str] = field(default_factory=dict)
     groups: GroupChoice = field(init=False, repr=False, compare=False)
-    """The conditions on times and GTIDs."""
+    """The conditions on times, GTIDs and servers."""
 
     def __post_init__(self) -> None:
         """Collect the conditions on groups."""
@@ -79,6 +81,7 @@ class ReplayFilter:
             exclude_gtids=self.exclude_gtids,
             after_gtids=self.after_gtids,
             up_to_gtids=self.up_to_gtids,
+            server_ids=self.server_ids,
         )
         object.__setattr__(self, "groups", groups)
 
@@ -88,11 +91,11 @@ class ReplayFilter:
             return True
         return self.groups.is_over(timestamp)
 
-    def wants_group(self, place: Position, timestamp: int, gtid: Gtid | MariadbGtid | None) -> bool:
+    def wants_group(self, place: Position, timestamp: int, gtid: Gtid | MariadbGtid | None, server_id: int) -> bool:
         """Return whether the changes of a group are wanted."""
         if self.start is not None and is_before(place, self.start):
             return False
-        return self.groups.wants_group(timestamp, gtid)
+        return self.groups.wants_group(timestamp, gtid, server_id)
 
     def wants_table(self, schema: str, table: str) -> bool:
         """Return whether the rows of a table are wanted."""

@@ -173,6 +173,7 @@ class RawGroup:
     offset: int
     end: int
     timestamp: int
+    server_id: int
     gtid: Gtid | MariadbGtid | None
     last_committed: int | None
     sequence_number: int | None
@@ -696,11 +697,11 @@ class RawGroupSource:
             return None
         if statements.is_open:
             return None
-        timestamp = int.from_bytes(view[:4], "little")
+        timestamp, server_id = int.from_bytes(view[:4], "little"), int.from_bytes(view[5:9], "little")
         end = offsets[after - 1] + sizes[after - 1]
         log_pos = int.from_bytes(view[end - base - sizes[after - 1] :][13:17], "little")
         self._window.take(end - base)
-        return self._raw_group(head, base, end, log_pos, timestamp, statements, tuple(found))
+        return self._raw_group(head, base, end, log_pos, timestamp, server_id, statements, tuple(found))
 
     def _large_group(self, grammar: _Grammar, index: _Index, first: int) -> RawGroup | None:
         """Return the group that begins with the event `first` in the window and is not held."""
@@ -709,7 +710,7 @@ class RawGroupSource:
         if head is None:
             return None
         window, context, start = self._window, self.framer.context, self._window.offset
-        timestamp = int.from_bytes(window.view[:4], "little")
+        timestamp, server_id = (int.from_bytes(window.view[a:b], "little") for a, b in ((0, 4), (5, 9)))
         statements = _Statements(self._most_bytes, self._table_of)
         window.take(index.offsets[changes_at] - start)
         end, log_pos = None, 0
@@ -731,7 +732,7 @@ class RawGroupSource:
         if end is None or self._reader.log is None:
             return None
         again = _Reread(self._reader.log, self._reader.keyring, start, end, context, self._most_bytes)
-        return self._raw_group(head, start, end, log_pos, timestamp, statements, again)
+        return self._raw_group(head, start, end, log_pos, timestamp, server_id, statements, again)
 
     def _raw_group(
         self,
@@ -740,6 +741,7 @@ class RawGroupSource:
         end: int,
         log_pos: int,
         timestamp: int,
+        server_id: int,
         statements: _Statements,
         found: Iterable[RawStatement],
     ) -> RawGroup:
@@ -750,6 +752,7 @@ class RawGroupSource:
             offset=start,
             end=end,
             timestamp=timestamp,
+            server_id=server_id,
             gtid=head.gtid,
             last_committed=head.last_committed,
             sequence_number=head.sequence_number,

@@ -265,6 +265,7 @@ class _OpenGroup:
     start: Position
     clock: Clock
     timestamp: int
+    server_id: int
     gtid: Any = None
     steps: list[Step] = field(default_factory=list)
     context: list[Any] = field(default_factory=list)
@@ -393,7 +394,11 @@ class TransactionReader:
             self._group = None
             return False
         self._group = group = _OpenGroup(
-            self._position(offset), self._clock_of(event), timestamp, getattr(event, "gtid", None)
+            self._position(offset),
+            self._clock_of(event),
+            timestamp,
+            event.header.server_id,
+            getattr(event, "gtid", None),
         )
         group.is_before_start = self._bounds.start > BEGINNING and self._place(offset) < self._bounds.start
         if isinstance(event, MariadbGtidEvent):
@@ -444,7 +449,7 @@ class TransactionReader:
         """Return the transaction of a raw group, which the reader has just returned."""
         start = self._position(group.offset)
         is_filtered = self._place(group.offset) < self._bounds.start or not self._filter.wants_group(
-            start, group.timestamp, group.gtid
+            start, group.timestamp, group.gtid, group.server_id
         )
         if self._description is not None and self._description.context.is_mariadb:
             clock = self._mariadb_clock.next(group.commit_id)
@@ -479,7 +484,9 @@ class TransactionReader:
         if group is None or end is None:
             return
         steps, outcome = tuple(group.steps), group.outcome
-        is_filtered = group.is_before_start or not self._filter.wants_group(group.start, group.timestamp, group.gtid)
+        is_filtered = group.is_before_start or not self._filter.wants_group(
+            group.start, group.timestamp, group.gtid, group.server_id
+        )
         if outcome == "prepare" and group.xid is not None:
             self._skipped.prepared.pop(group.xid, None)
             self.prepared[group.xid] = steps  # XA COMMIT decides whether they are wanted

@@ -178,6 +178,16 @@ class Reading:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class OtherNumbers:
+    """All numbers but some."""
+
+    numbers: frozenset[int]
+
+    def __contains__(self, number: object) -> bool:
+        return number not in self.numbers
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """The part of the logs that the options select.
@@ -198,6 +208,7 @@ class Selection:
     exclude_gtids: Gtids | None = None
     after_gtids: MariadbGtidPosition | None = None
     up_to_gtids: MariadbGtidPosition | None = None
+    server_ids: frozenset[int] | OtherNumbers | None = None
 
     @property
     def is_partial(self) -> bool:
@@ -266,6 +277,7 @@ class Selection:
             exclude_gtids=self.exclude_gtids,
             after_gtids=self.after_gtids,
             up_to_gtids=self.up_to_gtids,
+            server_ids=self.server_ids,
         )
 
     def replay_filter(self, files: tuple[str, ...], rewrite_db: Iterable[str] = ()) -> ReplayFilter:
@@ -285,6 +297,7 @@ class Selection:
             stop_timestamp=self.stop_time,
             include_gtids=self.include_gtids,
             exclude_gtids=self.exclude_gtids,
+            server_ids=self.server_ids,
             tables=self.name_globs,
             exclude_tables=self.excluded_globs,
             rewrite_db=_renames(rewrite_db),
@@ -296,13 +309,17 @@ class Selection:
         `files` are the logs that are read, `logs` of those that were given.
 
         Raises:
-            Refusal: a position is given and there are several logs, or GTIDs are in two options.
+            Refusal: a position is given and there are several logs, GTIDs are in two options, or server ids are left
+                out.
         """
         if len(files) > 1 and (self.start is not None or self.stop is not None):
             raise Refusal("positions need a single log here: give only that one, or select by time or GTID")
+        if isinstance(self.server_ids, OtherNumbers):
+            raise Refusal("--ignore-server-ids is not for this command: give the wanted ones, with --server-id")
         return EventFilter(
             pos=Range(*_defined(self.start_offset, self.stop_offset)),
             timestamp=Range(*_defined(self.start_time, self.stop_time)),
+            server_ids=self.server_ids,
             wanted_gtids=_only("--include-gtids", self.include_gtids, "--stop-position", self.up_to_gtids),
             known_gtids=_only("--exclude-gtids", self.exclude_gtids, "--start-position", self.after_gtids),
         )
@@ -393,6 +410,25 @@ def _parse_position(
     return Position(file, int(offset))
 
 
+def _parse_numbers(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> frozenset[int] | None:
+    """Parse numbers of 32 bits, separated by commas.
+
+    Raises:
+        BadParameter: a text is not one.
+    """
+    found = set()
+    for text in ",".join(texts).split(",") if texts else ():
+        number = text.strip()
+        if not (number.isdecimal() and number.isascii() and int(number) < 1 << 32):
+            raise click.BadParameter(f"{text!r} is not a number from 0 to 4294967295", ctx, param)
+        found.add(int(number))
+    return frozenset(found) if texts else None
+
+
+def _numbers_option(*names: str, help: str) -> Callable[[_Command], _Command]:  # noqa: A002 - as click's
+    return click.option(*names, multiple=True, metavar="N,...", callback=_parse_numbers, help=help)
+
+
 files_argument: Final = click.argument("files", nargs=-1, required=True, type=click.Path())  # completes file names
 _SELECTION: Final = (
     click.option(
@@ -456,6 +492,14 @@ _SELECTION: Final = (
         "--include-gtids", metavar="GTIDS", callback=parse_gtids, help=f"Select only these transactions. {_GTIDS_HELP}"
     ),
     click.option("--exclude-gtids", metavar="GTIDS", callback=parse_gtids, help="Leave out these transactions."),
+    _numbers_option(
+        "--server-id",
+        "--do-server-ids",
+        help="Select only event groups of these servers; the server of a group is that of its first event.",
+    ),
+    _numbers_option("--ignore-server-ids", help="Leave out event groups of these servers."),
+    _numbers_option("--do-domain-ids", help="Select only transactions of these GTID domains (MariaDB)."),
+    _numbers_option("--ignore-domain-ids", help="Leave out transactions of these GTID domains (MariaDB)."),
 )
 keyring_option: Final = click.option(
     "--keyring",
@@ -506,6 +550,9 @@ def selection_options(command: _Command) -> _Command:
     ) -> Any:
         chosen = {name: options.pop(name) for name in _PLAIN}
         zone = chosen["zone"]
+        chosen["server_ids"] = _servers(options.pop("server_id"), options.pop("ignore_server_ids"))
+        _add_domains(chosen, "include_gtids", "--do-domain-ids", options.pop("do_domain_ids"))
+        _add_domains(chosen, "exclude_gtids", "--ignore-domain-ids", options.pop("ignore_domain_ids"))
         selection = Selection(
             start=start_position if isinstance(start_position, Position) else None,
             stop=stop_position if isinstance(stop_position, Position) else None,
@@ -521,6 +568,22 @@ def selection_options(command: _Command) -> _Command:
 
 
 _PLAIN: Final = ("databases", "tables", "exclude_tables", "zone", "include_gtids", "exclude_gtids")
+
+
+def _servers(wanted: frozenset[int] | None, unwanted: frozenset[int] | None) -> frozenset[int] | OtherNumbers | None:
+    if wanted is not None and unwanted is not None:
+        raise click.UsageError("--server-id and --ignore-server-ids exclude each other: give only one")
+    return wanted if unwanted is None else OtherNumbers(unwanted)
+
+
+def _add_domains(chosen: dict[str, Any], name: str, option: str, domain_ids: frozenset[int] | None) -> None:
+    if domain_ids is None:
+        return
+    if chosen[name] is not None:
+        raise click.UsageError(f"--{name.replace('_', '-')} and {option} exclude each other: give only one")
+    from binlogio.gtid import MariadbDomains  # noqa: PLC0415 - seldom needed
+
+    chosen[name] = MariadbDomains(domain_ids)
 
 
 def reading_options(command: _Command) -> _Command:

@@ -208,3 +208,72 @@ def test_sql_is_not_logged_and_idempotent_on_request() -> None:
     assert lines[4] == "/*!50700 SET @@session.rbr_exec_mode = IDEMPOTENT */"
     assert lines[-3] == "SET @@session.sql_log_bin = @binlogio_sql_log_bin"
     assert "--disable-log-bin is for --format sql" in refused.stderr
+
+
+@pytest.fixture
+def domains(tmp_path: Path) -> tuple[str, str]:
+    """Return logs of MariaDB servers 7 and 8, of domains 3 and 4, with a row each."""
+    script = tmp_path / "script.jsonl"
+    script.write_text(
+        '{"do": "table", "schema": "shop", "name": "t", "columns": [{"name": "id", "type": "int"}]}\n'
+        '{"session": "a", "do": "execute", "sql": "INSERT", "changes": [{"insert": "shop.t", "rows": [{"id": 1}]}]}\n'
+        '{"session": "a", "do": "commit"}\n'
+    )
+    logs = []
+    for server_id, domain_id in ((7, 3), (8, 4)):
+        out = tmp_path / f"server{server_id}"
+        settings = ("server_version=10.11.8-MariaDB-log", f"server_id={server_id}", f"gtid_domain_id={domain_id}")
+        arguments = [one for setting in settings for one in ("--set", setting)]
+        written = CliRunner().invoke(cli, ["write", str(script), "--out", str(out), *arguments])
+        assert written.exit_code == 0, written.output
+        logs.append(str(out / "binlog.000001"))
+    return logs[0], logs[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "server_ids"),
+    [
+        (("--server-id", "7"), {7}),
+        (("--do-server-ids", "7, 8"), {7, 8}),
+        (("--server-id", "8", "--server-id", "9"), {8}),
+        (("--ignore-server-ids", "7"), {8}),
+        (("--ignore-server-ids", "7,8"), set()),
+        (("--do-domain-ids", "3"), {7}),
+        (("--ignore-domain-ids", "3"), {8}),
+        (("--do-domain-ids", "4", "--server-id", "7"), set()),
+    ],
+)
+def test_event_groups_are_selected_by_server_and_domain(
+    options: tuple[str, ...], server_ids: set[int], domains: tuple[str, str], tmp_path: Path
+) -> None:
+    lines = [
+        json.loads(line)
+        for line in CliRunner().invoke(cli, ["dump", "--format", "json", *options, *domains]).stdout.splitlines()
+    ]
+    undone = [CliRunner().invoke(cli, ["undo", *options, log]).stderr for log in domains]
+    copied = CliRunner().invoke(cli, ["copy", *options, "--merge", "--out", str(tmp_path / "out"), *domains])
+
+    assert {line["server_id"] for line in lines if line["type"].startswith("WRITE_ROWS")} == server_ids
+    assert [server_id for server_id, said in zip((7, 8), undone, strict=True) if "1 transactions" in said] == sorted(
+        server_ids
+    )
+    assert f"copied {len(server_ids)} event groups" in copied.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--server-id", "1,x"), "'x' is not a number from 0 to 4294967295"),
+        (("--server-id", "4294967296"), "'4294967296' is not a number from 0 to 4294967295"),
+        (("--server-id", "1", "--ignore-server-ids", "2"), "--server-id and --ignore-server-ids exclude each other"),
+        (
+            ("--do-domain-ids", "0", "--include-gtids", "0-1-1"),
+            "--include-gtids and --do-domain-ids exclude each other",
+        ),
+    ],
+)
+def test_wrong_numbers_of_servers_and_domains_are_refused(options: tuple[str, ...], sentence: str) -> None:
+    result = CliRunner().invoke(cli, ["dump", *options, *LOGS])
+
+    assert result.exit_code == 2
+    assert sentence in result.stderr

@@ -269,7 +269,7 @@ def wanted_by(choice: GroupChoice, found: list[Any]) -> list[Any]:
         elif step[1] is group.first:
             if choice.is_over(group.timestamp):
                 break
-            is_wanted = choice.wants_group(group.timestamp, group.gtid)
+            is_wanted = choice.wants_group(group.timestamp, group.gtid, step[1].header.server_id)
         if is_wanted:
             wanted.append(step)
     return wanted

@@ -154,8 +154,9 @@ def rows(number: int) -> RowsStep:
 def raw(number: int) -> RawGroup:
     """Return a raw group whose offset is its number."""
     return RawGroup(
-        offset=number, end=number + 100, timestamp=0, gtid=None, last_committed=None, sequence_number=None,
-        commit_id=None, tables=frozenset({("d", "t")}), statements=(), ended_statements=1, events=1,
+        offset=number, end=number + 100, timestamp=0, server_id=1, gtid=None, last_committed=None,
+        sequence_number=None, commit_id=None, tables=frozenset({("d", "t")}), statements=(), ended_statements=1,
+        events=1,
     )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ cdef class GroupFilter:
     Args:
         start, stop: groups whose first event is older than the one are not wanted, and none is from the first one on
             that begins at the other or later; in seconds since 1970.
+        server_ids: of the first events of groups; None for any.
         ask_gtid: as of `GtidChoice`; None for any GTID.
         ask_table: from schema and table to whether changes of the table are wanted; None where groups are wanted by
             their first events alone.
@@ -43,10 +44,11 @@ cdef class GroupFilter:
 
     codes = _READ_CODES
 
-    def __cinit__(self, *, start=None, stop=None, ask_gtid=None, ask_table=None, ask_statement=None):
+    def __cinit__(self, *, start=None, stop=None, server_ids=None, ask_gtid=None, ask_table=None, ask_statement=None):
         self.start = -1 if start is None else max(-1, min(start, 1 << 62))
         self.stop = 1 << 62 if stop is None else max(-1, min(stop, 1 << 62))
         self.gtids = None if ask_gtid is None else GtidChoice(ask_gtid)
+        self.server_ids = server_ids
         self.ask_table, self.ask_statement = ask_table, ask_statement
         self.tables = {}
 
@@ -153,6 +155,8 @@ cdef class GroupFilter:
             memset(&group, 0, sizeof(group))
         if u32(head) >= self.stop:
             return GROUP_AFTER_END
+        if self.server_ids is not None and u32(head + 5) not in self.server_ids:
+            return GROUP_UNWANTED
         if u32(head) < self.start or self.gtids is not None and not self.gtids.wants(&group):
             return GROUP_UNWANTED
         return GROUP_WANTED
