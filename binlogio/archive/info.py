@@ -19,14 +19,22 @@ import numpy as np
 
 from binlogio.columnar.event_reader import EventSelection, read_transactions
 from binlogio.columnar.splits.log_identity import HEAD_EVENTS, head_frames
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ENCRYPTED_MAGIC, HEADER_SIZE, EventType, HeaderFlag
+from binlogio.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_SIZE,
+    ENCRYPTED_MAGIC,
+    EVENT_SIZE_BYTES,
+    HEADER_SIZE,
+    EventType,
+    HeaderFlag,
+)
 from binlogio.errors import BinlogError, TruncatedEvent, UnsupportedFeature
+from binlogio.events import codec_for
 from binlogio.events.base import parse_header
 from binlogio.events.control import RotateEvent
 from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent, StartV3Event
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
-from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFrame
 from binlogio.format.groups import GTID_EVENTS
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidSet
@@ -37,14 +45,16 @@ from binlogio.storage.log_file import COMPRESSED_SUFFIXES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from binlogio.events import BinlogEvent
     from binlogio.events.base import ParseContext
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
 
 _TAIL_SIZES: Final = (1 << 12, 1 << 16)
 """Bytes at the end of a log that are read for its last events; the second size if no GTID is in the first."""
+_SIZE_AT: Final = EVENT_SIZE_BYTES.start
+_SIZE_AND_POSITION: Final = 2  # numbers of a header
+_LOW_BITS: Final = 0xFFFFFFFF
 _ENDS: Final = (EventType.ROTATE_EVENT, EventType.STOP_EVENT)
 _GTID_CODES: Final = (
     EventType.GTID_LOG_EVENT,
@@ -231,7 +241,7 @@ def _read_head(opened: OpenedLog, found: _Ends, keyring: Keyring | None) -> Pars
         if header.type_code == EventType.START_ENCRYPTION_EVENT:
             found.info = replace(found.info, encryption="events")
             continue
-        (event,) = Decoder(decompress=None).decode(frame)
+        event = _parsed(frame)
         if header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL):
             found.info = replace(found.info, is_relay_log=True)
         if isinstance(event, (FormatDescriptionEvent, StartV3Event)):
@@ -278,7 +288,7 @@ def _read_tail(opened: OpenedLog, found: _Ends, context: ParseContext) -> None:
             frame = _frame(data, places[-1], start, context)
             info = replace(found.info, last_event=frame.header.timestamp)
             if frame.header.type_code in _ENDS:
-                (event,) = Decoder(decompress=None).decode(frame)
+                event = _parsed(frame)
                 is_rotate = isinstance(event, RotateEvent)
                 info = replace(info, ends_with="rotate" if is_rotate else "stop")
                 if isinstance(event, RotateEvent):
@@ -286,13 +296,18 @@ def _read_tail(opened: OpenedLog, found: _Ends, context: ParseContext) -> None:
             found.info = info
         for at in reversed(places):
             if data[at + 4] in _GTID_CODES:
-                (group,) = Decoder(decompress=None).decode(_frame(data, at, start, context))
+                group = _parsed(_frame(data, at, start, context))
                 if isinstance(group, GTID_EVENTS):
                     found.last = group.gtid
                     found.info = replace(found.info, last_gtid=None if group.gtid is None else str(group.gtid))
                 return
         if start <= len(BINLOG_MAGIC):
             return
+
+
+def _parsed(frame: EventFrame) -> BinlogEvent:
+    event: BinlogEvent = codec_for(frame.header.type_code).parse(frame.header, frame.body, frame.context)
+    return event
 
 
 def _frame(data: bytes, at: int, start: int, context: ParseContext) -> EventFrame:
@@ -309,16 +324,21 @@ def _event_places(data: bytes, start: int, context: ParseContext) -> list[int]:
     The last event ends where its log_pos says, with a right checksum; each event before ends where the next begins. A
     log_pos of zero, as MariaDB 11 writes them in transactions, is accepted if the checksum is right.
     """
-    if len(data) < HEADER_SIZE:
-        return []
-    sizes, positions = _numbers(data, 9), _numbers(data, 13)
-    at = np.arange(len(sizes), dtype=np.int64)
-    ends = at + sizes
-    could_be = (sizes >= HEADER_SIZE) & (ends <= len(data))
-    is_right = could_be & ((positions == ((start + ends) & 0xFFFFFFFF)) | (positions == 0))
     before: dict[int, list[int]] = {}
-    for place in np.flatnonzero(is_right).tolist():
-        before.setdefault(int(ends[place]), []).append(place)
+    positions: dict[int, int] = {}
+    for shift in range(4):
+        count = (len(data) - _SIZE_AT - shift) // 4
+        if count < _SIZE_AND_POSITION:
+            continue
+        numbers = np.frombuffer(data, "<u4", count, _SIZE_AT + shift)
+        sizes, log_pos = numbers[:-1], numbers[1:]
+        places = np.arange(shift, shift + 4 * len(sizes), 4, dtype=np.uint32)
+        is_right = (sizes >= HEADER_SIZE) & (sizes <= len(data))
+        is_right &= (log_pos == sizes + places + np.uint32(start & _LOW_BITS)) | (log_pos == 0)  # wraps as they do
+        for place, size, position in zip(*(one[is_right].tolist() for one in (places, sizes, log_pos)), strict=True):
+            if place + size <= len(data):
+                positions[place] = position
+                before.setdefault(place + size, []).append(place)
     found: list[int] = []
     for end in sorted(before, reverse=True):  # a log in use may end in the middle of an event
         last = next((place for place in before[end] if positions[place] and _is_whole(data, place, end, context)), None)
@@ -336,13 +356,6 @@ def _event_places(data: bytes, start: int, context: ParseContext) -> list[int]:
     ):
         found.append(previous)
     return found[::-1]
-
-
-def _numbers(data: bytes, at: int) -> NDArray[np.int64]:
-    """Return the 32-bit number that is `at` bytes after each place where a header fits."""
-    count = len(data) - HEADER_SIZE + 1
-    parts = np.frombuffer(data, np.uint8).astype(np.int64)
-    return sum(parts[at + byte : at + byte + count] << 8 * byte for byte in range(4))  # type: ignore[return-value]
 
 
 def _is_whole(data: bytes, at: int, end: int, context: ParseContext) -> bool:

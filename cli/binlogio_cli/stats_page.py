@@ -43,7 +43,7 @@ svg line { stroke: var(--line); } .one { fill: var(--one); } .two { fill: var(--
 """
 _WIDTH: Final = 1040
 _HEIGHT: Final = 240
-_LEFT: Final = 74
+_LEFT: Final = 92
 _RIGHT: Final = 16
 _TOP: Final = 16
 _BOTTOM: Final = 34

@@ -93,7 +93,7 @@ def moment_text(seconds: float) -> str:
 
 
 def duration_text(microseconds: int) -> str:
-    """Return a duration for people: 350 ms, 12.3 s, 2 h 05 min."""
+    """Return a duration for people: 350 ms, 12.3 s, 2 h 05 min, 3 days."""
     if microseconds < 1000:
         return f"{microseconds} us"
     seconds = microseconds / 1e6
@@ -102,7 +102,9 @@ def duration_text(microseconds: int) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     minutes = int(seconds) // 60
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02} min" if minutes < 48 * 60 else f"{minutes // 1440:,} days"
 
 
 def width_text(seconds: int) -> str:
