@@ -25,6 +25,7 @@ from binlogio._kernel.base.event_codes cimport (
 )
 from binlogio._kernel.base.hex_digits cimport HEX, UUID_TEXT, put_hex, put_uuid
 from binlogio._kernel.base.memory_text cimport append_integer, append_unsigned, end_of
+from binlogio._kernel.base.wide_text cimport base64_blocks, has_word
 from binlogio._kernel.event_scanner cimport (
     GROUP_WANTED, Group, GroupFilter, GtidFields, RowsEvent, gtid_fields, inflate_block, inflate_images, read_frame, read_group,
 )
@@ -945,7 +946,7 @@ cdef class EventTexts:
         if first < rows.size:
             to = put_base64(to, rows.images + first, rows.size - first)
         out.size = to - out.data
-        if has_delimiter(out.data + begin, out.size - begin):
+        if has_word(out.data + begin, out.size - begin):
             return False
         return add(out, b"'\n/*!*/;\n")
 
@@ -1191,7 +1192,6 @@ cdef inline int number_of(int code) noexcept nogil:
 
 
 cdef uint8_t[8192] TWO_DIGITS  # of 12 bits in base64
-cdef uint8_t[65536] IN_WORD  # pairs of letters
 
 
 def _set_tables():
@@ -1199,9 +1199,6 @@ def _set_tables():
     for i in range(4096):
         TWO_DIGITS[2 * i] = digits[i >> 6]
         TWO_DIGITS[2 * i + 1] = digits[i & 63]
-    for first, second in zip(b"delimite", b"elimiter"):
-        for i in range(4):
-            IN_WORD[(first ^ (i & 1) << 5) << 8 | (second ^ (i & 2) << 4)] = 1
 
 
 _set_tables()
@@ -1209,9 +1206,10 @@ _set_tables()
 
 cdef uint8_t* put_base64(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
     """Write bytes as base64, in lines of any length; returns the end."""
-    cdef int64_t i = 0
+    cdef int64_t i = base64_blocks(to, p, size)
     cdef uint32_t group
     cdef uint64_t word
+    to += i // 3 * 4
     while i + 8 <= size:  # six bytes of them
         memcpy(&word, p + i, 8)
         word = swapped(word)
@@ -1240,29 +1238,6 @@ cdef uint8_t* put_base64(uint8_t* to, const uint8_t* p, int64_t size) noexcept n
     return to
 
 
-cdef bint has_delimiter(const uint8_t* p, int64_t size) noexcept nogil:
-    """Return whether text contains the word, which the client would take for its command.
-
-    Any nine letters have two that begin at a multiple of eight: only these are looked at.
-    """
-    cdef const char* word = b"delimiter"
-    cdef int64_t at, begin
-    cdef int k, i
-    for at in range(0, size - 1, 8):
-        if not IN_WORD[p[at] << 8 | p[at + 1]]:
-            continue
-        for k in range(8):
-            begin = at - k
-            if begin < 0 or begin + 9 > size:
-                continue
-            i = 0
-            while i < 9 and (p[begin + i] | 0x20) == <uint8_t>word[i]:
-                i += 1
-            if i == 9:
-                return True
-    return False
-
-
 cdef bint has_acting(const uint8_t* p, const uint8_t* end) noexcept nogil:
     """Whether well-formed UTF-8 has a character from U+0080 on that acts on a terminal."""
     while end - p >= 2:
@@ -1287,7 +1262,7 @@ cdef bint is_read_by_client(const uint8_t* sql, const uint8_t* end, bint any_byt
     cdef uint8_t c, quote
     while at < end and (at[0] == 32 or 9 <= at[0] <= 13):
         at += 1
-    if at == end or not 0x21 <= (end - 1)[0] <= 0x7E or has_delimiter(sql, end - sql):
+    if at == end or not 0x21 <= (end - 1)[0] <= 0x7E or has_word(sql, end - sql):
         return False
     at = sql
     quote = 0

@@ -166,7 +166,22 @@ def rows_log(count: int, value: bytes = b"it's", *, with_times: bool = False) ->
     return log(*events)
 
 
-@pytest.mark.parametrize("before", range(12))
+@pytest.mark.parametrize("size", range(0, 260, 13))
+def test_rows_of_any_size_are_written_alike(size: int) -> None:
+    """Every digit of base64, in blocks of the kernel and after them."""
+    columns = [column(T.VARCHAR, 300, collation_id=63)]
+    table = replace(table_map_of(columns), schema="d", table="t", header=header(EventType.TABLE_MAP_EVENT))
+    plan = TablePlan(schema="d", table="t", columns=tuple(columns))
+    events: list[Any] = []
+    for first in (0, 0, 70, 140, 210):
+        value = bytes(range(first, 256)) + bytes(range(first))
+        rows = rows_event(plan, b"\0" + size.to_bytes(2, "little") + (value + value)[:size])
+        events += [query("BEGIN"), table, replace(rows, table_id=table.table_id), query("COMMIT")]
+
+    assert_dumped_alike(log(*events))
+
+
+@pytest.mark.parametrize("before", [*range(12), *range(20, 36)])
 @pytest.mark.parametrize("word", ["delimiter", "DELIMITER", "dElImItEr"])
 def test_a_client_command_in_base64_is_found(word: str, before: int) -> None:
     """Row images whose digits hold the word that the client would take for a command, at any place."""
