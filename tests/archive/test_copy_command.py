@@ -67,10 +67,22 @@ def test_a_filter_that_matches_nothing_says_so(tmp_path: Path) -> None:
         assert list(reader.groups()) == []
 
 
+def test_operations_and_servers_are_chosen(tmp_path: Path) -> None:
+    log = MYSQL / "rowimage_full" / "binlog.000001"
+    chosen = run("--operation", "insert,DELETE", "-o", tmp_path / "x", log)
+    other = run("--server-id", "7,8", "-o", tmp_path / "y", log)
+
+    assert (chosen.exit_code, other.exit_code) == (0, 0)
+    assert {row["op"] for row in changes(tmp_path / "x")} == {"insert", "delete"}
+    assert changes(tmp_path / "y") == []
+    assert "52 event groups were left out" in other.stderr
+
+
 @pytest.mark.parametrize(
     "options",
     [
         (),
+        ("-o", "x", "--operation", "insert,upsert"),
         ("-o", "x", "--out", "d"),
         ("-o", "-"),
         ("-o", "x", "--merge"),

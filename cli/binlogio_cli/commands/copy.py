@@ -31,12 +31,22 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
 
 _FIRST_NUMBER: Final = "000001"
+_OPERATIONS: Final = frozenset({"insert", "update", "delete"})
 _EXAMPLE: Final = """\b
 Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of encrypted logs
   binlogio copy --table shop.orders -o orders.000001 binlog.0*
   binlogio copy --merge --max-size 104857600 --out split binlog.0*
   binlogio copy --keyring keyring.json --out plain binlog.index
 """
+
+
+def _operations(ctx: click.Context, param: click.Parameter, text: str | None) -> frozenset[str] | None:
+    if text is None:
+        return None
+    found = frozenset(one.strip().lower() for one in text.split(","))
+    if not found <= _OPERATIONS:
+        raise click.BadParameter(f"{text!r}; expected some of insert, update, delete", ctx, param)
+    return found
 
 
 @click.command("copy", epilog=_EXAMPLE)
@@ -75,6 +85,13 @@ Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of en
     help="Leave out transactions of which the filters leave nothing. By default one with a GTID stays as an empty "
     "transaction, so that the GTID set has no gap.",
 )
+@click.option(
+    "--operation",
+    "operations",
+    metavar="LIST",
+    callback=_operations,
+    help="Copy only rows of these operations: insert, update, delete, separated by commas.",
+)
 @force_option
 @selection_options
 @rewrite_option
@@ -93,6 +110,7 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
     if output is not None and splits:
         raise click.UsageError(f"--{splits[0].replace('_', '-')} is for --out: --output is one log")
     chosen = CopyOptions(
+        operations=options["operations"],
         checksum=None if options["checksum"] is None else options["checksum"] == "crc32",
         compression=None if options["compression"] is None else options["compression"] == "on",
         drops_empty=options["drop_empty"],
