@@ -11,6 +11,9 @@ from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import numpy as np
+import pyarrow as pa
+
 from binlogio.archive.row_keys import KeySelection
 from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
@@ -24,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    import pyarrow as pa
-
+    from binlogio.archive.statements import WatchBytes
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
@@ -89,6 +91,7 @@ class SearchOptions:
         keyring: the keys of encrypted logs.
         verify_checksum: compare the CRC32 of every event that is read with its bytes.
         limits: the largest sizes that are accepted.
+        watch: takes the name of a log and the offset up to which it was read.
     """
 
     where: EventFilter = EVERY_EVENT
@@ -96,6 +99,7 @@ class SearchOptions:
     keyring: Keyring | None = None
     verify_checksum: bool = True
     limits: Limits = DEFAULT_LIMITS
+    watch: WatchBytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,22 +197,24 @@ class MatchReader:
             selection = self._selection(pos, mixed=True, source_columns=_SOURCE_COLUMNS)
             with closing(LogPartReader(selection, self._options.keyring, definitions=source)) as reader:
                 for _, batch in reader.read((log, split)):
-                    yield from self._versions_in(batch, wanted)
+                    yield from self._versions_in(batch, wanted, np.asarray(places))
 
-    def _versions_in(self, batch: pa.RecordBatch, wanted: Mapping[tuple[int, int], RowMatch]) -> Iterator[RowVersion]:
-        places, rows = batch.column("pos").to_pylist(), batch.column("row").to_pylist()
-        for number, place in enumerate(zip(places, rows, strict=True)):
-            match = wanted.get(place)
-            if match is not None:
-                (values,) = batch.slice(number, 1).to_pylist()
-                self._summary.versions += 1
-                yield RowVersion(
-                    **{name: values[name] for name in _OF_BATCH},
-                    columns=self._matcher.labels(values["schema"], values["table"]),
-                    key=match.key,
-                    old_key=match.old_key,
-                    new_key=match.new_key,
-                )
+    def _versions_in(
+        self, batch: pa.RecordBatch, wanted: Mapping[tuple[int, int], RowMatch], places: np.ndarray
+    ) -> Iterator[RowVersion]:
+        found, rows = batch.column("pos").to_numpy(), batch.column("row").to_numpy()
+        near = np.flatnonzero(np.searchsorted(places, found, "right") > np.searchsorted(places, found, "left"))
+        chosen = [one for one in near.tolist() if (int(found[one]), int(rows[one])) in wanted]
+        for values in batch.select(_OF_BATCH).take(pa.array(chosen, pa.int64())).to_pylist():
+            match = wanted[values["pos"], values["row"]]
+            self._summary.versions += 1
+            yield RowVersion(
+                **values,
+                columns=self._matcher.labels(values["schema"], values["table"]),
+                key=match.key,
+                old_key=match.old_key,
+                new_key=match.new_key,
+            )
 
     def _selection(self, pos: Range, **options: Any) -> RowSelection:
         where = self._options.where
@@ -226,7 +232,7 @@ class MatchReader:
         )
 
 
-_OF_BATCH: Final = (
+_OF_BATCH: Final = [
     "file", "pos", "row", "op", "timestamp", "commit_timestamp", "server_id", "gtid", "thread_id", "xid", "schema",
     "table", "before", "after", "statement",
-)  # fmt: skip
+]  # fmt: skip

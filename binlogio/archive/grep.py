@@ -53,7 +53,7 @@ def find_changes(
     chosen, counts = options or SearchOptions(), summary or SearchSummary()
     matcher = _ConditionMatcher(RowCondition(condition), wants, counts)
     reader = MatchReader(matcher, chosen, counts)
-    statements = LogStatements(chosen.definitions)
+    statements = LogStatements(chosen.definitions, chosen.watch)
     for log in logs:
         counts.logs_read += 1
         counts.bytes_read += log.size or 0

@@ -195,7 +195,7 @@ class _KeySearch:
         self._options = options
         self._note = note
         self._summary = summary
-        self._statements = LogStatements(options.definitions)
+        self._statements = LogStatements(options.definitions, options.watch)
         self._passed: list[LogFile] = []  # logs that their index answered for, whose statements are not known
 
     def log(self, log: LogFile) -> Iterator[RowVersion | HistoryStatement]:
@@ -276,6 +276,8 @@ class _KeySearch:
         found = _LogMatches(self._asked(log, index, given), statements, given)
         self._follow(log, found, lambda: self._asked(log, index, given))
         self._summary.logs_by_index += 1
+        if self._options.watch is not None:
+            self._options.watch(log.name, log.size or 0)
         self._passed.append(log)
         return found
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
+    from binlogio.archive.statements import WatchBytes
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
@@ -260,6 +261,7 @@ def index_logs(
     verify_checksum: bool = True,
     limits: Limits = DEFAULT_LIMITS,
     replace_all: bool = False,
+    watch: WatchBytes | None = None,
 ) -> Iterator[IndexSummary | IndexRefused]:
     """Make the indexes of logs, in their order, but for those that have one already; yield what was made or refused.
 
@@ -272,6 +274,7 @@ def index_logs(
         verify_checksum: compare the CRC32 of every event with its bytes.
         limits: the largest sizes that are accepted.
         replace_all: make every index, those too that are there and of the log as it is.
+        watch: takes the name of a log and the offset up to which it was read.
 
     Raises:
         BinlogError, OSError: as `index_log`.
@@ -280,7 +283,7 @@ def index_logs(
         "folder": folder, "key_columns": key_columns, "keyring": keyring, "verify_checksum": verify_checksum,
         "limits": limits,
     }  # fmt: skip
-    statements = LogStatements(definitions)
+    statements = LogStatements(definitions, watch)
     passed: list[LogFile] = []  # whose statements are not known
     for log in logs:
         if not replace_all and _has_index(log, folder, keyring):

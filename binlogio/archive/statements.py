@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from binlogio.schema.given import GivenDefinitions
 
     NoteStatement = Callable[[int, bytes], None]
+    WatchBytes = Callable[[str, int], None]
 
 _UNNAMED: Final = "@1"
 
@@ -30,12 +31,14 @@ class LogStatements(DefinitionSource):
 
     Args:
         given: the definitions that the user gave.
+        watch: takes the name of a log and the offset up to which it was read.
     """
 
     follows_all = True
 
-    def __init__(self, given: GivenDefinitions | None = None) -> None:
+    def __init__(self, given: GivenDefinitions | None = None, watch: WatchBytes | None = None) -> None:
         super().__init__(given)
+        self._watch = watch
         self._note: NoteStatement = _ignore
         self._used: dict[TableName, list[TableDefinition | None]] = {}
         self._labels: dict[TableName, tuple[str, ...]] = {}
@@ -49,9 +52,14 @@ class LogStatements(DefinitionSource):
 
     def copy(self) -> LogStatements:
         """Return another one with the same definitions."""
-        other = LogStatements(self._given)
+        other = LogStatements(self._given, self._watch)
         other.adopt(self)
         return other
+
+    def pass_to(self, offset: int) -> None:
+        """Say that the log was read up to `offset`."""
+        if self._watch is not None and self._log is not None:
+            self._watch(self._log, offset)
 
     def follow_body(self, code: int, body: bytes, context: ParseContext) -> bool:
         """Note the statement in an event, and add it if it may change a definition."""

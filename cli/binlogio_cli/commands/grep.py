@@ -5,6 +5,8 @@ This file has the options and the output; `binlogio.archive.grep` searches.
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -14,7 +16,8 @@ from binlogio.archive.grep import find_changes
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.change_text import change_json, change_text
 from binlogio_cli.messages import say
-from binlogio_cli.output import OutputFile, force_option, open_output, output_option
+from binlogio_cli.output import STDOUT, OutputFile, force_option, open_output, output_option, quiet_option
+from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import reading_options, selection_options
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ Examples: who set this address; orders that lost money; rows in which a text cam
 @click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each change.")
 @output_option
 @force_option
+@quiet_option
 @selection_options
 @reading_options
 def command(
@@ -43,6 +47,7 @@ def command(
     is_json: bool,
     output: str | None,
     force: bool,
+    quiet: bool,
     selection: Selection,
     reading: Reading,
 ) -> None:
@@ -66,7 +71,9 @@ def command(
     )
     summary = SearchSummary()
     target = OutputFile.checked(output, (*names, *files, *reading.other_inputs), force=force)
-    with open_output(target) as stream:
+    is_shown = not (quiet or (output in (None, STDOUT) and sys.stdout.isatty()))
+    with open_output(target) as stream, watched_logs(names, is_shown=is_shown) as watch:
+        options = replace(options, watch=watch)
         for one in find_changes(found, condition, options, wants=selection.wants_table, summary=summary):
             if is_json:
                 stream.write(change_json(one))

@@ -5,6 +5,8 @@ This file has the options and the output; `binlogio.archive.history` searches.
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -15,7 +17,8 @@ from binlogio.archive.row_keys import KeyRefused
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.change_text import change_json, change_text
 from binlogio_cli.messages import Refusal, say
-from binlogio_cli.output import OutputFile, force_option, open_output, output_option
+from binlogio_cli.output import STDOUT, OutputFile, force_option, open_output, output_option, quiet_option
+from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import reading_options, selection_options
 
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ Examples: a row of a year of logs; a composite key; what happened to it on one d
 @click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each change and statement.")
 @output_option
 @force_option
+@quiet_option
 @selection_options
 @reading_options
 def command(
@@ -62,6 +66,7 @@ def command(
     is_json: bool,
     output: str | None,
     force: bool,
+    quiet: bool,
     selection: Selection,
     reading: Reading,
 ) -> None:
@@ -92,7 +97,9 @@ def command(
     )
     summary = SearchSummary()
     target = OutputFile.checked(output, (*names, *files, *reading.other_inputs), force=force)
-    with open_output(target) as stream:
+    is_shown = not (quiet or (output in (None, STDOUT) and sys.stdout.isatty()))
+    with open_output(target) as stream, watched_logs(names, is_shown=is_shown) as watch:
+        options = replace(options, watch=watch)
         try:
             for one in row_history(found, table, key, options, note=say, summary=summary):
                 if is_json:

@@ -12,6 +12,8 @@ import click
 from binlogio.archive.key_index import IndexSummary, index_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import say
+from binlogio_cli.output import quiet_option
+from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import safe
 from binlogio_cli.selection import reading_options
 
@@ -53,6 +55,7 @@ def _parse_keys(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
     help="Columns to find rows of a table by, in place of its primary key; may be repeated.",
 )
 @click.option("--force", is_flag=True, help="Make the indexes again that are there already.")
+@quiet_option
 @reading_options
 def command(
     files: tuple[str, ...],
@@ -60,6 +63,7 @@ def command(
     keys: dict[str, tuple[str, ...]],
     *,
     force: bool,
+    quiet: bool,
     reading: Reading,
 ) -> None:
     """Make an index of the keys in each of FILES (paths, directories, URIs), for `binlogio history`.
@@ -69,25 +73,31 @@ def command(
     stays. Logs in use get none, and tables without a primary key are not in it.
     """
     made = passed = 0
-    for one in index_logs(
-        find_logs(files),
-        folder=index_dir,
-        key_columns=keys,
-        definitions=reading.definitions,
-        keyring=None if reading.keyring is None else load_keyring(reading.keyring),
-        verify_checksum=reading.verify_checksum,
-        limits=reading.limits,
-        replace_all=force,
-    ):
-        if isinstance(one, IndexSummary):
-            made += 1
-            click.echo(
-                safe(f"{one.index}: {one.places:,} places of {one.tables} tables, {one.index_size:,} bytes")
-                + f" ({100 * one.index_size / max(1, one.log_size):.2f} % of the log)"
-            )
-            if one.without_key:
-                say(f"{one.log}: not in the index, since no primary key is known: {', '.join(one.without_key)}")
-        else:
-            passed += 1
-            say(str(one))
+    logs = find_logs(files)
+    with watched_logs([log.name for log in logs], is_shown=not quiet) as watch:
+        for one in index_logs(
+            logs,
+            folder=index_dir,
+            key_columns=keys,
+            definitions=reading.definitions,
+            keyring=None if reading.keyring is None else load_keyring(reading.keyring),
+            verify_checksum=reading.verify_checksum,
+            limits=reading.limits,
+            replace_all=force,
+            watch=watch,
+        ):
+            if isinstance(one, IndexSummary):
+                made += 1
+                click.echo(safe(_made(one)))
+                if one.without_key:
+                    say(f"{one.log}: not in the index, since no primary key is known: {', '.join(one.without_key)}")
+            else:
+                passed += 1
+                say(str(one))
     say(f"made {made} indexes" + (f"; {passed} logs have none" if passed else ""))
+
+
+def _made(one: IndexSummary) -> str:
+    share = 100 * one.index_size / max(1, one.log_size)
+    size = f"{one.index_size:,} bytes ({share:.2f} % of the log)"
+    return f"{one.index}: {one.places:,} places of {one.tables} tables, {size}"
