@@ -357,16 +357,23 @@ class TableBatches:
         self,
         logs: list[LogFile],
         *,
+        skipped: Collection[LogFile] = (),
         may_lack_columns: bool = False,
         note_plan: Callable[[TablePlan], None] | None = None,
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the batches of some of the logs; the arguments are those of `RowSelection`."""
+        """Yield the batches of some of the logs.
+
+        The rows of `skipped` ones of these are left out; such a log is read only if later ones need its statements for
+        the names of columns. The other arguments are those of `RowSelection`.
+        """
         from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
 
         chosen = TableBatches(logs, self._tables, self._options, self._keyring, self._threads)
         selection = RowSelection(
             wants=self._wants, may_lack_columns=may_lack_columns, note_plan=note_plan, **self._options
         )
+        if skipped:
+            return chosen._side_by_side(selection, {id(log) for log in skipped})
         return chosen._batches(selection)
 
     def mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:

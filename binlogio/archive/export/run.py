@@ -311,8 +311,10 @@ def _records(
     """Yield the rows of tables that are in the ranges, with the columns of a record in an export."""
     wanted = [one for one in ranges if not one.is_held]
     by_name = {one.log.name: one for one in wanted}
-    logs = [one.log for one in wanted]
-    for table, batch in rows_of.of_logs(logs, may_lack_columns=True, note_plan=note_plan):
+    if not wanted:
+        return
+    logs, held = [one.log for one in ranges], [one.log for one in ranges if one.is_held]
+    for table, batch in rows_of.of_logs(logs, skipped=held, may_lack_columns=True, note_plan=note_plan):
         if any(fnmatchcase(table, glob) for glob in chosen.excluded):
             continue
         file = batch.column("file")[0].as_py()
@@ -447,10 +449,8 @@ class _Directory:
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Add rows of a table."""
-        try:
+        with _located(table, batch):
             self._files.write(table, batch)
-        except pa.ArrowInvalid as exc:
-            raise _misfit(table, batch, exc) from exc
 
     def finish(self, logs: Iterable[HeldLog]) -> tuple[str, ...]:
         """Commit everything, and return the new files."""
@@ -525,10 +525,8 @@ class _DuckdbTarget:
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Add rows of a table."""
-        try:
+        with _located(table, batch):
             self._file.write(table, batch)
-        except pa.ArrowInvalid as exc:
-            raise _misfit(table, batch, exc) from exc
 
     def finish(self, logs: Iterable[HeldLog]) -> tuple[str, ...]:
         """Commit everything, and return the file."""
@@ -558,13 +556,24 @@ def _open_duckdb(path: Path, settings: _Settings) -> _DuckdbTarget:
     return _DuckdbTarget(file, ledger, path)
 
 
-def _misfit(table: str, batch: pa.RecordBatch, exc: pa.ArrowInvalid) -> UnsupportedFeature:
-    """Return the error about a value that the column of the target cannot hold."""
-    return UnsupportedFeature(
-        "a value does not fit the type that the column has in the target",
-        file=batch.column("file")[0].as_py(),
-        offset=batch.column("pos")[0].as_py(),
-        field=table,
-        found=str(exc).splitlines()[0],
-        hint="an ALTER TABLE has changed the column: export the rows after it to another target",
-    )
+@contextmanager
+def _located(table: str, batch: pa.RecordBatch) -> Iterator[None]:
+    """Name the table, and the first row of the batch, in errors about rows that the target cannot take."""
+    file, offset = None, None
+    if "after_present" in batch.schema.names:  # a row of the latest state has no place
+        file, offset = batch.column("file")[0].as_py(), batch.column("pos")[0].as_py()
+    try:
+        yield
+    except UnsupportedFeature as exc:
+        exc.field = table if exc.field is None else f"{table}, {exc.field}"
+        exc.locate(file=file, offset=offset)
+        raise
+    except pa.ArrowInvalid as exc:
+        raise UnsupportedFeature(
+            "a value does not fit the type that the column has in the target",
+            file=file,
+            offset=offset,
+            field=table,
+            found=str(exc).splitlines()[0],
+            hint="an ALTER TABLE has changed the column: export the rows after it to another target",
+        ) from exc

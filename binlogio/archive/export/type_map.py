@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from binlogio.archive.export.texts import decimal_texts
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import Hint, UnsupportedFeature
 
 
 class ExportFormat(Enum):
@@ -36,6 +36,7 @@ class ExportFormat(Enum):
         return self in (ExportFormat.CSV, ExportFormat.JSONL)
 
 
+_UNNAMED: Final = "@1"
 _UINT64: Final = pa.decimal128(20, 0)
 _SIGNED: Final = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): _UINT64}
 _INT32_AT_LEAST: Final = {
@@ -112,6 +113,13 @@ def merged_type(known: pa.DataType, new: pa.DataType) -> pa.DataType:
     if known == new:
         return known
     if pa.types.is_struct(known) and pa.types.is_struct(new):
+        if _UNNAMED in _names(new) and _names(known) and _UNNAMED not in _names(known):
+            raise UnsupportedFeature(
+                "the table in the target has names of columns, which the log lacks",
+                expected=", ".join(_names(known)),
+                found=", ".join(_names(new)),
+                hint=Hint.UNNAMED_COLUMNS,
+            )
         fields = []
         for field in known:
             index = new.get_field_index(field.name)
@@ -138,6 +146,10 @@ def merged_schema(first: pa.Schema, *others: pa.Schema) -> pa.Schema:
     for one in others:
         merged = merged_type(merged, pa.struct(list(one)))
     return pa.schema(list(merged))
+
+
+def _names(struct: pa.StructType) -> list[str]:
+    return [field.name for field in struct]
 
 
 def _merged_field(known: pa.Field, new: pa.Field) -> pa.DataType:
