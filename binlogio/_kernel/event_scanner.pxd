@@ -269,6 +269,7 @@ cdef class TablePlans:
     cdef int32_t plan_of(self, uint64_t table_id) except -2 nogil
     cdef int end_statement(self) except -1 nogil
     cdef int forget(self) except -1
+    cdef int renew(self) except -1
     cdef list keep_valid(self)
     cdef int _add(self, plan) except -1
 

@@ -498,9 +498,9 @@ cdef class EventScanner:
                                  or ends_transaction(body + size, end - body - size))
 
     cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
-        """Pass on a statement that may change a table; if it does, forget the plans."""
+        """Pass on a statement that may change a table; if it does, resolve the table maps again."""
         if self.follow(code, <bytes>(<const char*>body)[:size]):
-            self.maps.forget()
+            self.maps.renew()
         return 0
 
     cdef int _begin_group(self, uint8_t code, const uint8_t* header, const uint8_t* body,

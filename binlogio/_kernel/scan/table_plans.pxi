@@ -46,6 +46,27 @@ cdef class TablePlans:
             self.slots[i].size = -1
         return 0
 
+    cdef int renew(self) except -1:
+        """As `forget`; table maps that are valid now, before a statement of theirs ends, get their new plans at once."""
+        cdef int i
+        cdef bytes body
+        cdef const uint8_t* start
+        self.by_body.clear()
+        for i in range(SLOTS):
+            if self.slots[i].body == NULL or self.slots[i].size < 0 or self.slots[i].statement != self.statement:
+                self.slots[i].size = -1
+                continue
+            body = self.slots[i].table_id.to_bytes(self.id_size, "little")
+            body += (<const char*>self.slots[i].body)[:self.slots[i].size]
+            start = body
+            number = self._plan_number(start + self.id_size, self.slots[i].size, start)
+            if number < 0:
+                self.slots[i].size = -1
+                self.slots[i].statement = 0
+            else:
+                self.slots[i].plan = number
+        return 0
+
     cdef list keep_valid(self):
         """Drop all plans but those of table maps that are valid now.
 
