@@ -136,14 +136,11 @@ def verify_logs(sources: Iterable[str | os.PathLike[str]], keyring: Keyring | No
     for number, log in enumerate(logs):
         checked = _CheckedLog(history.of(log.name))
         checked.compare_number(log, logs[number - 1] if number else None)
-        if log.size == 0:
-            checked.add(DAMAGE, "the log is empty", offset=0)
-        else:
-            try:
-                check(log, checked)
-            except BinlogError as exc:
-                exc.file = None
-                checked.add(DAMAGE, str(exc), offset=exc.offset)
+        try:
+            check(log, checked)
+        except BinlogError as exc:
+            offset, exc.file, exc.offset, exc.hint = exc.offset, None, None, None
+            checked.add(DAMAGE, str(exc), offset=offset)
         checked.compare_next(log, logs[number + 1] if number + 1 < len(logs) else None)
         yield checked.report(log)
     if (gaps := history.gaps()) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import timedelta
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,22 @@ def test_transactions_are_those_of_the_log(folder: Path) -> None:
     assert sum(bucket.transactions for bucket in stats.buckets) == stats.transactions == len(groups)
     assert {one.type: one.events for one in stats.types if one.events} == types
     assert sum(one.bytes for one in stats.types) == sum(log.size or 0 for log in logs) - 4 * len(logs)
+
+
+def test_lag_is_the_time_between_the_commits() -> None:
+    logs = find_logs(MYSQL / "gtid_on")
+    lags = [
+        (row["commit_timestamp"] - row["original_commit_timestamp"]) // timedelta(microseconds=1)
+        for log in logs
+        for batch in read_transactions(LogFile(log.name), None, EventSelection())
+        for row in batch.to_pylist()
+    ]
+    lag = archive_stats(logs).lag
+
+    assert lag is not None
+    assert max(lags) > 0
+    assert (lag.transactions, lag.most_us, lag.mean_us) == (len(lags), max(lags), sum(lags) // len(lags))
+    assert lag.median_us == 1  # most were committed here first
 
 
 def _write(folder: Path, row_image: str) -> Path:

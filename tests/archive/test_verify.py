@@ -18,6 +18,8 @@ from binlogio.archive import verify_logs
 from binlogio.archive.observer import Damage
 from binlogio.archive.survey import FIELD, IS_ENDED, ArchiveSurvey
 from binlogio.columnar import EventSelection, read_transactions
+from binlogio.constants import EventType
+from binlogio.events.table_map import TableMapEvent
 from binlogio.storage import LogFile, load_keyring
 from binlogio_cli.main import cli
 from corpus import MARIADB, MARIADB118, MYSQL
@@ -214,11 +216,15 @@ def _move(data: bytearray, at: int) -> None:
 def _without(plain: bytes, begin: int, end: int) -> bytes:
     """Return a log without some of its events, in which all other events are right."""
     data = bytearray(plain[:begin] + plain[end:])
-    at = begin
+    _move_all(data, begin)
+    return bytes(data)
+
+
+def _move_all(data: bytearray, at: int) -> None:
+    """Give all events from `at` on the log_pos and the checksum of their places."""
     while at < len(data):
         _move(data, at)
         at += int.from_bytes(data[at + 9 : at + 13], "little")
-    return bytes(data)
 
 
 @pytest.mark.parametrize(
@@ -239,6 +245,31 @@ def test_an_event_that_is_left_out_breaks_the_grammar(tmp_path: Path, type_name:
     found = messages(verify_logs([tmp_path]), "problem")
 
     assert any(message in one for one in found)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_an_event_larger_than_memory_allows_is_checked_in_parts(tmp_path: Path, flip: bool) -> None:
+    log = ROTATED / "binlog.000001"
+    plain = log.read_bytes()
+    with binlogio.open(log) as reader:
+        at = next(event.header.offset for event in reader if isinstance(event, TableMapEvent))
+    size = 65 << 20
+    header = bytes(4) + bytes([EventType.ROWS_QUERY_LOG_EVENT, 1, 0, 0, 0]) + size.to_bytes(4, "little") + bytes(6)
+    data = bytearray(plain[:at] + header + bytes(size - len(header)) + plain[at:])
+    _move_all(data, at)
+    data[at + (size >> 1)] ^= flip
+    path = tmp_path / log.name
+    path.write_bytes(data)
+    (report,) = verify_logs([path])
+
+    assert [(found.offset, found.end) for found in report.findings] == ([(at, at + size)] if flip else [])
+    assert report.size == len(data)
+
+
+def test_an_empty_file_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "binlog.000001").write_bytes(b"")
+
+    assert messages(verify_logs([tmp_path / "binlog.000001"]), "damage")[0].endswith("found 0 bytes")
 
 
 def test_the_torn_tail_of_a_log_in_use_is_a_note() -> None:
