@@ -140,6 +140,21 @@ def library_cost(library: str, log: Path) -> tuple[float, int]:
     return float(own_s[0]) if own_s else seconds, int(rows)
 
 
+def library_images(library: str, log: Path) -> list[list[str]]:
+    """Return each row image that a library decodes: the table's name, and its values.
+
+    A value is `n:` and a number, `s:` and bytes in hex, `-` for NULL, or `?` where the program does not show it.
+
+    Raises:
+        FileNotFoundError: the program cannot be built here.
+        CalledProcessError: the library fails.
+    """
+    passes = ["1"] if library == "mysql-binlog-connector-java" else []
+    command = [*LIBRARIES[library](), str(log), *passes, "values"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [line.split("\t") for line in done.stdout.splitlines()[:-1]]
+
+
 class _Connection:
     """As much of a connection to a server as python-mysql-replication's events ask for."""
 

@@ -10,7 +10,7 @@ import binlogio
 import relay_logs
 from binlogio import ServerVariables
 from binlogio.events import GtidLogEvent
-from judged_types import READABLE, TYPES, Typed, count_changes, expect_tables, write_types
+from judged_types import READABLE, TYPES, count_changes, expect_tables, types_of_version, write_types
 from real_servers import KINDS, vendor
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
@@ -133,28 +133,11 @@ def test_mariadb_reads_the_temporal_types_of_mariadb_5_3_that_we_write(kind: str
 # ------------------------------------------------------------------------------------------- logs of other versions
 
 
-def types_of(version: str) -> tuple[Typed, ...]:
-    """Return the types that a server of a version has and other servers can read.
-
-    Fractions of seconds in MariaDB's old formats are not in the table map: only a server with the same table can.
-    """
-    number = tuple(int(part) for part in version.split(".")[:2])
-    has_fractions = number >= (10, 1) if "MariaDB" in version else number >= (5, 6)
-    numbers = (0, 0) if "MariaDB" in version else number
-    return tuple(
-        typed
-        for typed in READABLE
-        if not (typed.sql_type.startswith("vector") and numbers < (9, 0))
-        and not (typed.sql_type == "json" and numbers < (5, 7))
-        and (has_fractions or not re.search(r"(?:time|stamp)\(", typed.sql_type))
-    )
-
-
 @pytest.mark.parametrize("gtid_mode", ["ON", "OFF"])
 @pytest.mark.parametrize("version", ["5.6.51", "5.7.44", "8.0.13", "8.0.22", "8.0.36", "8.4.3", "9.0.1"])
 def test_logs_of_older_servers_are_read_by_mysqlbinlog_and_replayed(version: str, gtid_mode: str) -> None:
     """All types, by the tool and the server of 9.7; the tables are those that the sessions have made."""
-    mysql, types = vendor("mysql"), types_of(version)
+    mysql, types = vendor("mysql"), types_of_version(version)
     with mysql.folder("older") as folder, mysql.server("older") as server:
         variables = ServerVariables(server_version=version, gtid_mode=gtid_mode)
         log = write_types(folder / "binlog", variables, types, mariadb=True)
@@ -187,7 +170,7 @@ def test_logs_of_older_servers_are_read_by_mysqlbinlog_and_replayed(version: str
 )
 def test_logs_of_older_servers_are_read_by_mariadb_binlog_and_replayed(version: str, kind: str) -> None:
     """Those of MySQL 5.1 and 5.5 too, whose format MariaDB has inherited."""
-    mariadb, types = vendor(kind), types_of(version)
+    mariadb, types = vendor(kind), types_of_version(version)
     with mariadb.folder("older") as folder, mariadb.server("older") as server:
         variables = ServerVariables(server_version=version, binlog_row_metadata="MINIMAL")
         log = write_types(folder / "binlog", variables, types, mariadb=True)

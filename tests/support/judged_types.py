@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -77,6 +78,23 @@ TYPES = (
     Typed("vector(3)", (((1.0, -0.5, 3.25), "STRING_TO_VECTOR('[1,-0.5,3.25]')"),), only_mysql=True),
 )  # fmt: skip
 READABLE = tuple(typed for typed in TYPES if typed.sql_type != "geometry")  # mysqlbinlog -v stops at one: Bug#72495
+
+
+def types_of_version(version: str) -> tuple[Typed, ...]:
+    """Return the types that a server of a version has and other servers can read.
+
+    Fractions of seconds in MariaDB's old formats are not in the table map: only a server with the same table can.
+    """
+    number = tuple(int(part) for part in version.split(".")[:2])
+    has_fractions = number >= (10, 1) if "MariaDB" in version else number >= (5, 6)
+    numbers = (0, 0) if "MariaDB" in version else number
+    return tuple(
+        typed
+        for typed in READABLE
+        if not (typed.sql_type.startswith("vector") and numbers < (9, 0))
+        and not (typed.sql_type == "json" and numbers < (5, 7))
+        and (has_fractions or not re.search(r"(?:time|stamp)\(", typed.sql_type))
+    )
 
 
 def table_of(number: int, typed: Typed, collation: str) -> TableDefinition:

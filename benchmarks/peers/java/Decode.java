@@ -14,6 +14,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.Serializable;
 import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
 import java.util.BitSet;
 import java.util.Collections;
 import java.util.HashMap;
@@ -23,12 +24,15 @@ import java.util.Map;
 /**
  * Reads a log with mysql-binlog-connector-java, every row to values and documents to text, several times in one
  * process; prints rows, events and the CPU seconds of the last time, when the code has been compiled. The library
- * takes checksums off and does not verify them.
+ * takes checksums off and does not verify them. With the argument "values" it first prints each row image of the last
+ * time: the table, and its values as n:number, s:bytes in hex, or - for NULL.
  */
 public final class Decode {
     private static final byte JSON = (byte) 245;
 
     private final Map<Long, byte[]> columnTypes = new HashMap<>();
+    private final Map<Long, String> names = new HashMap<>();
+    private boolean showsValues;
     private long rows;
     private long events;
 
@@ -37,6 +41,7 @@ public final class Decode {
         for (int passes = Integer.parseInt(arguments[1]); passes > 0; passes--) {
             long begin = system.getProcessCpuTime();
             Decode decode = new Decode();
+            decode.showsValues = passes == 1 && arguments.length > 2 && arguments[2].equals("values");
             decode.read(new File(arguments[0]));
             double seconds = (system.getProcessCpuTime() - begin) / 1e9;
             if (passes == 1) {
@@ -47,7 +52,13 @@ public final class Decode {
 
     private void read(File log) throws IOException {
         EventDeserializer deserializer = new EventDeserializer();
-        deserializer.setCompatibilityMode(EventDeserializer.CompatibilityMode.DATE_AND_TIME_AS_LONG_MICRO);
+        if (showsValues) {
+            deserializer.setCompatibilityMode(
+                EventDeserializer.CompatibilityMode.DATE_AND_TIME_AS_LONG_MICRO,
+                EventDeserializer.CompatibilityMode.CHAR_AND_BINARY_AS_BYTE_ARRAY);
+        } else {
+            deserializer.setCompatibilityMode(EventDeserializer.CompatibilityMode.DATE_AND_TIME_AS_LONG_MICRO);
+        }
         deserializer.setEventDataDeserializer(EventType.PREVIOUS_GTIDS, new NullEventDataDeserializer()); // 9.7 has tags
         try (BinaryLogFileReader reader = new BinaryLogFileReader(log, deserializer)) {
             for (Event event = reader.readEvent(); event != null; event = reader.readEvent()) {
@@ -61,6 +72,7 @@ public final class Decode {
         if (data instanceof TableMapEventData) {
             TableMapEventData table = (TableMapEventData) data;
             columnTypes.put(table.getTableId(), table.getColumnTypes());
+            names.put(table.getTableId(), table.getTable());
         } else if (data instanceof WriteRowsEventData) {
             WriteRowsEventData change = (WriteRowsEventData) data;
             images(change.getTableId(), change.getIncludedColumns(), change.getRows());
@@ -93,5 +105,33 @@ public final class Decode {
                 }
             }
         }
+        if (showsValues) {
+            for (Serializable[] image : images) {
+                StringBuilder line = new StringBuilder(names.get(table));
+                for (Serializable value : image) {
+                    line.append('\t').append(text(value));
+                }
+                System.out.println(line);
+            }
+        }
+    }
+
+    private static String text(Serializable value) {
+        if (value == null) {
+            return "-";
+        }
+        if (value instanceof BitSet) {
+            long[] words = ((BitSet) value).toLongArray();
+            return "n:" + Long.toUnsignedString(words.length == 0 ? 0 : words[0]);
+        }
+        if (value instanceof Number) {
+            return "n:" + value;
+        }
+        byte[] bytes = value instanceof byte[] ? (byte[]) value : value.toString().getBytes(StandardCharsets.UTF_8);
+        StringBuilder hex = new StringBuilder("s:");
+        for (byte one : bytes) {
+            hex.append(String.format("%02x", one));
+        }
+        return hex.toString();
     }
 }

@@ -1,5 +1,6 @@
 //! Reads a log with mysql_common, every row to values and every checksum computed and compared, and prints rows and
-//! events.
+//! events; before them, with the argument "values", each row image: the table, and its values as n:number, s:bytes in
+//! hex, - for NULL, or ? for documents.
 
 use std::{env, error::Error, fs::File, hint::black_box, io::BufReader};
 
@@ -9,9 +10,35 @@ use mysql_common::binlog::{
     value::BinlogValue,
     BinlogFile,
 };
+use mysql_common::value::Value;
+
+fn hex(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("s:{digits}")
+}
+
+fn text(value: &BinlogValue) -> String {
+    match value {
+        BinlogValue::Value(Value::NULL) => "-".into(),
+        BinlogValue::Value(Value::Bytes(bytes)) => hex(bytes),
+        BinlogValue::Value(Value::Int(number)) => format!("n:{number}"),
+        BinlogValue::Value(Value::UInt(number)) => format!("n:{number}"),
+        BinlogValue::Value(Value::Float(number)) => format!("n:{number}"),
+        BinlogValue::Value(Value::Double(number)) => format!("n:{number}"),
+        BinlogValue::Value(Value::Date(y, m, d, h, i, s, us)) => {
+            hex(format!("{y:04}-{m:02}-{d:02} {h:02}:{i:02}:{s:02}.{us:06}").as_bytes())
+        }
+        BinlogValue::Value(Value::Time(negative, d, h, i, s, us)) => {
+            let sign = if *negative { "-" } else { "" };
+            hex(format!("{sign}{}:{i:02}:{s:02}.{us:06}", d * 24 + u32::from(*h)).as_bytes())
+        }
+        _ => "?".into(),
+    }
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = env::args().nth(1).ok_or("usage: decode LOG")?;
+    let path = env::args().nth(1).ok_or("usage: decode LOG [values]")?;
+    let shows_values = env::args().nth(2).is_some_and(|word| word == "values");
     let mut log = BinlogFile::new(
         BinlogVersion::Version4,
         BufReader::with_capacity(1 << 20, File::open(path)?),
@@ -33,6 +60,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             for row in change.rows(table) {
                 let (before, after) = row?;
                 for mut image in before.into_iter().chain(after) {
+                    if shows_values {
+                        let mut line = table.table_name().to_string();
+                        for column in 0..image.len() {
+                            let value = image.as_ref(column).map_or("-".into(), text);
+                            line = format!("{line}\t{value}");
+                        }
+                        println!("{line}");
+                    }
                     for column in 0..image.len() {
                         match image.take(column) {
                             Some(BinlogValue::Jsonb(document)) => drop(black_box(document.parse()?)), // to a tree
