@@ -18,6 +18,7 @@ from binlogio.archive.row_keys import KeySelection
 from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.splits.split_bounds import group_around
+from binlogio.errors import UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range
 from binlogio.format.splits import Split
 from binlogio.options import DEFAULT_LIMITS, Limits
@@ -154,8 +155,13 @@ class MatchReader:
         """Yield the row changes that match, in a byte range of a log or in all of it.
 
         Raises:
+            UnsupportedFeature: the log is a stream, which cannot be read twice.
             BinlogError, OSError: the log cannot be read.
         """
+        if log.stream is not None:
+            raise UnsupportedFeature(
+                "a search reads a log twice, which a stream does not allow", file=log.name, hint="give the file by name"
+            )
         plain = self._selection(pos)
         values = {one.name: getattr(plain, one.name) for one in fields(plain)}
         selection = KeySelection(**values, key_of=self._matcher.columns_of)

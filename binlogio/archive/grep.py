@@ -132,7 +132,9 @@ class _ConditionMatcher:
         if not len(hits):
             return
         self.matched.add((batch.column("schema")[0].as_py(), batch.column("table")[0].as_py()))
-        places, rows = (batch.column(name).take(pa.array(hits)).to_pylist() for name in ("pos", "row"))
+        places, rows = (
+            batch.column(name).take(pa.array(hits.tolist(), pa.int64())).to_pylist() for name in ("pos", "row")
+        )
         yield from map(RowMatch, places, rows)
 
     def finish(self) -> None:

@@ -172,7 +172,9 @@ class _KeyMatcher:
         hits = np.flatnonzero(is_old | is_new)
         if not len(hits):
             return
-        places, rows = (batch.column(name).take(pa.array(hits)).to_pylist() for name in ("pos", "row"))
+        places, rows = (
+            batch.column(name).take(pa.array(hits.tolist(), pa.int64())).to_pylist() for name in ("pos", "row")
+        )
         for hit, place, row in zip(hits.tolist(), places, rows, strict=True):
             is_changed = keys.has_before[hit] and keys.has_after[hit] and is_old[hit] != is_new[hit]
             yield RowMatch(

@@ -214,7 +214,7 @@ class FoundKeys:
         before, after = (image.flatten() for image in images)
         columns = tuple(field.name for field in images[0].type)
         has_before, has_after = (image.is_valid().to_numpy(zero_copy_only=False) for image in images)
-        is_update = pa.array(has_before & has_after)
+        is_update = pc.and_(images[0].is_valid(), images[1].is_valid())
         merged = tuple(
             new if not new.null_count else pc.if_else(is_update, pc.coalesce(new, old), new)
             for old, new in zip(before, after, strict=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +17,7 @@ from click.testing import CliRunner
 import binlogio
 from binlogio.archive import HistoryOptions, KeyRefused, RowVersion, SearchSummary, index_logs, row_history
 from binlogio.archive.key_index import IndexSummary, KeyIndex, index_place
+from binlogio.errors import UnsupportedFeature
 from binlogio.options import ServerVariables
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.storage import find_logs
@@ -255,6 +258,20 @@ def test_tables_without_a_key_are_searched_by_named_columns() -> None:
         if isinstance(one, RowVersion):
             images = (json.loads(image) for image in (one.before, one.after) if image is not None)
             assert 1 in (image["a"] for image in images)
+
+
+def test_streams_are_refused_and_compressed_logs_are_read(tmp_path: Path) -> None:
+    log = MYSQL / "incident" / "binlog.000002"
+    (tmp_path / "binlog.000002.gz").write_bytes(gzip.compress(log.read_bytes()))
+    expected, _ = searched(find_logs(log), "shop.orders", "1004")
+    (made,) = index_logs(find_logs(tmp_path))
+    assert isinstance(made, IndexSummary)
+    for uses_index in (True, False):
+        found, summary = searched(find_logs(tmp_path), "shop.orders", "1004", use_indexes=uses_index)
+        assert [replace(one, file="") for one in found] == [replace(one, file="") for one in expected]
+        assert summary.logs_by_index == uses_index
+    with log.open("rb") as stream, pytest.raises(UnsupportedFeature, match="a search reads a log twice"):
+        searched(find_logs(stream), "shop.orders", "1004")
 
 
 def test_history_for_people_and_as_json(tmp_path: Path) -> None:
