@@ -341,3 +341,27 @@ def test_a_full_disk_leaves_nothing_and_is_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 4
     assert done.stderr == f"binlogio: {tmp_path / 'to'}: File too large\n"
     assert names(tmp_path) == []
+
+
+def test_a_catalog_of_the_configuration_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is not configured is refused, before anything is made."""
+    sql = pytest.importorskip("pyiceberg.catalog.sql")
+    uri, warehouse = f"sqlite:///{tmp_path / 'mine.db'}", (tmp_path / "to").as_uri()
+    for name, value in (("TYPE", "sql"), ("URI", uri), ("WAREHOUSE", warehouse)):
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__MINE__{name}", value)
+    words = [sys.executable, "-m", "binlogio", "export", "--format", "iceberg", str(MYSQL / "types_int")]
+
+    done = subprocess.run(
+        [*words, "--to", str(tmp_path / "to"), "--catalog", "mine"], capture_output=True, text=True, check=True
+    )
+    refused = subprocess.run(
+        [*words, "--to", str(tmp_path / "no"), "--catalog", "nowhere"], capture_output=True, text=True, check=False
+    )
+
+    catalog = sql.SqlCatalog("mine", uri=uri, warehouse=warehouse)
+    assert catalog.load_table(("corpus", "t_int")).scan().to_arrow().num_rows == 24
+    catalog.engine.dispose()
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["binlogio"] * 4
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1
+    assert names(tmp_path) == ["mine.db", "to"]

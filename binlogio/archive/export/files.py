@@ -270,7 +270,9 @@ class _FileWriter(Protocol):
 class _ParquetFile:
     """A Parquet file: a row group for each call."""
 
-    def __init__(self, sink: pa.OSFile, schema: pa.Schema, compression: str | None) -> None:
+    def __init__(
+        self, sink: pa.OSFile, schema: pa.Schema, compression: str | None, *, has_all_statistics: bool
+    ) -> None:
         compression = compression or "zstd"
         self._writer = pq.ParquetWriter(
             sink,
@@ -278,7 +280,7 @@ class _ParquetFile:
             compression=compression,
             compression_level=1 if compression == "zstd" else None,
             use_dictionary=[name for name in _REPEATED if name in schema.names],
-            write_statistics=list(_with_statistics(schema)),
+            write_statistics=has_all_statistics or list(_with_statistics(schema)),
         )
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
@@ -350,4 +352,6 @@ def _open_writer(form: ExportFormat, sink: pa.OSFile, schema: pa.Schema, compres
         return _CsvFile(sink)
     if form is ExportFormat.JSONL:
         return _JsonLinesFile(sink)
-    return (_ArrowFile if form is ExportFormat.ARROW else _ParquetFile)(sink, schema, compression)
+    if form is ExportFormat.ARROW:
+        return _ArrowFile(sink, schema, compression)
+    return _ParquetFile(sink, schema, compression, has_all_statistics=form is ExportFormat.ICEBERG)

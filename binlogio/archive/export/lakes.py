@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from binlogio.archive.export.files import file_name
 from binlogio.archive.export.type_map import merged_schema
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import ExportError, UnsupportedFeature
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -117,12 +117,20 @@ class IcebergTables:
     def __init__(self, folder: Path, catalog: str | None) -> None:
         try:
             import pyiceberg.catalog.sql  # noqa: F401, PLC0415 - an extra
+            from pyiceberg.catalog import load_catalog  # noqa: PLC0415
         except ImportError as exc:
             raise missing_extra("pyiceberg", "iceberg") from exc
         self._folder = folder.resolve()
         self._name = catalog
         self._file = self._folder / CATALOG_FILE
         self._loaded: Catalog | None = None
+        if catalog is not None:
+            from pyiceberg.exceptions import NotInstalledError  # noqa: PLC0415
+
+            try:
+                self._loaded = load_catalog(catalog)
+            except (ValueError, NotInstalledError) as exc:
+                raise ExportError("pyiceberg cannot open the catalog", field=catalog, found=str(exc)) from exc
 
     def schema_of(self, table: str) -> pa.Schema | None:
         """Return the columns of a table; None if there is no such table."""
@@ -148,11 +156,9 @@ class IcebergTables:
     def _catalog(self) -> Catalog:
         from pyiceberg.catalog import load_catalog  # noqa: PLC0415
 
-        if self._loaded is None and self._name is None:
+        if self._loaded is None:
             uri = f"sqlite:///{self._file}"
             self._loaded = load_catalog("binlogio", type="sql", uri=uri, warehouse=self._folder.as_uri())
-        elif self._loaded is None:
-            self._loaded = load_catalog(self._name)
         return self._loaded
 
     def _register(self, ledger: ExportLedger, name: tuple[str, ...], folder: str, files: list[dict[str, Any]]) -> None:
