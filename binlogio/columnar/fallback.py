@@ -20,6 +20,7 @@ from binlogio.events import EVENT_CODECS, ROWS_EVENTS
 from binlogio.events.base import UnknownEvent, event_name
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.mariadb import MariadbGtidEvent
+from binlogio.events.query import sql_of_body
 from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1, RowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
@@ -57,7 +58,6 @@ OPENED_TYPES: Final = ROWS_TYPES | {
 
 _STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
 _XID_SIZE: Final = 8
-_QUERY_POST_HEADER: Final = 13
 _LARGEST_TIME: Final = (1 << 63) - 1
 _MOST_BYTES: Final = 64 << 20  # of images in one batch
 _MIXED_ROWS: Final = 1 << 12  # most rows of a batch whose images are JSON text
@@ -149,24 +149,14 @@ class RowsWalk:
 
     def _follow_group(self, code: int, frame: EventFrame) -> None:
         """Follow the event groups by the bodies of events, most of which are not parsed, as in the kernel."""
-        codec, body, flag = EVENT_CODECS.get(code), frame.body, b""
-        if code in ROWS_TYPES:
-            at = 4 if frame.context.post_header_size(code, POST_HEADER_V1) == POST_HEADER_V0 else 6
-            flag = body[at : at + 1] if len(body) >= at + 2 else b""
-        elif code == EventType.MARIADB_GTID_EVENT:
-            flag = body[12:13]
-        self._groups.take(
-            codec.event_class if codec is not None else UnknownEvent,
-            flag=bool(flag and flag[0] & 1),
-            sql=_sql(body) if code == EventType.QUERY_EVENT else b"",
-        )
+        self._groups.take_body(code, frame.body, frame.context)
         if self._groups.starts_group:
             self._transaction = RowsTransaction()
-        self._note_source(code, body)
+        self._note_source(code, frame.body)
 
     def _note_source(self, code: int, body: bytes) -> None:
         """Take the thread, the XID and the statement of the rows that an event belongs to."""
-        if code == EventType.QUERY_EVENT and starts_transaction(_sql(body)):
+        if code == EventType.QUERY_EVENT and starts_transaction(sql_of_body(body)):
             self._transaction.thread_id = int.from_bytes(body[:4], "little")
         elif code == EventType.XID_EVENT and len(body) == _XID_SIZE:
             self._transaction.xid = int.from_bytes(body, "little", signed=True)
@@ -269,14 +259,6 @@ class RowsWalk:
                 json_diffs=self._selection.json_diffs,
             )
         return found
-
-
-def _sql(body: bytes) -> bytes:
-    """Return the statement of a QUERY_EVENT, which is not parsed for that; none where the body is malformed."""
-    if len(body) < _QUERY_POST_HEADER:
-        return b""
-    at = _QUERY_POST_HEADER + int.from_bytes(body[11:13], "little") + body[8]
-    return body[at + 1 :] if at < len(body) and body[at] == 0 else b""
 
 
 def _check_no_rows(frame: EventFrame) -> None:

@@ -192,6 +192,14 @@ def sizes_before_sql(data: bytes, at: int = 0) -> tuple[int, int, int]:
     return POST_HEADER, status_vars, schema + len(b"\0")
 
 
+def sql_of_body(body: bytes) -> bytes:
+    """Return the statement in the body of a plain QUERY_EVENT without parsing it; none if the body is malformed."""
+    if len(body) < POST_HEADER:
+        return b""
+    at = sum(sizes_before_sql(body))
+    return body[at:] if at <= len(body) and body[at - 1] == 0 else b""
+
+
 class _StatusVars(Construct):  # type: ignore[misc]
     """The block whose size is in the post-header; nothing where the post-header has no room for a size."""
 

@@ -21,10 +21,11 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import has_gtid, like_numbers, parse_gtid
-from binlogio.events import ROWS_EVENTS, BinlogEvent, RowsEvent
-from binlogio.events.base import event_name
+from binlogio.events import EVENT_CODECS, ROWS_EVENTS, BinlogEvent, RowsEvent
+from binlogio.events.base import UnknownEvent, event_name
 from binlogio.events.control import IncidentEvent, RotateEvent, StopEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
@@ -38,7 +39,8 @@ from binlogio.events.load import (
     LoadEvent,
 )
 from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidListEvent
-from binlogio.events.query import QueryEvent
+from binlogio.events.query import QueryEvent, sql_of_body
+from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.event_scanner import GroupFilter
     from binlogio.event_filter import Gtids
+    from binlogio.events.base import ParseContext
     from binlogio.gtid import Gtid, MariadbGtid
 
 
@@ -361,6 +364,18 @@ class GroupTracker:
         self.place, self._action, self._steps = step
         self.group = None
         return self.place
+
+    def take_body(self, code: int, body: bytes, context: ParseContext) -> GroupPlace:
+        """Take the next event by its type and body, which is not parsed for that; return the state after it."""
+        codec, flag = EVENT_CODECS.get(code), b""
+        event_class = UnknownEvent if codec is None else codec.event_class
+        if event_class in ROWS_EVENTS:
+            at = 4 if context.post_header_size(code, POST_HEADER_V1) == POST_HEADER_V0 else 6
+            flag = body[at : at + 1] if len(body) >= at + 2 else b""
+        elif code == EventType.MARIADB_GTID_EVENT:
+            flag = body[12:13]
+        sql = sql_of_body(body) if code == EventType.QUERY_EVENT else b""
+        return self.take(event_class, flag=bool(flag and flag[0] & 1), sql=sql)
 
     @property
     def ends_group(self) -> bool:
