@@ -74,6 +74,8 @@ _CLOCK_SIZE: Final = 1 + 8 + 8
 _LOGICAL_CLOCK: Final = 2
 _UUID_BYTES: Final = slice(HEADER_SIZE + 1, HEADER_SIZE + 17)
 _GNO_BYTES: Final = slice(HEADER_SIZE + 17, HEADER_SIZE + 25)
+_WITH_NUMBERS: Final = (EventType.GTID_LOG_EVENT, EventType.MARIADB_GTID_EVENT)
+_MARIADB_END: Final = HEADER_SIZE + 8 + 4
 _MYSQL_BYTES: Final = np.arange(_UUID_BYTES.start, _GNO_BYTES.stop)
 _MARIADB_BYTES: Final = np.array(
     [*range(SERVER_ID_BYTES.start, SERVER_ID_BYTES.stop), *range(HEADER_SIZE, HEADER_SIZE + 12)]
@@ -232,6 +234,12 @@ class CopiedGtids:
         self.confirm()
         self._held = batch.event(int(begins[-1])), context
         codes = batch.codes[begins[:-1]]
+        short = np.isin(codes, _WITH_NUMBERS) & (batch.sizes[begins[:-1]] < _GNO_BYTES.stop)
+        short &= (codes == EventType.GTID_LOG_EVENT) | (batch.sizes[begins[:-1]] < _MARIADB_END)
+        if short.any():
+            number = int(begins[np.nonzero(short)[0][0]])
+            offset = batch.offset + int(batch.starts[number])
+            raise BinlogFormatError("a GTID event is too short", offset=offset, found=int(batch.sizes[number]))
         raw = np.frombuffer(batch.data, np.uint8)
         starts = batch.starts[begins[:-1]]
         if (mysql := starts[codes == EventType.GTID_LOG_EVENT]).size:

@@ -313,7 +313,7 @@ class GroupEditor:
         """Return whether the table of a table map is wanted, of which `key` begins with the names."""
         is_wanted = self._maps.get(key)
         if is_wanted is None:
-            schema_end = 1 + key[0]
+            schema_end = 1 + key[0] if key else 0
             if len(key) <= schema_end + 1:
                 return False
             table_end = schema_end + 2 + key[schema_end + 1]
@@ -365,6 +365,8 @@ class GroupEditor:
     def _rows(self, editing: _Editing, event: bytes, code: int) -> None:
         if self._context.post_header_size(code, 8) == 6:
             raise UnsupportedFeature("a rows event of MySQL 5.1.5 or older, to which filters cannot be applied")
+        if len(event) <= _ROWS_FLAGS_AT:
+            raise BinlogFormatError("a rows event is too short", found=len(event))
         name = editing.tables.get(event[_TABLE_ID])
         is_wanted = name is None or (self._wants(name) and self._wants_operation(code))
         if is_wanted:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import binlogio
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
-from binlogio.errors import BinlogFormatError, ReplayError, UnsupportedFeature, WriterStateError
+from binlogio.errors import BinlogError, BinlogFormatError, ReplayError, UnsupportedFeature, WriterStateError
 from binlogio.event_filter import parse_gtid_set
 from binlogio.events import RowsEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
@@ -402,3 +402,36 @@ def test_one_file_that_is_split_is_refused(tmp_path: Path) -> None:
 def test_fixtures_are_used() -> None:
     assert FIXTURES.is_dir()
     assert len(PLAIN) > 40
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_any_change_of_a_log_is_copied_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """In a log without checksums, so that events are damaged inside, or shorter than they may be."""
+    folder = tmp_path_factory.mktemp("any")
+    log = data.draw(st.sampled_from([MYSQL, MARIADB])) / "checksum_none" / "binlog.000001"
+    raw = bytearray(log.read_bytes())
+    with binlogio.open(log) as reader:
+        headers = [event.header for event in reader][2:]
+    header = data.draw(st.sampled_from(headers))
+    end, size = header.offset + header.event_size, data.draw(st.integers(19, header.event_size))
+    raw[header.offset + 9 : header.offset + 13] = size.to_bytes(4, "little")
+    if data.draw(st.booleans()):
+        raw[data.draw(st.integers(header.offset + 19, end - 1))] ^= data.draw(st.integers(1, 255))
+    del raw[header.offset + size : end]
+    (folder / "bad").write_bytes(raw)
+    for number, options in enumerate((
+        CopyOptions(),
+        CopyOptions(checksum=True),
+        CopyOptions(wanted=ReplayFilter(exclude_tables=("*.a*",))),
+        CopyOptions(operations=frozenset({"insert"}), compression=True),
+        CopyOptions(wanted=ReplayFilter(rewrite_db={"corpus": "other"})),
+    )):  # fmt: skip
+        try:
+            summary = copied([folder / "bad"], folder / f"{number}", options)
+        except BinlogError:
+            assert not (folder / f"{number}").exists()
+        else:
+            assert summary.groups >= 0
