@@ -288,6 +288,20 @@ def test_history_for_people_and_as_json(tmp_path: Path) -> None:
     assert lines[2]["after"]["status"] == "paid"
 
 
+def test_changes_that_are_logged_as_text_are_shown(tmp_path: Path) -> None:
+    (log,) = closed_logs(MYSQL / "format_statement", tmp_path)
+    by_reading, _ = searched([log], "corpus.child", "1")
+    assert isinstance(next(index_logs([log])), IndexSummary)
+    by_index, summary = searched([log], "corpus.child", "1")
+    assert by_index == by_reading
+    assert (summary.logs_by_index, summary.versions) == (1, 0)
+    texts = [one.sql for one in by_index]
+    assert any(text.startswith("CREATE TABLE child") for text in texts)
+    assert any(text.startswith("INSERT") for text in texts)
+    result = CliRunner().invoke(cli, ["history", "corpus.child", "1", log.name])
+    assert f"no row of this table in 1 logs (1 by index), but {len(texts)} statements" in result.stderr
+
+
 def test_minimal_images_show_what_the_log_lacks() -> None:
     logs = str(MYSQL / "rowimage_minimal")
     result = CliRunner().invoke(cli, ["history", "corpus.pk", "1", logs, "--json"])

@@ -124,6 +124,8 @@ def _report(table: str, key: str, summary: SearchSummary) -> str:
     where = f"{summary.logs_by_index + summary.logs_read} logs ({', '.join(logs) or 'none'})"
     if summary.versions:
         return f"{summary.versions} changes of {table} {key} in {where}"
+    if not summary.rows_compared and summary.statements:
+        return f"no change of {table} {key}: no row of this table in {where}, but {summary.statements} statements"
     if not summary.rows_compared:
         return f"no change of {table} {key}: no row of this table in {where}; names are case-sensitive"
     return f"no change of {table} {key} in {where}"
