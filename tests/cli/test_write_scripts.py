@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import binlogio
 import binlogio_cli.write.script  # noqa: F401 - registers the actions
-from binlogio.constants import EventType, HeaderFlag
+from binlogio.constants import EventType, HeaderFlag, QueryStatus
 from binlogio.events.base import event_name
 from binlogio.events.control import XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent
@@ -478,3 +478,33 @@ def test_lines_of_any_form_are_refused_with_a_message(tmp_path: Path) -> None:
 def test_the_name_of_an_event_is_that_of_its_type() -> None:
     """`names_of` depends on it."""
     assert event_name(EventType.XID_EVENT) == "XID_EVENT"
+
+
+@pytest.mark.parametrize(
+    ("version", "text", "expected"),
+    [
+        ("9.7.4", "", 0),
+        ("9.7.4", "ansi_quotes, NO_BACKSLASH_ESCAPES", 1 << 2 | 1 << 20),
+        ("9.7.4", "TIME_TRUNCATE_FRACTIONAL", 1 << 32),
+        ("11.8.6-MariaDB", "EMPTY_STRING_IS_NULL", 1 << 32),
+    ],
+)
+def test_sql_mode_can_be_given_by_names(tmp_path: Path, version: str, text: str, expected: int) -> None:
+    lines = [
+        {"do": "variables", "server_version": version},
+        {"do": "set", "variables": {"sql_mode": text}},
+        {"do": "ddl", "sql": "CREATE DATABASE d"},
+    ]
+    result = write(tmp_path, lines)
+    with binlogio.open(tmp_path / "binlog.000001") as reader:
+        (query,) = [event for event in reader if isinstance(event, QueryEvent)]
+
+    assert result.exit_code == 0, result.output
+    assert [var.value for var in query.status_vars if var.code == QueryStatus.SQL_MODE] == [expected]
+
+
+def test_an_sql_mode_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    result = write(tmp_path, [{"do": "set", "variables": {"sql_mode": "STRICT,ANSI_QUOTES"}}])
+
+    assert result.exit_code == 2
+    assert "no sql_mode 'STRICT'; it can be a number, or some of REAL_AS_FLOAT, " in result.output

@@ -247,6 +247,10 @@ _DEFINITIONS: Final[dict[str, Schema]] = {
 def session_variables() -> Schema:
     """Return the schema of the variables that SET knows."""
     properties = {**fields_of(ServerVariables), **fields_of(ClientVariables)}
+    properties["sql_mode"] |= {
+        "type": ["integer", "string"],
+        "description": "The number, or names as in SET sql_mode, but ANSI and TRADITIONAL.",
+    }
     return object_of("Variables of the session, by the server's names.", **properties)
 
 

@@ -213,6 +213,32 @@ class ScriptClock:
         self._at = at
 
 
+# The bits of sql_mode by name, as 9.7.4 and 11.8.6 have them. ANSI, TRADITIONAL and the like set others, by version.
+_SQL_MODES: Final = {
+    "REAL_AS_FLOAT": 0, "PIPES_AS_CONCAT": 1, "ANSI_QUOTES": 2, "IGNORE_SPACE": 3, "ONLY_FULL_GROUP_BY": 5,
+    "NO_UNSIGNED_SUBTRACTION": 6, "NO_DIR_IN_CREATE": 7, "NO_AUTO_VALUE_ON_ZERO": 19, "NO_BACKSLASH_ESCAPES": 20,
+    "STRICT_TRANS_TABLES": 21, "STRICT_ALL_TABLES": 22, "NO_ZERO_IN_DATE": 23, "NO_ZERO_DATE": 24,
+    "ALLOW_INVALID_DATES": 25, "ERROR_FOR_DIVISION_BY_ZERO": 26, "NO_AUTO_CREATE_USER": 28, "HIGH_NOT_PRECEDENCE": 29,
+    "NO_ENGINE_SUBSTITUTION": 30, "PAD_CHAR_TO_FULL_LENGTH": 31,
+}  # fmt: skip
+_MYSQL_MODES: Final = {"TIME_TRUNCATE_FRACTIONAL": 32, "INTERPRET_UTF8_AS_UTF8MB4": 33}
+_MARIADB_MODES: Final = {
+    "IGNORE_BAD_TABLE_OPTIONS": 4, "EMPTY_STRING_IS_NULL": 32, "SIMULTANEOUS_ASSIGNMENT": 33,
+    "TIME_ROUND_FRACTIONAL": 34,
+}  # fmt: skip
+
+
+def _sql_mode(text: str, *, is_mariadb: bool) -> int:
+    """Return the number of an sql_mode that is given by names."""
+    known = _SQL_MODES | (_MARIADB_MODES if is_mariadb else _MYSQL_MODES)
+    found = 0
+    for name in filter(None, (part.strip().upper() for part in text.split(","))):
+        if name not in known:
+            raise _InvalidLine(f"no sql_mode {name!r}; it can be a number, or some of {', '.join(known)}")
+        found |= 1 << known[name]
+    return found
+
+
 def _moment(value: Any, name: str) -> datetime:
     try:
         moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
@@ -580,7 +606,11 @@ class ScriptRunner:
     def set(self, line: Json) -> None:
         """SET SESSION of variables, and of gtid_next. MariaDB's GTIDs are set by gtid_domain_id and gtid_seq_no."""
         gtid = _gtid_next(line["gtid_next"]) if "gtid_next" in line else None
-        self._session(line).set_variables(gtid_next=gtid, **line.get("variables", {}))
+        variables = dict(line.get("variables", {}))
+        if isinstance(variables.get("sql_mode"), str):
+            is_mariadb = self._writer.variables.is_mariadb
+            variables["sql_mode"] = _sql_mode(variables["sql_mode"], is_mariadb=is_mariadb)
+        self._session(line).set_variables(gtid_next=gtid, **variables)
 
     @action("tables", tables=list_of(text("A table, as schema.name."), "The tables."))
     def lock_tables(self, line: Json) -> None:
