@@ -203,12 +203,13 @@ class _KeySearch:
     def log(self, log: LogFile) -> Iterator[RowVersion | HistoryStatement]:
         """Yield what is found in a log."""
         found = None
-        index = self._index_of(log)
+        index, key = self._index_of(log), self._matcher.key
         if index is not None:
             with index:
                 try:
                     found = self._ask(log, index)
                 except IndexUnusable as exc:
+                    self._matcher.key = key  # it may have been followed up to the damage
                     self._note(f"{exc}: {log.name} is read")
         if found is None:
             found = self._read(log)
