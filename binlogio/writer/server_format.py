@@ -410,7 +410,7 @@ def variables_in_effect(variables: ServerVariables) -> ServerVariables:
     """Return the variables with those that the server of their version does not have as if they were not set.
 
     Raises:
-        UnsupportedFeature: the format of its logs is not known, or it has no such row image or encryption.
+        UnsupportedFeature: the format of its logs is not known, or it has no such row image, encryption or gtid_mode.
     """
     missing = server_format_of(variables.server_version).missing
     changed = {name: value for name, value in missing.items() if getattr(variables, name) != value}
@@ -419,7 +419,24 @@ def variables_in_effect(variables: ServerVariables) -> ServerVariables:
     found = replace(variables, **changed) if changed else variables
     check_row_image(found)
     _check_encryption(found)
+    _check_gtid_mode(found)
     return found
+
+
+_GTID_STEPS_SINCE: Final = (5, 7, 6)
+
+
+def _check_gtid_mode(variables: ServerVariables) -> None:
+    """Refuse the steps between ON and OFF in 5.6, where GTIDs are switched on by a restart."""
+    if variables.is_mariadb or variables.gtid_mode in ("OFF", "ON"):
+        return
+    if server_version_numbers(variables.server_version) < _GTID_STEPS_SINCE:
+        raise UnsupportedFeature(
+            "this server version has no steps between gtid_mode OFF and ON",
+            field="gtid_mode",
+            expected="OFF or ON before 5.7.6",
+            found=variables.gtid_mode,
+        )
 
 
 # Since which version a server has the variable for encrypted logs.

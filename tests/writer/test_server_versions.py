@@ -237,6 +237,12 @@ def test_flags_of_gtids_are_those_of_the_version(version: str, flags: int) -> No
     assert found == [flags, flags & 8 | (33 if flags & 8 else 1)]
 
 
+@pytest.mark.parametrize("gtid_mode", ["OFF_PERMISSIVE", "ON_PERMISSIVE"])
+def test_mysql_5_6_has_no_steps_between_gtid_modes(gtid_mode: str) -> None:
+    with pytest.raises(UnsupportedFeature, match="no steps between gtid_mode OFF and ON"):
+        writer(MemoryStorage(), "5.6.51", gtid_mode=gtid_mode)
+
+
 def test_old_servers_have_no_fractions_of_seconds() -> None:
     fraction = next(column for column in ALL_TYPES.columns if column.type == "datetime(3)")
     table = TableDefinition("shop", "f", (ALL_TYPES.columns[0], fraction), ("id",))
