@@ -118,7 +118,8 @@ class NewLog:
 class NewLogs:
     """The logs of a copy, in their order; made by `in_file` or `in_directory`. To be used in a `with` block.
 
-    At its end all logs get their names, or, if an exception leaves it, are deleted.
+    At its end all logs get their names, or, if an exception leaves it, are deleted, with the directory if it was made
+    for them.
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class NewLogs:
         self._has_index = has_index
         self._replaces = replaces
         self._inputs = tuple(inputs)
+        self._is_new_directory = False
 
     @classmethod
     def in_file(cls, path: str, *, replaces: bool = False, inputs: Iterable[str] = ()) -> NewLogs:
@@ -157,8 +159,10 @@ class NewLogs:
         """
         next_log_name(first)
         directory = Path(path)
+        is_new = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
         logs = cls(directory, first, is_one=False, has_index=has_index, replaces=replaces, inputs=inputs)
+        logs._is_new_directory = is_new
         logs._check(directory / first)
         if has_index:
             logs._check(logs._index)
@@ -211,6 +215,9 @@ class NewLogs:
         finally:
             for log in self.logs:
                 log.discard()
+            if kind is not None and self._is_new_directory:
+                with suppress(OSError):  # it is not empty
+                    self._directory.rmdir()
 
     def _publish(self) -> None:
         for log in self.logs:

@@ -112,7 +112,8 @@ class OutputFile:
     def open(self, *, keeps_after: type[BaseException] | tuple[type[BaseException], ...] = ()) -> Iterator[IO[bytes]]:
         """Provide the stream to write to.
 
-        The file has its name after the `with` block; if an exception leaves it, only if it is of `keeps_after`.
+        The file has its name after the `with` block; if an exception leaves it, only if it is of `keeps_after`
+        and something was written.
 
         Raises:
             OSError: the file cannot be written; FileExistsError if another program has made it meanwhile.
@@ -132,7 +133,8 @@ class OutputFile:
                     try:
                         yield file
                     except keeps_after:
-                        self._finish(file, side, target)
+                        if file.tell():
+                            self._finish(file, side, target)
                         raise
                     self._finish(file, side, target)
             finally:
