@@ -24,7 +24,7 @@ from binlogio.rows.plan import TablePlan
 from binlogio.storage.compression import compress_zstd
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -176,6 +176,7 @@ def archive_stats(
     *,
     top: int = 10,
     definitions: GivenDefinitions | None = None,
+    on_read: Callable[[str, int], object] | None = None,
 ) -> ArchiveStats:
     """Return statistics of logs. Damaged ranges are passed over, and are in `warnings`.
 
@@ -183,6 +184,7 @@ def archive_stats(
         logs: in their order.
         keyring: the keys of encrypted logs.
         top: how many transactions and threads are listed.
+        on_read: called with the name of a log and the offset that was reached.
         definitions: table definitions, for logs of old temporal columns whose width only they say.
 
     Raises:
@@ -194,7 +196,7 @@ def archive_stats(
         raise UnsupportedFeature("statistics need the compiled kernel")
     from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
 
-    survey = ArchiveSurvey(keyring, counts_rows=True, key_of=_Keys().of, definitions=definitions)
+    survey = ArchiveSurvey(keyring, counts_rows=True, key_of=_Keys().of, definitions=definitions, on_read=on_read)
     counter = _Counter(survey, sum(log.size or 0 for log in logs), top)
     for log in logs:
         counter.begin(log)

@@ -99,6 +99,7 @@ class ArchiveSurvey:
         counts_rows: count rows, and check that their images fit the tables.
         key_of: see `LogSurvey`.
         definitions: table definitions of the caller.
+        on_read: called with the name of a log and the offset that was reached.
     """
 
     def __init__(
@@ -108,7 +109,9 @@ class ArchiveSurvey:
         counts_rows: bool,
         key_of: Callable[[object], bytes] | None = None,
         definitions: GivenDefinitions | None = None,
+        on_read: Callable[[str, int], object] | None = None,
     ) -> None:
+        self.on_read: Final = on_read
         self._keyring = keyring
         self._plans: dict[tuple[bool, str, bytes], ImagePlan | None] = {}
         self._definitions = DefinitionSource(definitions, follows_ddl=False)
@@ -232,6 +235,8 @@ class _LogWalk:
                 status, at = self._kernel.walk(window.view, 0, window.offset)
                 self._report(at)
                 window.take(at)
+                if self._survey.on_read is not None:
+                    self._survey.on_read(self._log.name, window.offset)
                 if status == SURVEY_NEED_DATA:
                     if not self._more() and self._is_at_end():
                         break

@@ -114,13 +114,19 @@ class LogReport:
         return not self.more_findings and all(found.level == NOTE for found in self.findings)
 
 
-def verify_logs(sources: Iterable[str | os.PathLike[str]], keyring: Keyring | None = None) -> Iterator[LogReport]:
+def verify_logs(
+    sources: Iterable[str | os.PathLike[str]],
+    keyring: Keyring | None = None,
+    *,
+    on_read: Callable[[str, int], object] | None = None,
+) -> Iterator[LogReport]:
     """Check logs, and yield a report about each, in order; after them one about the GTIDs of all, if it has findings.
 
     Args:
         sources: paths, directories, index files, globs or URIs. Of a directory and of an index file, the index and the
             files are compared too.
         keyring: the keys of encrypted logs.
+        on_read: called with the name of a log and the offset that was reached.
 
     Raises:
         FileNotFoundError: a source names no file.
@@ -132,7 +138,7 @@ def verify_logs(sources: Iterable[str | os.PathLike[str]], keyring: Keyring | No
         if report is not None:
             yield report
     history = GtidHistories()
-    check = _checker(keyring)
+    check = _checker(keyring, on_read)
     for number, log in enumerate(logs):
         checked = _CheckedLog(history.of(log.name))
         checked.compare_number(log, logs[number - 1] if number else None)
@@ -186,13 +192,15 @@ def _plain_path(name: str) -> str:
     return os.path.normpath(name)
 
 
-def _checker(keyring: Keyring | None) -> Callable[[LogFile, _CheckedLog], None]:
+def _checker(
+    keyring: Keyring | None, on_read: Callable[[str, int], object] | None
+) -> Callable[[LogFile, _CheckedLog], None]:
     """Return the function that checks a log."""
     if not is_compiled():
         return lambda log, checked: _check_by_reader(log, checked, keyring)
     from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
 
-    survey = ArchiveSurvey(keyring, counts_rows=False)
+    survey = ArchiveSurvey(keyring, counts_rows=False, on_read=on_read)
 
     def check(log: LogFile, checked: _CheckedLog) -> None:
         checked.sources = survey.kernel.sources

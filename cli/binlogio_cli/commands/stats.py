@@ -13,7 +13,8 @@ from binlogio.archive.stats import archive_stats
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import Refusal, say
 from binlogio_cli.options import definitions_file, definitions_option
-from binlogio_cli.output import OutputFile, force_option, open_output
+from binlogio_cli.output import OutputFile, force_option, open_output, quiet_option
+from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import safe
 from binlogio_cli.selection import files_argument, keyring_option
 
@@ -42,6 +43,7 @@ _LONGEST_LIST: Final = 40
     "--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with charts to this new file."
 )
 @force_option
+@quiet_option
 @keyring_option
 @definitions_option
 def command(
@@ -52,6 +54,7 @@ def command(
     table_definitions: GivenDefinitions | None,
     is_json: bool,  # noqa: FBT001 - click's way of flags
     force: bool,  # noqa: FBT001
+    quiet: bool,  # noqa: FBT001
 ) -> None:
     """Show what changes which tables in FILES (paths, directories, index files, URIs), when, and how.
 
@@ -64,7 +67,8 @@ def command(
     inputs = (*(log.name for log in logs), keyring, definitions_file())
     output = OutputFile.checked(html, inputs, force=force)
     keys = None if keyring is None else load_keyring(keyring)
-    stats = archive_stats(logs, keys, top=top, definitions=table_definitions)
+    with watched_logs([log.name for log in logs], is_shown=not quiet) as on_read:
+        stats = archive_stats(logs, keys, top=top, definitions=table_definitions, on_read=on_read)
     for warning in stats.warnings:
         say(warning)
     if html is not None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from binlogio.archive.verify import NOTE, verify_logs
-from binlogio.storage import load_keyring
+from binlogio.errors import BinlogError
+from binlogio.storage import find_logs, load_keyring
+from binlogio_cli.output import quiet_option
+from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import safe
 from binlogio_cli.selection import files_argument, keyring_option
 
@@ -33,12 +37,14 @@ _NOT_FINE: Final = 1
 @files_argument
 @click.option("--problems", is_flag=True, help="Print logs with damage or problems only.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each log.")
+@quiet_option
 @keyring_option
 def command(
     files: tuple[str, ...],
     keyring: str | None,
     problems: bool,  # noqa: FBT001 - click's way of flags
     is_json: bool,  # noqa: FBT001
+    quiet: bool,  # noqa: FBT001
 ) -> int:
     """Check whether the archive of logs in FILES (paths, directories, index files, URIs) is whole.
 
@@ -47,21 +53,30 @@ def command(
     event.
     """
     logs, fine, size = 0, 0, 0
-    reports = verify_logs(files, None if keyring is None else load_keyring(keyring))
-    for report in reports:
-        logs += report.size > 0 or not report.is_fine
-        fine += report.is_fine and report.size > 0
-        size += report.size
-        if problems and report.is_fine:
-            continue
-        if is_json:
-            click.echo(json.dumps(_json(report), ensure_ascii=False))
-        else:
-            for line in _lines(report):
-                click.echo(line)
+    names = _names(files)
+    with watched_logs(names, is_shown=bool(names) and not quiet and not sys.stdout.isatty()) as on_read:
+        for report in verify_logs(files, None if keyring is None else load_keyring(keyring), on_read=on_read):
+            logs += report.size > 0 or not report.is_fine
+            fine += report.is_fine and report.size > 0
+            size += report.size
+            if problems and report.is_fine:
+                continue
+            if is_json:
+                click.echo(json.dumps(_json(report), ensure_ascii=False))
+            else:
+                for line in _lines(report):
+                    click.echo(line)
     if not is_json and not problems:
         click.echo(f"{fine} of {logs} fine, {size:,} bytes")
     return 0 if fine == logs else _NOT_FINE
+
+
+def _names(files: tuple[str, ...]) -> list[str]:
+    """Return the names of the logs for the progress bar; none if a file is missing, which is then a finding."""
+    try:
+        return [log.name for log in find_logs(files)]
+    except (OSError, BinlogError):
+        return []
 
 
 def _json(report: LogReport) -> dict[str, Any]:
