@@ -15,7 +15,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.storage.index_file import (
     GTID_INDEX_SUFFIX,
     KEY_INDEX_SUFFIX,
@@ -45,6 +45,7 @@ def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | Non
         FileNotFoundError: a path, glob or directory that names no file; an index file that names a log that is not
             there.
         BinlogFormatError: an index file that cannot be one.
+        UnsupportedFeature: a named pipe.
     """
     if isinstance(source, (str, os.PathLike)):
         return list(_find(os.fspath(source), filesystem))
@@ -84,6 +85,10 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
         if not names:
             raise FileNotFoundError(2, "no binary log in this directory", path)
         yield from _still_there(names)
+    elif local.is_fifo():
+        raise UnsupportedFeature(
+            "a pipe cannot be read by its name", file=path, hint="read it as standard input, with -"
+        )
     elif has_magic(path) and not local.exists():
         names = [name for name in glob(path) if Path(name).is_file() and not is_beside_logs(name)]
         if not names:

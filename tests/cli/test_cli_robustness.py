@@ -71,6 +71,7 @@ def wrong_inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
     (folder / "nothing").write_bytes(b"")
     (folder / "cut").write_bytes(LOG.read_bytes()[:700] + bytes(30))
     place = str(folder / "socket")
+    os.mkfifo(folder / "pipe")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(place)
         yield {
@@ -79,6 +80,7 @@ def wrong_inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
             "a text": (str(folder / "text"), {3}),
             "an empty file": (str(folder / "nothing"), {1, 3}),
             "a socket": (place, {3, 4}),
+            "a named pipe": (str(folder / "pipe"), {3}),
             "an endless device": ("/dev/zero", {3}),
             "damage": (str(folder / "cut"), {1}),
         }
