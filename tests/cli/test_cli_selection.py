@@ -277,3 +277,11 @@ def test_wrong_numbers_of_servers_and_domains_are_refused(options: tuple[str, ..
 
     assert result.exit_code == 2
     assert sentence in result.stderr
+
+
+@pytest.mark.parametrize("logs", [LOGS[1:], LOGS])
+def test_each_line_of_json_names_its_file(logs: tuple[str, ...]) -> None:
+    """Whether one log is read or several: the fields do not depend on the arguments."""
+    lines = CliRunner().invoke(cli, ["dump", "--format", "json", *logs]).stdout.splitlines()
+
+    assert {json.loads(line).get("file") for line in lines} == set(logs)

@@ -2,7 +2,7 @@
 
 Statements and identifiers are text; other bytes are "0x" and hexadecimal digits.
 
-    event := {"file"?, "type", "pos", "end", "inner"?, "timestamp", "server_id", "flags", "log_pos", "checksum"?,
+    event := {"file", "type", "pos", "end", "inner"?, "timestamp", "server_id", "flags", "log_pos", "checksum"?,
               field...}
     rows  := event with "schema", "table", "rows": [{"before"?: {column: value...}, "after"?: {...}}...]
 """
@@ -79,9 +79,8 @@ class JsonDump:
         return b""
 
     def file_text(self) -> bytes:
-        """Return the file, if there are several."""
-        file = {"file": self._reader.position.file} if len(self._reader.files) > 1 else {}
-        return f"{_dumps(file)[1:-1]}, ".encode() if file else b""
+        """Return the file."""
+        return f"{_dumps({'file': self._reader.position.file})[1:-1]}, ".encode()
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes]:
         """Return the fields of a table map, and those of its rows events that are the same for all of them."""
@@ -138,8 +137,7 @@ class JsonDump:
 
     def _place(self, event: Any) -> dict[str, Any]:
         header, position, frame = event.header, self._reader.position, self._reader.frame
-        values: dict[str, Any] = {"file": position.file} if len(self._reader.files) > 1 else {}
-        values |= {"type": wire_name(header.type_code), "pos": header.offset}
+        values: dict[str, Any] = {"file": position.file, "type": wire_name(header.type_code), "pos": header.offset}
         if header.inner is not None:
             values |= {"inner": header.inner}
         else:
