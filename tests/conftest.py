@@ -1,6 +1,6 @@
-"""What all tests share: Spark tests run in one process, server tests in one process, however many processes there are.
+"""What all tests share: Spark tests run in one process, and the server tests of a module, however many there are.
 
-A session starts a Java and a server takes a port's worth of memory; two of either would only be in each other's way.
+A session starts a Java, and a module the servers that its tests share.
 """
 
 from __future__ import annotations
@@ -44,12 +44,15 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about t
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests marked `spark` or `server` into the xdist group of that name: `--dist loadgroup` keeps it together."""
+    """Keep tests together that share a Java or servers: those marked `spark`, and those marked `server` of a module.
+
+    `--dist loadgroup` runs each xdist group in one process.
+    """
     for item in items:
-        for name in ("server", "spark"):
-            if item.get_closest_marker(name) is not None:
-                item.add_marker(pytest.mark.xdist_group(name))
-                break
+        if item.get_closest_marker("server") is not None:
+            item.add_marker(pytest.mark.xdist_group(f"server {item.path.stem}"))
+        elif item.get_closest_marker("spark") is not None:
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.hookimpl(wrapper=True)
