@@ -43,12 +43,12 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about t
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep tests together that share a Java or servers: those marked `spark`, and those marked `server` of a module.
 
     `--dist loadgroup` runs each xdist group in one process.
     """
-    for item in items:
+    for item in items if config.pluginmanager.hasplugin("xdist") else ():
         if item.get_closest_marker("server") is not None:
             item.add_marker(pytest.mark.xdist_group(f"server {item.path.stem}"))
         elif item.get_closest_marker("spark") is not None:

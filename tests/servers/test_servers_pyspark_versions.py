@@ -120,7 +120,7 @@ def test_oldest_pyspark_passes_the_tests_of_the_data_source(files: tuple[str, ..
 def test_merge_runs_on_spark_connect(tmp_path: Path) -> None:
     """In foreachBatch, with a query that begins again; outside of a query it needs a name."""
     log = MYSQL / "types_int" / "binlog.000001"
-    done = run(OLDEST, str(SUPPORT / "spark_connect_driver.py"), str(log), "corpus.t_serial", "@1", str(tmp_path))
+    done = run(OLDEST, str(SUPPORT / "spark_connect_driver.py"), str(log), "corpus.t_serial", "s", str(tmp_path))
 
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])

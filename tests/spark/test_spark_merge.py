@@ -119,7 +119,7 @@ def test_stream_that_crashes_after_a_merge_applies_each_change_once(
     from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - there may be no Spark
 
     log = MYSQL / "types_int" / "binlog.000001"
-    sink = merge_into(tmp_path / "t", "corpus.t_serial", format=name, key=["@1"])
+    sink = merge_into(tmp_path / "t", "corpus.t_serial", format=name, key=["s"])
     crashes = [True]
 
     def crash_once(batch: DataFrame, number: int) -> None:
