@@ -133,6 +133,10 @@ def _exit_code(run: Callable[[], Any]) -> int:
         return INTERRUPTED
     except OSError as exc:
         say(io_error_text(exc))
+        try:
+            sys.stdout.flush()
+        except OSError:  # else the interpreter tries again at its end, and the exit code is 120
+            _forget_stdout()
         return IO_FAILED
     except BinlogError as exc:
         say(error_text(exc))
