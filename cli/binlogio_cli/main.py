@@ -131,6 +131,9 @@ def _exit_code(run: Callable[[], Any]) -> int:
         # interpreter, which then ends by the signal, whatever the exit code is; the next one makes it forget.
         exec("")  # noqa: S102
         return INTERRUPTED
+    except BrokenPipeError:  # at the last flush
+        _forget_stdout()
+        return OK
     except OSError as exc:
         say(io_error_text(exc))
         try:

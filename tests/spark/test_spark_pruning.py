@@ -111,7 +111,8 @@ def test_an_hour_and_a_transaction_of_a_thousand_logs_are_read_from_their_logs(
         ([], {"endingGtids": f"{UUID}:500"}),
     ):
         CountedFile.count = 0
-        rows = records_of(archive, filters=filters, **options)
+        # DDL is looked for in whole logs: not here
+        rows = records_of(archive, filters=filters, followDdl="false", **options)
 
         assert {row["gtid"] for row in rows} == {f"{UUID}:500"}
         assert CountedFile.count < size * 0.002
@@ -166,7 +167,7 @@ def test_end_of_a_large_log_is_read_without_its_beginning(
     rest = [row for row in every if row["pos"] > FILLER]
 
     assert 0 < len(rest) < len(every)
-    assert records_of(path, filters=[datasource.GreaterThan(("pos",), rest[0]["pos"] - 1)]) == rest
+    assert records_of(path, followDdl="false", filters=[datasource.GreaterThan(("pos",), rest[0]["pos"] - 1)]) == rest
     assert CountedFile.count < FILLER / 2
 
 
