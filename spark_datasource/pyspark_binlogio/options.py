@@ -15,7 +15,7 @@ refused, with the nearest name of the table below.
                                JSON itself; definitions in JSON that do not fit a table are ignored
     followDdl                  auto (default) | true | false: take the names and types of columns from the DDL in the
                                logs, for which the driver scans their headers. auto: where rows have no names and
-                               schemaFile is not set, up to 8 GiB of logs
+                               schemaFile is not set, up to 1 GiB of logs
     zeroDates                  error (default) | null | text
     startingTimestamp          read transactions from this time on, by the time of their events
     endingTimestamp            read transactions before this time

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LOGGER: Final = logging.getLogger("pyspark_binlogio")
 _PROBED_LOGS: Final = 8
-_MOST_SCANNED: Final = 8 << 30  # bytes that the driver scans without being asked to
+_MOST_SCANNED: Final = 1 << 30  # bytes that the driver scans without being asked to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
