@@ -11,7 +11,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format coverage bench docs fixtures clean sanitize
+.PHONY: help demo test check format coverage bench docs man fixtures clean sanitize
 
 help:  ## this list
 	@echo 'binlogio: MySQL and MariaDB binary logs, read and written. The first run of any of these makes .venv.'
@@ -59,6 +59,9 @@ bench: .venv/.ready-dev  ## run the benchmarks; BINLOGIO_BENCH_FILES=folder adds
 
 docs: .venv/.ready-dev  ## build the documentation site in build/site; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict && echo 'docs: OK, see build/site/index.html'
+
+man: .venv/.ready-dev  ## make the man pages of all commands in build/man
+	@.venv/bin/python docs/man_pages.py build/man && echo 'man: OK, see man -l build/man/binlogio.1'
 
 fixtures: .venv/.ready-dev  ## make fixtures/ again from real servers (root and debootstrap)
 	@$(PY) fixtures/regenerate.py

@@ -31,15 +31,19 @@ class Cost:
     cpu_s: float
 
 
-def cost_of(frame: DataFrame, cores: int) -> Cost:
-    """Read all of a frame, with no more cores than that."""
+def cost_of(frame: DataFrame, cores: int, parquet: str | None = None) -> Cost:
+    """Read all of a frame, with no more cores than that, and discard it or write it as Parquet."""
     _run_on(set(sorted(os.sched_getaffinity(0))[:cores]))
-    begin, cpu_s = time.perf_counter(), _tree_cpu_s()
-    frame.write.format("noop").mode("overwrite").save()
-    return Cost(time.perf_counter() - begin, _tree_cpu_s() - cpu_s)
+    begin, cpu_s = time.perf_counter(), tree_cpu_s()
+    writer = frame.write.mode("overwrite")
+    if parquet is None:
+        writer.format("noop").save()
+    else:
+        writer.parquet(parquet)
+    return Cost(time.perf_counter() - begin, tree_cpu_s() - cpu_s)
 
 
-def _tree_cpu_s() -> float:
+def tree_cpu_s() -> float:
     """CPU seconds of this process and all below it, and of those of these that have ended."""
     return sum(_tree().values()) / _TICKS_PER_S
 

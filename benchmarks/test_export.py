@@ -1,7 +1,8 @@
-"""Exports of all rows of a log to files, and their latest state."""
+"""Exports of all rows of a log to files and tables, and their latest state."""
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -16,10 +17,15 @@ if TYPE_CHECKING:
 
     from report import Report
 
-ROUNDS: Final = 5
+ROUNDS: Final = 3
 FORMS: Final[dict[str, dict[str, Any]]] = {
     "export, Parquet": {"format": "parquet"},
     "export, Arrow": {"format": "arrow"},
+    "export, CSV": {"format": "csv"},
+    "export, JSON lines": {"format": "jsonl"},
+    "export, DuckDB": {"format": "duckdb"},
+    "export, Delta": {"format": "delta"},
+    "export, Iceberg": {"format": "iceberg"},
     "export, latest state": {"format": "parquet", "latest": True},
 }
 
@@ -33,7 +39,9 @@ def test_export(benchmark: Any, log: Path, form: str, report: Report, tmp_path: 
         return sum(batch.num_rows for _, batch in read_tables(log))
 
     def run() -> None:
-        export(log, tmp_path / "to", replace=True, **FORMS[form])
+        shutil.rmtree(tmp_path)
+        tmp_path.mkdir()
+        export(log, tmp_path / "to", **FORMS[form])
 
     count = decode()
     pair = in_turn(benchmark, run, lambda: cpu_s(decode), rounds=ROUNDS)

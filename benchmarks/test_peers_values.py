@@ -23,7 +23,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.reader import open as open_logs
 from binlogio.values.charsets import charset_named
 from judged_types import Typed, table_of, types_of_version, write_types
-from peers import LIBRARIES, library_images
+from peers import LIBRARIES, library_images, replication_events
 
 VERSIONS: Final = (
     "5.1.73", "5.5.62", "5.6.51-log", "5.7.44", "8.0.13", "8.0.22", "8.0.36", "8.4.3", "9.0.1", "9.6.0",
@@ -171,3 +171,64 @@ def test_libraries_read_our_logs_to_the_same_values(version: str, library: str, 
             wrong.append((typed.sql_type, value, shown[:80]))
     assert wrong == []
     assert compared > 200
+
+
+def test_python_mysql_replication_reads_our_logs_to_the_same_values(tmp_path: Path) -> None:
+    """In all versions; it gets each event as the packet that a server would send, without optional metadata."""
+    pytest.importorskip("pymysqlreplication")
+    for version in VERSIONS:
+        checksum = "NONE" if version in OLD_TIMES else "CRC32"
+        variables = ServerVariables(server_version=version, binlog_row_metadata="MINIMAL", binlog_checksum=checksum)
+        types = tuple(typed for typed in types_of_version(version) if _is_read_by_python(typed))
+        log = write_types(tmp_path / version, variables, types, mariadb=True)
+        expected = list(our_images(log, types))
+        found = [
+            (event.table, list(row[image].values())[1])
+            for event in replication_events(log.read_bytes())
+            for row in event.rows
+            for image in ("before_values", "after_values", "values")
+            if image in row
+        ]
+        wrong = [
+            (types[int(table.removeprefix("t"))].sql_type, value, other)
+            for (table, value), (_, other) in zip(expected, found, strict=True)
+            if not _is_same_in_python(types[int(table.removeprefix("t"))], value, other)
+        ]
+
+        assert [table for table, _ in found] == [table for table, _ in expected]
+        assert (version, wrong) == (version, [])
+        assert len(found) > 200
+
+
+def _is_read_by_python(typed: Typed) -> bool:
+    """Return whether it is a type that needs no metadata: it takes all text and binary strings for UTF-8."""
+    return typed.charset in (None, "utf8mb4", "utf8") and _name(typed) not in (
+        "binary", "varbinary", "enum", "set", "vector",
+    )  # fmt: skip
+
+
+def _is_same_in_python(typed: Typed, value: Any, other: Any) -> bool:
+    """Negative TIME is not compared, of which it takes the fraction or (old format) everything for positive."""
+    name = _name(typed)
+    if value is None or (isinstance(value, timedelta) and value < timedelta(0)):
+        return (other is None) if value is None else isinstance(other, timedelta)
+    if name == "bit":
+        return int(value) == int(other, 2)
+    if name in BITS:
+        return bool(int(value) % (1 << BITS[name]) == other % (1 << BITS[name]))
+    if name == "json":
+        return bool(json.loads(value.text) == _text(other))
+    if isinstance(value, datetime):
+        return bool(value.replace(tzinfo=None) == other)
+    if isinstance(value, bytes) and isinstance(other, str):
+        return bool(value == other.encode())
+    return bool(value == other)
+
+
+def _text(value: Any) -> Any:
+    """Return JSON whose strings it leaves as bytes."""
+    if isinstance(value, dict):
+        return {_text(key): _text(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_text(one) for one in value]
+    return value.decode() if isinstance(value, bytes) else value

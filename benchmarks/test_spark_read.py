@@ -15,13 +15,18 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import binlogio
 from bench_logs import first_groups, kind_of, large_enough, log_names, real_files, write_bulk
 from binlogio.constants import BINLOG_MAGIC
-from spark_cpu import cost_of, register_ready
+from spark_cpu import cost_of, register_ready, tree_cpu_s
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
     from report import Report
@@ -33,6 +38,7 @@ READ_BYTES: Final = 128 << 20
 ONE_CORE, ONE_TASK, TWO_TASKS = (1, 1), (1, 2), (2, 2)  # tasks, and the cores that they have together
 VIEWS: Final = ("events", "transactions", "rows")
 HEAD_BYTES: Final = 4096
+IDLE_S: Final = 10
 SHAPES: Final = {"rows as JSON": {}, "rows of a table, typed": {"table": "bulk.b2"}}
 
 
@@ -110,6 +116,19 @@ def test_rows(
     assert rows > 0
 
 
+def test_count(benchmark: Any, report: Report, spark: SparkSession, bulk: Path, logs: list[str]) -> None:
+    """Count changes in one task: by a schema without images, whose values are not decoded, and by all columns."""
+    every = frame(spark, logs, 1).groupBy().count()
+    options = {"maxPartitionBytes": "1t"}
+    positions = spark.read.format("binlog").schema("pos bigint").options(**options).load(logs).groupBy().count()
+    rounds = [(cost_of(every, 1).cpu_s, cost_of(positions, 1).cpu_s) for _ in range(ROUNDS + 1)][1:]
+    benchmark.pedantic(positions.collect, rounds=1)
+    all_s, pos_s = (statistics.median(one) for one in zip(*rounds, strict=True))
+    report.add('Spark, count by .schema("pos bigint")', f"{all_s / pos_s:.1f} x less than {all_s:.2f} s", bulk)
+
+    assert every.collect() == positions.collect()
+
+
 @pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
 @pytest.mark.parametrize("view", VIEWS)
 def test_views(benchmark: Any, report: Report, spark: SparkSession, log: Path, tmp_path: Path, view: str) -> None:
@@ -133,6 +152,32 @@ def test_views(benchmark: Any, report: Report, spark: SparkSession, log: Path, t
     )
 
     assert seconds > 0
+
+
+def test_changes_to_parquet(
+    benchmark: Any, report: Report, spark: SparkSession, bulk: Path, logs: list[str], tmp_path: Path
+) -> None:
+    """Write the changes of a table by tasks that use pyarrow, and by `df.write.parquet`."""
+
+    def convert(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for log in batch.column("log").to_pylist():
+                rows = binlogio.read_rows(log, table="bulk.b2").to_table()
+                pq.write_table(rows, tmp_path / f"{Path(log).name}.parquet")
+                yield pa.RecordBatch.from_pydict({"changes": [rows.num_rows]})
+
+    names = spark.createDataFrame([(log,) for log in logs], "log string").repartition(2)
+    by_tasks = names.mapInArrow(convert, "changes bigint")
+    by_spark = frame(spark, logs, 2, table="bulk.b2")
+    rounds = [
+        (cost_of(by_tasks, 2).cpu_s, cost_of(by_spark, 2, str(tmp_path / "spark")).cpu_s) for _ in range(ROUNDS + 1)
+    ][1:]
+    ours, theirs = (statistics.median(one) for one in zip(*rounds, strict=True))
+    benchmark.pedantic(by_tasks.count, rounds=1)
+    found = f"{theirs / ours:.1f} x less CPU than df.write.parquet ({ours:.2f} s and {theirs:.2f} s)"
+    report.add("Spark, changes to Parquet by tasks", found, bulk)
+
+    assert spark.read.parquet(str(tmp_path / "*.parquet")).count() == by_spark.count()
 
 
 def test_planning(benchmark: Any, report: Report, tmp_path: Path) -> None:
@@ -161,6 +206,30 @@ def test_planning(benchmark: Any, report: Report, tmp_path: Path) -> None:
     )
 
     assert tasks == LOGS * 8
+
+
+def test_idle_micro_batches(benchmark: Any, report: Report, spark: SparkSession, bulk: Path, tmp_path: Path) -> None:
+    """Look for new transactions in a thousand finished logs ten times a second: all of Spark's CPU."""
+    (tmp_path / "logs").mkdir()
+    head = first_groups(bulk, HEAD_BYTES, tmp_path / "head").read_bytes()
+    for number in range(1, LOGS + 1):
+        (tmp_path / "logs" / f"binlog.{number:06d}").write_bytes(head)
+    stream = spark.readStream.format("binlog").schema("pos bigint").option("followDdl", "false")
+    writer = stream.load(str(tmp_path / "logs")).writeStream.format("noop").trigger(processingTime="100 milliseconds")
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        query.processAllAvailable()
+        time.sleep(IDLE_S / 2)  # the first ones compile
+        begin = tree_cpu_s()
+        benchmark.pedantic(time.sleep, args=(IDLE_S,), rounds=1)
+        milliseconds = (tree_cpu_s() - begin) * 1000 / (IDLE_S * 10)
+        ends = {str(one["sources"][0]["endOffset"]) for one in query.recentProgress}
+    finally:
+        query.stop()
+    report.add("through Spark, an idle micro-batch over 1,000 logs", f"{milliseconds:.0f} ms of CPU")
+
+    assert len(ends) == 1
+    assert f"binlog.{LOGS:06d}" in ends.pop()
 
 
 def _bytes_read() -> int:

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     )
     from binlogio.event_filter import EventFilter, Range
     from binlogio.events import BinlogEvent, RowsEvent
-    from binlogio.format.groups import EventGroup, GroupChoice, GroupKind
+    from binlogio.format.groups import EventGroup, GroupKind
+    from binlogio.group_choice import GroupChoice
     from binlogio.gtid import Gtid, GtidSet
     from binlogio.options import Limits, Position, ServerVariables
     from binlogio.reader import BinlogReader, open  # noqa: A004 - binlogio.open, as gzip.open and the like
@@ -123,7 +124,8 @@ if not TYPE_CHECKING:  # a type checker refuses a name that is not imported abov
             " WriterStateError",
             "event_filter": "EventFilter Range",
             "events": "BinlogEvent RowsEvent",
-            "format.groups": "EventGroup GroupChoice GroupKind",
+            "format.groups": "EventGroup GroupKind",
+            "group_choice": "GroupChoice",
             "gtid": "Gtid GtidSet",
             "options": "Limits Position ServerVariables",
             "reader": "BinlogReader open",

@@ -17,6 +17,7 @@ from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
 
     from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidPosition, MariadbGtidSet
 
@@ -48,12 +49,22 @@ class Range:
         return Range(max(self.start, other.start), min(self.end, other.end))
 
 
+@dataclass(frozen=True, slots=True)
+class AllExcept:
+    """All numbers but some."""
+
+    numbers: AbstractSet[int]
+
+    def __contains__(self, number: object) -> bool:
+        return number not in self.numbers
+
+
 class RouterChoice(TypedDict):
     """The arguments of `EventScanner.choose` of the kernel."""
 
     pos: tuple[int, int]
     timestamp: tuple[int, int]
-    server_ids: frozenset[int] | None
+    server_ids: frozenset[int] | AllExcept | None
     operations: list[int]
     ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None
 
@@ -76,7 +87,7 @@ class EventFilter:
 
     pos: Range = field(default_factory=Range)
     timestamp: Range = field(default_factory=Range)
-    server_ids: frozenset[int] | None = None
+    server_ids: frozenset[int] | AllExcept | None = None
     ops: frozenset[str] | None = None
     schemas: frozenset[str] | None = None
     tables: frozenset[str] | None = None

@@ -1,6 +1,7 @@
 """Selects the implementation of bulk work: the compiled kernel, or construct, which is slow and gives the same results.
 
-BINLOGIO_KERNEL := (unset)    the compiled kernel; if it is not installed, construct, with one warning per process
+BINLOGIO_KERNEL := (unset)    the compiled kernel; if it is not installed, construct, with one warning per process.
+                              An error if binlogio is imported from a zip archive, which cannot hold it
                  | construct  construct, without a warning
                  | compiled   the compiled kernel; an error if it is not installed
 """
@@ -12,6 +13,7 @@ import warnings
 from functools import cache
 from importlib import import_module
 from typing import Final
+from zipimport import zipimporter
 
 from binlogio.errors import UnsupportedFeature
 
@@ -19,6 +21,10 @@ COMPILED: Final = "compiled"
 CONSTRUCT: Final = "construct"
 VARIABLE: Final = "BINLOGIO_KERNEL"
 INSTALL: Final = "install a C compiler and Python's headers, then reinstall binlogio"
+IN_ARCHIVE: Final = (
+    "install binlogio where it runs, with Spark's --py-files in the Python of the executors (docs/spark_clusters.md); "
+    f"or set {VARIABLE}={CONSTRUCT}, which is about a hundred times slower"
+)
 MODULES: Final = (
     "primitives",
     "json_documents",
@@ -36,7 +42,8 @@ def implementation() -> str:
     """Return `compiled` or `construct`, for a read or write that begins now.
 
     Raises:
-        UnsupportedFeature: the variable has an unknown value, or the requested kernel is not installed.
+        UnsupportedFeature: the variable has an unknown value, the requested kernel is not installed, or binlogio is
+            in a zip archive, such as one of Spark's `--py-files`.
     """
     wanted = os.environ.get(VARIABLE, "")
     if wanted == CONSTRUCT:
@@ -48,6 +55,13 @@ def implementation() -> str:
         return COMPILED
     if wanted == COMPILED:
         raise UnsupportedFeature("the compiled kernel is not installed", field=VARIABLE, found=missing, hint=INSTALL)
+    if isinstance(__spec__.loader, zipimporter):
+        raise UnsupportedFeature(
+            "binlogio is imported from a zip archive, from which Python cannot load the compiled kernel",
+            field=VARIABLE,
+            found=__file__,
+            hint=IN_ARCHIVE,
+        )
     _warn(missing)
     return CONSTRUCT
 

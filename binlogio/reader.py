@@ -21,8 +21,9 @@ from binlogio.events.transaction_payload import CompressionType, TransactionPayl
 from binlogio.format.decoder import Decoder, plain_payload
 from binlogio.format.event_starts import check_event_start, check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
-from binlogio.format.groups import EventGroup, GroupChoice, GroupPlace, GroupTracker
+from binlogio.format.groups import EventGroup, GroupPlace, GroupTracker
 from binlogio.format.row_changes import row_changes
+from binlogio.group_choice import GroupChoice
 from binlogio.options import DEFAULT_LIMITS, DEFAULT_READ_OPTIONS, Limits, Position, ReadOptions
 from binlogio.rows.image import RowChange
 from binlogio.rows.plan import TablePlan
@@ -30,7 +31,7 @@ from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
 from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream
-from binlogio.storage.sources import Source, find_logs
+from binlogio.storage.sources import Source, find_logs, follow_last
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -692,6 +693,7 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
     keyring: KeyringSource | None = None,
     filesystem: FileSystem | None = None,
     definitions: Definitions | None = None,
+    follow: Callable[[], None] | None = None,
 ) -> BinlogReader:
     """Open binary logs for reading.
 
@@ -712,10 +714,12 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
             JSON object; or a file of the same in JSON, or of SQL such as `mysqldump --no-data --databases shop` writes.
             Tables that are not in it get what the DDL in the log says of them, from a CREATE TABLE on; all others have
             columns `@1`, `@2`.
+        follow: read the last log as it grows, and the logs after it when the server makes them. The function is called
+            where nothing is left to read, and then it is looked for more: it waits, or raises an exception to end.
 
     Raises:
         OSError: a file does not exist or cannot be opened.
-        UnsupportedFeature: a definition is not understood.
+        UnsupportedFeature: a definition is not understood, or the last log cannot be followed.
         PositionError: while iterating, where no event starts at `start_offset`.
         BinlogError: while iterating, where the bytes are not a binary log.
     """
@@ -732,4 +736,7 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
 
         ring = load_keyring(keyring)
     given = DefinitionSource(load_definitions(definitions))
-    return BinlogReader(find_logs(source, filesystem=filesystem), options, keyring=ring, definitions=given)
+    logs = find_logs(source, filesystem=filesystem)
+    if follow is not None:
+        follow_last(logs, follow)
+    return BinlogReader(logs, options, keyring=ring, definitions=given)

@@ -3,12 +3,18 @@
 README, CONTRIBUTING, CHANGELOG and SECURITY are pages of the site although they are outside docs/; the list of
 decisions and the reference of the Python API are made from the files that they list.
 
+The page `notebook.md` is run: its plots come after the blocks that save them. It is made into a Jupyter notebook too.
+
 `FrozenDataclasses` tells griffe, which reads the docstrings, that `binlogio.frozen.dataclass` makes a dataclass.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +26,7 @@ from binlogio_cli.main import COMMANDS, cli
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.pages import Page
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 OUTSIDE: Final = {
@@ -28,9 +35,12 @@ OUTSIDE: Final = {
     "changelog.md": "CHANGELOG.md",
     "security.md": "SECURITY.md",
 }
+NOTEBOOK: Final = "notebook.md"
+_BLOCK: Final = re.compile(r"^```(python|text)\n(.*?)^```$\n", re.MULTILINE | re.DOTALL)
+_PLOT: Final = re.compile(r'savefig\("(\w+\.svg)"\)')
 # The public names, in the order in which a reader of the page wants them.
 PYTHON: Final = {
-    "Read events": ("reader.open", "reader.BinlogReader", "format.groups.EventGroup", "format.groups.GroupChoice"),
+    "Read events": ("reader.open", "reader.BinlogReader", "format.groups.EventGroup", "group_choice.GroupChoice"),
     "Read rows into Arrow": (
         "columnar.rows_reader.read_rows",
         "columnar.rows_reader.read_tables",
@@ -64,7 +74,49 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages["decisions.md"] = _decisions()
     for page, text in pages.items():
         files.append(File.generated(config, page, content=text))
+    text = (ROOT / "docs" / NOTEBOOK).read_text(encoding="utf-8")
+    for name, plot in _plots(text).items():
+        files.append(File.generated(config, name, content=plot))
+    files.append(File.generated(config, "notebook.ipynb", content=json.dumps(_notebook(text), indent=1)))
     return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Show the plots of the notebook after the blocks that save them."""
+    if page.file.src_uri != NOTEBOOK:
+        return markdown
+    return _BLOCK.sub(
+        lambda block: block[0] + "".join(f"\n![{name}]({name})\n" for name in _PLOT.findall(block[2])), markdown
+    )
+
+
+def _plots(text: str) -> dict[str, str]:
+    """Run the blocks of the notebook, and return the plots that they save.
+
+    Raises:
+        CalledProcessError: a block fails.
+    """
+    code = "".join(block[2] for block in _BLOCK.finditer(text) if block[1] == "python")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "fixtures").symlink_to(ROOT / "fixtures")
+        command = [sys.executable, "-c", code]
+        subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True)  # noqa: S603 - our own document
+        return {name: (Path(folder) / name).read_text(encoding="utf-8") for name in _PLOT.findall(code)}
+
+
+def _notebook(text: str) -> dict[str, object]:
+    """Return the notebook in the format of Jupyter: cells of text and of code, without outputs."""
+    cells: list[dict[str, object]] = []
+    for number, part in enumerate(re.split(r"^```python\n(.*?)^```\n", text, flags=re.MULTILINE | re.DOTALL)):
+        source = part if number % 2 else _BLOCK.sub("", part)
+        cell: dict[str, object] = {"id": str(number), "metadata": {}, "source": source.strip()}
+        if number % 2:
+            cell |= {"cell_type": "code", "execution_count": None, "outputs": []}
+        else:
+            cell |= {"cell_type": "markdown"}
+        if source.strip():
+            cells.append(cell)
+    return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
 def _moved(source: Path) -> str:

@@ -72,7 +72,18 @@ cdef inline bint is_bare_row(Layout* layout, RowsEvent* event) noexcept nogil:
     """INSERT INTO t VALUES () with minimal images is a row of no bytes; servers write one such row an event."""
     return event.size == 0 and event.operation == INSERT and layout.count == 0
 
-cdef int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil
+cdef int make_layout(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil
+
+cdef inline int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil:
+    """Make `layout` the one of `present`; nothing to do where it already is."""
+    cdef int32_t i
+    if not layout.ready:
+        return make_layout(plan, layout, present)
+    for i in range(plan.bitmap_bytes):
+        if layout.present[i] != present[i]:
+            return make_layout(plan, layout, present)
+    return 0
+
 cdef int plain_images(Memory out, Plan* plan, RowsEvent* event) except -1 nogil
 cdef int64_t count_rows(Plan* plan, RowsEvent* event, int64_t* taken) noexcept nogil
 cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t* end,
@@ -94,9 +105,32 @@ cdef inline const uint8_t* pass_values(Layout* layout, const uint8_t* at, const 
     cdef int32_t width
     cdef uint64_t size
     cdef uint64_t kept  # all bits where there is a value, none where it is NULL
+    cdef uint8_t any_null = 0
     if end - at < layout.null_bytes:
         return NULL
+    for i in range(layout.null_bytes):
+        any_null |= at[i]
     at += layout.null_bytes
+    if any_null == 0 and pointers != NULL:  # most rows, in half the instructions
+        for i in range(layout.count):
+            width = layout.width[i]
+            pointers[layout.slot[i] * stride] = at
+            if width >= 0:
+                size = width
+            elif end - at < -width:
+                return NULL
+            elif width == -1:
+                size = 1 + <uint64_t>at[0]
+            elif width == -2:
+                size = 2 + <uint64_t>u16(at)
+            elif width == -3:
+                size = 3 + <uint64_t>u24(at)
+            else:
+                size = 4 + <uint64_t>u32(at)
+            if <uint64_t>(end - at) < size:
+                return NULL
+            at += size
+        return at
     for i in range(layout.count):
         width = layout.width[i]
         kept = <uint64_t>(nulls[i >> 3] >> (i & 7) & 1) - 1
@@ -227,6 +261,7 @@ cdef class RowChoice:
     cdef int64_t pos_start, pos_end, time_start, time_end
     cdef uint32_t* server_ids
     cdef int64_t server_id_count
+    cdef bint excludes_servers
     cdef uint8_t operations
     cdef int begin_group(self, const Group* group) except -1 nogil
     cdef bint wants(self, const RowsEvent* event) noexcept nogil

@@ -7,6 +7,7 @@
     scan/group_filter.pxi    which event groups are wanted
     scan/row_images.pxi      locates the values of row images
     scan/log_survey.pxi      checks and counts what a log has
+    scan/group_editor.pxi    edits groups for a copy
 """
 
 include "scan/row_images.pxi"
@@ -18,3 +19,4 @@ include "scan/rows_events.pxi"
 include "scan/table_plans.pxi"
 include "scan/event_scanner.pxi"
 include "scan/log_survey.pxi"
+include "scan/group_editor.pxi"

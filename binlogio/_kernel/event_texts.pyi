@@ -22,6 +22,9 @@ class EventTexts:
     is_mariadb: bool
     written_settings: list[int]
     prefix: bytes
+    rows_gtid: bytes
+    rows_thread: int
+    rows_statement: bytes | None
     thread_id: int
     paused: bool
     inside: bool

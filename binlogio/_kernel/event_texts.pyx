@@ -259,6 +259,11 @@ cdef class EventTexts:
     cdef Session session
     cdef public bint is_mariadb
     cdef public bytes prefix  # of a JSON line: the file
+    cdef Memory gtid  # of rows in JSON: the fields of their group's GTID
+    cdef public int64_t rows_thread  # of rows in JSON; -1 where it is not known
+    cdef public bytes rows_statement  # of the next rows, as Python has written it in JSON; None without
+    cdef const uint8_t* sql_begin  # the same where the kernel has written it; NULL without
+    cdef const uint8_t* sql_end
     cdef public bint paused  # takes nothing
     cdef public bint inside  # a transaction: whole statements are taken
     cdef public bint group_shown  # of that transaction: a wanted change
@@ -289,6 +294,8 @@ cdef class EventTexts:
         self.slots = [None] * SLOTS
         self.out = Memory()
         self.prefix, self.group_shown = b"", True
+        self.gtid = Memory()
+        self.rows_thread = -1
         memset(&self.session, 0, sizeof(self.session))
         self.session.thread_id = -1
         self.set_codes(())
@@ -354,6 +361,17 @@ cdef class EventTexts:
         self.session.thread_id = value
 
     @property
+    def rows_gtid(self):
+        """The fields of the GTID in the rows of a group, in JSON."""
+        return (<char*>self.gtid.data)[:self.gtid.size] if self.gtid.size else b""
+
+    @rows_gtid.setter
+    def rows_gtid(self, bytes fields):
+        self.gtid.size = 0
+        if fields:
+            add_bytes(self.gtid, fields)
+
+    @property
     def wrote_gtid(self):
         """Whether SQL has the GTID of a group."""
         return self.session.wrote_gtid
@@ -388,6 +406,7 @@ cdef class EventTexts:
         cdef int64_t good_at = at
         cdef int64_t good_size = 0
         cdef Session good_session = self.session
+        cdef bytes good_statement = self.rows_statement
         cdef uint32_t good_shift = shift
         run.before = self.session
         self.needs_data = False
@@ -397,6 +416,7 @@ cdef class EventTexts:
             self.out = out = Memory()
         out.size = 0
         self.statement += 1
+        self.sql_begin = NULL
         event.has_checksum, event.inner = checksum, -1
         while offset < stop and good_size < MOST_TEXT_AT_ONCE:
             if data.shape[0] - at < HEADER_SIZE + tail:
@@ -421,6 +441,7 @@ cdef class EventTexts:
                     break
                 run.shown = not self.chooses_tables
                 run.group_mark, run.before = out.size, self.session
+                self.rows_statement = None
             if not self._take(out, &event, &run):
                 break
             follow_body(&run.group, event.code, event.body, event.end)
@@ -431,7 +452,8 @@ cdef class EventTexts:
             offset += event.size
             if run.group.place == run.first and run.statement == BETWEEN_STATEMENTS:
                 good_at, good_size, good_shift, good_session = at, out.size, shift, self.session
-        self.session = good_session
+                good_statement = self.rows_statement
+        self.session, self.rows_statement = good_session, good_statement
         self.at, self.position_shift = good_at, good_shift
         return [(<char*>out.data)[:good_size] if good_size else b""] if good_at > begin else []
 
@@ -463,6 +485,7 @@ cdef class EventTexts:
             if not u16(event.body + 6) & STMT_END:
                 return True
             self.statement += 1
+            self.sql_begin, self.rows_statement = NULL, None
             if not run.statement_shown:
                 out.size = run.statement_mark
             run.shown |= run.statement_shown
@@ -709,6 +732,7 @@ cdef class EventTexts:
         if begins_transaction(sql, end - sql):
             if run.group.place == G_TRANSACTION:
                 return False
+            self.rows_thread = u32(body)
         elif run.group.place == G_TRANSACTION:
             if ends and run.first != G_OUTSIDE:
                 return False
@@ -881,6 +905,7 @@ cdef class EventTexts:
             self._field(out, b', "table_id": ', table.table_id)
             self._field(out, b', "event_flags": ', flags)
             add_bytes(out, table.head)
+            self._origin(out)
             add(out, b', "rows": [')
         else:
             text = self.flags_texts.get(flags)
@@ -895,6 +920,24 @@ cdef class EventTexts:
         if code and self.json:
             add(out, b"]}\n")
         return code
+
+    cdef int _origin(self, Memory out) except -1:
+        """Append where rows come from, in JSON: the GTID, the thread, and with the first rows the statement."""
+        if self.gtid.size:
+            memcpy(end_of(out, self.gtid.size), self.gtid.data, self.gtid.size)
+            out.size += self.gtid.size
+        add(out, b', "thread_id": ')
+        add_number(out, self.rows_thread >= 0, self.rows_thread)
+        add(out, b', "statement": ')
+        if self.rows_statement is not None:
+            add_bytes(out, self.rows_statement)
+            self.rows_statement = None
+            return 1
+        if self.sql_begin == NULL:
+            return add(out, b"null")
+        self._json_sql(out, self.sql_begin, self.sql_end)
+        self.sql_begin = NULL
+        return 1
 
     cdef bint _binlog(self, Memory out, TextTable table, Event* event) except -1:
         """A BINLOG statement of a table map and rows; False where Python would write it in another form.
@@ -967,6 +1010,7 @@ cdef class EventTexts:
         if not self._is_plain(at, end, UTF_8):
             return False
         at = event.body + is_query
+        self.sql_begin, self.sql_end, self.rows_statement = at, end, None
         self._head(out, event, b"ROWS_QUERY_LOG_EVENT" if is_query else b"ANNOTATE_ROWS_EVENT")
         if self.json:
             add(out, b', "sql": ')
@@ -1024,6 +1068,15 @@ cdef class EventTexts:
             return True
         self._head(out, event, b"ANONYMOUS_GTID_LOG_EVENT" if anonymous else b"GTID_LOG_EVENT")
         if self.json:
+            self.gtid.size = 0
+            add(self.gtid, b', "gtid": null' if anonymous else b', "gtid": "')
+            if not anonymous:
+                self._uuid(self.gtid, body + 1)
+                self._field(self.gtid, b":", gno)
+                add(self.gtid, b'"')
+            add(self.gtid, b', "commit_timestamp": ')
+            add_number(self.gtid, fields.has_immediate, fields.immediate)
+            self.rows_thread = -1
             self._field(out, b', "event_flags": ', body[0])
             add(out, b', "uuid": "')
             self._uuid(out, body + 1)
@@ -1094,6 +1147,8 @@ cdef class EventTexts:
         flags, extra = fields.flags, fields.flags_extra
         xid = body + (21 if flags & 2 else 13)
         if self.sql:
+            if flags & 0x40:  # XA START
+                return False
             if self.has_gtids:
                 self._field(out, b"SET @@session.gtid_domain_id = ", u32(body + 8))
                 self._field(out, b", @@session.server_id = ", u32(event.head + 5))
@@ -1102,6 +1157,12 @@ cdef class EventTexts:
             return 1 if flags & 1 else add(out, b"START TRANSACTION\n/*!*/;\n")
         self._head(out, event, b"MARIADB_GTID_EVENT")
         if self.json:
+            self.gtid.size = 0
+            self._field(self.gtid, b', "gtid": "', u32(body + 8))
+            self._field(self.gtid, b"-", u32(event.head + 5))
+            self._field(self.gtid, b"-", u64(body))
+            add(self.gtid, b'", "commit_timestamp": null')
+            self.rows_thread = fields.thread_id if fields.has_thread else -1
             self._field(out, b', "sequence_number": ', u64(body))
             self._field(out, b', "domain_id": ', u32(body + 8))
             self._field(out, b', "event_flags": ', flags)

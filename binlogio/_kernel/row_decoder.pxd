@@ -17,11 +17,12 @@ cdef class Presence:
     cdef readonly int64_t rows  # that have the image
     cdef list own_memories(self)
     cdef int add(self, const uint8_t* present, Plan* plan, int64_t row, int64_t run) except -1 nogil
+    cdef int _add_short(self, const uint8_t* present, Plan* plan, int64_t run) except -1 nogil
 
 
 cdef class MetadataColumns:
     cdef readonly int64_t count
-    cdef readonly Memory pos, row, timestamp, server_id, op_offsets, op, gtid_offsets, gtid, gtid_validity
+    cdef readonly Memory pos, row, timestamp, server_id, op, gtid_offsets, gtid, gtid_validity
     cdef readonly Memory last_committed, sequence_number, clock_validity
     cdef readonly int64_t gtid_nulls, clock_nulls
     cdef uint8_t[GTID_TEXT] gtid_text

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from typing import TypeAlias
 
 from binlogio._kernel.column_values import Column
@@ -35,7 +35,6 @@ class MetadataColumns:
     row: Memory
     timestamp: Memory
     server_id: Memory
-    op_offsets: Memory
     op: Memory
     gtid_offsets: Memory
     gtid: Memory
@@ -143,7 +142,7 @@ class Exported:
     @property
     def address(self) -> int: ...
 
-def metadata_nodes(metadata: MetadataColumns, file: Node) -> list[Node]: ...
+def metadata_nodes(metadata: MetadataColumns, file: Node, update: Node) -> list[Node]: ...
 def presence_node(side: Presence, count: int) -> Node: ...
 def text_node(offsets: Memory, data: Memory, count: int, validity: Memory | None = None, nulls: int = 0) -> Node: ...
 def column_node(column: Column, form: int) -> Node: ...
@@ -220,7 +219,7 @@ class EventRecords(EventWalk):
         type_names: Sequence[bytes],
         pos: tuple[int, int],
         timestamp: tuple[int, int],
-        server_ids: Collection[int] | None,
+        server_ids: Container[int] | None,
         ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None,
         wants_table: Callable[[str | None, str | None], bool] | None,
     ) -> None: ...
@@ -238,7 +237,7 @@ class GroupRecords(EventWalk):
         resolve: Callable[[MappedTable], ImagePlan | None],
         pos: tuple[int, int],
         timestamp: tuple[int, int],
-        server_ids: Collection[int] | None,
+        server_ids: Container[int] | None,
         ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None,
         wants_table: Callable[[str | None, str | None], bool] | None,
     ) -> None: ...

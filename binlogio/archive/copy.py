@@ -1,4 +1,4 @@
-"""Copies event groups of logs into new logs: filter, cut, split, merge, decrypt, change checksums or compression.
+"""Copies event groups of logs into new logs: filter, cut, split, merge, de- and encrypt, change checksums, compress.
 
     new log := format_description (previous_gtids | gtid_list binlog_checkpoint*)?  group*  (rotate | stop)?
 
@@ -21,13 +21,13 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from binlogio.archive.event_batches import BEGINS, ENDS, IS_OUTSIDE, EventBatch, LogEvents
-from binlogio.archive.group_editor import GroupEditor, HeldFrames, bare_event, encode_bare, parse_bare
+from binlogio.archive.group_editor import GTIDS, GroupEditor, HeldFrames, bare_event, encode_bare, parse_bare
 from binlogio.archive.new_logs import place_events
 from binlogio.constants import (
     BINLOG_MAGIC,
@@ -50,6 +50,8 @@ from binlogio.events.mariadb import MariadbGtidListEvent
 from binlogio.gtid import EMPTY_GTID_SET, NO_TAG, Gtid, GtidSet, GtidSetEncoding, Interval, MariadbGtid, Tsid, Uuid
 from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
+from binlogio.storage.index_file import base_name
+from binlogio.writer.log.encrypted_storage import mariadb_log, mysql_log, start_encryption
 from binlogio.writer.log.gtids import DomainState
 
 if TYPE_CHECKING:
@@ -57,9 +59,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from binlogio._kernel.event_scanner import WholeGroupEditor
     from binlogio.archive.new_logs import NewLog, NewLogs
     from binlogio.events import BinlogEvent
     from binlogio.events.format_description import FormatDescriptionEvent
+    from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
@@ -84,6 +88,8 @@ _FLAGS_AT: Final = HEADER_SIZE - 2
 _CREATED: Final = slice(HEADER_SIZE + 2 + 50, HEADER_SIZE + 2 + 50 + 4)
 _ALGORITHM_AT: Final = -1 - CHECKSUM_SIZE
 _DAY: Final = 86_400
+_EMPTIED: Final = 1  # fates of groups, as of the kernel
+_DROPPED: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +97,8 @@ class CopyOptions:
     """What is copied, and how it is written; by default everything, as it is.
 
     Args:
-        wanted: places, times, GTIDs and tables; and schemas that get other names.
-        operations: "insert", "update", "delete": other rows are left out; None for all.
+        wanted: places, times, GTIDs, tables and rows; and schemas that get other names.
+        definitions: table definitions, for a condition on rows whose columns the log does not name.
         checksum: CRC32 checksums are written; None as the source has them.
         compression: transactions (MySQL) or events (MariaDB) are compressed; None as the source has them.
         drops_empty: groups of which the filters leave nothing are left out. Otherwise one that has a GTID is kept as an
@@ -101,10 +107,12 @@ class CopyOptions:
         max_size: bytes after which a new log begins, at the end of a group.
         max_groups: groups after which a new log begins.
         by_day: a new log begins with the first group of a day (UTC).
+        encrypts_with: the keyring with which the logs are encrypted, as `binlog_encryption` (MySQL) and
+            `encrypt_binlog` (MariaDB) do; None for plain logs.
     """
 
     wanted: ReplayFilter = EVERYTHING
-    operations: frozenset[str] | None = None
+    definitions: GivenDefinitions | None = None
     checksum: bool | None = None
     compression: bool | None = None
     drops_empty: bool = False
@@ -112,6 +120,7 @@ class CopyOptions:
     max_size: int | None = None
     max_groups: int | None = None
     by_day: bool = False
+    encrypts_with: Keyring | None = None
 
     @property
     def chooses_groups(self) -> bool:
@@ -124,7 +133,7 @@ class CopyOptions:
     @property
     def edits(self) -> bool:
         """True if something inside of groups changes."""
-        return self.wanted.is_by_name or self.operations is not None or self.compression is not None
+        return self.wanted.is_partial or self.compression is not None
 
     @property
     def splits(self) -> bool:
@@ -142,6 +151,7 @@ class CopySummary:
     `groups` were copied; of them `emptied` have nothing left. `left_out` were not copied, `dropped` because nothing was
     left of them. `dropped_events` were taken out of copied groups, by table (`schema.table`). `unfinished` are the
     places where a log ends in the middle of a group, which is not copied. `unmatched` are globs that matched no table.
+    `repeated` counts groups whose GTID an earlier group or the head of an earlier log has: servers skip or refuse them.
     """
 
     groups: int = 0
@@ -152,6 +162,7 @@ class CopySummary:
     unfinished: list[Position] = field(default_factory=list)
     unmatched: tuple[str, ...] = ()
     bytes_read: int = 0
+    repeated: int = 0
 
 
 def copy_logs(
@@ -200,22 +211,34 @@ class CopiedGtids:
         self._runs: dict[Tsid, list[list[int]]] = {}
         self._mariadb = DomainState()
         self._held: tuple[bytes, ParseContext] | None = None
+        self._highest: dict[tuple[int, int], int] = {}  # number of each domain and server of MariaDB
+        self._repeated = 0
 
     @property
     def mysql(self) -> GtidSet:
         """The set of MySQL, with that of the last group."""
+        self._add_runs()
+        return self._mysql
+
+    def _add_runs(self) -> None:
         self.confirm()
         found = [(source, Interval(first, end)) for source, runs in self._runs.items() for first, end in runs]
         if found:
+            before = self._mysql.count
             self._mysql = self._mysql.union(GtidSet.from_intervals(found))
+            self._repeated += sum(run.end - run.start for _, run in found) - (self._mysql.count - before)
             self._runs.clear()
-        return self._mysql
 
     @property
     def mariadb(self) -> tuple[MariadbGtid, ...]:
         """The state of MariaDB, with the last group."""
         self.confirm()
         return self._mariadb.gtids
+
+    def count_repeated(self) -> int:
+        """Return the number of groups whose GTID, or a larger one of the same MariaDB server, was there before."""
+        self._add_runs()
+        return self._repeated
 
     def add_mysql(self, gtids: GtidSet) -> None:
         """Add a set."""
@@ -226,6 +249,8 @@ class CopiedGtids:
         self.confirm()
         for gtid in gtids:
             self._mariadb.add(gtid)
+            place = gtid.domain_id, gtid.server_id
+            self._highest[place] = max(self._highest.get(place, 0), gtid.sequence_number)
 
     def add_groups(self, batch: EventBatch, begins: NDArray[np.int64], context: ParseContext) -> None:
         """Add the groups that begin with the events of these numbers; the last one is held."""
@@ -263,28 +288,28 @@ class CopiedGtids:
         gtid = gtid_of(raw, context)
         if isinstance(gtid, MariadbGtid):
             self._mariadb.add(gtid)
+            self._find_repeated(gtid.domain_id, gtid.server_id, np.array([gtid.sequence_number], np.uint64))
         elif gtid is not None:
-            self._add_run(Tsid(gtid.uuid, gtid.tag), gtid.gno, gtid.gno + 1)
+            _add_run(self._runs.setdefault(Tsid(gtid.uuid, gtid.tag), []), gtid.gno, gtid.gno + 1)
 
     def _add_numbers(self, found: NDArray[np.uint8]) -> None:
         """Add GTIDs of MySQL: uuid and number."""
         numbers = found[:, 16:].copy().view("<i8").ravel()
-        same = (found[1:, :16] == found[:-1, :16]).all(axis=1) & (numbers[1:] == numbers[:-1] + 1)
-        firsts = np.concatenate(([0], np.nonzero(~same)[0] + 1))
-        lasts = np.concatenate((firsts[1:] - 1, [len(numbers) - 1]))
-        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
-            source = Tsid(Uuid(found[first, :16].tobytes()), NO_TAG)
-            self._add_run(source, int(numbers[first]), int(numbers[last]) + 1)
-
-    def _add_run(self, source: Tsid, first: int, end: int) -> None:
-        runs = self._runs.setdefault(source, [])
-        if runs and runs[-1][1] == first:
-            runs[-1][1] = end
-        else:
-            runs.append([first, end])
+        others = np.flatnonzero((found[1:, :16] != found[:-1, :16]).any(axis=1)) + 1
+        for begin, end in pairwise((0, *others.tolist(), len(numbers))):
+            runs = self._runs.setdefault(Tsid(Uuid(found[begin, :16].tobytes()), NO_TAG), [])
+            part = numbers[begin:end]
+            breaks = np.flatnonzero(part[1:] != part[:-1] + 1) + 1
+            firsts, lasts = part[np.append(0, breaks)], part[np.append(breaks - 1, -1)]
+            for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+                _add_run(runs, first, last + 1)
 
     def _add_domains(self, found: NDArray[np.uint8]) -> None:
         """Add GTIDs of MariaDB: server id, number, and domain; only the last one of each domain and server counts."""
+        fields = np.ascontiguousarray(found[:, [*range(12, 16), *range(4)]]).view("<u4")
+        numbers = found[:, 4:12].copy().view("<u8").ravel()
+        for domain_id, server_id in np.unique(fields, axis=0).tolist():
+            self._find_repeated(domain_id, server_id, numbers[(fields == (domain_id, server_id)).all(axis=1)])
         rows = found.tobytes()
         last: dict[bytes, int] = {}
         width = found.shape[1]
@@ -293,8 +318,23 @@ class CopiedGtids:
             last.pop(key, None)
             last[key] = at
         for at in last.values():
-            fields = (rows[at + 12 : at + 16], rows[at : at + 4], rows[at + 4 : at + 12])
-            self._mariadb.add(MariadbGtid(*(int.from_bytes(field, "little") for field in fields)))
+            parts = (rows[at + 12 : at + 16], rows[at : at + 4], rows[at + 4 : at + 12])
+            self._mariadb.add(MariadbGtid(*(int.from_bytes(part, "little") for part in parts)))
+
+    def _find_repeated(self, domain_id: int, server_id: int, numbers: NDArray[np.uint64]) -> None:
+        """Count the numbers of a domain and server that are not larger than one before them."""
+        before = np.array([self._highest.get((domain_id, server_id), 0)], np.uint64)
+        highest = np.maximum.accumulate(np.concatenate((before, numbers)))
+        self._repeated += int(np.count_nonzero(numbers <= highest[:-1]))
+        self._highest[domain_id, server_id] = int(highest[-1])
+
+
+def _add_run(runs: list[list[int]], first: int, end: int) -> None:
+    """Add numbers to those of a source."""
+    if runs and runs[-1][1] == first:
+        runs[-1][1] = end
+    else:
+        runs.append([first, end])
 
 
 def gtid_of(raw: bytes, context: ParseContext) -> Gtid | MariadbGtid | None:
@@ -329,7 +369,7 @@ class LogCopier:
         self._options = options
         self._merges = options.merges or target.is_one
         self._chooses = options.chooses_groups
-        self._editor = GroupEditor(options.wanted, options.operations, options.compression)
+        self._editor = GroupEditor(options.wanted, options.compression, options.definitions)
         self._state = CopiedGtids()
         self._log: NewLog | None = None
         self._format: tuple[object, ...] = ()  # of the log that is written
@@ -361,6 +401,7 @@ class LogCopier:
     def finish(self) -> None:
         """End the last log; one without groups if nothing was copied."""
         self.summary.unmatched = self._editor.unmatched
+        self.summary.repeated = self._state.count_repeated()
         if self._log is None:
             self._open(at_start=not self._chooses)
         log, end = self._log, self._end if self._is_whole else None
@@ -378,7 +419,7 @@ class LogCopier:
             UnsupportedFeature: it cannot become a part of the log that is written, or have what the options say.
         """
         self._events = events
-        self._name = PurePosixPath(events.name.replace("\\", "/")).name
+        self._name = base_name(events.name)
         self._context: ParseContext = events.context
         self._has_checksum = self._context.has_checksum
         self._head: list[bytes] = []  # bare events of the head after the format description
@@ -391,6 +432,8 @@ class LogCopier:
         self._is_wanted = False  # the group at hand
         self._start = 0  # of the group at hand in the new log, -1 if it is not there
         self._group: HeldFrames | None = None
+        self._whole: WholeGroupEditor | None = None
+        self._edits_whole = True
         self._clock_shift: int | None = None
         self._is_at_start = True  # no log was begun in this source, and nothing left out
         self._is_new = True  # a new log has to be begun for this source
@@ -405,8 +448,7 @@ class LogCopier:
                     hint="copy the logs of each version separately",
                 )
         self._last_time, self._last_server = events.description.header.timestamp, events.description.header.server_id
-        self._keeps_checksum = self._written_checksum == self._has_checksum
-        self._is_edited = self._options.edits or not self._keeps_checksum
+        self._is_edited = self._options.edits or self._written_checksum != self._has_checksum
         self._editor.begin_log(events.description)
 
     @property
@@ -489,10 +531,15 @@ class LogCopier:
             at = number + 1
         if at < len(edges) and not self._groups(batch, at, len(edges)):
             return False
-        last = batch.event(len(edges) - 1)
-        self._last_time = int.from_bytes(last[TIMESTAMP_BYTES], "little") or self._last_time
-        self._last_server = int.from_bytes(last[SERVER_ID_BYTES], "little")
+        self._note_last(batch, len(edges))
         return True
+
+    def _note_last(self, batch: EventBatch, count: int) -> None:
+        """Note the last of the first `count` events of a batch, for the event that ends a log after it."""
+        if count:
+            last = batch.event(count - 1)
+            self._last_time = int.from_bytes(last[TIMESTAMP_BYTES], "little") or self._last_time
+            self._last_server = int.from_bytes(last[SERVER_ID_BYTES], "little")
 
     def _outside(self, batch: EventBatch, number: int) -> None:
         """Take an event of no group."""
@@ -596,6 +643,7 @@ class LogCopier:
         while at < len(begins):
             end = self._next_split(batch, begins, at)
             if end == at:
+                self._note_last(batch, int(begins[at]))
                 self._open(at_start=False)
                 end = max(at + 1, self._next_split(batch, begins, at))
             piece = begins[at:end]
@@ -619,26 +667,45 @@ class LogCopier:
             self._write_events(log, batch, int(begins[0]), stop)
 
     def _edit_groups(self, batch: EventBatch, begins: NDArray[np.int64], stop: int) -> None:
-        """Edit groups; those in which nothing changes are written as they are."""
+        """Edit groups: by the kernel those that are whole and have what every transaction has, else one by one."""
         bounds = (*begins.tolist(), stop)
-        same = self._editor.unchanged(batch, bounds) if self._keeps_checksum else [False] * len(begins)
-        drops = self._options.drops_empty
-        if not drops:
-            self._state.add_groups(batch, begins, self._context)
         number = 0
         while number < len(begins):
-            end = number + 1
-            while same[number] and end < len(begins) and same[end]:
-                end += 1
-            if drops:
-                self._state.add_groups(batch, begins[number:end], self._context)
-            if same[number]:
-                self._copy_groups(batch, begins[number:end], bounds[end])
-            else:
+            number += self._edit_whole(batch, begins[number:], stop)
+            if number < len(begins):
+                self._state.add_groups(batch, begins[number : number + 1], self._context)
                 self._group = HeldFrames()
                 self._group_offset = batch.offset + int(batch.starts[bounds[number]])
-                self._edit(batch, bounds[number], bounds[end])
-            number = end
+                self._edit(batch, bounds[number], bounds[number + 1])
+                number += 1
+
+    def _edit_whole(self, batch: EventBatch, begins: NDArray[np.int64], stop: int) -> int:
+        """Edit groups by the kernel, up to the first that it leaves; return their count."""
+        log, summary, drops = self._log, self.summary, self._options.drops_empty
+        if log is None or not self._edits_whole:
+            return 0
+        if self._whole is None:
+            self._whole = self._editor.whole_groups(has_checksum=log.has_checksum, drops_empty=drops)
+            self._edits_whole = self._whole is not None
+            if self._whole is None:
+                return 0
+        parts = batch.starts[:stop], batch.edges[:stop], int(begins[0])
+        found, frames, dropped = self._whole.edit(batch.data, *parts, log.size)
+        fates = np.frombuffer(found, np.uint8)
+        kept = int((fates != _DROPPED).sum())
+        summary.emptied += int((fates == _EMPTIED).sum())
+        summary.dropped += len(fates) - kept
+        summary.groups += kept
+        summary.dropped_events.update(dropped)
+        chosen = begins[: len(fates)]
+        if drops:
+            codes = batch.codes[chosen[fates == _DROPPED]]
+            self._has_holes |= bool(np.isin(codes, list(GTIDS)).any())
+            chosen = chosen[fates != _DROPPED]
+        self._state.add_groups(batch, chosen, self._context)
+        log.groups += kept
+        log.append(memoryview(frames), is_placed=True)
+        return len(fates)
 
     def _write(self, batch: EventBatch, first: int, stop: int) -> None:
         """Write events of wanted groups as they are, or give them to the editor."""
@@ -728,9 +795,19 @@ class LogCopier:
         self._highest = 0
         name = self._target.next_name
         log = self._log = self._target.begin(has_checksum=has_checksum)
+        keyring, is_mariadb = self._options.encrypts_with, self._context.is_mariadb
+        if keyring is not None and not is_mariadb:
+            log.encrypt(*mysql_log(keyring))
         log.write(BINLOG_MAGIC)
         head = self._format_description(log, at_start=at_start)
         log.write(head)
+        if keyring is not None and is_mariadb:
+            header = self._events.description.header
+            start = replace(
+                start_encryption(), header=EventHeader(timestamp=header.timestamp, server_id=header.server_id)
+            )
+            log.append_bare([self._encode(start)])
+            log.encrypt(mariadb_log(keyring, start, log.size))
         self._format = _format_of(self._events.description)
         self._keeps_name = name == self._name
         is_same = at_start and not self._has_holes

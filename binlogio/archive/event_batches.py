@@ -38,6 +38,7 @@ BEGINS: Final = 1
 ENDS: Final = 2
 IS_OUTSIDE: Final = 4
 _LOW_BITS: Final = 0xFFFFFFFF
+_MOST_LEFT: Final = 1 << 17  # bytes of a group that are left for the next batch
 
 
 class EventBatch(NamedTuple):
@@ -235,7 +236,7 @@ class LogEvents:
             sizes = np.frombuffer(memoryview(index.event_size), np.uint32)
             log_pos = np.frombuffer(memoryview(index.log_pos), np.uint32)
             is_placed = (((starts + sizes) & _LOW_BITS) == log_pos) | (log_pos == 0)
-            yield EventBatch(
+            batch = EventBatch(
                 data=view[: index.end - offset],
                 offset=offset,
                 starts=starts - offset,
@@ -244,7 +245,16 @@ class LogEvents:
                 edges=np.frombuffer(edges, np.uint8),
                 is_placed=bool(is_placed.all()),
             )
-            window.take(index.end - offset)
+            ends = np.flatnonzero(batch.edges & (ENDS | IS_OUTSIDE))
+            whole = int(ends[-1]) + 1 if len(ends) else 0  # events up to the end of the last group
+            is_cut = 0 < whole < len(starts) and index.end - int(starts[whole]) <= _MOST_LEFT
+            if is_cut:
+                batch, self._place = batch.first(whole), 0
+            size = len(batch.data)
+            yield batch
+            window.take(size)
+            if is_cut:  # the rest of the last group is read with it
+                window.fill(window.held + 1)
         if window.offset > start:
             framer = EventFramer(verify_checksum=self._verifies, context=before.context, offset=window.offset)
             framer.in_use, framer.position_shift = before.in_use, before.position_shift

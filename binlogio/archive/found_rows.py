@@ -19,7 +19,7 @@ from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.splits.split_bounds import group_around
 from binlogio.errors import UnsupportedFeature
-from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range
+from binlogio.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.format.splits import Split
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.source import DefinitionSource
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
-EVERY_POSITION: Final = Range(LOWEST, HIGHEST)
 _SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "commit_timestamp", "statement")
 _NEAR: Final = 1 << 16  # bytes between places that are read together
 _LONGEST: Final = 1 << 22  # bytes that are read together

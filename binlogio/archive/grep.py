@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from binlogio.archive.found_rows import EVERY_POSITION, MatchReader, RowMatch, SearchOptions, SearchSummary
+from binlogio.archive.found_rows import MatchReader, RowMatch, SearchOptions, SearchSummary
 from binlogio.archive.statements import LogStatements
 from binlogio.errors import BinlogError, ConditionError
+from binlogio.event_filter import Range
 from binlogio.row_condition import RowCondition
 from binlogio.schema.given import GivenDefinitions
 
@@ -76,9 +77,9 @@ def _changes_in(
         )
         matches.clear()
 
-    statements.begin_search(_pass_statement)
+    statements.begin_search()
     try:
-        for match in reader.matches(log, None, EVERY_POSITION, statements):
+        for match in reader.matches(log, None, Range(), statements):
             matches.append(match)
             if len(matches) >= _MOST_MATCHES:
                 yield from versions()
@@ -88,10 +89,6 @@ def _changes_in(
         yield from versions()
         raise
     yield from versions()
-
-
-def _pass_statement(_place: int, _sql: bytes) -> None:
-    """Take no note of a statement."""
 
 
 class _ConditionMatcher:

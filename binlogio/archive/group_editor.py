@@ -1,6 +1,6 @@
 """Changes the inside of event groups: leaves out tables and operations, renames schemas, compresses and decompresses.
 
-A bare event has no checksum: its header has the size without one. Row images are never decoded.
+A bare event has no checksum: its header has the size without one. Row images are decoded for a condition on rows only.
 
     Rows events of tables that are not wanted are left out with their table maps; the last rows event of a statement
     that is left has the flag STMT_END. Statements are judged by the tables that they change, as in replay and undo. A
@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.archive.event_batches import ENDS, raw_of
+from binlogio.archive.event_batches import raw_of
+from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.constants import (
     CHECKSUM_SIZE,
     EVENT_SIZE_BYTES,
@@ -35,7 +36,7 @@ from binlogio.constants import (
     QueryStatus,
     RowsFlag,
 )
-from binlogio.errors import BinlogError, BinlogFormatError, ReplayError, UnsupportedFeature
+from binlogio.errors import BinlogError, BinlogFormatError, Hint, ReplayError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext, parse_header
 from binlogio.events.gtid import GtidTaggedEvent
@@ -45,8 +46,10 @@ from binlogio.events.query import POST_HEADER, QueryEvent, sizes_before_sql
 from binlogio.format.decoder import plain_payload
 from binlogio.format.encoder import Encoder
 from binlogio.format.framing import EventFrame, EventFramer
+from binlogio.implementation import is_compiled
 from binlogio.primitives import lenenc
 from binlogio.replay.statements import CreateWithRows, OtherStatement, recognize
+from binlogio.schema.source import DefinitionSource
 from binlogio.storage.compression import compress_zstd, decompress_zstd
 from binlogio.storage.spill_file import TemporaryFile
 from binlogio.writer.log.group import Group
@@ -56,10 +59,12 @@ from binlogio.writer.session.cache import FrameFile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from binlogio.archive.event_batches import EventBatch
-    from binlogio.events import BinlogEvent
+    from binlogio._kernel.event_scanner import EditedTable, WholeGroupEditor
+    from binlogio.events import BinlogEvent, RowsEvent
     from binlogio.events.format_description import FormatDescriptionEvent
+    from binlogio.events.table_map import TableMapEvent
     from binlogio.replay.filters import ReplayFilter
+    from binlogio.schema.given import GivenDefinitions
 
 _OPERATIONS: Final[dict[int, str]] = {
     EventType.WRITE_ROWS_EVENT_V1: "insert", EventType.UPDATE_ROWS_EVENT_V1: "update",
@@ -90,12 +95,8 @@ _OLD: Final = frozenset((
     EventType.LOAD_EVENT, EventType.NEW_LOAD_EVENT, EventType.CREATE_FILE_EVENT, EventType.EXEC_LOAD_EVENT,
     EventType.PRE_GA_WRITE_ROWS_EVENT, EventType.PRE_GA_UPDATE_ROWS_EVENT, EventType.PRE_GA_DELETE_ROWS_EVENT,
 ))  # fmt: skip
-_GTIDS: Final = frozenset((
-    EventType.GTID_LOG_EVENT, EventType.GTID_TAGGED_LOG_EVENT, EventType.MARIADB_GTID_EVENT,
-))  # fmt: skip
-_GROUP_STARTS: Final = _GTIDS | {EventType.ANONYMOUS_GTID_LOG_EVENT}
+GTIDS: Final = frozenset(GROUP_STARTS) - {EventType.ANONYMOUS_GTID_LOG_EVENT}
 _COMPRESSIBLE: Final = frozenset((*_OPERATIONS, EventType.TABLE_MAP_EVENT, *_TEXTS))
-_KEPT: Final = _GROUP_STARTS | _TEXTS | {EventType.XID_EVENT}
 _BEGIN_VARIABLES: Final = frozenset((
     QueryStatus.FLAGS2, QueryStatus.SQL_MODE, QueryStatus.CATALOG_NZ, QueryStatus.CHARSET, QueryStatus.TIME_ZONE,
 ))  # fmt: skip
@@ -111,8 +112,7 @@ _LEVEL: Final = 3  # binlog_transaction_compression_level_zstd
 _LEAST_COMPRESSED: Final = 256  # bytes; log_bin_compress_min_len
 _MOST_COMPRESSED: Final = 256 << 20
 _MOST_HELD: Final = 16 << 20
-_NAMES_SIZE: Final = 1 + 2 * 256
-_MOST_TABLES: Final = 10_000
+_TIMES_SIZE: Final = 4 + 4  # thread_id and exec_time of a QUERY_EVENT
 _PAYLOAD: Final = int(EventType.TRANSACTION_PAYLOAD_EVENT)
 _TABLE_MAP: Final = int(EventType.TABLE_MAP_EVENT)
 _INCIDENT: Final = int(EventType.INCIDENT_EVENT)
@@ -184,7 +184,7 @@ class _Editing:
     lead: list[bytes] = field(default_factory=list)  # texts and table maps before the next rows event
     context: list[bytes] = field(default_factory=list)  # events before the next statement
     last_rows: bytes | None = None  # the rows event that may become the last one of its statement
-    tables: dict[bytes, tuple[str, str]] = field(default_factory=dict)
+    tables: dict[bytes, TableMapEvent] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
     has_change: bool = False
     has_dropped: bool = False
@@ -199,17 +199,19 @@ class _Editing:
 class GroupEditor:
     """Edits groups of one log after the other."""
 
-    def __init__(self, wanted: ReplayFilter, operations: frozenset[str] | None, compression: bool | None) -> None:  # noqa: FBT001
+    def __init__(
+        self,
+        wanted: ReplayFilter,
+        compression: bool | None,  # noqa: FBT001
+        definitions: GivenDefinitions | None,
+    ) -> None:
         self._wanted = wanted
-        self._operations = operations
         self._compression = compression
-        self._selects = wanted.is_by_name or operations is not None
-        self._filters_tables = bool(wanted.tables or wanted.exclude_tables)
+        self._selects = wanted.is_partial
+        self._operations = None if wanted.rows is None else wanted.rows.operations
+        self._condition = None if wanted.rows is None else wanted.rows.condition
+        self._definitions = DefinitionSource(definitions, follows_ddl=False)
         self._unmatched = list(dict.fromkeys((*wanted.tables, *wanted.exclude_tables)))
-        self._names: dict[bytes, tuple[str, str]] = {}
-        self._choices: dict[tuple[str, str], bool] = {}
-        self._maps: dict[bytes, bool] = {}
-        self._bounds: dict[bytes, bytes] = {}
         self._has_checksum = False
         self._context = DEFAULT_CONTEXT
         self._builder: LogBuilder | None = None
@@ -246,7 +248,7 @@ class GroupEditor:
         """
         events = iter(group)
         first = next(events)
-        has_start = first[TYPE_CODE_AT] in _GROUP_STARTS
+        has_start = first[TYPE_CODE_AT] in GROUP_STARTS
         rest = events if has_start else chain((first,), events)
         editing = _Editing(offset)
         was_compressed = False
@@ -275,55 +277,48 @@ class GroupEditor:
             whole: Iterable[bytes] = chain((first,), frames)
         else:
             whole = frames
-        has_gtid = has_start and first[TYPE_CODE_AT] in _GTIDS
+        has_gtid = has_start and first[TYPE_CODE_AT] in GTIDS
         return EditedGroup(frames=whole, is_empty=is_empty, has_gtid=has_gtid, dropped=editing.dropped)
 
-    def unchanged(self, batch: EventBatch, bounds: Sequence[int]) -> list[bool]:
-        """Return of each group whether it is whole in the batch, and certainly stays as it is.
+    def whole_groups(self, *, has_checksum: bool, drops_empty: bool) -> WholeGroupEditor | None:
+        """Return the kernel's editor of groups that are whole in a batch; None if each group has to be parsed.
 
-        The first events of the groups, and the end of the last one, are `bounds`.
+        It gives what `edit` gives, and leaves to it what is not in every transaction.
         """
-        if not self._selects or self._compression is not None or self._wanted.rewrite_db:
-            return [False] * (len(bounds) - 1)
-        data, operations = batch.data, self._operations
-        codes, starts, sizes = batch.codes.tolist(), batch.starts.tolist(), batch.sizes.tolist()
-        room = CHECKSUM_SIZE if self._has_checksum else 0
-        found = []
-        for first, after in pairwise(bounds):
-            is_same = bool(batch.edges[after - 1] & ENDS)
-            for number in range(first, after) if is_same else ():
-                code = codes[number]
-                if code == _TABLE_MAP:
-                    start = starts[number] + _SCHEMA_AT
-                    key = bytes(data[start : min(start + _NAMES_SIZE, starts[number] + sizes[number])])
-                    is_same = self._wants_map(key)
-                elif code in _OPERATIONS:
-                    is_same = operations is None or _OPERATIONS[code] in operations
-                elif code == _QUERY:
-                    end = starts[number] + sizes[number] - room
-                    is_same = bytes(data[end - 6 : end]) == b"\0BEGIN" or bytes(data[end - 7 : end]) == b"\0COMMIT"
-                else:
-                    is_same = code in _KEPT
-                if not is_same:
-                    break
-            found.append(is_same)
-        return found
+        if self._compression is not None or not is_compiled():
+            return None
+        from binlogio._kernel.event_scanner import WholeGroupEditor  # noqa: PLC0415 - there may be none
 
-    def _wants_map(self, key: bytes) -> bool:
-        """Return whether the table of a table map is wanted, of which `key` begins with the names."""
-        is_wanted = self._maps.get(key)
-        if is_wanted is None:
-            schema_end = 1 + key[0] if key else 0
-            if len(key) <= schema_end + 1:
-                return False
-            table_end = schema_end + 2 + key[schema_end + 1]
-            schema, table = key[1:schema_end], key[schema_end + 2 : table_end]
-            name = schema.decode("utf-8", "surrogateescape"), table.decode("utf-8", "surrogateescape")
-            self._match(name)
-            if len(self._maps) >= _MOST_TABLES:
-                self._maps.clear()
-            is_wanted = self._maps[key] = self._wants(name)
-        return is_wanted
+        left = {_GTID_TAGGED}
+        if self._selects:
+            left |= {*_CONTEXT, *_QUERIES, *_OLD, _PAYLOAD} - {_QUERY}
+            left |= {code for code in (*_OPERATIONS, _TABLE_MAP) if self._context.post_header_size(code, 8) == 6}
+        if self._condition is not None:
+            left |= {code for code in _OPERATIONS if self._wants_operation(code)}
+        return WholeGroupEditor(
+            had_checksum=self._has_checksum,
+            has_checksum=has_checksum,
+            drops_empty=drops_empty,
+            left=left,
+            unwanted={code for code in _OPERATIONS if not self._wants_operation(code)},
+            table_of=self._table_of if self._selects else None,
+            bound_of=self._bound_of if self._wanted.rewrite_db else None,
+        )
+
+    def _table_of(self, names: bytes) -> EditedTable:
+        """Return the answer to the schema and the table in a table map."""
+        from binlogio._kernel.event_scanner import EditedTable  # noqa: PLC0415
+
+        end = 1 + names[0]
+        schema, table = (part.decode("utf-8", "surrogateescape") for part in (names[1:end], names[end + 2 : -1]))
+        self._match((schema, table))
+        other = self._wanted.schema(schema)
+        renamed = None if other == schema else _schema_bytes(other) + names[end:]
+        return EditedTable(f"{schema}.{table}", self._wanted.wants_table(schema, table), renamed)
+
+    def _bound_of(self, event: bytes) -> bytes:
+        """Return BEGIN, COMMIT or ROLLBACK with other names of schemas, from the schema's size on."""
+        return self._renamed_bound(event)[HEADER_SIZE + _TIMES_SIZE :]
 
     def _match(self, name: tuple[str, str]) -> None:
         """Note that there is a table of this name."""
@@ -367,19 +362,23 @@ class GroupEditor:
             raise UnsupportedFeature("a rows event of MySQL 5.1.5 or older, to which filters cannot be applied")
         if len(event) <= _ROWS_FLAGS_AT:
             raise BinlogFormatError("a rows event is too short", found=len(event))
-        name = editing.tables.get(event[_TABLE_ID])
-        is_wanted = name is None or (self._wants(name) and self._wants_operation(code))
-        if is_wanted:
+        ends_statement = event[_ROWS_FLAGS_AT] & _STMT_END
+        table = editing.tables.get(event[_TABLE_ID])
+        chosen: bytes | None = event
+        if table is not None:
+            is_wanted = self._wanted.wants_table(table.schema, table.table) and self._wants_operation(code)
+            chosen = self._chosen(event, table) if is_wanted else None
+        if chosen is not None:
             editing.flush_rows()
             for lead in editing.lead:
                 editing.out.append(lead)
             editing.lead.clear()
-            editing.last_rows = self._recoded(event)
-            editing.has_change |= name is not None
-        else:
+            editing.last_rows = self._recoded(chosen)
+            editing.has_change |= table is not None
+        elif table is not None:
             editing.has_dropped = True
-            editing.dropped[".".join(name or ())] += 1
-        if event[_ROWS_FLAGS_AT] & _STMT_END:
+            editing.dropped[f"{table.schema}.{table.table}"] += 1
+        if ends_statement:
             last = editing.last_rows
             if last is not None and not last[_ROWS_FLAGS_AT] & _STMT_END:
                 flags = last[_ROWS_FLAGS_AT] | _STMT_END
@@ -388,35 +387,39 @@ class GroupEditor:
             editing.lead.clear()
 
     def _table_map(self, editing: _Editing, event: bytes) -> None:
-        name = self._name_of(event)
-        editing.tables[event[_TABLE_ID]] = name
+        table: TableMapEvent = parse_bare(event, self._context)
+        name = table.schema, table.table
+        editing.tables[event[_TABLE_ID]] = table
         self._match(name)
-        if not self._wants(name):
+        if not self._wanted.wants_table(*name):
             return
         schema = self._wanted.schema(name[0])
         if schema != name[0]:
             event = _with_schema(event, schema)
         editing.lead.append(event)
 
-    def _name_of(self, event: bytes) -> tuple[str, str]:
-        key = event[_SCHEMA_AT : _SCHEMA_AT + _NAMES_SIZE]
-        name = self._names.get(key)
-        if name is None:
-            table = parse_bare(event, self._context)
-            if len(self._names) >= _MOST_TABLES:
-                self._names.clear()
-            name = self._names[key] = (table.schema, table.table)
-        return name
+    def _chosen(self, event: bytes, table: TableMapEvent) -> bytes | None:
+        """Return a rows event with the rows that the condition selects; None without.
 
-    def _wants(self, name: tuple[str, str]) -> bool:
-        if not self._filters_tables:
-            return True
-        is_wanted = self._choices.get(name)
-        if is_wanted is None:
-            if len(self._choices) >= _MOST_TABLES:
-                self._choices.clear()
-            is_wanted = self._choices[name] = self._wanted.wants_table(*name)
-        return is_wanted
+        Raises:
+            UnsupportedFeature: neither the log nor a definition names the columns. DDL is not followed, since groups
+                that are left out are not parsed.
+        """
+        rows = self._wanted.rows
+        if self._condition is None or rows is None:
+            return event
+        plan = self._definitions.plan(table, self._context)
+        if plan.columns and plan.columns[0].label == "@1":
+            raise UnsupportedFeature(
+                "the condition needs the names of columns, which the log lacks",
+                field=f"{table.schema}.{table.table}",
+                hint=Hint.UNNAMED_COLUMNS,
+            )
+        parsed: RowsEvent = parse_bare(event, self._context)
+        chosen = rows.of(parsed, plan)
+        if chosen is None or chosen is parsed:
+            return None if chosen is None else event
+        return encode_bare(chosen, self._context)
 
     def _wants_operation(self, code: int) -> bool:
         return self._operations is None or _OPERATIONS[code] in self._operations
@@ -449,16 +452,8 @@ class GroupEditor:
         editing.out.append(self._recoded(raw if changed == event else encode_bare(changed, self._context)))
 
     def _renamed_bound(self, raw: bytes) -> bytes:
-        """Return BEGIN, COMMIT or ROLLBACK with other names of schemas; those that differ in their times are alike."""
-        at = HEADER_SIZE + 4 + 4  # after thread_id and exec_time
-        key = raw[at:]
-        renamed = self._bounds.get(key)
-        if renamed is None:
-            if len(self._bounds) >= _MOST_TABLES:
-                self._bounds.clear()
-            event = self._renamed(parse_bare(raw, self._context))
-            renamed = self._bounds[key] = encode_bare(event, self._context)[at:]
-        return with_size(raw[:at] + renamed)
+        """Return BEGIN, COMMIT or ROLLBACK with other names of schemas."""
+        return encode_bare(self._renamed(parse_bare(raw, self._context)), self._context)
 
     def _judged(self, event: Any) -> tuple[bool, Any]:
         """Return whether a statement is wanted, and the statement with other names."""
@@ -472,7 +467,7 @@ class GroupEditor:
             raise named.refusal
         if not named.is_wanted:
             return False, event
-        if self._operations is not None and not self._wants_text(event.sql, is_load=text is not event):
+        if self._wanted.rows is not None and not self._wants_text(event.sql, is_load=text is not event):
             return False, event
         return True, replace(event, sql=named.sql)
 
@@ -488,11 +483,15 @@ class GroupEditor:
         words = sql.upper().split()
         word = words[0] if words else b""
         operation = {b"INSERT": "insert", b"UPDATE": "update", b"DELETE": "delete"}.get(word)
-        if operation is None or (operation == "insert" and b"DUPLICATE" in words):
+        is_known = operation is not None and not (operation == "insert" and b"DUPLICATE" in words)
+        if is_known and self._operations is not None and operation not in self._operations:
+            return False
+        if not is_known or self._condition is not None:
             raise UnsupportedFeature(
-                "the operation filter cannot be applied to a statement", found=sql[:80].decode("utf-8", "replace")
+                "rows are selected by operation or value, which cannot be done in a statement that changes rows",
+                found=sql[:80].decode("utf-8", "replace"),
             )
-        return operation in (self._operations or ())
+        return True
 
     def _renamed(self, event: Any) -> Any:
         """Return a statement whose default schema, and schemas for the replica's scheduler, have their new names."""
@@ -638,8 +637,13 @@ def encode_bare(event: BinlogEvent, context: ParseContext) -> bytes:
 
 def _with_schema(event: bytes, schema: str) -> bytes:
     """Return a table map with another schema."""
+    rest = event[_SCHEMA_AT + 1 + event[_SCHEMA_AT] :]
+    return with_size(event[:_SCHEMA_AT] + _schema_bytes(schema) + rest)
+
+
+def _schema_bytes(schema: str) -> bytes:
+    """Return the name of a schema as a table map has it."""
     name = schema.encode("utf-8", "surrogateescape")
     if len(name) > 255:
         raise BinlogFormatError("the name of a schema is too long", field="schema", found=schema)
-    rest = event[_SCHEMA_AT + 1 + event[_SCHEMA_AT] :]
-    return with_size(event[:_SCHEMA_AT] + bytes([len(name)]) + name + rest)
+    return bytes([len(name)]) + name

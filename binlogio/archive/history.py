@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlogio.archive.found_rows import (
-    EVERY_POSITION,
     MatchReader,
     RowMatch,
     RowVersion,
@@ -29,6 +28,7 @@ from binlogio.archive.row_keys import FoundKeys, KeyChoice, KeyRefused, RowKey, 
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar import EventSelection, read_events
 from binlogio.errors import BinlogError
+from binlogio.event_filter import Range
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
 
@@ -306,7 +306,7 @@ class _KeySearch:
             learn_statements(before, self._passed, self._options.keyring, self._options.limits)
             found = self._pass(log, before)
         self._passed.clear()
-        self._follow(log, found, lambda: self._reader.matches(log, None, EVERY_POSITION, before.copy()))
+        self._follow(log, found, lambda: self._reader.matches(log, None, Range(), before.copy()))
         self._summary.logs_read += 1
         self._summary.bytes_read += log.size or 0
         return found
@@ -321,7 +321,7 @@ class _KeySearch:
 
         statements.begin_search(note_statement)
         try:
-            for match in self._reader.matches(log, None, EVERY_POSITION, statements):
+            for match in self._reader.matches(log, None, Range(), statements):
                 found.matches.append(match)
         except BinlogError as exc:
             found.error = exc

@@ -9,7 +9,6 @@ ROTATE names. Where there is none, the first and the last GTID bound the set.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -19,6 +18,7 @@ import numpy as np
 
 from binlogio.columnar.event_reader import EventSelection, read_transactions
 from binlogio.columnar.splits.log_identity import HEAD_EVENTS, head_frames
+from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.constants import (
     BINLOG_MAGIC,
     CHECKSUM_SIZE,
@@ -39,8 +39,7 @@ from binlogio.format.framing import EventFrame
 from binlogio.format.groups import GTID_EVENTS
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidSet
 from binlogio.gtid.sets import Interval
-from binlogio.storage.index_file import log_number
-from binlogio.storage.log_file import COMPRESSED_SUFFIXES
+from binlogio.storage.index_file import base_name, log_number, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,12 +55,6 @@ _SIZE_AT: Final = EVENT_SIZE_BYTES.start
 _SIZE_AND_POSITION: Final = 2  # numbers of a header
 _LOW_BITS: Final = 0xFFFFFFFF
 _ENDS: Final = (EventType.ROTATE_EVENT, EventType.STOP_EVENT)
-_GTID_CODES: Final = (
-    EventType.GTID_LOG_EVENT,
-    EventType.ANONYMOUS_GTID_LOG_EVENT,
-    EventType.GTID_TAGGED_LOG_EVENT,
-    EventType.MARIADB_GTID_EVENT,
-)
 _ANY_GTID: TypeAlias = Gtid | MariadbGtid
 _Sources: TypeAlias = dict[tuple[int, int], MariadbGtid]
 """The last GTID of each domain and server."""
@@ -235,7 +228,7 @@ def _read_head(opened: OpenedLog, found: _Ends, keyring: Keyring | None) -> Pars
     context = None
     for frame in head_frames(opened, keyring, verify_checksum=True):
         header, context = frame.header, frame.context
-        is_first_group = header.type_code in _GTID_CODES
+        is_first_group = header.type_code in GROUP_STARTS
         if header.type_code not in HEAD_EVENTS and not is_first_group and header.type_code != EventType.ROTATE_EVENT:
             break
         if header.type_code == EventType.START_ENCRYPTION_EVENT:
@@ -295,7 +288,7 @@ def _read_tail(opened: OpenedLog, found: _Ends, context: ParseContext) -> None:
                     info = replace(info, next_log=event.next_log)
             found.info = info
         for at in reversed(places):
-            if data[at + 4] in _GTID_CODES:
+            if data[at + 4] in GROUP_STARTS:
                 group = _parsed(_frame(data, at, start, context))
                 if isinstance(group, GTID_EVENTS):
                     found.last = group.gtid
@@ -400,19 +393,11 @@ def _follows(info: LogInfo, after: LogInfo) -> bool:
     """Return whether `after` is the log that the same server wrote after `info`."""
     if info.vendor is None or info.vendor != after.vendor or info.server_id != after.server_id:
         return False
-    name = _plain_name(after.file)
+    name = base_name(plain_name(after.file))
     if info.ends_with == "rotate":
-        return info.next_log is not None and os.path.basename(info.next_log) == name  # noqa: PTH119 - may be a URI
-    stem, number, _ = log_number(_plain_name(info.file))
+        return info.next_log is not None and base_name(info.next_log) == name
+    stem, number, _ = log_number(base_name(plain_name(info.file)))
     return number >= 0 and log_number(name)[:2] == (stem, number + 1)
-
-
-def _plain_name(name: str) -> str:
-    """Return the name that a log had before its file was compressed, without a directory."""
-    base = os.path.basename(name)  # noqa: PTH119 - may be a URI
-    for suffix in COMPRESSED_SUFFIXES:
-        base = base.removesuffix(suffix)
-    return base
 
 
 def _gtids_from_to(first: _ANY_GTID | None, last: _ANY_GTID | None) -> str | None:

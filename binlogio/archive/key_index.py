@@ -1,7 +1,7 @@
 """Indexes of the keys of row changes: a Parquet file for each log, with the places of every key.
 
 `index_log` makes one, beside the log or in another directory; `KeyIndex` answers where the changes of a row are.
-`logs_with_key` leaves out the logs that have none.
+`logs_with_key` and `logs_without_row` say which logs have none.
 
     rows     := table, key, pos, time       sorted in runs by table, key and pos
     table    := number in `tables`, from 1; 0 for statements
@@ -19,9 +19,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 from array import array
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,15 +30,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from binlogio.archive.row_keys import FoundKeys, KeyChoice, KeySelection, RowKey, key_codes, value_of, word_codes
+from binlogio.archive.row_keys import (
+    FoundKeys,
+    KeyChoice,
+    KeyRefused,
+    KeySelection,
+    RowKey,
+    key_codes,
+    value_of,
+    word_codes,
+)
 from binlogio.archive.statements import LogStatements
-from binlogio.columnar import RowSelection, head_frames, log_identity
+from binlogio.columnar import RowSelection, log_identity
 from binlogio.columnar.parallel.log_parts import LogPartReader
-from binlogio.constants import HeaderFlag
-from binlogio.errors import BinlogFormatError
-from binlogio.event_filter import HIGHEST, LOWEST, Range
+from binlogio.event_filter import Range
 from binlogio.options import DEFAULT_LIMITS, Limits
-from binlogio.storage.index_file import KEY_INDEX_SUFFIX
+from binlogio.reader import BinlogReader
+from binlogio.storage.index_file import KEY_INDEX_SUFFIX, base_name
+from binlogio.storage.new_file import new_file
 from binlogio.storage.object_store import open_uri
 
 if TYPE_CHECKING:
@@ -61,7 +69,7 @@ _GROUP_ROWS: Final = 1 << 15
 _STATEMENTS: Final = 0
 _NO_TIME: Final = -1
 _SCHEMA: Final = pa.schema([("table", pa.int32()), ("key", pa.int64()), ("pos", pa.int64()), ("time", pa.int64())])
-_ANY_TIME: Final = Range(LOWEST, HIGHEST)
+_ANY_TIME: Final = Range()
 _DELTAS: Final = dict.fromkeys(("key", "pos", "time"), "DELTA_BINARY_PACKED")
 
 
@@ -151,23 +159,11 @@ def index_place(log: LogFile, folder: str | None = None) -> tuple[str, FileSyste
     """
     if folder is None:
         return log.name + KEY_INDEX_SUFFIX, log.filesystem
-    base = log.name.replace("\\", "/").rpartition("/")[2] + KEY_INDEX_SUFFIX
+    base = base_name(log.name) + KEY_INDEX_SUFFIX
     if "://" not in folder:
         return str(Path(folder) / base), None
     filesystem, path = open_uri(folder)
     return f"{path.rstrip('/')}/{base}", filesystem
-
-
-def is_in_use(log: LogFile, keyring: Keyring | None = None) -> bool:
-    """Return whether a log has the flag of one that a server is writing to.
-
-    Raises:
-        OSError, UnsupportedFeature: the log cannot be read.
-    """
-    with closing(log.open(keyring)) as opened, suppress(BinlogFormatError):
-        for frame in head_frames(opened, keyring):
-            return bool(frame.header.flags & HeaderFlag.BINLOG_IN_USE)
-    return False
 
 
 # ---------------------------------------------------------------------------------------------------------- making one
@@ -216,7 +212,8 @@ def index_log(
 
     Args:
         log: a log that is complete.
-        folder: where the index is written, a local directory or a URI; None for beside the log.
+        folder: where the index is written, a local directory (made if it is missing) or a URI; None for beside the
+            log.
         key_columns: columns in place of the primary key, by `schema.table`.
         definitions: as in `binlogio.open`.
         statements: the definitions by statements in earlier logs; they are continued.
@@ -229,11 +226,13 @@ def index_log(
         BinlogError: the log is damaged. Nothing is written.
         OSError: the log cannot be read, or the index cannot be written.
     """
+    with BinlogReader([log], keyring=keyring) as reader:
+        next(iter(reader), None)  # raises what is wrong with the head
+        if reader.in_use:
+            raise IndexRefused(f"{log.name}: no index is made of a log in use, which a search reads")
     before = LogPrint.of(log, keyring)
     if before is None:
         raise IndexRefused(f"{log.name}: no index is made of a log without a complete head")
-    if is_in_use(log, keyring):
-        raise IndexRefused(f"{log.name}: no index is made of a log in use, which a search reads")
     maker = _IndexMaker(key_columns or {}, statements or LogStatements(definitions))
     data = maker.index_of(log, before, verify_checksum=verify_checksum, limits=limits, keyring=keyring)
     if LogPrint.of(log, keyring) != before:
@@ -323,7 +322,7 @@ def learn_statements(
     selection = RowSelection(
         wants=_no_table, columns=None, zero_dates="text", verify_checksum=False, batch_rows=1, limits=limits
     )
-    statements.begin_search(_pass_statement)
+    statements.begin_search()
     with closing(LogPartReader(selection, keyring, definitions=statements)) as reader:
         for log in logs:
             for _ in reader.read((log, None)):
@@ -332,10 +331,6 @@ def learn_statements(
 
 def _no_table(_schema: str, _table: str) -> bool:
     return False
-
-
-def _pass_statement(_place: int, _sql: bytes) -> None:
-    """Take no note of a statement."""
 
 
 class _IndexMaker:
@@ -389,7 +384,7 @@ class _IndexMaker:
             tables += [asdict(IndexedTable(schema=schema, table=table)) for schema, table in sorted(self._keyless)]
             content = {
                 "format": FORMAT,
-                "log": os.path.basename(log.name),  # noqa: PTH119 - may be a URI
+                "log": base_name(log.name),
                 "print": asdict(facts),
                 "tables": tables,
                 "groups": self._groups,
@@ -455,12 +450,9 @@ def _write(name: str, filesystem: FileSystem | None, data: bytes) -> None:
         with filesystem.open_output_stream(name) as stream:
             stream.write(data)
         return
-    part = f"{name}.{secrets.token_hex(8)}.part"
-    try:
-        Path(part).write_bytes(data)
-        os.replace(part, name)  # noqa: PTH105
-    finally:
-        Path(part).unlink(missing_ok=True)
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    with new_file(Path(name), replaces=True) as file:
+        file.write(data)
 
 
 # ------------------------------------------------------------------------------------------------------------ asking
@@ -655,3 +647,53 @@ def logs_with_key(
         except IndexUnusable:
             found.append(name)
     return found
+
+
+def logs_without_row(
+    logs: Iterable[LogFile],
+    table: str,
+    values: Mapping[str, int | str],
+    *,
+    folder: str | None = None,
+    keyring: Keyring | None = None,
+) -> list[str]:
+    """Return the names of the logs that have no change of any row with these values, by their indexes.
+
+    A log is not among them if it has no index of its present bytes, or if its index does not tell: the key of the table
+    has other columns than these values, or columns of other types, or there is no key.
+
+    Args:
+        logs: the logs.
+        table: `schema.table`.
+        values: by the names of columns. The columns of the key must be among them.
+        folder: the directory or URI of the indexes; None for those beside the logs.
+        keyring: the keys of encrypted logs.
+
+    Raises:
+        OSError, UnsupportedFeature: a log cannot be read.
+    """
+    return [log.name for log in logs if log.stream is None and _has_no_row(log, table, values, folder, keyring)]
+
+
+def _has_no_row(
+    log: LogFile, table: str, values: Mapping[str, int | str], folder: str | None, keyring: Keyring | None
+) -> bool:
+    try:
+        with KeyIndex(*index_place(log, folder)) as index:
+            found = index.table(table)
+            if any(one.is_unsure or not _tells(one, values) for one in found) or index.misfit(log, keyring) is not None:
+                return False
+            wanted = {name: str(values[name]) for one in found for name in one.columns}
+            return not found or not index.places(table, RowKey.of(wanted))
+    except (IndexUnusable, KeyRefused):
+        return False
+
+
+def _tells(table: IndexedTable, values: Mapping[str, int | str]) -> bool:
+    """Return whether the index can find values: each column of the key has one of its type."""
+    return bool(table.columns) and all(
+        pa.types.is_integer(kind)
+        if isinstance(values.get(name), int)
+        else pa.types.is_string(kind) and isinstance(values.get(name), str)
+        for name, kind in zip(table.columns, map(_type_of, table.types), strict=True)
+    )

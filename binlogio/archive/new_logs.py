@@ -8,25 +8,26 @@ input ever.
 
 from __future__ import annotations
 
-import errno
 import os
-import secrets
 import stat
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
-from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, NEW_FILE_MODE
+from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES
 from binlogio.errors import WriterStateError
 from binlogio.format.encoder import stamp
 from binlogio.implementation import is_compiled
-from binlogio.storage.index_file import INDEX_SUFFIX, next_log_name
+from binlogio.storage.index_file import INDEX_SUFFIX, log_number, next_log_name
+from binlogio.storage.new_file import give_name, new_file, open_side, side_path
 from binlogio.writer.log.log_builder import frames_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-_NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV)
+    from binlogio.writer.log.encrypted_storage import LogCipher
+
 _PIECE_SIZE: Final = 1 << 20
 _ROOM: Final = bytes(CHECKSUM_SIZE)
 
@@ -40,8 +41,9 @@ class NewLog:
         self.size = 0
         self.groups = 0
         self._waiting = bytearray()
-        self._side: Final = path.with_name(f".binlogio-{secrets.token_hex(8)}.part")
-        self._file: IO[bytes] = open(self._side, "xb", buffering=_PIECE_SIZE, opener=_private)  # noqa: SIM115
+        self._side: Final = side_path(path)
+        self._file = open_side(self._side, buffering=_PIECE_SIZE)
+        self._cipher: LogCipher | None = None
 
     @property
     def name(self) -> str:
@@ -51,7 +53,7 @@ class NewLog:
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes as they are."""
         self._write_waiting()
-        self._file.write(data)
+        self._put(data, self.size)
         self.size += len(data)
 
     def append(self, events: bytearray | memoryview, *, is_placed: bool = False) -> None:
@@ -85,15 +87,25 @@ class NewLog:
         waiting = self._waiting
         if waiting:
             place_events(waiting, self.size - len(waiting), has_checksum=self.has_checksum)
-            self._file.write(waiting)
+            self._put(waiting, self.size - len(waiting))
             self._waiting = bytearray()
+
+    def _put(self, data: bytes | bytearray | memoryview, offset: int) -> None:
+        self._file.write(data if self._cipher is None else self._cipher.encrypted(offset, data))
+
+    def encrypt(self, cipher: LogCipher, before: bytes = b"") -> None:
+        """Encrypt what follows; `before` is written in front of the log, and is no part of it."""
+        self._write_waiting()
+        self._file.write(before)
+        self._cipher = cipher
 
     def truncate(self, size: int) -> None:
         """Remove what follows the first `size` bytes."""
         self._write_waiting()
         self._file.flush()
-        self._file.truncate(size)
-        self._file.seek(size)
+        extra_size = 0 if self._cipher is None else self._cipher.extra_size
+        self._file.truncate(extra_size + size)
+        self._file.seek(extra_size + size)
         self.size = size
 
     def close(self) -> None:
@@ -106,7 +118,7 @@ class NewLog:
 
     def publish(self, *, replaces: bool) -> None:
         """Give the file its name; without `replaces` it must not exist."""
-        _name(self._side, self.path, replaces=replaces)
+        give_name(self._side, self.path, replaces=replaces)
 
     def discard(self) -> None:
         """Delete the file, unless it has its name."""
@@ -181,10 +193,22 @@ class NewLogs:
         """
         next_log_name(name)
         self._next = name
+        if self._has_index:
+            self._check(self._index)
 
     @property
     def _index(self) -> Path:
-        return self._directory / (self._next.rpartition(".")[0] + INDEX_SUFFIX)
+        return self._index_of(self._next)
+
+    def _index_of(self, name: str) -> Path:
+        """Return the index file of the series that a log belongs to."""
+        return self._directory / (log_number(name)[0] + INDEX_SUFFIX)
+
+    def _indexes(self) -> Iterator[tuple[Path, list[str]]]:
+        """Yield the index files and their logs, in the order of their numbers, as a server reads them."""
+        names = sorted((log.name for log in self.logs), key=log_number) if self._has_index else []
+        for index, series in groupby(names, self._index_of):
+            yield index, list(series)
 
     def begin(self, *, has_checksum: bool) -> NewLog:
         """Begin the next log.
@@ -227,8 +251,8 @@ class NewLogs:
             for log in self.logs:
                 log.publish(replaces=self._replaces)
                 named.append(log)
-            if self._has_index:
-                write_index(self._index, [log.name for log in self.logs], replaces=self._replaces)
+            for index, names in self._indexes():
+                write_index(index, names, replaces=self._replaces)
         except BaseException:
             if not self._replaces:
                 for log in named:
@@ -260,15 +284,8 @@ def write_index(path: Path, names: Iterable[str], *, replaces: bool) -> None:
         FileExistsError: it exists, and `replaces` is not set.
         OSError: it cannot be written.
     """
-    side = path.with_name(f".binlogio-{secrets.token_hex(8)}.part")
-    try:
-        with open(side, "xb", opener=_private) as file:
-            file.write(b"".join(b"./%b\n" % os.fsencode(name) for name in names))
-            file.flush()
-            os.fsync(file.fileno())
-        _name(side, path, replaces=replaces)
-    finally:
-        side.unlink(missing_ok=True)
+    with new_file(path, replaces=replaces) as file:
+        file.write(b"".join(b"./%b\n" % os.fsencode(name) for name in names))
 
 
 def place_events(events: bytearray | memoryview, offset: int, *, has_checksum: bool) -> None:
@@ -282,19 +299,3 @@ def place_events(events: bytearray | memoryview, offset: int, *, has_checksum: b
     for frame in frames_of([bytes(events)]):
         events[at : at + len(frame)] = stamp(frame, offset + at, has_checksum=has_checksum)
         at += len(frame)
-
-
-def _name(side: Path, target: Path, *, replaces: bool) -> None:
-    if not replaces:
-        try:
-            os.link(side, target)  # unlike a rename, this fails where the name exists
-        except OSError as exc:
-            if exc.errno not in _NO_HARD_LINKS:
-                raise OSError(exc.errno, exc.strerror, str(target)) from exc
-        else:
-            return
-    side.replace(target)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, NEW_FILE_MODE)

@@ -49,3 +49,11 @@ class LogEnd:
     in_use: bool = False
     torn_size: int = 0
     open_group: int | None = None
+
+    @property
+    def damage(self) -> Damage | None:
+        """The incomplete event at the end of a log that its server had closed."""
+        if not self.torn_size or self.in_use:
+            return None
+        reason = "the log ends in the middle of an event, but its server had closed it"
+        return Damage(begin=self.offset, end=self.offset + self.torn_size, reason=reason)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import tempfile
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
@@ -30,7 +29,8 @@ from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval, MariadbGtid, MariadbGtidSet, Tsid
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
-from binlogio.storage.log_file import COMPRESSED_SUFFIXES, LogFile
+from binlogio.storage.index_file import base_name, plain_name
+from binlogio.storage.log_file import LogFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -121,7 +121,7 @@ def repair_logs(
         watch: called with the name of the log that is read and the offset up to which it was read.
 
     Raises:
-        BinlogError: the format description of a log is damaged, or it is not a binary log.
+        BinlogError: no log has a readable head, or one is of a kind that is not copied.
         OSError: a log cannot be read or written.
     """
     options = replace(read_options, verify_checksum=not recompute_checksums)
@@ -152,23 +152,35 @@ class _Repair:
         self._lost: list[LostRange] = []
         self._in_use: list[str] = []
         self._gtids = _SeenGtids()
+        self._headless: list[BinlogError] = []
 
     def log(self, log: LogFile) -> None:
         """Repair a log."""
         with _plain_log(log, self._keyring) as (plain, cut):
             if not self._target.is_one:
-                self._target.name_next(_base_name(log.name))
+                self._target.name_next(base_name(plain_name(log.name)))
             try:
                 events = LogEvents(plain, self._options, self._keyring)
             except BinlogError as exc:
                 exc.file = log.name
-                raise
+                if not isinstance(exc, BinlogFormatError) or self._target.is_one:
+                    raise
+                self._headless.append(exc)
+                size = _size_of(plain)
+                self._lose(log.name, 0, size, exc.offset or 0, exc.reason)
+                return
             events.name = log.name
             with closing(events):
                 self._take(events, plain, cut)
 
     def finish(self) -> RepairReport:
-        """End the last log."""
+        """End the last log.
+
+        Raises:
+            BinlogError: no log has a readable head.
+        """
+        if self._headless and not self._target.logs:
+            raise self._headless[0]
         self._copier.finish()
         summary: CopySummary = self._copier.summary
         return RepairReport(
@@ -443,12 +455,6 @@ def _is_zeros(log: LogFile, offset: int) -> bool:
         return True
     finally:
         opened.close()
-
-
-def _base_name(name: str) -> str:
-    """Return the name of a log without its directory, and without the suffix of its compression."""
-    base = PurePosixPath(name.replace("\\", "/")).name
-    return next((base.removesuffix(suffix) for suffix in COMPRESSED_SUFFIXES if base.endswith(suffix)), base)
 
 
 class _SeenGtids:

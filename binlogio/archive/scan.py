@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from binlogio.archive.export.type_map import ExportFormat, converted_batch, stored_schema
 from binlogio.columnar.rows_reader import read_rows
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
-from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range
+from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, AllExcept, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.storage.sources import Source
 
@@ -253,10 +253,21 @@ def _both(one: EventFilter, other: EventFilter) -> EventFilter:
         one,
         pos=one.pos.within(other.pos),
         timestamp=one.timestamp.within(other.timestamp),
-        server_ids=_common(one.server_ids, other.server_ids),
+        server_ids=_common_servers(one.server_ids, other.server_ids),
         ops=_common(one.ops, other.ops),
         gtids=_common(one.gtids, other.gtids),
     )
+
+
+_Servers = frozenset[int] | AllExcept | None
+
+
+def _common_servers(one: _Servers, other: _Servers) -> _Servers:
+    if isinstance(one, AllExcept):
+        one, other = other, one
+    if isinstance(other, AllExcept) and one is not None:
+        return AllExcept(one.numbers | other.numbers) if isinstance(one, AllExcept) else one - other.numbers
+    return other if one is None else _common(one, other)  # type: ignore[arg-type]
 
 
 _Value = TypeVar("_Value")

@@ -41,12 +41,11 @@ class LogStatements(DefinitionSource):
         self._watch = watch
         self._note: NoteStatement = _ignore
         self._used: dict[TableName, list[TableDefinition | None]] = {}
-        self._labels: dict[TableName, tuple[str, ...]] = {}
         self.has_unnamed = False
 
-    def begin_search(self, note: NoteStatement) -> None:
+    def begin_search(self, note: NoteStatement | None = None) -> None:
         """Begin with a log: `note` takes the offset and the text of each statement but BEGIN and COMMIT."""
-        self._note = note
+        self._note = note or _ignore
         self._used.clear()
         self.has_unnamed = False
 
@@ -85,16 +84,11 @@ class LogStatements(DefinitionSource):
         used = self._used.setdefault(name, [])
         if definition not in used:
             used.append(definition)
-        self._labels[name] = tuple(column.label for column in found.columns)
         return found
 
     def used_definitions(self, schema: str, table: str) -> list[TableDefinition | None]:
         """Return the definitions that plans of a table came from in this log; None for what its table maps say."""
         return self._used.get((schema, table), [])
-
-    def labels(self, schema: str, table: str) -> tuple[str, ...]:
-        """Return the names of the columns by the last table map; empty if there was none."""
-        return self._labels.get((schema, table), ())
 
 
 def _ignore(_place: int, _sql: bytes) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from binlogio.archive.observer import Damage
 from binlogio.archive.verify import GtidHistories, gtid_runs
-from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
 from binlogio.implementation import is_compiled
 from binlogio.rows.plan import TablePlan
@@ -189,7 +189,7 @@ def archive_stats(
 
     Raises:
         UnsupportedFeature: without the compiled kernel, and for logs before MySQL 5.0.
-        BinlogError: a file is not a binary log.
+        BinlogError: the only log has no readable head.
         OSError: a log cannot be read.
     """
     if not is_compiled():
@@ -204,10 +204,16 @@ def archive_stats(
             end = survey.walk(log, counter)
         except UnusualFormatError as exc:
             raise UnsupportedFeature("statistics of logs before MySQL 5.0", file=log.name) from exc
-        except BinlogFormatError as exc:
+        except BinlogError as exc:
+            if isinstance(exc, BinlogFormatError) and len(logs) > 1:
+                counter.damage(Damage(begin=0, end=log.size or 0, reason=exc.reason))
+                continue
             exc.locate(file=log.name)
             raise
         counter.bytes += end.offset
+        if end.damage is not None:
+            counter.damage(end.damage)
+    counter.warn_of_assumptions()
     return counter.result(len(logs))
 
 
@@ -279,6 +285,14 @@ class _Counter:
         if name == "rows":
             kind = event_name(value & 0xFF)
             self._warn(f"{self._file}: at {offset}: the rows of a {kind} do not fit their table; not counted")
+
+    def warn_of_assumptions(self) -> None:
+        """Name the tables whose rows may be counted wrongly."""
+        for table in self._survey.assumed:
+            self._warn(
+                f"{table}: rows are counted as if TIME, DATETIME and TIMESTAMP had no fraction digits, which no"
+                " statement in the logs before them says (give the table's definition)"
+            )
 
     def _warn(self, text: str) -> None:
         if len(self._warnings) < 100:

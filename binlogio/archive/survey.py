@@ -25,18 +25,19 @@ from binlogio._kernel.event_scanner import (
 from binlogio._kernel.primitives import crc32_of
 from binlogio.archive.observer import Damage, LogEnd
 from binlogio.columnar.batches.records import TableRecords
+from binlogio.columnar.walk.table_plans import KnownPlan
 from binlogio.columnar.windows import Window
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch, TruncatedEvent
+from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, event_name, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
-from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder, plain_payload
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.options import DEFAULT_LIMITS
 from binlogio.reader import mariadb_decryptor_for
-from binlogio.schema.source import DefinitionSource
+from binlogio.schema.source import DefinitionSource, depends_on_definitions
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
 
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ class ArchiveSurvey:
         key_of: see `LogSurvey`.
         definitions: table definitions of the caller.
         on_read: called with the name of a log and the offset that was reached.
+
+    `assumed` has the tables with columns of MariaDB's old temporal types of which neither a definition nor a statement
+    says how many fraction digits they have: they are taken for columns without.
     """
 
     def __init__(
@@ -112,13 +116,19 @@ class ArchiveSurvey:
         on_read: Callable[[str, int], object] | None = None,
     ) -> None:
         self.on_read: Final = on_read
+        self.assumed: Final[dict[str, None]] = {}
         self._keyring = keyring
-        self._plans: dict[tuple[bool, str, bytes], ImagePlan | None] = {}
-        self._definitions = DefinitionSource(definitions, follows_ddl=False)
+        self._plans: dict[tuple[bool, str, bytes], tuple[KnownPlan, ImagePlan]] = {}
+        self._definitions = DefinitionSource(definitions, follows_ddl=counts_rows)
         self._context: ParseContext | None = None
         self._zstd = ZstdFrames()
         self.kernel: Final = LogSurvey(
-            self._resolve, LOOKED_AT, counts_rows=counts_rows, opened_size=DEFAULT_LIMITS.opened_size, key_of=key_of
+            self._resolve,
+            LOOKED_AT,
+            counts_rows=counts_rows,
+            opened_size=DEFAULT_LIMITS.opened_size,
+            key_of=key_of,
+            follow=self.follow if counts_rows else None,
         )
 
     def walk(self, log: LogFile, observer: SurveyObserver) -> LogEnd:
@@ -131,6 +141,7 @@ class ArchiveSurvey:
             BinlogFormatError: its head is damaged.
         """
         opened = log.open(self._keyring)
+        self._definitions.begin_log(log.name)
         try:
             return _LogWalk(self, log, opened, observer, self._keyring).run()
         finally:
@@ -144,25 +155,45 @@ class ArchiveSurvey:
         self._context = context
         self.kernel.begin_log(checksum=context.has_checksum, has_positions=has_positions, forgets_tables=is_other)
 
+    def follow(self, code: int, body: bytes) -> bool:
+        """Add a statement that may define a table; return whether plans may be wrong now."""
+        return self._context is not None and self._definitions.follow_body(code, body, self._context)
+
+    def resume(self) -> None:
+        """Continue after damage, which may have had statements."""
+        self._definitions.forget_statements()
+        self.kernel.resume()
+
     def _resolve(self, body: bytes) -> ImagePlan | None:
         """Return the kernel's plan of a table map; None if construct refuses it."""
         context = self._context
         if context is None:
             return None
         key = context.is_mariadb, context.server_version, body[6:]
-        if key not in self._plans:
-            self._plans[key] = self._plan(body, context)
-        return self._plans[key]
-
-    def _plan(self, body: bytes, context: ParseContext) -> ImagePlan | None:
+        known, images = self._plans.get(key, (None, None))
+        if known is not None and known.holds(self._definitions):
+            return images
         try:
-            header = EventHeader(type_code=EventType.TABLE_MAP_EVENT)
-            (event,) = Decoder().decode(EventFrame(header, body, None, context))
-            if not isinstance(event, TableMapEvent):
-                return None
-            return TableRecords.skipped(self._definitions.plan(event, context))
+            found = self._plan(body, context)
         except BinlogError:
             return None
+        if known is None or images is None or found.plan != known.plan:
+            images = TableRecords.skipped(found.plan)
+        self._plans[key] = found, images
+        return images
+
+    def _plan(self, body: bytes, context: ParseContext) -> KnownPlan:
+        header = EventHeader(type_code=EventType.TABLE_MAP_EVENT)
+        event = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(header, body, context)
+        belied = self._definitions.belied
+        plan = self._definitions.plan(event, context)
+        if self._definitions.belied > belied:
+            self.kernel.forget_tables()
+        if any(column.fsp_assumed for column in plan.columns):
+            self.assumed[f"{event.schema}.{event.table}"] = None
+        by_statements = depends_on_definitions(event, context)
+        known = self._definitions.known(event.schema, event.table)
+        return KnownPlan(plan, is_wanted=True, by_statements=by_statements, known=known)
 
     def payload(self, event: TransactionPayloadEvent, context: ParseContext) -> None:
         """Take the events of a payload.
@@ -178,7 +209,7 @@ class ArchiveSurvey:
         if plain is None:
             chunks = plain_payload(event, decompress_zstd)
         self.kernel.begin_payload()
-        left, total = b"", 0
+        left, total = bytearray(), 0
         try:
             for chunk in chunks:
                 left += chunk
@@ -187,7 +218,7 @@ class ArchiveSurvey:
                     raise BinlogFormatError(
                         "the payload opens to more bytes than the limit", offset=event.header.offset
                     )
-                left = left[self.kernel.walk_payload(left, event.header.offset) :]
+                del left[: self.kernel.walk_payload(left, event.header.offset)]
         finally:
             self.kernel.end_payload()
         if left or total != size:
@@ -271,8 +302,7 @@ class _LogWalk:
         try:
             frame = self._framer.next_frame()
         except ChecksumMismatch as exc:
-            found = Damage(begin=window.offset, end=window.offset + size, reason=f"{exc.event_type}: {exc.reason}")
-            self._observer.damage(found)
+            self._damaged(window.offset, window.offset + size, f"{exc.event_type}: {exc.reason}")
             self._framer = EventFramer(verify_checksum=False, decryptor_for=mariadb_decryptor_for(self._keyring))
             self._framer.feed(BINLOG_MAGIC + raw)
             frame = self._framer.next_frame()
@@ -339,8 +369,7 @@ class _LogWalk:
         summed, done, last = 0, 0, b""
         while done < size:
             if not window.fill():
-                self._observer.damage(Damage(begin=begin, end=window.offset, reason="the log ends in a large event"))
-                self._kernel.resume()
+                self._damaged(begin, window.offset, "the log ends in a large event")
                 return False
             part = window.view[: min(window.held, size - done)]
             plain = part[: max(0, size - tail - done)]
@@ -350,8 +379,7 @@ class _LogWalk:
             window.take(len(part))
         if tail and summed != int.from_bytes(last, "little"):
             reason = f"checksum of {event_name(head[4])}: expected 0x{int.from_bytes(last, 'little'):08x}"
-            self._observer.damage(Damage(begin=begin, end=begin + size, reason=f"{reason}, found 0x{summed:08x}"))
-            self._kernel.resume()
+            self._damaged(begin, begin + size, f"{reason}, found 0x{summed:08x}")
         else:
             self._kernel.take_part(head, begin)
         return True
@@ -368,16 +396,14 @@ class _LogWalk:
                 window.take(size)
             else:
                 window.take(size)
-                self._kernel.resume()
         elif status == SURVEY_BAD_CHECKSUM:
             reason = (
                 f"checksum of {event_name(window.view[4])}: expected 0x{self._kernel.stored:08x},"
                 f" found 0x{self._kernel.actual:08x}"
             )
             if self._header_follows(size):
-                self._observer.damage(Damage(begin=window.offset, end=window.offset + size, reason=reason))
+                self._damaged(window.offset, window.offset + size, reason)
                 window.take(size)
-                self._kernel.resume()
             else:
                 self._resynchronise(reason)
         elif status == SURVEY_BAD_SIZE:
@@ -400,12 +426,13 @@ class _LogWalk:
                 self._framer.next_frame()  # says so if there is no key
                 make = mariadb_decryptor_for(self._keyring)
                 self._decrypt = None if make is None else make(event)  # type: ignore[arg-type]
+            if raw[4] == EventType.QUERY_COMPRESSED_EVENT:
+                self._kernel.define(raw[4], frame.body)
             if isinstance(event, TransactionPayloadEvent):
                 self._survey.payload(event, self._context)
         except BinlogFormatError as exc:
             exc.offset = exc.event_type = None
-            reason = f"{event_name(raw[4])}: {exc}"
-            self._observer.damage(Damage(begin=offset, end=offset + len(raw), reason=reason))
+            self._damaged(offset, offset + len(raw), f"{event_name(raw[4])}: {exc}")
             return False
         self._observer.event(event)
         return True
@@ -433,13 +460,11 @@ class _LogWalk:
         if status in (SURVEY_LOOK, SURVEY_DESCRIPTION) and at == 0:
             if not self._look(raw):
                 window.take(size)
-                self._kernel.resume()
                 return True
             self._kernel.walk(raw, 0, offset, looked=True)
         elif status in (SURVEY_BAD_CHECKSUM, SURVEY_BAD_SIZE) and at == 0:
             reason = "an encrypted event has a wrong checksum, or the key is wrong"
-            self._observer.damage(Damage(begin=offset, end=offset + size, reason=reason))
-            self._kernel.resume()
+            self._damaged(offset, offset + size, reason)
         self._report(0)
         window.take(size)
         return True
@@ -449,8 +474,12 @@ class _LogWalk:
         begin = window.offset
         while window.fill():
             window.take(window.held)
-        self._observer.damage(Damage(begin=begin, end=window.offset, reason=reason))
-        self._kernel.resume()
+        self._damaged(begin, window.offset, reason)
+
+    def _damaged(self, begin: int, end: int, reason: str) -> None:
+        """Report damaged bytes, after which the walk continues."""
+        self._observer.damage(Damage(begin=begin, end=end, reason=reason))
+        self._survey.resume()
 
     def _header_follows(self, size: int) -> bool:
         """Return whether an event could begin `size` bytes after the begin of the window, or the log ends there."""
@@ -472,8 +501,7 @@ class _LogWalk:
         if is_empty and not is_found:
             self._torn = begin, window.offset - begin
             return
-        self._observer.damage(Damage(begin=begin, end=window.offset, reason=reason))
-        self._kernel.resume()
+        self._damaged(begin, window.offset, reason)
 
     def _is_at_end(self) -> bool:
         """Judge the bytes after the last whole event of the log; False if there is another event after them."""
@@ -483,8 +511,7 @@ class _LogWalk:
         begin, size = window.offset, _event_size(window.view) if window.held >= HEADER_SIZE else 0
         if self._search():
             reason = f"an event of {size} bytes reaches beyond the log"
-            self._observer.damage(Damage(begin=begin, end=window.offset, reason=reason))
-            self._kernel.resume()
+            self._damaged(begin, window.offset, reason)
             return False
         self._torn = begin, window.offset - begin
         return True

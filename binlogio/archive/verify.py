@@ -22,17 +22,24 @@ import numpy as np
 
 from binlogio.archive.observer import Damage, LogEnd
 from binlogio.constants import HeaderFlag
-from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
 from binlogio.events.control import IncidentEvent, RotateEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
-from binlogio.gtid.sets import Interval
+from binlogio.gtid.sets import Interval, merge_intervals, subtract_intervals
 from binlogio.implementation import is_compiled
 from binlogio.reader import BinlogReader
-from binlogio.storage.index_file import INDEX_SUFFIX, is_index_file, log_number, read_index
-from binlogio.storage.log_file import COMPRESSED_SUFFIXES
+from binlogio.storage.index_file import (
+    INDEX_SUFFIX,
+    base_name,
+    is_index_file,
+    log_number,
+    misnumbered,
+    plain_name,
+    read_index,
+)
 from binlogio.storage.sources import find_logs
 
 if TYPE_CHECKING:
@@ -41,6 +48,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from binlogio.events import BinlogEvent
+    from binlogio.events.base import EventHeader
     from binlogio.format.framing import EventFrame
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
@@ -52,6 +60,7 @@ MOST_FINDINGS: Final = 1000
 """Of one log; more are counted only."""
 
 _MOST_SHOWN: Final = 20  # ranges of GTIDs in a message
+_MOST_KEPT: Final = 16  # arrays of records; comparing GTIDs costs about as much for one group as for a thousand
 _Source = tuple[bytes, str] | tuple[int, int]
 """A source of GTIDs: UUID and tag (MySQL), or domain and server (MariaDB)."""
 _WORDS: Final = {
@@ -144,6 +153,8 @@ def verify_logs(
         checked.compare_number(log, logs[number - 1] if number else None)
         try:
             check(log, checked)
+        except UnsupportedFeature as exc:
+            checked.add(PROBLEM, f"the log cannot be checked: {exc.reason}", offset=exc.offset)
         except BinlogError as exc:
             offset, exc.file, exc.offset, exc.hint = exc.offset, None, None, None
             checked.add(DAMAGE, str(exc), offset=offset)
@@ -175,7 +186,7 @@ def _index_findings(index: Path, logs: Sequence[LogFile]) -> Iterator[Finding]:
     except BinlogError as exc:
         yield Finding(level=PROBLEM, message=exc.reason)
         return
-    known = {_plain_path(log.name) for log in logs}
+    known = {os.path.normpath(plain_name(log.name)) for log in logs}
     for name in listed:
         if name not in known and not Path(name).is_file():
             yield Finding(level=PROBLEM, message=f"the index file lists {Path(name).name}, which is not there")
@@ -183,13 +194,6 @@ def _index_findings(index: Path, logs: Sequence[LogFile]) -> Iterator[Finding]:
     for name in sorted(known.difference(listed)):
         if log_number(name)[0] in stems:
             yield Finding(level=NOTE, message=f"{Path(name).name} is not in the index file")
-
-
-def _plain_path(name: str) -> str:
-    """Return the path that a log had before it was compressed."""
-    for suffix in COMPRESSED_SUFFIXES:
-        name = name.removesuffix(suffix)
-    return os.path.normpath(name)
 
 
 def _checker(
@@ -240,6 +244,7 @@ class _CheckedLog:
         self._more = 0
         self._bytes = 0
         self._groups = 0
+        self._records: list[NDArray[np.int64]] = []  # of groups that are not counted yet
         self._fine: list[FineRange] = []
         self._at = 0  # where the range without damage begins
         self._counted = 0  # groups of the ranges before it
@@ -255,10 +260,17 @@ class _CheckedLog:
 
     def format(self, frame: EventFrame) -> None:
         """Take the format description."""
-        self._is_relay = bool(frame.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
+        self._begin(frame.header, frame.context.server_version)
+
+    def _begin(self, header: EventHeader, server_version: str) -> None:
+        self._is_relay = bool(header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
+        before, self._history.server_version = self._history.server_version, server_version
+        if before is not None and ("MariaDB" in before) != ("MariaDB" in server_version):
+            self.add(PROBLEM, f"the log is of a server {server_version}, and the log before it of {before}", offset=0)
 
     def event(self, event: BinlogEvent) -> None:
         """Take an event of a rare type."""
+        self._count_groups()
         if isinstance(event, RotateEvent):
             self._rotate = event
         elif isinstance(event, IncidentEvent):
@@ -280,7 +292,7 @@ class _CheckedLog:
         """Take an event that was read by construct."""
         self._groups += is_first
         if isinstance(event, FormatDescriptionEvent):
-            self._is_relay = bool(event.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
+            self._begin(event.header, event.server_version)
         self.event(event)
 
     def damage(self, found: Damage) -> None:
@@ -296,11 +308,20 @@ class _CheckedLog:
         self.add(DAMAGE if name in _DAMAGES else PROBLEM, message, offset=offset)
 
     def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
-        """Take the records of groups: their number, and their GTIDs."""
+        """Take the records of groups."""
+        self._records.append(records)
+        if len(self._records) == _MOST_KEPT:
+            self._count_groups()
+
+    def _count_groups(self) -> None:
+        """Count the groups so far, and compare their GTIDs."""
+        if not self._records:
+            return
         from binlogio.archive.survey import FIELD, IS_ENDED  # noqa: PLC0415 - needs the kernel
 
-        is_complete = (records[:, FIELD["flags"]] & IS_ENDED) != 0
-        self._groups += int(is_complete.sum())
+        records = np.concatenate(self._records)
+        self._records.clear()
+        self._groups += int(np.count_nonzero(records[:, FIELD["flags"]] & IS_ENDED))
         if self._is_relay:
             return
         for source, run, offset in gtid_runs(records, self.sources):
@@ -309,6 +330,7 @@ class _CheckedLog:
 
     def end(self, end: LogEnd) -> None:
         """Take the end of the log."""
+        self._count_groups()
         self._bytes = end.offset
         if end.torn_size and end.in_use:
             self.add(
@@ -317,40 +339,26 @@ class _CheckedLog:
                 offset=end.offset,
                 end=end.offset + end.torn_size,
             )
-        elif end.torn_size:
-            self.damage(
-                Damage(
-                    begin=end.offset,
-                    end=end.offset + end.torn_size,
-                    reason="the log ends in the middle of an event, but its server had closed it",
-                )
-            )
+        elif end.damage is not None:
+            self.damage(end.damage)
         if end.open_group is not None:
             level = NOTE if end.in_use else PROBLEM
             self.add(level, "the last event group is incomplete", offset=end.open_group)
 
     def compare_number(self, log: LogFile, before: LogFile | None) -> None:
         """Compare the number in the name of a log with that of the log before it."""
-        if before is None:
-            return
-        stem, number, _ = log_number(_plain_path(log.name))
-        other_stem, other, _ = log_number(_plain_path(before.name))
-        if stem != other_stem or number < 0:
-            return
-        if number > other + 1:
-            missing = str(other + 1) if number == other + 2 else f"{other + 1} to {number - 1}"
-            self.add(PROBLEM, f"logs are missing before this one: number {missing}")
-        elif number <= other:
-            self.add(PROBLEM, f"the number is not larger than that of the log before it, {before.name}")
+        wrong = None if before is None else misnumbered(log.name, before.name)
+        if wrong is not None:
+            self.add(PROBLEM, wrong)
 
     def compare_next(self, log: LogFile, following: LogFile | None) -> None:
         """Compare the name in the ROTATE at the end of a log with the next log."""
         if self._rotate is None or following is None or self._is_relay:
             return
-        stem, number, _ = log_number(_plain_path(log.name))
-        other_stem, other, _ = log_number(_plain_path(following.name))
-        expected = os.path.basename(self._rotate.next_log)  # noqa: PTH119 - of the server
-        found = os.path.basename(_plain_path(following.name))  # noqa: PTH119 - may be a URI
+        stem, number, _ = log_number(plain_name(log.name))
+        other_stem, other, _ = log_number(plain_name(following.name))
+        expected = base_name(self._rotate.next_log)
+        found = base_name(plain_name(following.name))
         if stem == other_stem and other == number + 1 and found != expected:
             self.add(PROBLEM, f"the log is followed by {expected}, but the next file is {found}")
 
@@ -368,6 +376,7 @@ class _CheckedLog:
 
     def _end_fine(self, end: int) -> None:
         """End a range without damage: the groups in it were taken."""
+        self._count_groups()
         if end > self._at:
             self._fine.append(FineRange(self._at, end, self._groups - self._counted))
             self._counted = self._groups
@@ -400,7 +409,7 @@ class GtidHistories:
 
     def of(self, name: str) -> GtidHistory:
         """Return the GTIDs of the series of a log."""
-        return self._found.setdefault(log_number(_plain_path(name))[0], GtidHistory())
+        return self._found.setdefault(log_number(plain_name(name))[0], GtidHistory())
 
     def gap_texts(self) -> Iterator[str]:
         """Yield the numbers that no log has between others that they have, by source."""
@@ -414,7 +423,7 @@ class GtidHistories:
 
 
 class GtidHistory:
-    """The GTIDs that the logs of a series have so far."""
+    """The GTIDs that the logs of a series have so far, and the server that wrote the last one."""
 
     def __init__(self) -> None:
         self._logged: dict[_Source, list[Interval]] = {}
@@ -423,6 +432,7 @@ class GtidHistory:
         self._domains: dict[int, int] = {}  # largest number of each domain of MariaDB
         self._begun = False
         self.is_damaged = False
+        self.server_version: str | None = None
 
     def add(self, source: _Source, run: Interval) -> Iterator[tuple[str, str]]:
         """Add consecutive GTIDs in the order of the log; yield what is wrong with them."""
@@ -515,32 +525,17 @@ def _insert(intervals: list[Interval], run: Interval) -> None:
 
 
 def _union(one: dict[_Source, list[Interval]], other: dict[_Source, list[Interval]]) -> dict[_Source, list[Interval]]:
-    found = {source: list(intervals) for source, intervals in one.items()}
-    for source, intervals in other.items():
-        mine = found.setdefault(source, [])
-        for interval in intervals:
-            _insert(mine, interval)
-    return found
+    return {
+        source: list(merge_intervals([*one.get(source, ()), *other.get(source, ())])) for source in {**one, **other}
+    }
 
 
 def _difference(
     one: dict[_Source, list[Interval]], other: dict[_Source, list[Interval]]
 ) -> dict[_Source, list[Interval]]:
     """Return the numbers of `one` that are not in `other`."""
-    found = {}
-    for source, intervals in one.items():
-        left = []
-        for start, end in intervals:
-            at = start
-            for known in _overlap(other.get(source, []), Interval(start, end)):
-                if known.start > at:
-                    left.append(Interval(at, known.start))
-                at = known.end
-            if at < end:
-                left.append(Interval(at, end))
-        if left:
-            found[source] = left
-    return found
+    left = {source: subtract_intervals(tuple(all_), tuple(other.get(source, ()))) for source, all_ in one.items()}
+    return {source: list(found) for source, found in left.items() if found}
 
 
 def _text(source: _Source, run: Interval) -> str:

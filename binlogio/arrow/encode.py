@@ -85,6 +85,7 @@ class TableEncoder:
         present_after: which columns the after images of an update have.
         partial_json: write updates as with binlog_row_value_options=PARTIAL_JSON. A JSON column of `after` may then be
             of the type `binlogio.arrow.types.JSON_DIFFS`.
+        type_code: that of the events, of version 1 or 2; by default `EVENT_TYPES` of the operation.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class TableEncoder:
         present_after: bytes | None = None,
         *,
         partial_json: bool = False,
+        type_code: EventType | None = None,
     ) -> None:
         if operation not in EVENT_TYPES:
             raise BinlogFormatError("unknown operation", expected=" or ".join(EVENT_TYPES), found=repr(operation))
@@ -106,6 +108,8 @@ class TableEncoder:
         has_before, has_after = _IMAGES[operation]
         after = self.present_after if has_before else self.present
         self._is_partial = partial_json and operation == "update"
+        usual = type_code or EVENT_TYPES[operation]
+        self.type_code: Final = EventType.PARTIAL_UPDATE_ROWS_EVENT if self._is_partial else usual
         self._before = _Side(plan, self.present, "before") if has_before else None
         self._after = _Side(plan, after, "after", takes_diffs=self._is_partial) if has_after else None
         self._reused: Any = None  # an encoder of rows whose columns are bound as these wholes
@@ -174,7 +178,7 @@ class TableEncoder:
         is_partial = self._is_partial
         encoder = _rows_encoder_of(buffer)(
             buffer,
-            type_code=EventType.PARTIAL_UPDATE_ROWS_EVENT if is_partial else EVENT_TYPES[self.operation],
+            type_code=self.type_code,
             column_count=len(self.plan.columns),
             present=self.present,
             present_after=self.present_after if self.operation == "update" else None,

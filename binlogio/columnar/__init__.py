@@ -18,28 +18,20 @@ from binlogio.lazy_names import lazy_names
 if TYPE_CHECKING:
     from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
     from binlogio.columnar.event_records import EVENT_SCHEMA
-    from binlogio.columnar.record_types import RecordType, RowSelection
+    from binlogio.columnar.record_types import MIXED_SCHEMA, RecordType, RowSelection
     from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
     from binlogio.columnar.splits.group_scan import last_group_end, splits_at_groups
-    from binlogio.columnar.splits.log_identity import HEAD_EVENTS, LogIdentity, head_frames, log_identity, tail_checksum
+    from binlogio.columnar.splits.log_identity import LogIdentity, log_identity, tail_checksum
     from binlogio.columnar.splits.logged_statements import LoggedStatements, lacks_names
     from binlogio.columnar.splits.skipped_logs import logs_without
-    from binlogio.columnar.splits.split_bounds import (
-        GROUP_STARTS,
-        WHOLE,
-        group_around,
-        group_behind,
-        is_one_piece,
-        split_bounds,
-    )
+    from binlogio.columnar.splits.split_bounds import WHOLE, group_around, group_behind, is_one_piece, split_bounds
     from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA
-    from binlogio.columnar.windows import WINDOW_SIZE, Window
 
 __all__ = [
-    "DEFAULT_BATCH_ROWS", "EVENT_SCHEMA", "GROUP_STARTS", "HEAD_EVENTS", "TRANSACTION_SCHEMA", "WHOLE", "WINDOW_SIZE",
-    "EventSelection", "LogIdentity", "LoggedStatements", "RecordType", "RowSelection", "Window", "group_around",
-    "group_behind", "head_frames", "is_one_piece", "lacks_names", "last_group_end", "log_identity", "logs_without",
-    "read_events", "read_split", "read_transactions", "split_bounds", "splits_at_groups", "tail_checksum",
+    "DEFAULT_BATCH_ROWS", "EVENT_SCHEMA", "MIXED_SCHEMA", "TRANSACTION_SCHEMA", "WHOLE", "EventSelection",
+    "LogIdentity", "LoggedStatements", "RecordType", "RowSelection", "group_around", "group_behind", "is_one_piece",
+    "lacks_names", "last_group_end", "log_identity", "logs_without", "read_events", "read_split", "read_transactions",
+    "split_bounds", "splits_at_groups", "tail_checksum",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -48,14 +40,13 @@ if not TYPE_CHECKING:
         {
             "event_reader": "EventSelection read_events read_transactions",
             "event_records": "EVENT_SCHEMA",
-            "record_types": "RecordType RowSelection",
+            "record_types": "MIXED_SCHEMA RecordType RowSelection",
             "rows_reader": "DEFAULT_BATCH_ROWS read_split",
             "splits.group_scan": "last_group_end splits_at_groups",
-            "splits.log_identity": "HEAD_EVENTS LogIdentity head_frames log_identity tail_checksum",
+            "splits.log_identity": "LogIdentity log_identity tail_checksum",
             "splits.logged_statements": "LoggedStatements lacks_names",
             "splits.skipped_logs": "logs_without",
-            "splits.split_bounds": "GROUP_STARTS WHOLE group_around group_behind is_one_piece split_bounds",
+            "splits.split_bounds": "WHOLE group_around group_behind is_one_piece split_bounds",
             "transaction_records": "TRANSACTION_SCHEMA",
-            "windows": "WINDOW_SIZE Window",
         },
     )

@@ -31,7 +31,7 @@ from binlogio.columnar.transaction_records import (
 )
 from binlogio.constants import EventType, QueryStatus
 from binlogio.errors import BinlogError
-from binlogio.event_filter import EVERY_EVENT, EventFilter
+from binlogio.event_filter import EVERY_EVENT, AllExcept, EventFilter
 from binlogio.events import EVENT_CODECS, RowsEvent
 from binlogio.events.base import EventHeader, ParseContext, event_name
 from binlogio.events.format_description import BINLOG_VERSION
@@ -295,7 +295,7 @@ class _LimitsAndFilter(TypedDict):
     max_bytes: int
     pos: tuple[int, int]
     timestamp: tuple[int, int]
-    server_ids: frozenset[int] | None
+    server_ids: frozenset[int] | AllExcept | None
     ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.transaction_payload import TransactionPayloadEvent
     from binlogio.format.framing import EventFrame
-    from binlogio.rows.image import RowImage
+    from binlogio.rows.image import RowChange, RowImage
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.source import DefinitionSource
     from binlogio.values.column import ColumnPlan
@@ -371,6 +371,12 @@ class _Pending:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def image_arrays(images: Images, kind: RecordType) -> tuple[pa.Array, pa.Array]:
+    """Return the before images and the after images of rows."""
+    before, after = zip(*images, strict=True) if images else ((), ())
+    return _array(before, kind.image_type), _array(after, kind.image_type)
+
+
 def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
     if not isinstance(kind, pa.StructType):
         return pa.array(values, kind)
@@ -406,11 +412,17 @@ _READ_EVENTS: Final = "read the log event by event, or leave the column out"
 
 
 def row_images(
-    event: RowsEvent, plan: TablePlan, kind: RecordType | None, *, first_row: int = 0, first_byte: int = 0
+    event: RowsEvent,
+    plan: TablePlan,
+    kind: RecordType | None,
+    *,
+    first_row: int = 0,
+    first_byte: int = 0,
+    changes: Iterator[RowChange] | None = None,
 ) -> Images:
     """Return the images of an event's rows: the values of the columns of `kind`, or JSON text if it is None.
 
-    `first_row` and `first_byte` are those of `decode_rows`.
+    `first_row` and `first_byte` are those of `decode_rows`; `changes` are its rows, if they are decoded already.
 
     Raises:
         BinlogFormatError: the images do not fit the table, contain a damaged document or geometry, or the Arrow type
@@ -418,7 +430,8 @@ def row_images(
     """
     wanted = None if kind is None else frozenset(column.position for column in kind.columns)
     images: Images = []
-    changes = decode_rows(event, plan, wanted, first_row=first_row, first_byte=first_byte)
+    if changes is None:
+        changes = decode_rows(event, plan, wanted, first_row=first_row, first_byte=first_byte)
     for row, change in enumerate(changes, start=first_row):
         try:
             if kind is None:

@@ -95,9 +95,18 @@ class _DatabaseNames(Construct):  # type: ignore[misc]
         return obj
 
 
+# MariadbAlterFlags.flags
+_START_ALTER: Final = 2
+_COMMIT_ALTER: Final = 4
+_ROLLBACK_ALTER: Final = 8
+
+
 @dataclass(frozen=True, slots=True)
 class MariadbAlterFlags:
-    """MariaDB's two-phase ALTER TABLE: flags (4 commit, 8 rollback) and, if either, the number of its START ALTER."""
+    """MariaDB's two-phase ALTER TABLE: flags (2 start, 4 commit, 8 rollback), and the number of the START ALTER.
+
+    The number is in the last two only.
+    """
 
     flags: int
     start_alter_sequence: int | None
@@ -106,7 +115,7 @@ class MariadbAlterFlags:
 class _MariadbAlterFlags(Construct):  # type: ignore[misc]
     """The sequence number is there for COMMIT ALTER and ROLLBACK ALTER only."""
 
-    _HAS_SEQUENCE = 4 | 8
+    _HAS_SEQUENCE = _COMMIT_ALTER | _ROLLBACK_ALTER
 
     def _parse(self, stream: Any, context: Container, path: str) -> MariadbAlterFlags:
         flags = Int8ul._parsereport(stream, context, path)
@@ -266,6 +275,12 @@ class QueryEvent:
             if variable.code == code:
                 return variable.value
         return None
+
+    @property
+    def is_unfinished_alter(self) -> bool:
+        """True for a first phase of MariaDB's ALTER TABLE and for its rollback, which change nothing."""
+        alter = self.status(QueryStatus.MARIADB_GTID_FLAGS3)
+        return alter is not None and bool(alter.flags & (_START_ALTER | _ROLLBACK_ALTER))
 
 
 _SIZES: Final = (POST_HEADER, POST_HEADER_V3)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE, ChecksumAlgorithm, RowsFlag
+from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.errors import BinlogFormatError
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, ParseContext
@@ -19,7 +19,9 @@ from binlogio.primitives import lenenc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_POST_HEADER_SIZE: Final = 6 + 2 + 2  # table_id, flags, extra_len
+_POST_HEADER_SIZE: Final = 6 + 2  # table_id, flags
+_EXTRA_LEN_SIZE: Final = 2  # not in version 1
+_V1: Final = range(EventType.WRITE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1 + 1)
 
 
 class EventFrames:
@@ -87,7 +89,8 @@ class RowsFrames:
         header = EventHeader(type_code=type_code, timestamp=timestamp, server_id=server_id)
         self._buffer = buffer
         self._event: Any = EVENT_CODECS[type_code].event_class(**common, **bitmaps, images=b"", header=header)
-        self._room = max_size - _POST_HEADER_SIZE - len(lenenc(column_count)) - sum(map(len, bitmaps.values()))
+        post_header = _POST_HEADER_SIZE + (0 if type_code in _V1 else _EXTRA_LEN_SIZE)
+        self._room = max_size - post_header - len(lenenc(column_count)) - sum(map(len, bitmaps.values()))
         self._images = bytearray()
         self._is_open = False
 

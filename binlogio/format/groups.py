@@ -16,14 +16,11 @@ Gtid_log_event::FL_STANDALONE.
 
 from __future__ import annotations
 
-import re
 from enum import Enum
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
-from binlogio.event_filter import has_gtid, like_numbers, parse_gtid
 from binlogio.events import EVENT_CODECS, ROWS_EVENTS, BinlogEvent, RowsEvent
 from binlogio.events.base import UnknownEvent, event_name
 from binlogio.events.control import IncidentEvent, RotateEvent, StopEvent, XaPrepareEvent, XidEvent
@@ -44,13 +41,10 @@ from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from binlogio._kernel.event_scanner import GroupFilter
-    from binlogio.event_filter import Gtids
     from binlogio.events.base import ParseContext
     from binlogio.gtid import Gtid, MariadbGtid
 
@@ -191,121 +185,6 @@ class EventGroup:
         ):
             return GroupKind.TRANSACTION
         return GroupKind.STATEMENT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupChoice:
-    """Selection of event groups; empty tuples and None select everything.
-
-    A group is selected by the time, the server and the GTID of its first event, and, with `databases` or `tables`, if
-    one of its changes is selected. A row change belongs to the database of its table; a statement to its default
-    database, as in mysqlbinlog, and to the tables that its text names.
-
-    Args:
-        start: groups that begin before this time are left out, in seconds since 1970, UTC.
-        stop: the first group that begins at this time or later ends the selection.
-        include_gtids: leaves out all other transactions.
-        exclude_gtids: leaves out these transactions.
-        after_gtids: the state of a server: leaves out the transactions that it has.
-        up_to_gtids: the state of a server: leaves out the transactions that it does not have.
-        server_ids: leaves out the groups of all other servers.
-        databases: globs.
-        tables, exclude_tables: globs; those with a dot are `database.table`.
-    """
-
-    start: int | None = None
-    stop: int | None = None
-    include_gtids: Gtids | None = None
-    exclude_gtids: Gtids | None = None
-    after_gtids: Gtids | None = None
-    up_to_gtids: Gtids | None = None
-    server_ids: Container[int] | None = None
-    databases: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
-    exclude_tables: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Return True if there is a condition."""
-        return self != EVERY_GROUP
-
-    @property
-    def looks_inside(self) -> bool:
-        """True if the selection depends on the changes of a group, not only on its first event."""
-        return bool(self.databases or self.tables or self.exclude_tables)
-
-    def is_over(self, timestamp: int) -> bool:
-        """Return whether a group that begins at this time ends the selection."""
-        return self.stop is not None and timestamp >= self.stop
-
-    def wants_group(self, timestamp: int, gtid: Gtid | MariadbGtid | None, server_id: int) -> bool:
-        """Return whether a group is selected by its first event."""
-        if self.start is not None and timestamp < self.start:
-            return False
-        return (self.server_ids is None or server_id in self.server_ids) and self.wants_gtid(gtid)
-
-    def wants_gtid(self, gtid: Gtid | MariadbGtid | None) -> bool:
-        """Return whether a group with this GTID is selected, if its time is right."""
-        for gtids in (self.include_gtids, self.up_to_gtids):
-            if gtids is not None and not has_gtid(gtids, gtid):
-                return False
-        for gtids in (self.exclude_gtids, self.after_gtids):
-            if gtids is not None and has_gtid(gtids, gtid):
-                return False
-        return True
-
-    def wants_database(self, database: str) -> bool:
-        """Return whether changes in the database are selected."""
-        return not self.databases or any(fnmatchcase(database, glob) for glob in self.databases)
-
-    def wants_table(self, database: str, table: str) -> bool:
-        """Return whether changes of the table are selected."""
-        if not self.wants_database(database):
-            return False
-        full = f"{database}.{table}"
-        if any(fnmatchcase(full if "." in glob else table, glob) for glob in self.exclude_tables):
-            return False
-        return not self.tables or any(fnmatchcase(full if "." in glob else table, glob) for glob in self.tables)
-
-    def wants_statement(self, database: str, sql: bytes) -> bool:
-        """Return whether a statement with this default database is selected."""
-        if not self.wants_database(database):
-            return False
-        text = sql.decode("utf-8", "replace")
-        if any(_names_table(text, glob) for glob in self.exclude_tables):
-            return False
-        return not self.tables or any(_names_table(text, glob) for glob in self.tables)
-
-    def gtid_answer(self, gtid: str | None) -> tuple[bool, int, int]:
-        """Return `wants_gtid` of a GTID as text, and the first and the last number around its own with that answer."""
-        parsed = None if gtid is None else parse_gtid(gtid)
-        return self.wants_gtid(parsed), *like_numbers(parsed, *self._gtids)
-
-    @property
-    def _gtids(self) -> tuple[Gtids | None, ...]:
-        return self.include_gtids, self.exclude_gtids, self.after_gtids, self.up_to_gtids
-
-    def compiled(self) -> GroupFilter:
-        """Return the same in the kernel."""
-        from binlogio._kernel.event_scanner import GroupFilter  # noqa: PLC0415 - there may be no kernel
-
-        return GroupFilter(
-            start=self.start,
-            stop=self.stop,
-            server_ids=self.server_ids,
-            ask_gtid=None if all(gtids is None for gtids in self._gtids) else self.gtid_answer,
-            ask_table=self.wants_table if self.looks_inside else None,
-            ask_statement=self.wants_statement,
-        )
-
-
-EVERY_GROUP: Final = GroupChoice()
-_WORDS: Final = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
-
-
-def _names_table(sql: str, glob: str) -> bool:
-    """Return whether a word or a quoted name of the text fits the glob's table name."""
-    name = glob.rpartition(".")[2]
-    return any(fnmatchcase(quoted.replace("``", "`") or word, name) for quoted, word in _WORDS.findall(sql))
 
 
 class GroupTracker:

@@ -50,7 +50,7 @@ class Interval(NamedTuple):
 Intervals = tuple[Interval, ...]
 
 
-def _merge(intervals: Iterable[Interval]) -> Intervals:
+def merge_intervals(intervals: Iterable[Interval]) -> Intervals:
     """Return the same numbers in increasing intervals that do not touch."""
     merged: list[Interval] = []
     for interval in sorted(intervals):
@@ -77,7 +77,7 @@ def _intersect(left: Intervals, right: Intervals) -> Intervals:
     return tuple(common)
 
 
-def _subtract(left: Intervals, right: Intervals) -> Intervals:
+def subtract_intervals(left: Intervals, right: Intervals) -> Intervals:
     """Return the numbers of `left` that are not in `right`."""
     if not right:
         return left
@@ -123,7 +123,7 @@ class GtidSet:
         for tsid, interval in intervals:
             _check(interval.start, interval.end)
             by_tsid.setdefault(tsid, []).append(interval)
-        return cls(tuple((tsid, _merge(by_tsid[tsid])) for tsid in sorted(by_tsid)))
+        return cls(tuple((tsid, merge_intervals(by_tsid[tsid])) for tsid in sorted(by_tsid)))
 
     @classmethod
     def from_gtids(cls, gtids: Iterable[Gtid]) -> GtidSet:
@@ -170,7 +170,7 @@ class GtidSet:
         tsid = gtid.tsid
         at = bisect_left(self.sources, tsid, key=lambda source: source[0])
         found = self.intervals(tsid)
-        merged = _merge((*found, Interval(gtid.gno, gtid.gno + 1)))
+        merged = merge_intervals((*found, Interval(gtid.gno, gtid.gno + 1)))
         return GtidSet((*self.sources[:at], (tsid, merged), *self.sources[at + bool(found) :]))
 
     def union(self, other: GtidSet) -> GtidSet:
@@ -178,7 +178,7 @@ class GtidSet:
         mine, theirs = dict(self.sources), dict(other.sources)
         return GtidSet(
             tuple(
-                (tsid, _merge((*mine.get(tsid, ()), *theirs.get(tsid, ()))))
+                (tsid, merge_intervals((*mine.get(tsid, ()), *theirs.get(tsid, ()))))
                 for tsid in sorted(mine.keys() | theirs.keys())
             )
         )
@@ -191,7 +191,7 @@ class GtidSet:
     def difference(self, other: GtidSet) -> GtidSet:
         """Return the GTIDs that are in this set and not in the other."""
         theirs = dict(other.sources)
-        return _of_each((tsid, _subtract(mine, theirs.get(tsid, ()))) for tsid, mine in self.sources)
+        return _of_each((tsid, subtract_intervals(mine, theirs.get(tsid, ()))) for tsid, mine in self.sources)
 
     def issubset(self, other: GtidSet) -> bool:
         """Return whether the other set has everything that this one has."""
@@ -307,7 +307,7 @@ class MariadbGtidSet:
                 raise BinlogFormatError("the range of GTIDs ends before it begins", found=excerpt(part))
             interval = Interval(first.sequence_number, last + 1)
             found.setdefault((first.domain_id, first.server_id), []).append(interval)
-        return cls({source: _merge(found[source]) for source in sorted(found)})
+        return cls({source: merge_intervals(found[source]) for source in sorted(found)})
 
     def __contains__(self, gtid: MariadbGtid) -> bool:
         return _is_in(self.intervals.get((gtid.domain_id, gtid.server_id), ()), gtid.sequence_number)

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from binlogio.errors import Hint, ReplayError, UnsupportedFeature
-from binlogio.format.groups import GroupChoice
+from binlogio.group_choice import GroupChoice
 from binlogio.schema.ddl.logged_ddl import bytes_of, server_of, session_of, text_of
 from binlogio.schema.statement_scope import (
     DATABASE,
@@ -26,6 +26,7 @@ from binlogio.schema.statement_scope import (
 from binlogio.storage.index_file import is_before
 
 if TYPE_CHECKING:
+    from binlogio.columnar.row_choice import RowChoice
     from binlogio.event_filter import Gtids
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
@@ -54,7 +55,8 @@ class ReplayFilter:
     applied. `start_timestamp` and `stop_timestamp` say the same of a group's first event, in seconds since 1970.
     `tables` and `exclude_tables` are globs over `schema.table`; `rewrite_db` maps names of schemas. `after_gtids` and
     `up_to_gtids` are states of a server: transactions of the one are left out, and those that are not in the other.
-    `server_ids` are those of the first event of a group.
+    `server_ids` are those of the first event of a group. `rows` selects single rows; statements that change rows are
+    refused then.
     """
 
     start: Position | None = None
@@ -69,6 +71,7 @@ class ReplayFilter:
     tables: tuple[str, ...] = ()
     exclude_tables: tuple[str, ...] = ()
     rewrite_db: Mapping[str, str] = field(default_factory=dict)
+    rows: RowChoice | None = None
     groups: GroupChoice = field(init=False, repr=False, compare=False)
     """The conditions on times, GTIDs and servers."""
 
@@ -110,6 +113,11 @@ class ReplayFilter:
     def is_by_name(self) -> bool:
         """True if tables are selected or schemas renamed, so that the names in statements matter."""
         return bool(self.tables or self.exclude_tables or self.rewrite_db)
+
+    @property
+    def is_partial(self) -> bool:
+        """True if transactions may not be applied whole and as they are."""
+        return self.is_by_name or self.rows is not None
 
     def wants_statement(self, scope: StatementScope) -> bool:
         """Return whether what a statement changes is wanted.

@@ -14,8 +14,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import lru_cache
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.columnar.splits.log_identity import log_identity
@@ -29,7 +27,7 @@ from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start
 from binlogio.replay import statements
 from binlogio.storage.compression import decompress_zstd
-from binlogio.storage.index_file import log_number
+from binlogio.storage.index_file import base_name, log_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -100,12 +98,6 @@ class Bounds:
 
 
 EVERY_PLACE: Final = Bounds()
-
-
-@lru_cache(64)
-def base_name(file: str) -> str:
-    """Return the name of a log without its folder."""
-    return PurePosixPath(file.replace("\\", "/")).name
 
 
 def bounds_of(reader: BinlogReader, wanted: ReplayFilter) -> Bounds:

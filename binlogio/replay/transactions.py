@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.splits.log_identity import LogIdentity, log_identity
 from binlogio.constants import HeaderFlag, RowsFlag
-from binlogio.errors import BinlogError, ReplayError
+from binlogio.errors import BinlogError, ConditionError, ReplayError
 from binlogio.events import ROWS_EVENTS, RowsEvent
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
@@ -46,12 +46,12 @@ from binlogio.replay.start_position import (
     Bounds,
     LogPlace,
     SkippedPart,
-    base_name,
     check_identity,
     may_name,
 )
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
+from binlogio.storage.index_file import base_name
 from binlogio.storage.spill_file import TemporaryFile
 
 if TYPE_CHECKING:
@@ -534,7 +534,10 @@ class TransactionReader:
         with self._reader.part(*place) as reader:
             wanted = self._filter
             tables = ReplayFilter(
-                tables=wanted.tables, exclude_tables=wanted.exclude_tables, rewrite_db=wanted.rewrite_db
+                tables=wanted.tables,
+                exclude_tables=wanted.exclude_tables,
+                rewrite_db=wanted.rewrite_db,
+                rows=wanted.rows,
             )
             earlier = TransactionReader(reader, self._keys.of(reader), tables)
             for _ in earlier:
@@ -596,9 +599,20 @@ class TransactionReader:
         size = event.file_name_end
         if named.refusal is None and named.is_wanted and named.sql[:size] != event.sql[:size]:
             named = replace(named, refusal=ReplayError("LOAD DATA: a name before the file name cannot be changed"))
+        named = self._with_rows(named, changes_rows=True)
         if named.is_wanted:
             renamed = replace(event, schema=self._filter.schema(event.schema), sql=named.sql)
             group.steps.append(replace(step, event=renamed, refusal=named.refusal))
+
+    def _with_rows(self, named: NamedStatement, *, changes_rows: bool) -> NamedStatement:
+        """Refuse a statement that changes rows where rows are selected."""
+        if self._filter.rows is None or not changes_rows or not named.is_wanted or named.refusal is not None:
+            return named
+        refusal = ReplayError(
+            "rows are selected by operation or value, which cannot be done in a statement that changes rows",
+            found=shown_text(named.sql),
+        )
+        return replace(named, refusal=refusal)
 
     @property
     def _context(self) -> ParseContext:
@@ -621,6 +635,12 @@ class TransactionReader:
         renamed = table_map if schema == table_map.schema else replace(table_map, schema=schema)
         try:
             plan = self._keys.plan(event)
+            if self._filter.rows is not None:
+                event = self._filter.rows.of(event, plan)
+                if event is None:
+                    return None
+        except ConditionError:
+            raise
         except BinlogError as exc:
             return RowsStep(event, renamed, None, _as_refusal(exc))
         if plan.schema != schema:
@@ -660,7 +680,8 @@ class TransactionReader:
         elif isinstance(statement, statements.SavepointStatement | statements.RollbackTo):
             group.steps.append(StatementStep(event, statement, context, wanted=self._filter))
         else:
-            named = self._filter.statement(event, self._context)
+            changes_rows = isinstance(statement, statements.OtherStatement) and statement.changes_rows
+            named = self._with_rows(self._filter.statement(event, self._context), changes_rows=changes_rows)
             is_executed = named.is_wanted and named.refusal is None
             if isinstance(statement, statements.CreateWithRows):
                 group.commits_itself = is_executed

@@ -42,13 +42,15 @@ class TextForm:
     """How the images of a table are written.
 
     `style` as in the kernel's `ImageText`; `label` returns the text before a value, `literal` that of a string, `value`
-    that of any value; `ends` the text after a value and after NULL, `pieces` those around the images.
+    that of any value, `by_value` whether it writes all of a column; `ends` the text after a value and after NULL,
+    `pieces` those around the images.
     """
 
     style: int
     label: Callable[[ColumnPlan], str]
     literal: Callable[[str], str]
     value: Callable[[Any, ColumnPlan], str]
+    by_value: Callable[[ColumnPlan], bool] | None = None
     ends: Callable[[ColumnPlan], tuple[str, str]] | None = None
     pieces: Callable[[TablePlan], tuple[str, ...]] | None = None
 
@@ -79,6 +81,8 @@ def _both(texts: tuple[str, str]) -> tuple[bytes, bytes]:
 
 def _value(column: ColumnPlan, found: ColumnKind, form: TextForm) -> Value:
     kind, names = found.kind, found.names
+    if form.by_value is not None and form.by_value(column):
+        kind = _BY_CONSTRUCT
     if kind in (kinds.ENUM_NAMES, kinds.SET_NAMES):
         is_literal = kind == kinds.ENUM_NAMES or form.style != SQL
         names = tuple(_utf8(form.literal(name) if is_literal else name) for name in column.members or ())

@@ -22,6 +22,7 @@ from binlogio.schema.json_values import value_from_json
 if TYPE_CHECKING:
     from binlogio.schema.ddl.parser import parse_create_table
     from binlogio.schema.given import GivenDefinitions, load_definitions
+    from binlogio.schema.information_schema import parse_information_schema
     from binlogio.schema.source import DefinitionSource
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "from_table_map",
     "load_definitions",
     "parse_create_table",
+    "parse_information_schema",
     "value_from_json",
 ]
 
@@ -43,6 +45,7 @@ if not TYPE_CHECKING:  # a log whose table maps name their columns needs no pars
         {
             "ddl.parser": "parse_create_table",
             "given": "GivenDefinitions load_definitions",
+            "information_schema": "parse_information_schema",
             "source": "DefinitionSource",
         },
     )

@@ -224,7 +224,7 @@ def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None
 
 
 def _tables(text: str) -> Mapping[str, Any]:
-    values = list(_values(text))
+    values = list(json_values(text))
     if len(values) == 1 and isinstance(values[0], Mapping) and "columns" not in values[0]:
         return values[0]
     found = values[0] if len(values) == 1 and isinstance(values[0], list) else values
@@ -232,7 +232,7 @@ def _tables(text: str) -> Mapping[str, Any]:
     return {table.full_name: table for table in tables}
 
 
-def _values(text: str) -> Iterator[Any]:
+def json_values(text: str) -> Iterator[Any]:
     """Yield the JSON values of a text, one after the other."""
     decoder, begin = json.JSONDecoder(), _BEGIN.search(text)
     while begin is not None:

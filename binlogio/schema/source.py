@@ -26,7 +26,7 @@ from binlogio.schema.collations import max_character_bytes
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.ddl.first_words import body_may_define, may_define
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.definition import ColumnDefinition, TableDefinition
+from binlogio.schema.definition import ColumnDefinition, TableDefinition, from_table_map
 from binlogio.schema.given import Described, GivenDefinitions
 from binlogio.schema.types import binlog_type
 from binlogio.values.charsets import BINARY_COLLATION
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _FLOAT32_SIZE: Final = 4  # bytes of a VECTOR's dimension
 MAX_PENDING_BYTES: Final = 4 << 20
 """Statements that wait until a table asks for them; more are carried out at once."""
+_CHARSETS: Final = (OptionalMetadataType.DEFAULT_CHARSET, OptionalMetadataType.COLUMN_CHARSET)
 _FILE_NUMBER: Final = re.compile(r"(.*?)\.(\d{6,})(?:\D.*)?$", re.DOTALL)
 _GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullable=False, visible=False)
 # Types as which a log may show a column, beside its present one: tables keep their columns as they were created.
@@ -161,6 +162,19 @@ class DefinitionSource:
             described = self._learned(event, server)
         return resolve_plan(event, context) if described is None else _plan(described, event, context, server.vendor)
 
+    def describe(self, event: TableMapEvent, context: ParseContext) -> Described:
+        """Return the definition of a mapped table: by the DDL up to here if the map agrees, else by its FULL metadata.
+
+        Raises:
+            BinlogFormatError: the metadata makes no sense.
+            UnsupportedFeature: neither says what the columns are.
+        """
+        described = self._learned(event, ServerDefaults.of(context))
+        if described is None:
+            return Described(from_table_map(event, context))
+        has_charsets = any(event.optional(kind) is not None for kind in _CHARSETS)
+        return replace(described, assumed=frozenset()) if has_charsets else described
+
     def given(self, schema: str, table: str, context: ParseContext) -> TableDefinition | None:
         """Return the definition that the user gave; None if there is none."""
         described = None if self._given is None else self._given.find(schema, table, ServerDefaults.of(context))
@@ -185,6 +199,11 @@ class DefinitionSource:
         """Return the definition of a table by the DDL up to here; None if unknown."""
         self._catch_up()
         return self._catalogue.find(schema, table)
+
+    def all_logged(self) -> dict[TableName, KnownTable]:
+        """Return the tables that the DDL up to here defines."""
+        self._catch_up()
+        return dict(self._catalogue.tables())
 
     def cascades(self, schema: str, table: str, context: ParseContext) -> tuple[Cascade, ...]:
         """Return the foreign keys that change rows of other tables with those of this one, as far as they are known.

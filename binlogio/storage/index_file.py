@@ -24,6 +24,7 @@ KEY_INDEX_SUFFIX: Final = ".keys.parquet"
 """Where the keys of the rows in the log of the same name are; made by `binlogio index`."""
 _SERVER_FILES: Final = (INDEX_SUFFIX, "_crash_safe", ".~rec~", ".state", GTID_INDEX_SUFFIX)  # two of them MariaDB's
 _BESIDE_LOGS: Final = (*_SERVER_FILES, KEY_INDEX_SUFFIX)
+COMPRESSED_SUFFIXES: Final = (".gz", ".zst", ".xz", ".bz2")
 _MOST_BYTES: Final = 64 << 20  # of an index file; a million names
 _LOG_NAME: Final = re.compile(r"^(?P<stem>.*)\.(?P<number>\d{1,19})(?P<more>(?:\.[A-Za-z][A-Za-z0-9]*)*)$", re.DOTALL)
 
@@ -52,6 +53,34 @@ def is_before(place: Position, other: Position) -> bool:
         return place.offset < other.offset
     number, other_number = log_number(place.file), log_number(other.file)
     return number[0] == other_number[0] and number < other_number
+
+
+def misnumbered(file: str, before: str) -> str | None:
+    """Return how the number of a log does not follow that of the log before it; None if it does, or in other series."""
+    stem, number, _ = log_number(plain_name(file))
+    other_stem, other, _ = log_number(plain_name(before))
+    if stem != other_stem or number < 0 or number == other + 1:
+        return None
+    if number <= other:
+        return f"the number is not larger than that of the log before it, {before}"
+    missing = str(other + 1) if number == other + 2 else f"{other + 1} to {number - 1}"
+    return f"logs are missing before this one: number {missing}"
+
+
+def base_name(file: str) -> str:
+    """Return the name of a log, or of an object by its URI, without its directory."""
+    return file.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
+def plain_name(file: str) -> str:
+    """Return the name that a log had before its file was compressed, with its directory."""
+    return next((file.removesuffix(suffix) for suffix in COMPRESSED_SUFFIXES if file.endswith(suffix)), file)
+
+
+def numbered_name(file: str) -> str | None:
+    """Return the name and number of a log, without its directory and other suffixes; None if it has no number."""
+    stem, number, _ = log_number(base_name(file))
+    return f"{stem}.{number:06d}" if number >= 0 else None
 
 
 def next_log_name(name: str) -> str:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 from binlogio.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC, INNODB_BINLOG_MAGIC
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.frozen import dataclass
-from binlogio.storage.index_file import log_number
+from binlogio.storage.index_file import COMPRESSED_SUFFIXES, log_number
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -36,12 +36,12 @@ _XZ_MAGIC: Final = b"\xfd7zXZ\x00"
 _BZIP2_MAGIC: Final = tuple(
     b"BZh%d%b" % (level, then) for level in range(1, 10) for then in (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 )  # and then a block, or the end of the stream
-COMPRESSED_SUFFIXES: Final = (".gz", ".zst", ".xz", ".bz2")
 _CHUNK_SIZE: Final = 1 << 18
 _MOST_XZ_MEMORY: Final = 256 << 20  # bytes; `xz -9` needs 65 MiB to decompress
 _LEAST_READ: Final = 1 << 20  # bytes that a framer is given at a time
 _MAX_READ: Final = 1 << 26  # a size that the file only claims to have must not become a buffer
-_PROBE_SIZE: Final = 512  # MySQL's encryption header; all other magic numbers are shorter
+_PROBE_SIZE: Final = 10  # the longest magic number, that of bzip2: a log that grows may have few bytes more
+_ENCRYPTION_HEADER_SIZE: Final = 512  # of MySQL
 
 
 class ByteStream(Protocol):
@@ -336,6 +336,7 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
             raise UnsupportedFeature("the file is encrypted (binlog_encryption=ON)", file=name, hint=Hint.KEYRING)
         from binlogio.storage.encryption import open_mysql  # noqa: PLC0415 - needs an extra
 
+        head += _read_up_to(raw, _ENCRYPTION_HEADER_SIZE - len(head))
         return OpenedLog(_Decrypted(raw, open_mysql(head, keyring)), raw, "encrypted")
     if head.startswith(INNODB_BINLOG_MAGIC):
         raise UnsupportedFeature(

@@ -1,19 +1,20 @@
 """Log sources: resolves what a user names to the logs that it means, in the order of their numbers.
 
 Handles paths, globs, directories, index files, URIs of object stores (`object_store`), file objects, and lists of
-these. `log_file` opens the logs.
+these, and follows a log that grows. `log_file` opens the logs.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from glob import glob, has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.storage.index_file import (
@@ -29,6 +30,7 @@ from binlogio.storage.log_file import LogFile, begins_like_a_log, choose_logs
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
+_NUMBER: Final = re.compile(r"\.\d+\Z")
 Source = str | os.PathLike[str] | BinaryIO
 """A source of logs: a path, glob, directory, index file, URI of an object store, `-` (standard input), or open file."""
 
@@ -40,6 +42,7 @@ def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | Non
     the order of their numbers; an index file gives its own order; a list is taken in its order. Logs that a server
     purges meanwhile are left out, and so is the GTID index that MariaDB 11 keeps beside a log of the list
     (`binlog.000001.idx`), and ours of keys (`binlog.000001.keys.parquet`), which a shell's `binlog.0*` names as well.
+    Of an index file in a list only the logs are taken that the list does not name: `binlog.*` names all of them twice.
 
     Raises:
         FileNotFoundError: a path, glob or directory that names no file; an index file that names a log that is not
@@ -54,12 +57,17 @@ def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | Non
         return [LogFile(str(getattr(stream, "name", "<stream>")), stream=stream)]
     sources = list(source)
     names = {os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))}
-    return [
-        log
-        for one in sources
-        if not (isinstance(one, (str, os.PathLike)) and _is_index_of(names, os.fspath(one)))
-        for log in find_logs(one, filesystem=filesystem)
-    ]
+    logs: list[LogFile] = []
+    for one in sources:
+        name = os.fspath(one) if isinstance(one, (str, os.PathLike)) else ""
+        if _is_index_of(names, name):
+            continue
+        found = find_logs(one, filesystem=filesystem)
+        if is_index_file(name):
+            places = {os.path.realpath(other) for other in names}
+            found = [log for log in found if os.path.realpath(log.name) not in places]
+        logs += found
+    return logs
 
 
 def _is_index_of(names: AbstractSet[str], name: str) -> bool:
@@ -80,7 +88,8 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
         return
     local = Path(path)
     if local.is_dir():
-        members = [str(entry) for entry in local.iterdir() if entry.is_file()]
+        with os.scandir(local) as entries:
+            members = [str(local / entry.name) for entry in entries if entry.is_file()]
         names = choose_logs(members, lambda name: begins_like_a_log(LogFile(name)))
         if not names:
             raise FileNotFoundError(2, "no binary log in this directory", path)
@@ -140,4 +149,62 @@ def _still_there(names: list[str]) -> Iterator[LogFile]:
 
 
 def _local(name: str) -> LogFile:
-    return LogFile(name, Path(name).stat().st_size)
+    return LogFile(name, os.stat(name).st_size)
+
+
+def follow_last(logs: list[LogFile], wait: Callable[[], None]) -> None:
+    """Let the last of `logs` be read as it grows, and add the logs after it when the server makes them.
+
+    Args:
+        logs: the list that a reader reads.
+        wait: called where no bytes are left; then they are looked for again.
+
+    Raises:
+        UnsupportedFeature: the last log is not a file with a number in its name.
+    """
+    last = logs[-1]
+    if last.stream is not None or last.filesystem is not None or _NUMBER.search(last.name) is None:
+        raise UnsupportedFeature(
+            "only a local log with a number in its name can be followed", file=last.name, hint="give the server's log"
+        )
+    logs[-1] = LogFile(last.name, stream=cast("BinaryIO", _GrowingLog(last.name, logs, wait)))
+
+
+class _GrowingLog:
+    """The bytes of a log; its end is where the next log exists, or where the file was removed."""
+
+    def __init__(self, name: str, logs: list[LogFile], wait: Callable[[], None]) -> None:
+        self._name = name
+        self._logs = logs
+        self._wait = wait
+        self._file: Any = None
+
+    def read(self, size: int = -1) -> bytes:
+        """Return bytes as soon as there are some; none at the end."""
+        if self._file is None:
+            self._file = open(self._name, "rb", buffering=0)  # noqa: SIM115 - closed at its end
+        while True:
+            is_ended = self._has_next() or not self._is_there()  # before the read that finds nothing
+            data: bytes = self._file.read(size)
+            if data:
+                return data
+            if is_ended:
+                self._file.close()
+                return b""
+            self._wait()
+
+    def _has_next(self) -> bool:
+        if self._logs[-1].stream is not cast("Any", self):
+            return True
+        stem, number = self._name.rsplit(".", 1)
+        following = f"{stem}.{int(number) + 1:0{len(number)}d}"
+        if not Path(following).exists():
+            return False
+        self._logs.append(LogFile(following, stream=cast("BinaryIO", _GrowingLog(following, self._logs, self._wait))))
+        return True
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self._name), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            return False

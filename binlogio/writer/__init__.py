@@ -15,9 +15,11 @@ from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from binlogio.writer.batches import BatchChange, EncodedRow, RowsStatement, TransactionEncoder
-    from binlogio.writer.log.log_builder import LogBuilder, writer_kernel
+    from binlogio.writer.log.gtids import DomainState
+    from binlogio.writer.log.log_builder import LogBuilder, LoggedGtids, writer_kernel
     from binlogio.writer.log.log_index import LogIndex
     from binlogio.writer.log.log_storage import LocalStorage, LogStorage
+    from binlogio.writer.log.object_storage import ObjectStorage
     from binlogio.writer.log.recovery import examine
     from binlogio.writer.query_events import QueryContext
     from binlogio.writer.rules.known_objects import KnownObjects, Trigger, Uses
@@ -30,11 +32,11 @@ if TYPE_CHECKING:
     from binlogio.writer.writer import BinlogWriter
 
 __all__ = [
-    "BatchChange", "BinlogWriter", "Delete", "EncodedRow", "Insert", "KnownObjects", "LoadedFile", "LocalStorage",
-    "LogBuilder", "LogIndex", "LogStorage", "LoggingWarning", "OpenTable", "OpenTables", "QueryContext",
-    "RowsStatement", "Session", "Statement", "StatementFacts", "StatementKind", "TableAccess", "TransactionEncoder",
-    "Trigger", "Update", "Uses", "XaXid", "examine", "server_format_of", "variables_in_effect",
-    "writer_kernel",
+    "BatchChange", "BinlogWriter", "Delete", "DomainState", "EncodedRow", "Insert", "KnownObjects", "LoadedFile",
+    "LocalStorage", "LogBuilder", "LogIndex", "LogStorage", "LoggedGtids", "LoggingWarning", "ObjectStorage",
+    "OpenTable", "OpenTables", "QueryContext", "RowsStatement", "Session", "Statement", "StatementFacts",
+    "StatementKind", "TableAccess", "TransactionEncoder", "Trigger", "Update", "Uses", "XaXid", "examine",
+    "server_format_of", "variables_in_effect", "writer_kernel",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # who needs only the parts that make logs does not import sessions
@@ -42,9 +44,11 @@ if not TYPE_CHECKING:  # who needs only the parts that make logs does not import
         __name__,
         {
             "batches": "BatchChange EncodedRow RowsStatement TransactionEncoder",
-            "log.log_builder": "LogBuilder writer_kernel",
+            "log.gtids": "DomainState",
+            "log.log_builder": "LogBuilder LoggedGtids writer_kernel",
             "log.log_index": "LogIndex",
             "log.log_storage": "LocalStorage LogStorage",
+            "log.object_storage": "ObjectStorage",
             "log.recovery": "examine",
             "query_events": "QueryContext",
             "rules.known_objects": "KnownObjects Trigger Uses",

@@ -5,6 +5,8 @@ Transactions are not cached: their events are written at their final positions, 
     group := gtid  BEGIN  (table_map  rows_event+)+  XID
            | gtid  BEGIN  table_map  rows_event+  COMMIT   -- not transactional
            | gtid  transaction_payload                     -- the first of these with binlog_transaction_compression
+
+MariaDB's GTID event replaces BEGIN; its rows events are those of version 1.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from binlogio.arrow.encode import EVENT_TYPES, Operation, TableEncoder, new_buffer
+from binlogio.arrow.encode import Operation, TableEncoder, new_buffer
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.format.event_frames import EventFrames, RowsFrames
 from binlogio.gtid import Gtid
 from binlogio.primitives import bitmap_size
-from binlogio.writer.log.group import FilledGroup, Group
+from binlogio.writer.log.group import FilledGroup, Group, GroupMarks
 from binlogio.writer.log.log_builder import LogBuilder, frames_of
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
@@ -117,6 +119,8 @@ class TransactionEncoder:
         self._builder = builder
         self._row_event_max_size = variables.binlog_row_event_max_size
         self._partial_json = "PARTIAL_JSON" in variables.binlog_row_value_options
+        rows = server_format_of(variables.server_version).rows
+        self._event_types = {"insert": rows.write, "update": rows.update, "delete": rows.delete}
         self._row_size = _ROW_SIZE  # of the last statement, in bytes
         self._encoders: dict[tuple[int, str, bytes | None, bytes | None], TableEncoder] = {}
 
@@ -138,7 +142,8 @@ class TransactionEncoder:
         builder, is_transactional = self._builder, all(one.table.is_transactional for one in statements)
 
         def fill(buffer: EventBuffer | EventFrames) -> None:
-            buffer.add_frame(builder.begin(context))
+            for frame in builder.opening(context):
+                buffer.add_frame(frame)
             for statement in statements:
                 self._add(buffer, statement)
             if is_transactional:
@@ -147,7 +152,12 @@ class TransactionEncoder:
                 buffer.add_frame(builder.commit(replace(context, timestamp=ended)))
 
         rows = sum(one.change.row_count for one in statements if one.change is not None)
-        return FilledGroup(fill=fill, timestamp=context.timestamp, expected_size=rows * self._row_size)
+        return FilledGroup(
+            fill=fill,
+            timestamp=context.timestamp,
+            expected_size=rows * self._row_size,
+            marks=GroupMarks(is_transactional=is_transactional),
+        )
 
     def _add(self, buffer: EventBuffer | EventFrames, statement: RowsStatement) -> None:
         table, change = statement.table, statement.change
@@ -167,6 +177,7 @@ class TransactionEncoder:
                 statement.present,
                 statement.present_after,
                 partial_json=self._partial_json,
+                type_code=self._event_types[statement.operation],
             )
         start = len(buffer)
         row_count = encoder.encode(
@@ -192,7 +203,7 @@ class TransactionEncoder:
                 last = present, present_after
                 rows = RowsFrames(
                     frames,
-                    type_code=EVENT_TYPES[statement.operation],
+                    type_code=self._event_types[statement.operation],
                     timestamp=statement.timestamp,
                     server_id=statement.server_id,
                     table_id=statement.table.table_id,
@@ -217,16 +228,17 @@ class BatchSession:
     transaction with binlog_transaction_compression is held in memory.
 
     Raises:
-        UnsupportedFeature: the log is MariaDB's.
+        UnsupportedFeature: the log is that of MySQL before 5.6.
     """
 
     def __init__(self, log: BinlogWriter, schema: str = "") -> None:
         self._server_format = server_format_of(log.variables.server_version)
-        if self._server_format.rows.write is not EventType.WRITE_ROWS_EVENT:
+        is_new = self._server_format.rows.write is EventType.WRITE_ROWS_EVENT
+        if not is_new and not self._server_format.is_mariadb:
             raise UnsupportedFeature(
-                "batches are written as rows events of version 2",
+                "batches are not written as servers before 5.6 do",
                 field="server_version",
-                expected="MySQL 5.6 or later",
+                expected="MySQL 5.6 or later, or MariaDB",
                 found=log.variables.server_version,
             )
         self._session = log.session(schema)
@@ -274,7 +286,13 @@ class BatchSession:
         if self._variables.binlog_transaction_compression and is_transactional:
             gtid = self._group_commit.commit(self._compressed(group))
         else:
-            gtid = self._group_commit.commit_filled(group)
+            gtid = self._group_commit.commit_filled(
+                replace(
+                    group,
+                    assigned_gtid=self._session._connection.caches.gtid_next,
+                    thread_id=self._session.thread_id,
+                )
+            )
         return gtid if isinstance(gtid, Gtid) else None
 
     def _compressed(self, group: FilledGroup) -> Group:
@@ -320,12 +338,14 @@ class BatchSession:
 def _present(table: OpenTable, operation: Operation, row_image: str) -> tuple[bytes | None, bytes | None]:
     """Return the bitmaps of the images as `TableEncoder` takes them; None where an image has all columns.
 
-    The batches name every column.
+    The batches name every column. Servers that set the spare bits after the null bits leave those of bitmaps unset.
     """
     count = len(table.plan.columns)
     columns = image_columns(table.definition, row_image, RowOperation(operation), range(count))
     bitmaps = [
-        None if len(chosen) == count else sum(1 << i for i in chosen).to_bytes(bitmap_size(count), "little")
+        None
+        if len(chosen) == count and not table.plan.spare_null_bits
+        else sum(1 << i for i in chosen).to_bytes(bitmap_size(count), "little")
         for chosen in (columns.before, columns.after)
         if chosen is not None
     ]

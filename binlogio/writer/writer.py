@@ -32,7 +32,7 @@ from binlogio.writer.session.open_tables import OpenTables
 from binlogio.writer.session.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
     from types import TracebackType
 
@@ -171,6 +171,21 @@ class BinlogWriter:
             unlogged_xids=self._unlogged_xids,
         )
         return Session(connection)
+
+    def commit_together(self, sessions: Sequence[Session]) -> None:
+        """Commit the transactions of several sessions in one group commit: one flush, and one sync if any is due.
+
+        They are in the log in this order, if no other thread commits meanwhile. The log is rotated after all of them.
+        With MySQL `last_committed` is that of each session's last statement, as always; with MariaDB they have a
+        commit id.
+
+        Raises:
+            WriterStateError: a session is given twice, or the writer is not open.
+            OSError: the log cannot be written.
+        """
+        if len({id(session) for session in sessions}) < len(sessions):
+            raise WriterStateError("a session can commit once only in a group commit")
+        self._group_commit.commit_together([session.commit for session in sessions])
 
     @property
     def status(self) -> dict[str, int]:

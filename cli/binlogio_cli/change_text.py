@@ -1,12 +1,18 @@
-"""Row changes that a search has found, as text for people and as JSON lines: for `history` and `grep`."""
+"""What `history` and `grep` share: the logs and the output of a search, and row changes as text and as JSON lines."""
 
 from __future__ import annotations
 
 import json
+import sys
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.archive.found_rows import RowVersion
+from binlogio.storage import find_logs, load_keyring
+from binlogio_cli.messages import say_misnumbered
+from binlogio_cli.output import STDOUT, Output, OutputFile, open_output
+from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import safe, safe_lines
 
 if TYPE_CHECKING:
@@ -14,8 +20,38 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
     from binlogio.archive.history import HistoryStatement
+    from binlogio.storage import LogFile
+    from binlogio_cli.selection import Reading, Selection
 
 _NOT_LOGGED: Final = "(not in the log)"
+
+
+@contextmanager
+def opened_search(
+    files: tuple[str, ...], selection: Selection, reading: Reading, output: str | None, *, force: bool, quiet: bool
+) -> Iterator[tuple[list[LogFile], Output, dict[str, Any]]]:
+    """Provide the logs that are searched, the stream to write to, and the fields of `SearchOptions`.
+
+    Raises:
+        Refusal: the selection or the output is not possible.
+        OSError: a log cannot be found, or the output cannot be written.
+    """
+    logs = find_logs(files)
+    names = tuple(log.name for log in logs)
+    if selection.start is not None or selection.stop is not None:
+        names = selection.logs(names)
+        logs = [log for log in logs if log.name in names]
+    options = {
+        "where": selection.event_filter(names),
+        **reading.options,
+        "keyring": None if reading.keyring is None else load_keyring(reading.keyring),
+    }
+    say_misnumbered(names)
+    target = OutputFile.checked(output, (*names, *files, *reading.other_inputs), force=force)
+    is_shown = not (quiet or (output in (None, STDOUT) and sys.stdout.isatty()))
+    with open_output(target) as stream, watched_logs(names, is_shown=is_shown) as watch:
+        yield logs, stream, {**options, "watch": watch}
+        stream.flush()
 
 
 def change_json(one: RowVersion | HistoryStatement) -> str:

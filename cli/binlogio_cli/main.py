@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +32,7 @@ from binlogio_cli.messages import DAMAGE, OK, WRONG_USAGE, error_text, io_error_
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import FrameType
 
 UNREADABLE: Final = 3
 IO_FAILED: Final = 4
@@ -59,6 +61,7 @@ COMMANDS: Final = {
     "info": "Show server, times, GTIDs and format of logs.",
     "repair": "Make readable logs from damaged ones, and report what is lost.",
     "replay": "Apply binary logs to SQLite, MySQL or MariaDB (point-in-time recovery).",
+    "schema": "Write the definitions of the tables in logs, or of a server's information_schema, as JSON.",
     "stats": "Show statistics of logs: tables, transactions, time.",
     "undo": "Reverse row changes (flashback), as SQL or as a binary log.",
     "verify": "Check whether an archive of logs is whole.",
@@ -113,10 +116,43 @@ class LazyGroup(click.Group):
 
         if not standalone_mode:
             return run()
-        code = _exit_code(run)
+        code = Interrupts().exit_code(run)
         if "duckdb" not in sys.modules:  # it reports objects that are left at the end
             gc.freeze()  # the process ends: the interpreter need not look for cycles in all that is left
         sys.exit(code)
+
+
+class Interrupts:
+    """Ends a command at SIGINT with one exit code, whatever becomes of the KeyboardInterrupt.
+
+    Libraries in C lose it where they import a module or drop an object, or raise an error of their own.
+    """
+
+    def __init__(self) -> None:
+        self._is_interrupted = False
+
+    def exit_code(self, run: Callable[[], Any]) -> int:
+        """Run a command and return its exit code."""
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # it is ignored, after nohup
+            return _exit_code(run)
+        signal.signal(signal.SIGINT, self._interrupt)
+        try:
+            return _exit_code(lambda: self._checked(run))
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self._is_interrupted = True
+        sys.unraisablehook = lambda _: None
+        signal.default_int_handler(number, frame)
+
+    def _checked(self, run: Callable[[], Any]) -> Any:
+        try:
+            return run()
+        except Exception as exc:
+            if self._is_interrupted:
+                raise KeyboardInterrupt from exc
+            raise
 
 
 def _exit_code(run: Callable[[], Any]) -> int:
@@ -197,4 +233,5 @@ def cli() -> None:
 
 def main() -> None:
     """Run the program (entry point)."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # importing numpy starts a thread a core, each of which spins
     cli(prog_name="binlogio")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
 from binlogio.errors import BinlogError, Surface
+from binlogio.storage.index_file import misnumbered
 from binlogio_cli.quoting import safe
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from binlogio.reader import BinlogReader
 
 # Exit codes of commands.
@@ -37,6 +41,14 @@ class Refusal(click.ClickException):
 def say(sentence: str) -> None:
     """Print a message on standard error."""
     click.echo(f"binlogio: {safe(sentence)}", err=True)
+
+
+def say_misnumbered(files: Sequence[str]) -> None:
+    """Name the logs of a series that are not in the order of their numbers, and those before which some are missing."""
+    for before, file in pairwise(files):
+        wrong = misnumbered(file, before)
+        if wrong is not None:
+            say(f"{file}: {wrong}")
 
 
 def io_error_text(exc: OSError) -> str:

@@ -7,9 +7,8 @@ overwritten, and another file that exists only with `--force`.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import secrets
+import re
 import stat
 import sys
 from dataclasses import dataclass
@@ -18,14 +17,14 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
 import click
 
-from binlogio.constants import NEW_FILE_MODE
 from binlogio.errors import BinlogError
+from binlogio.storage.new_file import give_name, open_side, side_path
 from binlogio_cli.messages import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from binlogio.format.groups import GroupChoice
+    from binlogio.group_choice import GroupChoice
     from binlogio_cli.dump.event_writer import EventWriter
 
 STDOUT: Final = "-"
@@ -53,7 +52,6 @@ force_option: Final = click.option("--force", is_flag=True, help="Replace the ou
 quiet_option: Final = click.option(
     "-q", "--quiet", "--no-progress", "quiet", is_flag=True, help="Do not show a progress bar."
 )
-_NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV)
 
 
 class Output:
@@ -78,6 +76,37 @@ class Output:
     def flush(self) -> None:
         """Flush, so that this output precedes later output on standard error."""
         self._stream.flush()
+
+
+# What is coloured in the text of `dump`: heads of events, operations, comments.
+_COLOURED: Final = re.compile(
+    rb"^(?:(?P<dim># at \d.*|#\d{6} [^\t\n]*)(?P<bold>\t[^:\t\n]*)?"
+    rb"|(?P<green>### INSERT INTO.*)|(?P<yellow>### UPDATE.*)|(?P<red>### DELETE FROM.*))",
+    re.MULTILINE,
+)
+_CODES: Final = {"dim": b"\x1b[2m", "bold": b"\x1b[1m", "green": b"\x1b[32m", "yellow": b"\x1b[33m", "red": b"\x1b[31m"}
+_PLAIN: Final = b"\x1b[0m"
+
+
+class ColouredOutput(Output):
+    """Text of `dump` for a terminal. The text itself has no control characters."""
+
+    def write(self, text: str | bytes) -> None:
+        """Write whole lines, with colours."""
+        super().write(
+            _COLOURED.sub(_with_colours, text if isinstance(text, bytes) else text.encode("utf-8", self._errors))
+        )
+
+
+def _with_colours(match: re.Match[bytes]) -> bytes:
+    return b"".join(_CODES[name] + text + _PLAIN for name, text in match.groupdict().items() if text)
+
+
+def is_coloured(choice: str) -> bool:
+    """Return whether standard output gets colours: `always`, `never`, or `auto` for a terminal without NO_COLOR."""
+    if choice == "auto":
+        return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return choice == "always"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,36 +155,23 @@ class OutputFile:
                 yield device
         else:
             target = os.path.realpath(self.path)  # a symbolic link stays, and its target is replaced
-            name = f".binlogio-{secrets.token_hex(8)}.part"
-            side = os.path.join(os.path.dirname(target), name)  # noqa: PTH118, PTH120
+            side = side_path(Path(target))
             try:
-                with open(side, "xb", opener=_private) as file:
+                with open_side(side) as file:
                     try:
                         yield file
                     except keeps_after:
                         if file.tell():
-                            self._finish(file, side, target)
+                            self._finish(file, side, Path(target))
                         raise
-                    self._finish(file, side, target)
+                    self._finish(file, side, Path(target))
             finally:
-                Path(side).unlink(missing_ok=True)
+                side.unlink(missing_ok=True)
 
-    def _finish(self, file: IO[bytes], side: str, target: str) -> None:
+    def _finish(self, file: IO[bytes], side: Path, target: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
-        if not self.replaces:
-            try:
-                os.link(side, target)  # unlike a rename, this fails where the name exists
-            except OSError as exc:
-                if exc.errno not in _NO_HARD_LINKS:
-                    raise OSError(exc.errno, exc.strerror, self.path) from exc
-            else:
-                return
-        os.replace(side, target)  # noqa: PTH105
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, NEW_FILE_MODE)
+        give_name(side, target, replaces=self.replaces)
 
 
 def _is_replaced(found: os.stat_result | None) -> bool:
@@ -180,7 +196,7 @@ def _stat_stream(stream: Any) -> os.stat_result | None:
 
 
 @contextlib.contextmanager
-def open_output(output: OutputFile, errors: str = "backslashreplace") -> Iterator[Output]:
+def open_output(output: OutputFile, errors: str = "backslashreplace", *, is_coloured: bool = False) -> Iterator[Output]:
     """Provide the output as text; `errors` as for `Output`.
 
     If the input is damaged, the file has the output from before the damage, as standard output does.
@@ -189,7 +205,7 @@ def open_output(output: OutputFile, errors: str = "backslashreplace") -> Iterato
         OSError: the file cannot be written.
     """
     with output.open(keeps_after=BinlogError) as stream:
-        yield Output(cast("BinaryIO", stream), errors)
+        yield (ColouredOutput if is_coloured else Output)(cast("BinaryIO", stream), errors)
 
 
 class Dump(Protocol):
@@ -204,6 +220,9 @@ class Dump(Protocol):
 
     def event(self, event: object) -> Iterator[str | bytes]:
         """Yield the text of one event, in several chunks if it may be large."""
+
+    def end_statement(self) -> None:
+        """Take note of the end of a statement's rows, written or not."""
 
     def writer(self, selection: GroupChoice) -> EventWriter | None:
         """Return the kernel's writer of frequent events in this format; None if there is none."""

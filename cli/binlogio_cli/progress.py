@@ -1,15 +1,16 @@
 """Progress bar (`rich`): bytes of the logs that were read, their rate, and the remaining time.
 
-Not shown without `rich`, or if standard error is not a terminal.
+Shown after two seconds; not without `rich`, and not if standard error is not a terminal.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     Watch = Callable[[LoggedTransaction], None]
     WatchBytes = Callable[[str, int], None]
+
+
+DELAY_SECONDS: Final = 2.0
 
 
 @contextmanager
@@ -54,9 +58,20 @@ def watched_bytes(names: Sequence[str], sizes: Sequence[int], *, is_shown: bool)
         return
     before = dict(zip(names, accumulate(sizes, initial=0), strict=False))
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("logs", total=sum(sizes))
-        yield lambda name, offset: progress.update(task, completed=before.get(name, 0) + offset)
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = progress.add_task("logs", total=sum(sizes))
+    starts = time.monotonic() + DELAY_SECONDS
+
+    def watch(name: str, offset: int) -> None:
+        if progress.live.is_started:
+            progress.update(task, completed=before.get(name, 0) + offset)
+        elif time.monotonic() >= starts:
+            progress.start()
+
+    try:
+        yield watch
+    finally:
+        progress.stop()
 
 
 def _sizes(files: Sequence[str]) -> list[int]:

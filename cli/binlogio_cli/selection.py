@@ -1,14 +1,16 @@
 """The options that select a part of the logs, and those that say how logs are read: the same in every command.
 
-@selection_options      adds the options, and passes `selection: Selection` in place of their values
-@reading_options        the same with `reading: Reading`
+Decorators for commands, and the forms of positions and times:
 
-POSITION  := offset                in the first log (start) or in the last one (stop)
-| file ":" offset       in the log of this name
-| GTIDs of MariaDB      one for each domain, as in @@gtid_slave_pos
-TIME      := as the server reads it: 2026-11-20 09:00:01.5, 2026/11/20, 20261120090001, 261120090001
-| ISO 8601, with or without a zone
-| seconds since 1970
+    @selection_options      adds the options, and passes `selection: Selection` in place of their values
+    @reading_options        the same with `reading: Reading`
+
+    POSITION  := offset                in the first log (start) or in the last one (stop)
+               | file ":" offset       in the log of this name
+               | GTIDs of MariaDB      one for each domain, as in @@gtid_slave_pos
+    TIME      := as the server reads it: 2026-11-20 09:00:01.5, 2026/11/20, 20261120090001, 261120090001
+               | ISO 8601, with or without a zone
+               | seconds since 1970
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 import binlogio
-from binlogio.errors import BinlogFormatError
-from binlogio.event_filter import HIGHEST, LOWEST, EventFilter, Range
+from binlogio.errors import BinlogFormatError, ConditionError
+from binlogio.event_filter import HIGHEST, LOWEST, AllExcept, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits, Position
 from binlogio_cli.messages import Refusal, say
 from binlogio_cli.options import definitions_file, definitions_option, gtid_position, parse_gtids
@@ -34,15 +36,18 @@ from binlogio_cli.options import definitions_file, definitions_option, gtid_posi
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from binlogio.columnar.row_choice import RowChoice
     from binlogio.event_filter import Gtids
-    from binlogio.format.groups import GroupChoice
+    from binlogio.group_choice import GroupChoice
     from binlogio.gtid import MariadbGtidPosition
     from binlogio.reader import BinlogReader
     from binlogio.replay import ReplayFilter
+    from binlogio.row_condition import RowCondition
     from binlogio.schema.given import GivenDefinitions
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 _MOST_NAMES: Final = 10
+_OPERATIONS: Final = frozenset({"insert", "update", "delete"})
 _GTIDS_HELP: Final = (
     "A GTID set (UUID:1-5:9), or GTIDs of MariaDB (0-1-9, or 0-1-5..9 for a range), each for its own transaction only."
 )
@@ -178,16 +183,6 @@ class Reading:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class OtherNumbers:
-    """All numbers but some."""
-
-    numbers: frozenset[int]
-
-    def __contains__(self, number: object) -> bool:
-        return number not in self.numbers
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """The part of the logs that the options select.
@@ -208,7 +203,9 @@ class Selection:
     exclude_gtids: Gtids | None = None
     after_gtids: MariadbGtidPosition | None = None
     up_to_gtids: MariadbGtidPosition | None = None
-    server_ids: frozenset[int] | OtherNumbers | None = None
+    server_ids: frozenset[int] | AllExcept | None = None
+    operations: frozenset[str] | None = None
+    condition: RowCondition | None = None
 
     @property
     def is_partial(self) -> bool:
@@ -265,7 +262,7 @@ class Selection:
 
     def group_choice(self) -> GroupChoice:
         """Return the selection of event groups, without positions."""
-        from binlogio.format.groups import GroupChoice  # noqa: PLC0415 - not of all commands
+        from binlogio.group_choice import GroupChoice  # noqa: PLC0415 - not of all commands
 
         return GroupChoice(
             databases=self.databases,
@@ -279,6 +276,14 @@ class Selection:
             up_to_gtids=self.up_to_gtids,
             server_ids=self.server_ids,
         )
+
+    def row_choice(self, *, refuses_unknown: bool) -> RowChoice | None:
+        """Return the selection of single rows; None for all. `refuses_unknown` as of `RowChoice`."""
+        if self.operations is None and self.condition is None:
+            return None
+        from binlogio.columnar.row_choice import RowChoice  # noqa: PLC0415 - imports pyarrow
+
+        return RowChoice(self.operations, self.condition, refuses_unknown=refuses_unknown)
 
     def replay_filter(self, files: tuple[str, ...], rewrite_db: Iterable[str] = ()) -> ReplayFilter:
         """Return the filter of `replay` and `undo`; `files` are the logs, `rewrite_db` texts `FROM->TO`.
@@ -301,6 +306,7 @@ class Selection:
             tables=self.name_globs,
             exclude_tables=self.excluded_globs,
             rewrite_db=_renames(rewrite_db),
+            rows=self.row_choice(refuses_unknown=True),
         )
 
     def event_filter(self, files: tuple[str, ...]) -> EventFilter:
@@ -309,17 +315,15 @@ class Selection:
         `files` are the logs that are read, `logs` of those that were given.
 
         Raises:
-            Refusal: a position is given and there are several logs, GTIDs are in two options, or server ids are left
-                out.
+            Refusal: a position is given and there are several logs, or GTIDs are in two options.
         """
         if len(files) > 1 and (self.start is not None or self.stop is not None):
             raise Refusal("positions need a single log here: give only that one, or select by time or GTID")
-        if isinstance(self.server_ids, OtherNumbers):
-            raise Refusal("--ignore-server-ids is not for this command: give the wanted ones, with --server-id")
         return EventFilter(
             pos=Range(*_defined(self.start_offset, self.stop_offset)),
             timestamp=Range(*_defined(self.start_time, self.stop_time)),
             server_ids=self.server_ids,
+            ops=self.operations,
             wanted_gtids=_only("--include-gtids", self.include_gtids, "--stop-position", self.up_to_gtids),
             known_gtids=_only("--exclude-gtids", self.exclude_gtids, "--start-position", self.after_gtids),
         )
@@ -381,6 +385,12 @@ def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:
         )
 
 
+def say_columns(rows: RowChoice | None) -> None:
+    """Report a condition whose columns no table has."""
+    if rows is not None and not rows.found_columns and rows.condition is not None:
+        say(f"warning: no table that was read has the columns {', '.join(sorted(rows.condition.columns))} of --where")
+
+
 def say_unmatched(patterns: tuple[str, ...]) -> None:
     """Report globs of tables that matched nothing."""
     for pattern in patterns:
@@ -425,11 +435,58 @@ def _parse_numbers(ctx: click.Context, param: click.Parameter, texts: tuple[str,
     return frozenset(found) if texts else None
 
 
+def _parse_operations(ctx: click.Context, param: click.Parameter, text: str | None) -> frozenset[str] | None:
+    """Parse names of operations, separated by commas.
+
+    Raises:
+        BadParameter: one is not known.
+    """
+    if text is None:
+        return None
+    found = frozenset(one.strip().lower() for one in text.split(","))
+    if not found <= _OPERATIONS:
+        raise click.BadParameter(f"{text!r}; expected some of insert, update, delete", ctx, param)
+    return found
+
+
+def _parse_condition(ctx: click.Context, param: click.Parameter, text: str | None) -> RowCondition | None:
+    """Parse a condition on rows.
+
+    Raises:
+        BadParameter: the text is none.
+    """
+    if text is None:
+        return None
+    from binlogio.row_condition import RowCondition  # noqa: PLC0415 - imports pyarrow
+
+    try:
+        return RowCondition(text)
+    except ConditionError as exc:
+        raise click.BadParameter(str(exc), ctx, param) from exc
+
+
 def _numbers_option(*names: str, help: str) -> Callable[[_Command], _Command]:  # noqa: A002 - as click's
     return click.option(*names, multiple=True, metavar="N,...", callback=_parse_numbers, help=help)
 
 
-files_argument: Final = click.argument("files", nargs=-1, required=True, type=click.Path())  # completes file names
+def input_once(ctx: click.Context, param: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse standard input that is given twice.
+
+    Raises:
+        UsageError: it is.
+    """
+    if files.count("-") > 1:
+        raise click.UsageError("- is standard input, which can be read once", ctx)
+    return files
+
+
+files_argument: Final = click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    type=click.Path(),  # completes file names
+    callback=input_once,
+)
 _SELECTION: Final = (
     click.option(
         "-d",
@@ -500,6 +557,20 @@ _SELECTION: Final = (
     _numbers_option("--ignore-server-ids", help="Leave out event groups of these servers."),
     _numbers_option("--do-domain-ids", help="Select only transactions of these GTID domains (MariaDB)."),
     _numbers_option("--ignore-domain-ids", help="Leave out transactions of these GTID domains (MariaDB)."),
+    click.option(
+        "--operation",
+        "operations",
+        metavar="LIST",
+        callback=_parse_operations,
+        help="Select only row changes of these operations: insert, update, delete, separated by commas.",
+    ),
+    click.option(
+        "--where",
+        "condition",
+        metavar="CONDITION",
+        callback=_parse_condition,
+        help='Select only row changes whose values match, such as "id = 42 AND after.total > 10".',
+    ),
 )
 keyring_option: Final = click.option(
     "--keyring",
@@ -567,13 +638,15 @@ def selection_options(command: _Command) -> _Command:
     return _with(_SELECTION, run)  # type: ignore[return-value]
 
 
-_PLAIN: Final = ("databases", "tables", "exclude_tables", "zone", "include_gtids", "exclude_gtids")
+_PLAIN: Final = (
+    "databases", "tables", "exclude_tables", "zone", "include_gtids", "exclude_gtids", "operations", "condition",
+)  # fmt: skip
 
 
-def _servers(wanted: frozenset[int] | None, unwanted: frozenset[int] | None) -> frozenset[int] | OtherNumbers | None:
+def _servers(wanted: frozenset[int] | None, unwanted: frozenset[int] | None) -> frozenset[int] | AllExcept | None:
     if wanted is not None and unwanted is not None:
         raise click.UsageError("--server-id and --ignore-server-ids exclude each other: give only one")
-    return wanted if unwanted is None else OtherNumbers(unwanted)
+    return wanted if unwanted is None else AllExcept(unwanted)
 
 
 def _add_domains(chosen: dict[str, Any], name: str, option: str, domain_ids: frozenset[int] | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.storage.index_file import base_name
 from binlogio_cli.commands.stats import duration_text, moment_text, size_text, width_text
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def _transactions(title: str, found: Sequence[TransactionStats]) -> Iterator[str
         ("Log", "From", "Bytes", "Rows", "Duration", "Time (UTC)", "Thread", "GTID"),
         [
             (
-                one.file.rpartition("/")[2],
+                base_name(one.file),
                 one.begin,
                 size_text(one.bytes),
                 one.rows,

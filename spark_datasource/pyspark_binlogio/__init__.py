@@ -2,24 +2,24 @@
 
 Spark finds this package by its prefix `pyspark_` and uses `DefaultSource`. Its search stops at a package with that
 prefix that cannot be imported; `register(spark)` then registers the source. `binlogio_session()` starts a local session
-with suitable settings. `replay` returns the rows of a table at a moment, and `merge_into` keeps a Delta or Parquet
-table up to date from a stream.
+with suitable settings. `replay` returns the rows of a table at a moment, and `merge_into` keeps a Delta table up to
+date from a stream.
 
 Every session that uses any Python data source imports this package, so it imports nothing itself, and never fails.
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from binlogio.schema import TableDefinition
-    from pyspark_binlogio.sinks.merge import BatchSink
+    from pyspark_binlogio.delta_sink import BatchSink
     from pyspark_binlogio.source import BinlogDataSource
     from pyspark_binlogio.source import BinlogDataSource as DefaultSource
     from pyspark_binlogio.state.until import UntilLike
@@ -131,14 +131,14 @@ def merge_into(
     key: Sequence[str] | None = None,
     txn_app_id: str | None = None,
 ) -> BatchSink:
-    """Return a function for `writeStream.foreachBatch(...)` that keeps a table up to date.
+    """Return a function for `writeStream.foreachBatch(...)` that keeps a Delta table up to date (extra `delta`).
 
     A repeated batch changes nothing.
 
     Args:
-        path: a Delta table, or a directory of Parquet files with a manifest; created if it does not exist.
+        path: a Delta table; created if it does not exist.
         table: the table, `schema.table`; or its definition, which JSON images need.
-        format: "delta" (needs the extra `delta`), or "parquet".
+        format: "delta", the only one.
         key: the columns that identify a row, if there is no definition.
         txn_app_id: a name for the query, under which the numbers of its batches are kept; by default the id of the
             query, which its checkpoint keeps. Needed on Spark Connect with several queries at a time, where a batch
@@ -147,6 +147,12 @@ def merge_into(
     Raises:
         BinlogOptionError: an unknown format, or no key; while merging, no `txn_app_id` where one is needed.
     """
-    from pyspark_binlogio.sinks.merge import sink  # noqa: PLC0415
+    from pyspark_binlogio.delta_sink import DeltaSink  # noqa: PLC0415
+    from pyspark_binlogio.options import BinlogOptionError  # noqa: PLC0415
 
-    return sink(path, table, format_name=format, key=key, txn_app_id=txn_app_id)
+    if format != "delta":
+        raise BinlogOptionError(
+            f"binlog: merge_into: expected format delta, found {format!r}; Iceberg tables are merged by their "
+            "connector for Spark and MERGE INTO, see docs/spark_lakes.md"
+        )
+    return DeltaSink(os.fspath(path), table, None if key is None else tuple(key), txn_app_id)

@@ -4,7 +4,7 @@ Follows Spark's conventions: names in lowerCamelCase, accepted in any case; `pat
 refused, with the nearest name of the table below.
 
     path, paths                a file, glob, directory, .index file or URI; `paths` is a JSON array, as of load([...])
-    view                       rows (default) | events | transactions | cdf
+    view                       rows (default) | events | transactions | changes
     table                      one table, as schema.table: `before` and `after` are then structs of its columns
     tables                     globs for schema.table, separated by commas
     columns                    names of the table's columns to read into `before` and `after`
@@ -33,23 +33,27 @@ refused, with the nearest name of the table below.
     changedLogs                error (default) | restart: a stream whose checkpoint belongs to other logs (RESET,
                                failover, a restored backup) ends with an error, or restarts at the first existing log
     mode                       FAILFAST (default) | PERMISSIVE | DROPMALFORMED: how damage is handled
-    schemaChanges              error (default) | ignore: how a change is handled whose table has other columns than the
-                               read (ALTER). error: as damage (`mode`). ignore: columns that the read lacks are omitted,
-                               and those that the table lacks are NULL
+    schemaChanges              error (default) | addColumns | rescue | ignore: how a change is handled whose table has
+                               other columns than the read (ALTER). error: as damage (`mode`). The others: columns that
+                               the table lacks are NULL; those that the read lacks are an error (addColumns: the next
+                               start of the query has them), JSON in the column `_rescued`, or omitted (ignore)
     columnNameOfCorruptRecord  the column for the error text with PERMISSIVE; `_corrupt_record`
     maxPartitionBytes          of one task; 128m
     splitMode                  ranges (default) | scan | files: how a file is cut. ranges: by bytes; tasks search for
                                event groups. scan: between groups, which the driver finds by reading the event headers;
                                forged values cannot mislead it. files: not at all
     verifyChecksum             true | false
+    indexDir                   the directory or URI of indexes by `binlogio index`, to skip logs by the key of a row;
+                               without it those beside local logs are used
     keyring                    the server's keys for encrypted logs: a file on the driver, or its text
     maxFilesPerTrigger         limit of a batch of a stream
     maxBytesPerTrigger         limit of a batch of a stream
 
-The options of a write are `path`, `table` and `schemaFile` (the columns of the tables in MySQL), and:
+The options of a write are `path`, `table` and `schemaFile` (the columns of the tables in the server), and:
 
     basename                   of the logs; binlog
-    serverVersion              the MySQL version whose logs are written, from 5.6 on; 9.7.0
+    serverVersion              the server version whose logs are written: 9.7.0; MySQL from 5.6 on, or MariaDB from 10.1
+                               on, such as 11.8.2-MariaDB
     maxBinlogSize              a log ends with the transaction that reaches it; 1g
     binlogChecksum             CRC32 (default) | NONE
     txnAppId, txnVersion       of a frame that may be written again: a version of the application is written once. For
@@ -58,106 +62,254 @@ The options of a write are `path`, `table` and `schemaFile` (the columns of the 
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timezone
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any, Final
-
-from pyspark_binlogio import option_values as values
-from pyspark_binlogio.option_values import BinlogOptionError, nearest
-
-__all__ = ["VIEW_NAMES", "BinlogOptionError", "BinlogOptions", "TableFilter", "nearest"]
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 NO_TABLES: Final = (
     "CREATE TABLE ... USING binlog is not possible, since Spark does not give a Python source the path and the "
     "options of the table when it is read or written; use CREATE TEMPORARY VIEW name USING binlog "
     "OPTIONS (path '/var/lib/mysql/binlog.*')"
 )
-VIEW_NAMES: Final = ("rows", "events", "transactions", "cdf")
-DEFAULT_MAX_PARTITION_BYTES: Final = 128 << 20
+VIEW_NAMES: Final = ("rows", "events", "transactions", "changes")
+_TABLE_PROPERTIES: Final = frozenset(
+    ("owner", "location", "provider", "comment", "external", "is_managed_location", "collation", "table_type")
+)
+"""Properties that Spark passes as options when a table is created. Source: TableCatalog, reserved properties."""
+
+_SIZE: Final = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_INTERVAL: Final = re.compile(r"(\d+)\s*(s|m|h|d|seconds?|minutes?|hours?|days?)", re.IGNORECASE)
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-@dataclass(frozen=True, slots=True)
-class TableFilter:
-    """The selected tables: one by its name, or all that match a glob; all tables if neither is given."""
+class BinlogOptionError(ValueError):
+    """An unknown option of `format("binlog")`, or an invalid value of one."""
 
-    table: str | None = None
-    globs: tuple[str, ...] = ()
 
-    def __call__(self, schema: str | None, table: str | None) -> bool:
-        """Return True if the table is selected; False for events without a table."""
-        name = f"{schema}.{table}"
-        if schema is None or table is None:
-            return False
-        return name == self.table or any(fnmatchcase(name, glob) for glob in self.globs)
+def nearest(name: str, known: tuple[str, ...]) -> str:
+    """Return the one of `known` that looks most like `name`."""
+    by_lower = {one.lower(): one for one in known}
+    return by_lower[get_close_matches(name.lower(), by_lower, n=1, cutoff=0.0)[0]]
 
-    def __bool__(self) -> bool:
-        """Return True if not every table is selected."""
-        return self.table is not None or bool(self.globs)
+
+def refused(name: str, value: str, expected: str) -> BinlogOptionError:
+    """Return the error for an invalid value."""
+    return BinlogOptionError(f"binlog: option {name}: expected {expected}, found {value!r}")
+
+
+def _text(name: str, value: str) -> str:
+    """Return a text that is not empty."""
+    if not value.strip():
+        raise refused(name, value, "a value")
+    return value
+
+
+def _boolean(name: str, value: str) -> bool:
+    """Return True or false, as Spark writes them."""
+    try:
+        return {"true": True, "false": False}[value.strip().lower()]
+    except KeyError:
+        raise refused(name, value, "true or false") from None
+
+
+def _choice(*allowed: str) -> Callable[[str, str], str]:
+    """Return the parser of one of some words, in any case."""
+
+    def parse(name: str, value: str) -> str:
+        for word in allowed:
+            if value.strip().lower() == word.lower():
+                return word
+        raise refused(name, value, f"{', '.join(allowed[:-1])} or {allowed[-1]}")
+
+    return parse
+
+
+def _count(name: str, value: str) -> int:
+    """Return a number above zero."""
+    if not value.strip().isdigit() or int(value) == 0:
+        raise refused(name, value, "a whole number above 0")
+    return int(value)
+
+
+def _number(name: str, value: str) -> int:
+    """Return a number of 0 or more."""
+    if not value.strip().isdigit():
+        raise refused(name, value, "a whole number")
+    return int(value)
+
+
+def _file_name(name: str, value: str) -> str:
+    """Return the name of a file without a directory."""
+    if not value.strip() or "/" in value:
+        raise refused(name, value, "a name without a directory")
+    return value.strip()
+
+
+def _size(name: str, value: str) -> int:
+    """Return a number of bytes, written as Spark's own sizes: 1048576, 128m, 1g, 64MB."""
+    match = _SIZE.fullmatch(value.strip())
+    if match is None or int(match[1]) == 0:
+        raise refused(name, value, "a size in bytes, such as 134217728 or 128m")
+    return int(match[1]) * _FACTORS[match[2].lower()]
+
+
+def _interval(name: str, value: str) -> int:
+    """Return a number of seconds: 90s, 15m, 1h, 2 days."""
+    match = _INTERVAL.fullmatch(value.strip())
+    if match is None:
+        raise refused(name, value, "a number of seconds, minutes, hours or days, such as 90s, 15m, 1h or 2d")
+    return int(match[1]) * _SECONDS[match[2][0].lower()]
+
+
+def _table(name: str, value: str) -> str:
+    """Return a table with its schema."""
+    if not all(value.strip().partition(".")):
+        raise refused(name, value, "schema.table")
+    return value.strip()
+
+
+def _table_globs(name: str, value: str) -> tuple[str, ...]:
+    """Return globs of table names."""
+    return tuple(_table(name, glob) for glob in value.split(","))
+
+
+def _names(name: str, value: str) -> tuple[str, ...]:
+    """Return names that are separated by commas."""
+    found = tuple(one.strip() for one in value.split(","))
+    if not all(found):
+        raise refused(name, value, "names separated by commas")
+    return found
+
+
+def _moment(name: str, value: str) -> int:
+    """Return a time in seconds since 1970: ISO 8601, in UTC if it has no zone, or that number."""
+    if value.strip().isdigit():
+        return int(value)
+    try:
+        found = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise refused(name, value, "a time such as 2026-11-20 10:00:00 (UTC) or 2026-11-20T10:00:00+01:00") from None
+    found = found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
+    return -(-int(found.timestamp() * 1_000_000) // 1_000_000)
+
+
+def _position(name: str, value: str) -> tuple[str, int]:
+    """Return a log and an offset in it: `binlog.000003:154`."""
+    file, colon, offset = value.strip().rpartition(":")
+    if not colon or not file or not offset.isdigit():
+        raise refused(name, value, "file:offset, such as binlog.000003:154")
+    return Path(file).name, int(offset)
+
+
+def _gtid_set(name: str, value: str) -> str:
+    """Return the text of a valid GTID set of MySQL or position of MariaDB."""
+    from binlogio.errors import BinlogError  # noqa: PLC0415 - options are parsed where nothing is read
+    from binlogio.event_filter import parse_gtid_state  # noqa: PLC0415
+
+    try:
+        return str(parse_gtid_state(value.strip()))
+    except BinlogError as exc:
+        raise refused(
+            name, value, f"a GTID set, or domain-server-number for each domain of MariaDB ({exc.reason})"
+        ) from exc
+
+
+def _file_globs(name: str, value: str) -> tuple[str, ...]:
+    """Return globs of file names."""
+    return tuple(_without_braces(_text(name, value)))
+
+
+def _without_braces(pattern: str) -> list[str]:
+    """Expand `binlog.{000001,000002}` to two globs: Hadoop's globs have braces, fnmatch has none."""
+    braces = re.search(r"\{([^{}]*)\}", pattern)
+    if braces is None:
+        return [pattern]
+    before, after = pattern[: braces.start()], pattern[braces.end() :]
+    return [glob for one in braces[1].split(",") for glob in _without_braces(before + one + after)]
+
+
+def _path(name: str, value: str) -> tuple[str, ...]:
+    """Return the path, absolute."""
+    return (_absolute(_text(name, value)),)
+
+
+def _paths(name: str, value: str) -> tuple[str, ...]:
+    """Return the paths of a JSON array, absolute."""
+    try:
+        found: Any = json.loads(value)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise refused(name, value, "a JSON array of paths, as load([...]) gives")
+    return tuple(_absolute(_text(name, one)) for one in found)
+
+
+def _absolute(path: str) -> str:
+    """Return the path as every task can open it, wherever it runs; Spark's own file sources show paths with `file:`."""
+    if path.startswith("file:/"):
+        path = "/" + path.removeprefix("file:").lstrip("/")
+    return path if "://" in path else os.path.abspath(path)
+
+
+def _option(parse: Callable[[str, str], Any], default: Any = None, *, is_shown: bool = True) -> Any:
+    """Return the field of an option, whose name is that of the field in lowerCamelCase."""
+    return field(default=default, repr=is_shown, metadata={"parse": parse})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BinlogOptions:
-    """The options of one read. `paths` are absolute, or URIs; `keyring` may hold keys and is never shown.
+class _SharedOptions:
+    """The options of reads and writes. `paths`, those of `path` and `paths`, are absolute, or URIs."""
 
-    Times are in seconds.
-    """
+    paths: tuple[str, ...] = _option(_paths, ())
+    table: str | None = _option(_table)
+    schema_file: str | None = _option(_text)
+    column_name_of_corrupt_record: str = _option(_text, "_corrupt_record")
 
-    paths: tuple[str, ...] = ()
-    view: str = VIEW_NAMES[0]
-    tables: TableFilter = field(default_factory=TableFilter)
-    columns: tuple[str, ...] | None = None
-    images: str = "both"
-    image_type: str = "json"
-    schema_file: str | None = None
-    follow_ddl: str = "auto"
-    zero_dates: str = "error"
-    starting_timestamp: int | None = None
-    ending_timestamp: int | None = None
-    timestamp_slack: int | None = None
-    starting_gtids: str | None = None
-    ending_gtids: str | None = None
-    starting_position: tuple[str, int] | None = None
-    ending_position: tuple[str, int] | None = None
-    path_glob_filter: tuple[str, ...] = ()
-    recursive_file_lookup: bool = False
-    ignore_missing_files: bool = False
-    changed_logs: str = "error"
-    mode: str = "FAILFAST"
-    schema_changes: str = "error"
-    column_name_of_corrupt_record: str = "_corrupt_record"
-    max_partition_bytes: int = DEFAULT_MAX_PARTITION_BYTES
-    split_mode: str = "ranges"
-    verify_checksum: bool = True
-    keyring: str | None = field(default=None, repr=False)
-    max_files_per_trigger: int | None = None
-    max_bytes_per_trigger: int | None = None
-    basename: str = "binlog"
-    server_version: str | None = None
-    max_binlog_size: int | None = None
-    binlog_checksum: str | None = None
-    txn_app_id: str | None = None
-    txn_version: int | None = None
-    checkpoint_location: str | None = None
-    given: frozenset[str] = field(default=frozenset(), compare=False)  # names, for `refuse_others`
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinlogReadOptions(_SharedOptions):
+    """The options of a read. Times are in seconds; `keyring` may hold keys and is never shown."""
+
+    view: str = _option(_choice(*VIEW_NAMES), VIEW_NAMES[0])
+    tables: tuple[str, ...] = _option(_table_globs, ())
+    columns: tuple[str, ...] | None = _option(_names)
+    images: str = _option(_choice("both", "before", "after"), "both")
+    image_type: str = _option(_choice("json", "variant"), "json")
+    follow_ddl: str = _option(_choice("auto", "true", "false"), "auto")
+    zero_dates: str = _option(_choice("error", "null", "text"), "error")
+    starting_timestamp: int | None = _option(_moment)
+    ending_timestamp: int | None = _option(_moment)
+    timestamp_slack: int | None = _option(_interval)
+    starting_gtids: str | None = _option(_gtid_set)
+    ending_gtids: str | None = _option(_gtid_set)
+    starting_position: tuple[str, int] | None = _option(_position)
+    ending_position: tuple[str, int] | None = _option(_position)
+    path_glob_filter: tuple[str, ...] = _option(_file_globs, ())
+    recursive_file_lookup: bool = _option(_boolean, default=False)
+    ignore_missing_files: bool = _option(_boolean, default=False)
+    changed_logs: str = _option(_choice("error", "restart"), "error")
+    mode: str = _option(_choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED"), "FAILFAST")
+    schema_changes: str = _option(_choice("error", "addColumns", "rescue", "ignore"), "error")
+    max_partition_bytes: int = _option(_size, 128 << 20)
+    split_mode: str = _option(_choice("ranges", "scan", "files"), "ranges")
+    verify_checksum: bool = _option(_boolean, default=True)
+    index_dir: str | None = _option(_text)
+    keyring: str | None = _option(_text, is_shown=False)
+    max_files_per_trigger: int | None = _option(_count)
+    max_bytes_per_trigger: int | None = _option(_size)
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> BinlogOptions:
-        """Parse the options as Spark passes them; the case of their names does not matter.
-
-        Raises:
-            BinlogOptionError: an unknown name, an invalid value, or two that contradict each other.
-        """
-        parsed = {}
-        for any_case, value in options.items():
-            name = _known(any_case)
-            parsed[name] = _OPTIONS[name][1](name, value)
-        given = frozenset(parsed)
-        _refuse_contradictions(parsed)
-        tables = TableFilter(parsed.pop("table", None), parsed.pop("tables", ()))
-        paths = parsed.pop("path", ()) + parsed.pop("paths", ())
-        fields = {_OPTIONS[name][0]: value for name, value in parsed.items()}
-        return cls(paths=paths, tables=tables, given=given, **fields)
+    def parse(cls, options: Mapping[str, str]) -> BinlogReadOptions:
+        """Return the options as Spark passes them; errors as those of `parse_options` and `options_of`."""
+        return options_of(cls, parse_options(options))
 
     def require_paths(self) -> None:
         """Refuse options without a path.
@@ -170,20 +322,79 @@ class BinlogOptions:
                 f'binlog: no path is given; pass one, such as load("/var/lib/mysql/binlog.*"). {NO_TABLES}'
             )
 
-    def refuse_others(self, *, writes: bool) -> None:
-        """Refuse options that apply to reads only, or to writes only.
-
-        Raises:
-            BinlogOptionError: there is such an option.
-        """
-        others = self.given - _WRITE_OPTIONS - _BOTH if writes else self.given & _WRITE_OPTIONS
-        if others:
-            one, other = ("reads only", "is a write") if writes else ("writes only", "is a read")
-            raise BinlogOptionError(f"binlog: option {min(others)} is for {one}, and this {other}")
-
     def wants_file(self, name: str) -> bool:
         """Return True if `pathGlobFilter` selects a file of this name (without its directory)."""
         return not self.path_glob_filter or any(fnmatchcase(name, glob) for glob in self.path_glob_filter)
+
+    @property
+    def selects_tables(self) -> bool:
+        """True if not every table is selected."""
+        return self.table is not None or bool(self.tables)
+
+    def wants_table(self, schema: str | None, table: str | None) -> bool:
+        """Return True if the table is selected, where not every table is; False for events without a table."""
+        name = f"{schema}.{table}"
+        if schema is None or table is None:
+            return False
+        return name == self.table or any(fnmatchcase(name, glob) for glob in self.tables)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinlogWriteOptions(_SharedOptions):
+    """The options of a write."""
+
+    basename: str = _option(_file_name, "binlog")
+    server_version: str | None = _option(_text)
+    max_binlog_size: int | None = _option(_size)
+    binlog_checksum: str | None = _option(_choice("CRC32", "NONE"))
+    txn_app_id: str | None = _option(_text)
+    txn_version: int | None = _option(_number)
+    checkpoint_location: str | None = _option(_text)
+
+
+def _named(kind: type[Any]) -> dict[str, Callable[[str, str], Any]]:
+    """Return the names of the options of a class, with their parsers."""
+    parsers = {one.name: one.metadata["parse"] for one in fields(kind)}
+    return {re.sub("_(.)", lambda part: part[1].upper(), name): parse for name, parse in parsers.items()}
+
+
+_READ_OPTIONS: Final = {"path": _path, **_named(BinlogReadOptions)}
+_WRITE_OPTIONS: Final = {"path": _path, **_named(BinlogWriteOptions)}
+_OPTIONS: Final = {**_READ_OPTIONS, **_WRITE_OPTIONS}
+_FIELDS: Final = {
+    name: re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name) for name in _OPTIONS if name != "path"
+}
+_Options = TypeVar("_Options", BinlogReadOptions, BinlogWriteOptions)
+
+
+def parse_options(options: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of options as Spark passes them; the case of their names does not matter.
+
+    Raises:
+        BinlogOptionError: an unknown name, an invalid value, or two that contradict each other.
+    """
+    parsed = {}
+    for any_case, value in options.items():
+        name = _known(any_case)
+        parsed[name] = _OPTIONS[name](name, value)
+    _refuse_contradictions(parsed)
+    return parsed
+
+
+def options_of(kind: type[_Options], parsed: Mapping[str, Any]) -> _Options:
+    """Return the options of a read or of a write.
+
+    Raises:
+        BinlogOptionError: there is one that applies to the other only.
+    """
+    reads = kind is BinlogReadOptions
+    others = parsed.keys() - (_READ_OPTIONS if reads else _WRITE_OPTIONS).keys()
+    if others:
+        one, other = ("writes only", "is a read") if reads else ("reads only", "is a write")
+        raise BinlogOptionError(f"binlog: option {min(others)} is for {one}, and this {other}")
+    values = {_FIELDS[name]: value for name, value in parsed.items() if name != "path"}
+    values["paths"] = parsed.get("path", ()) + parsed.get("paths", ())
+    return kind(**values)
 
 
 def _refuse_contradictions(parsed: Mapping[str, Any]) -> None:
@@ -197,8 +408,10 @@ def _refuse_contradictions(parsed: Mapping[str, Any]) -> None:
         )
     if parsed.get("view", VIEW_NAMES[0]) != "rows" and not parsed.keys().isdisjoint(("images", "imageType")):
         raise BinlogOptionError("binlog: options images and imageType apply to view rows only")
-    if parsed.get("view") == "cdf" and "table" not in parsed:
-        raise BinlogOptionError("binlog: view cdf needs table: its columns are those of one table")
+    if parsed.get("schemaChanges") == "rescue" and "table" not in parsed:
+        raise BinlogOptionError("binlog: schemaChanges=rescue needs table: JSON images have all columns")
+    if parsed.get("view") == "changes" and "table" not in parsed:
+        raise BinlogOptionError("binlog: view changes needs table: its columns are those of one table")
     if "maxFilesPerTrigger" in parsed and "maxBytesPerTrigger" in parsed:
         raise BinlogOptionError(
             "binlog: set either maxFilesPerTrigger or maxBytesPerTrigger, not both: Spark accepts one limit"
@@ -211,66 +424,5 @@ def _known(name: str) -> str:
             return known
     if name.lower() in _TABLE_PROPERTIES:
         raise BinlogOptionError(f"binlog: {name!r} is a property of a table, not an option: {NO_TABLES}")
-    names = tuple(_OPTIONS)
-    raise BinlogOptionError(
-        f"binlog: unknown option {name!r}; did you mean {nearest(name, names)!r}? Options: {', '.join(names)}"
-    )
-
-
-_OPTIONS: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
-    "path": ("paths", values.path),
-    "paths": ("paths", values.paths),
-    "view": ("view", values.choice(*VIEW_NAMES)),
-    "table": ("tables", values.table),
-    "tables": ("tables", values.table_globs),
-    "columns": ("columns", values.names),
-    "imageType": ("image_type", values.choice("json", "variant")),
-    "images": ("images", values.choice("both", "before", "after")),
-    "schemaFile": ("schema_file", values.text),
-    "followDdl": ("follow_ddl", values.choice("auto", "true", "false")),
-    "zeroDates": ("zero_dates", values.choice("error", "null", "text")),
-    "startingTimestamp": ("starting_timestamp", values.moment),
-    "endingTimestamp": ("ending_timestamp", values.moment),
-    "timestampSlack": ("timestamp_slack", values.interval),
-    "startingGtids": ("starting_gtids", values.gtid_set),
-    "endingGtids": ("ending_gtids", values.gtid_set),
-    "startingPosition": ("starting_position", values.position),
-    "endingPosition": ("ending_position", values.position),
-    "pathGlobFilter": ("path_glob_filter", values.file_globs),
-    "recursiveFileLookup": ("recursive_file_lookup", values.boolean),
-    "ignoreMissingFiles": ("ignore_missing_files", values.boolean),
-    "changedLogs": ("changed_logs", values.choice("error", "restart")),
-    "mode": ("mode", values.choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED")),
-    "schemaChanges": ("schema_changes", values.choice("error", "ignore")),
-    "columnNameOfCorruptRecord": ("column_name_of_corrupt_record", values.text),
-    "maxPartitionBytes": ("max_partition_bytes", values.size),
-    "splitMode": ("split_mode", values.choice("ranges", "scan", "files")),
-    "verifyChecksum": ("verify_checksum", values.boolean),
-    "keyring": ("keyring", values.text),
-    "maxFilesPerTrigger": ("max_files_per_trigger", values.count),
-    "maxBytesPerTrigger": ("max_bytes_per_trigger", values.size),
-    "basename": ("basename", values.file_name),
-    "serverVersion": ("server_version", values.text),
-    "maxBinlogSize": ("max_binlog_size", values.size),
-    "binlogChecksum": ("binlog_checksum", values.choice("CRC32", "NONE")),
-    "txnAppId": ("txn_app_id", values.text),
-    "txnVersion": ("txn_version", values.number),
-    "checkpointLocation": ("checkpoint_location", values.text),
-}
-_TABLE_PROPERTIES: Final = frozenset(
-    ("owner", "location", "provider", "comment", "external", "is_managed_location", "collation", "table_type")
-)
-"""Properties that Spark passes as options when a table is created. Source: TableCatalog, reserved properties."""
-
-_WRITE_OPTIONS: Final = frozenset(
-    (
-        "basename",
-        "serverVersion",
-        "maxBinlogSize",
-        "binlogChecksum",
-        "txnAppId",
-        "txnVersion",
-        "checkpointLocation",
-    )
-)
-_BOTH: Final = frozenset(("path", "paths", "table", "schemaFile", "columnNameOfCorruptRecord"))
+    near = nearest(name, tuple(_OPTIONS))
+    raise BinlogOptionError(f"binlog: unknown option {name!r}; did you mean {near!r}? Options: {', '.join(_OPTIONS)}")

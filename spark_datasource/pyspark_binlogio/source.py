@@ -16,11 +16,20 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from pyspark_binlogio.options import NO_TABLES, BinlogOptionError, BinlogOptions
+from pyspark_binlogio.options import (
+    NO_TABLES,
+    BinlogOptionError,
+    BinlogReadOptions,
+    BinlogWriteOptions,
+    options_of,
+    parse_options,
+)
 from pyspark_binlogio.pyspark_api import require_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from binlogio.columnar import LoggedStatements
 
 
 class BinlogDataSource(DataSource):
@@ -32,8 +41,9 @@ class BinlogDataSource(DataSource):
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         require_pyspark()
-        self._parsed = BinlogOptions.parse(options)
+        self._parsed = parse_options(options)
         self._has_own_schema = False
+        self._statements: LoggedStatements | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -52,7 +62,7 @@ class BinlogDataSource(DataSource):
         from pyspark_binlogio.spark_types import quoted, spark_ddl  # noqa: PLC0415
 
         self._has_own_schema = True  # Spark calls this only if the user gives no schema, and keeps the source
-        columns = view_columns(self._parsed)
+        columns = view_columns(options_of(BinlogReadOptions, self._parsed), self._note)
         return ", ".join(f"{quoted(name)} {spark_ddl(kind)}" for name, kind in columns.items())
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -65,17 +75,15 @@ class BinlogDataSource(DataSource):
         """
         from pyspark_binlogio.read.batch_reader import BinlogBatchReader  # noqa: PLC0415
 
-        self._parsed.require_paths()
-        self._parsed.refuse_others(writes=False)
-        return BinlogBatchReader(self._parsed, schema, has_every_column=self._has_own_schema)
+        options = self._read_options()
+        return BinlogBatchReader(options, schema, has_every_column=self._has_own_schema, statements=self._statements)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return a reader that follows the logs as they grow; errors as those of `reader`."""
         from pyspark_binlogio.read.stream_reader import BinlogStreamReader  # noqa: PLC0415
 
-        self._parsed.require_paths()
-        self._parsed.refuse_others(writes=False)
-        return BinlogStreamReader(self._parsed, schema, has_every_column=self._has_own_schema)
+        options = self._read_options()
+        return BinlogStreamReader(options, schema, has_every_column=self._has_own_schema, statements=self._statements)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
         """Return a writer of records of the view `rows` as logs of a directory.
@@ -87,21 +95,30 @@ class BinlogDataSource(DataSource):
         """
         from pyspark_binlogio.write.log_writer import BinlogBatchWriter  # noqa: PLC0415
 
-        self._check_directory()
-        return BinlogBatchWriter(self._parsed, schema, overwrite=overwrite)
+        return BinlogBatchWriter(self._write_options(), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
         """Return a writer of the batches of a stream; errors as those of `writer`."""
         from pyspark_binlogio.write.log_writer import BinlogStreamWriter  # noqa: PLC0415
 
-        self._check_directory()
+        options = self._write_options()
         if overwrite:
             raise BinlogOptionError("binlog: unsupported output mode; expected append, since logs are only appended to")
-        return BinlogStreamWriter(self._parsed, schema)
+        return BinlogStreamWriter(options, schema)
 
-    def _check_directory(self) -> None:
-        if len(self._parsed.paths) != 1:
+    def _note(self, statements: LoggedStatements | None) -> None:
+        """Keep the DDL that the schema has found: Spark pickles the source for the readers."""
+        self._statements = statements
+
+    def _read_options(self) -> BinlogReadOptions:
+        options = options_of(BinlogReadOptions, self._parsed)
+        options.require_paths()
+        return options
+
+    def _write_options(self) -> BinlogWriteOptions:
+        options = options_of(BinlogWriteOptions, self._parsed)
+        if len(options.paths) != 1:
             raise BinlogOptionError(
                 f'binlog: expected exactly one directory to write to, such as save("/var/lib/binlog"). {NO_TABLES}'
             )
-        self._parsed.refuse_others(writes=True)
+        return options

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 import binlogio
 from binlogio.storage.index_file import read_index
 from binlogio_cli.main import cli
-from corpus import MYSQL
+from corpus import MARIADB, MYSQL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,6 +65,47 @@ def test_a_filter_that_matches_nothing_says_so(tmp_path: Path) -> None:
     assert "no event group matches the options" in result.stderr
     with binlogio.open(tmp_path / "x") as reader:
         assert list(reader.groups()) == []
+
+
+@pytest.mark.parametrize("logs", [[MANY, MANY], ROTATED[::-1], [MARIADB / "group_commit" / "binlog.000001"] * 2])
+def test_gtids_that_are_there_before_are_reported(tmp_path: Path, logs: list[Path]) -> None:
+    """A log that is there twice, and logs in the wrong order; a server skips or refuses their transactions."""
+    result = run("-o", tmp_path / "binlog.000001", *logs)
+    in_order = run("-o", tmp_path / "binlog.000002", *sorted(set(logs)))
+
+    assert "GTIDs were in the logs before already: a log is there twice, or the order is wrong" in result.stderr
+    assert "already" not in in_order.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("copy", "--out", "to"),
+        ("export", "--to", "to"),
+        ("stats",),
+        ("grep", "`@1` = 1"),
+        ("history", "corpus.t", "1", "--key-columns", "@1"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_log_that_is_missing_among_others_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """Else what it has would be missing in the result without a word."""
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, [*command, str(ROTATED[0]), str(ROTATED[2])])
+
+    assert f"binlogio: {ROTATED[2]}: logs are missing before this one: number 2\n" in result.stderr
+
+
+def test_logs_of_two_series_do_not_become_one(tmp_path: Path) -> None:
+    for name in ("a.000001", "b.000001"):
+        (tmp_path / name).write_bytes(MANY.read_bytes())
+    result = run("--out", tmp_path / "to", tmp_path)
+
+    assert result.exit_code == 2
+    assert "are of different series" in result.stderr
+    assert run("--out", tmp_path / "to", "--basename", "c", tmp_path).exit_code == 0
 
 
 def test_operations_and_servers_are_chosen(tmp_path: Path) -> None:

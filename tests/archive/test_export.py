@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import shutil
 import subprocess
@@ -155,6 +156,38 @@ def test_append_takes_the_rest_of_a_log_that_has_grown(tmp_path: Path) -> None:
     assert ids(to, "parquet") == [1, 2, 3]
 
 
+@pytest.mark.parametrize("folder", ["gtid_on", "gtid_off"])
+def test_append_knows_a_log_that_was_compressed_since(tmp_path: Path, folder: str) -> None:
+    """And one with another name, by its first GTID."""
+    log = MYSQL / folder / "binlog.000001"
+    packed = tmp_path / ("other.000009.gz" if folder == "gtid_on" else "binlog.000001.gz")
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    first = export(log, tmp_path / "to")
+    second, third = (export(packed, tmp_path / "to", append=True) for _ in range(2))
+
+    assert first.row_count > 0
+    assert second.row_count == third.row_count == 0
+
+
+def test_an_export_that_was_killed_can_be_repeated(tmp_path: Path) -> None:
+    """Its files have temporary names, which nothing else in the directory has."""
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    logs.mkdir()
+    to.mkdir()
+    write(logs, (NARROW, [(1, 1)]))
+    left = to / ".binlogio-0123456789abcdef.part"
+    for append in (False, True):
+        left.touch()
+        export(logs, to, append=append)
+        assert not left.exists()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+
+    assert ids(to, "parquet") == [1]
+    with pytest.raises(ExportError, match="is not an export"):
+        export(logs, tmp_path / "other")
+
+
 def test_a_target_that_exists_is_refused(tmp_path: Path) -> None:
     logs = MYSQL / "types_int"
     export(logs, tmp_path / "to")
@@ -170,6 +203,18 @@ def test_a_target_that_exists_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="not an export"):
         export(logs, tmp_path / "other", append=True)
     assert names(tmp_path / "other") == ["file"]
+
+
+@pytest.mark.parametrize("folder", ["gtid_on", "gtid_off"])
+def test_a_log_that_is_there_twice_is_refused(tmp_path: Path, folder: str) -> None:
+    """Its changes would be there twice: a copy of it in another directory, or with another name if it has GTIDs."""
+    log = MYSQL / folder / "binlog.000001"
+    other = tmp_path / ("binlog.000007" if folder == "gtid_on" else "binlog.000001")
+    shutil.copy(log, other)
+
+    with pytest.raises(ExportError, match="two logs are the same one"):
+        export([log, other], tmp_path / "to")
+    assert not (tmp_path / "to").exists()
 
 
 def test_force_replaces_nothing_but_an_export(tmp_path: Path) -> None:
@@ -326,6 +371,20 @@ def test_a_condition_selects_changes_by_their_values(tmp_path: Path) -> None:
 
     assert summary.rows == {"shop.orders": 2}
     assert [row["after"] for row in FILES["parquet"](to / "shop.orders.parquet")] == [{"id": 2}, {"id": 3}]
+
+
+def test_positions_select_changes_of_logs_that_are_complete(tmp_path: Path) -> None:
+    """A log of which only a part is selected is neither incomplete nor held by the target."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    write(logs, (NARROW, [(1, 10)]), (NARROW, [(2, 20)]), (NARROW, [(3, 30)]))
+    first, second, third = read_rows(logs, table="shop.orders").to_table()["pos"].to_pylist()
+
+    for start, stop, found in ((None, second, 1), (second, None, 2), (second, third, 1), (third + 1000, None, 0)):
+        summary = export(logs, tmp_path / f"{start}-{stop}", start_offset=start, stop_offset=stop)
+
+        assert (summary.row_count, summary.unfinished, summary.held) == (found, (), ())
+    assert first < second
 
 
 def test_a_full_disk_leaves_nothing_and_is_one_sentence(tmp_path: Path) -> None:

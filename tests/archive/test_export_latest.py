@@ -23,7 +23,7 @@ from binlogio import (
 )  # fmt: skip
 from binlogio.archive.export import export, latest
 from binlogio.arrow.encode import plan_of
-from binlogio.errors import BinlogError
+from binlogio.errors import BinlogError, ExportError
 from binlogio.event_filter import EVERY_EVENT
 from binlogio.storage.sources import find_logs
 from corpus import MYSQL
@@ -164,6 +164,18 @@ def test_minimal_images_changing_columns_and_tables_without_keys_are_refused(tmp
         export(tmp_path / "binlog.000001", tmp_path / "to", latest=True)
     with pytest.raises(BinlogError, match="needs the primary key"):
         export(MYSQL / "rowimage_full", tmp_path / "to", latest=True, tables=["corpus.nokey"])
+
+
+def test_logs_in_the_wrong_order_are_refused(tmp_path: Path) -> None:
+    """The older change of a row would be taken for the latest one."""
+    logs = sorted((MYSQL / "rotated").glob("binlog.0*"))
+
+    with pytest.raises(ExportError, match="needs the logs in their order, expected a number above"):
+        export(logs[::-1], tmp_path / "to", latest=True)
+    assert not (tmp_path / "to").exists()
+    assert export(logs, tmp_path / "to", latest=True).files
+    (tmp_path / "log").write_bytes(logs[0].read_bytes())
+    assert export(tmp_path / "log", tmp_path / "of_a_name_without_a_number", latest=True).files
 
 
 def test_an_xa_transaction_that_is_committed_in_one_phase_is_no_obstacle() -> None:

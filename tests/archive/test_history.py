@@ -195,6 +195,9 @@ def test_index_that_is_not_of_the_log_is_noticed_and_not_used(tmp_path: Path) ->
     folder = MYSQL / "incident"
     log = tmp_path / "binlog.000002"
     shutil.copy(folder / "binlog.000002", log)
+    (made,) = index_logs(find_logs([log]), folder=str(tmp_path / "missing" / "indexes"))
+    assert isinstance(made, IndexSummary)
+    assert made.index == str(tmp_path / "missing" / "indexes" / "binlog.000002.keys.parquet")
     (made,) = index_logs(find_logs([log]))
     assert isinstance(made, IndexSummary)
     index = Path(made.index)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner, Result
@@ -21,9 +22,6 @@ from binlogio.storage.keyring import load_keyring
 from binlogio.storage.sources import find_logs
 from binlogio_cli.main import cli
 from corpus import MARIADB, MARIADB118, MYSQL, files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MANY: Final = MYSQL / "group_commit" / "binlog.000001"
 MANY_MARIADB: Final = MARIADB / "group_commit" / "binlog.000001"
@@ -230,6 +228,29 @@ def test_any_bytes_are_repaired_or_refused(tmp_path_factory: pytest.TempPathFact
     except BinlogError:
         return
     assert report.groups == len(whole_groups(folder / "new"))
+
+
+def test_a_log_without_a_head_is_lost_and_the_others_are_repaired(tmp_path: Path) -> None:
+    """As a full disk leaves one. The index file has the order of a server, whatever that of the arguments is."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for number in (1, 3):
+        (source / f"binlog.{number:06d}").write_bytes((MYSQL / "rotated" / f"binlog.{number:06d}").read_bytes())
+    (source / "binlog.000002").touch()
+    (source / "other.000001").write_bytes(MANY.read_bytes())
+    to = tmp_path / "to"
+    to.mkdir()
+    names = ("other.000001", "binlog.000003", "binlog.000002", "binlog.000001")
+    report = repaired(to, *(source / name for name in names))
+
+    assert [(Path(one.file).name, one.size, one.reason) for one in report.lost] == [
+        ("binlog.000002", 0, "the log is empty")
+    ]
+    assert read_index(to / "binlog.index") == ["./binlog.000001", "./binlog.000003"]
+    assert read_index(to / "other.index") == ["./other.000001"]
+    with pytest.raises(BinlogFormatError, match="the log is empty"):
+        repaired(tmp_path / "none", source / "binlog.000002")
+    assert not (tmp_path / "none").exists()
 
 
 def run(*arguments: object) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -15,10 +16,11 @@ import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio.archive import archive_stats
 from binlogio.columnar import EventSelection, read_transactions
+from binlogio.errors import BinlogError
 from binlogio.events.base import event_name
 from binlogio.storage import LogFile, find_logs
 from binlogio_cli.main import cli
-from corpus import MARIADB118, MYSQL
+from corpus import MARIADB, MARIADB118, MYSQL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +32,7 @@ CASES = [
     MYSQL / "partial_json",
     MARIADB118 / "compressed",
     MARIADB118 / "rowimage_minimal",
+    MARIADB / "types_old_temporal",
 ]
 
 
@@ -52,7 +55,7 @@ def _operations(table: Any) -> dict[str, int]:
     return {"insert": table.inserts, "update": table.updates, "delete": table.deletes}
 
 
-@pytest.mark.parametrize("folder", CASES, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
+@pytest.mark.parametrize("folder", CASES[:-1], ids=lambda folder: f"{folder.parent.name}/{folder.name}")
 def test_transactions_are_those_of_the_log(folder: Path) -> None:
     logs = find_logs(folder)
     stats = archive_stats(logs, top=1000)
@@ -111,6 +114,29 @@ def _write(folder: Path, row_image: str) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_rows_of_old_temporal_columns_are_counted_by_the_ddl_before_them(tmp_path: Path, is_damaged: bool) -> None:
+    """The table map of TIME(6) is that of TIME: only a statement says that a value has six bytes instead of three."""
+    variables = ServerVariables(
+        server_version="10.11.18-MariaDB", mysql56_temporal_format=False, binlog_row_metadata="NO_LOG"
+    )
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as writer, writer.session() as session:
+        for precision in (0, 6):
+            columns = (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("at", f"time({precision})"))
+            table = TableDefinition("d", "t", columns, ("id",))
+            session.ddl(f"CREATE OR REPLACE TABLE d.t (id INT PRIMARY KEY, at TIME({precision}))")
+            session.execute(Statement("INSERT", changes=[Insert(table, [(1, timedelta(1)), (2, timedelta(2))])]))
+            session.commit()
+    log = tmp_path / "binlog.000001"
+    if is_damaged:
+        log.write_bytes(log.read_bytes().replace(b"TIME(6)", b"TIME(5)"))
+    stats = archive_stats(find_logs(log))
+
+    assert [one.table for one in stats.tables] == ["d.t"]
+    assert stats.tables[0].inserts == 4 or is_damaged
+    assert ["d.t: rows are counted as if" in one for one in stats.warnings] == [False, True] * is_damaged
+
+
 def test_the_estimate_of_minimal_images_is_what_a_log_with_them_has(tmp_path: Path) -> None:
     full = archive_stats(find_logs(_write(tmp_path / "full", "FULL")))
     minimal = archive_stats(find_logs(_write(tmp_path / "minimal", "MINIMAL")))
@@ -128,6 +154,18 @@ def test_damage_is_passed_and_said() -> None:
     assert stats.transactions > 100
     assert "checksum of UPDATE_ROWS_EVENT" in stats.warnings[0]
     assert "61059 to 61233" in result.stderr
+
+
+def test_a_log_without_a_head_is_left_out_and_named(tmp_path: Path) -> None:
+    shutil.copy(MYSQL / "gtid_on" / "binlog.000001", tmp_path)
+    expected = archive_stats(find_logs(tmp_path))
+    (tmp_path / "binlog.000002").touch()
+    stats = archive_stats(find_logs(tmp_path))
+
+    assert (stats.tables, stats.transactions) == (expected.tables, expected.transactions)
+    assert "binlog.000002: 0 to 0: the log is empty; not counted" in stats.warnings[0]
+    with pytest.raises(BinlogError, match="the log is empty"):
+        archive_stats(find_logs(tmp_path / "binlog.000002"))
 
 
 class Page(HTMLParser):

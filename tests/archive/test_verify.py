@@ -118,7 +118,8 @@ def test_encrypted_logs_are_checked_with_their_keys(server: Path, keys: str) -> 
 
     assert messages(opened, "damage") == []
     assert sum(report.groups for report in opened) > 0
-    assert "encrypted" in messages(locked, "damage")[0]
+    assert "encrypted" in messages(locked, "problem")[0]
+    assert messages(locked, "damage") == []
 
 
 @settings(max_examples=40)
@@ -190,6 +191,14 @@ def test_a_log_of_another_server_among_them_is_found(tmp_path: Path) -> None:
 
     assert any(message.startswith("PREVIOUS_GTIDS lacks GTIDs that logs before have: ") for message in found)
     assert any(message.startswith("GTIDs are logged twice: ") for message in found)
+
+
+def test_a_log_of_the_other_vendor_among_them_is_found(tmp_path: Path) -> None:
+    archive(tmp_path, MYSQL / "rowimage_full")
+    shutil.copy(MARIADB118 / "group_commit" / "binlog.000001", tmp_path / "binlog.000002")
+    found = messages(verify_logs([tmp_path]), "problem")
+
+    assert any(message.startswith("the log is of a server 11.8.") for message in found)
 
 
 def test_gtid_lists_of_mariadb_are_compared(tmp_path: Path) -> None:
@@ -264,6 +273,23 @@ def test_an_event_larger_than_memory_allows_is_checked_in_parts(tmp_path: Path, 
 
     assert [(found.offset, found.end) for found in report.findings] == ([(at, at + size)] if flip else [])
     assert report.size == len(data)
+
+
+def test_a_large_compressed_rows_event_is_no_problem(tmp_path: Path) -> None:
+    """It is taken in parts, and its images are not opened."""
+    log = MARIADB / "compressed" / "binlog.000001"
+    plain = log.read_bytes()
+    with binlogio.open(log) as reader:
+        event = next(event for event in reader if event.header.type_code == EventType.WRITE_ROWS_COMPRESSED_EVENT_V1)
+    at, end = event.header.offset, event.header.offset + event.header.event_size
+    data = bytearray(plain[: end - 4] + bytes(65 << 20) + plain[end - 4 :])
+    data[at + 9 : at + 13] = (event.header.event_size + (65 << 20)).to_bytes(4, "little")
+    _move_all(data, at)
+    path = tmp_path / log.name
+    path.write_bytes(data)
+    (report,) = verify_logs([path])
+
+    assert report.is_fine
 
 
 def test_an_empty_file_is_damage(tmp_path: Path) -> None:

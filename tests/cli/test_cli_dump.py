@@ -245,3 +245,26 @@ def test_unknown_ignorable_event_is_shown(tmp_path: Path) -> None:
 
     assert "\tIgnorable event of unknown type 100, 8 bytes\n" in text_of(path)
     assert json_of(path)[1]["type"] == "UNKNOWN_EVENT_TYPE_100"
+
+
+def test_the_definition_of_tables_is_shown_on_request() -> None:
+    """As FULL metadata has it, or as the DDL in the log leaves it."""
+    full, ddl = (
+        text_of("--print-table-metadata", MYSQL / name / "binlog.000001") for name in ("metadata_full", "gtid_on")
+    )
+
+    assert (
+        "mapped to number 266\n# Columns(`id` int unsigned NOT NULL,\n#         `n\u00e4me` varchar(30) NOT NULL"
+        in full
+    )
+    assert "#         `e` enum('a','\u00e9','it''s') CHARSET utf8mb4 COLLATE utf8mb4_0900_ai_ci,\n" in full
+    assert "#         `inv` int INVISIBLE,\n#         `gen` bigint)\n# Primary Key(id, n\u00e4me)\n# at 1518\n" in full
+    assert "# Primary Key(b(7), a)\n" in full
+    assert "`v` varchar(100) CHARSET utf8mb4 COLLATE utf8mb4_0900_ai_ci)\n# Primary Key(id)\n" in ddl
+    lines = re.findall(r"^# (?:Columns\(|        `|Primary Key).*\n", full, re.MULTILINE)
+    assert "".join(line for line in full.splitlines(keepends=True) if line not in lines) == text_of(
+        MYSQL / "metadata_full" / "binlog.000001"
+    )
+    log = MYSQL / "gtid_on" / "binlog.000001"
+    unknown = text_of("--print-table-metadata", *behind_ddl(log), log)
+    assert "# Columns are not known: " in unknown

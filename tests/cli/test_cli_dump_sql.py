@@ -16,10 +16,16 @@ import pytest
 
 from binlogio.constants import EventType, HeaderFlag, QueryStatus
 from binlogio.events.control import IncidentEvent
-from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.load import (
+    AppendBlockEvent,
+    BeginLoadQueryEvent,
+    DeleteFileEvent,
+    ExecLoadEvent,
+    ExecuteLoadQueryEvent,
+)
 from binlogio.events.query import StatusVar
 from binlogio.events.statement_context import IntvarEvent
-from corpus import MARIADB, MYSQL
+from corpus import MARIADB, MARIADB118, MYSQL
 from dumped_logs import ROWS, dump, text_of, write
 from logs import header, query, transaction
 
@@ -118,22 +124,68 @@ def test_filters_choose_rows_and_statements() -> None:
 
 
 def test_what_has_no_sql_is_refused(tmp_path: Path) -> None:
-    """LOAD DATA, whose file is in the log, and incidents are refused."""
+    """LOAD DATA without a directory for its file, that of old servers, and incidents are refused."""
     load = ExecuteLoadQueryEvent(
         7, 0, 0, 1, 9, 20, 0, (), "d", b"LOAD DATA INFILE 'x' INTO TABLE t", header(EventType.EXECUTE_LOAD_QUERY_EVENT)
     )
     refused = [
         dump("--format", "sql", write(tmp_path, event))
-        for event in (load, IncidentEvent(1, "gap", header(EventType.INCIDENT_EVENT)))
+        for event in (
+            load,
+            IncidentEvent(1, "gap", header(EventType.INCIDENT_EVENT)),
+            ExecLoadEvent(1, header(EventType.EXEC_LOAD_EVENT)),
+        )
     ]
 
-    assert [result.exit_code for result in refused] == [1, 1]
+    assert [result.exit_code for result in refused] == [1, 1, 1]
     assert re.search(
-        r"at \d+: EXECUTE_LOAD_QUERY_EVENT: LOAD DATA cannot be printed as SQL: its file is inside the "
-        r"log \(binlogio replay applies it",
+        r"at \d+: EXECUTE_LOAD_QUERY_EVENT: LOAD DATA needs its file beside the SQL \(give --local-load DIR",
         refused[0].stderr,
     )
     assert re.search(r"at \d+: INCIDENT_EVENT: incident: the source lost changes here: gap", refused[1].stderr)
+    assert re.search(r"at \d+: EXEC_LOAD_EVENT: LOAD DATA of a server before 5.0.3", refused[2].stderr)
+
+
+def test_files_of_load_data_are_written(tmp_path: Path) -> None:
+    """Under new names; those without a LOAD DATA are removed."""
+    (tmp_path / "SQL_LOAD_MB-1-0").write_bytes(b"of another program")
+
+    def block(number: int, text: bytes) -> BeginLoadQueryEvent:
+        return BeginLoadQueryEvent(number, text, header(EventType.BEGIN_LOAD_QUERY_EVENT))
+
+    def load(number: int, duplicates: int) -> ExecuteLoadQueryEvent:
+        sql = b"LOAD DATA INFILE 'x' INTO TABLE t"
+        kind = header(EventType.EXECUTE_LOAD_QUERY_EVENT)
+        return ExecuteLoadQueryEvent(7, 0, 0, number, 9, 25, duplicates, (), "d", sql, kind)
+
+    path = write(
+        tmp_path,
+        block(1, b"1\n"),
+        AppendBlockEvent(1, b"2\n", header(EventType.APPEND_BLOCK_EVENT)),
+        block(2, b"3\n"),
+        load(1, 2),
+        DeleteFileEvent(2, header(EventType.DELETE_FILE_EVENT)),
+        block(3, b"4\n"),
+    )
+    done = dump("--format", "sql", "--local-load", tmp_path, path)
+
+    assert done.exit_code == 0, done.stderr
+    assert f"LOAD DATA LOCAL INFILE '{tmp_path}/SQL_LOAD_MB-1-1' REPLACE INTO TABLE t\n" in done.stdout
+    found = {file.name: file.read_bytes() for file in tmp_path.glob("SQL*")}
+    assert found == {"SQL_LOAD_MB-1-0": b"of another program", "SQL_LOAD_MB-1-1": b"1\n2\n"}
+
+    refused = dump("--format", "sql", "--local-load", tmp_path, write(tmp_path, load(9, 0)))
+    assert "the file of a LOAD DATA (file_id 9) is not in what is dumped" in refused.stderr
+
+
+def test_xa_and_alter_in_two_phases_of_mariadb() -> None:
+    """The GTID event replaces XA START, and a START ALTER changes nothing."""
+    xa = dump("--format", "sql", MARIADB118 / "gtid" / "binlog.000001").stdout
+    alter = dump("--format", "sql", MARIADB118 / "alter" / "binlog.000001").stdout
+
+    assert xa.count("XA START X'7831',X'62',5\n") == 1
+    assert xa.index("XA START X'7831',X'62',5") < xa.index("XA END X'7831',X'62',5")
+    assert alter.count("MODIFY b BIGINT UNSIGNED NOT NULL DEFAULT 5") == 1
 
 
 def test_it_is_not_for_a_terminal(tmp_path: Path) -> None:
@@ -150,3 +202,17 @@ def test_it_is_not_for_a_terminal(tmp_path: Path) -> None:
     assert b"needs a pipe or --output" in refused.stderr
     assert filed.returncode == 0
     assert (tmp_path / "out.sql").read_text().endswith("DELIMITER ;\n")
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sql"])
+def test_changes_as_text_are_refused_where_rows_are_required(form: str) -> None:
+    required = ("--format", form, "--require-row-format")
+    for folder in (MYSQL, MARIADB):
+        refused = dump(*required, folder / "format_statement" / "binlog.000001")
+        assert refused.exit_code == 1
+        assert re.search(r"at \d+: \w+_EVENT: .* is in the log as SQL text; only row changes", refused.stderr)
+        rows = folder / "rowimage_full" / "binlog.000001"
+        shown = dump(*required, rows)
+        assert shown.exit_code == 0, shown.stderr
+        setting = "/*!80019 SET @@session.require_row_format = 1 */\n/*!*/;\n" * (form == "sql" and folder is MYSQL)
+        assert shown.stdout.replace(setting, "", 1 if setting else 0) == text_of("--format", form, rows)

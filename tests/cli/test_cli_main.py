@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Final
 
 import click
@@ -100,6 +101,18 @@ print(*sys.modules)
     loaded = set(run_python(code).split())
 
     assert not loaded & ({"pyarrow", "numpy", "sqlite3", "pyspark", "pymysql", *unwanted})
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads by /proc")
+def test_a_command_starts_no_threads_for_linear_algebra() -> None:
+    """The import of numpy starts one for each core, and each spins for a tenth of a second."""
+    code = (
+        "import os, sys; from binlogio_cli.main import main\n"
+        "sys.argv = ['binlogio', '--version']\n"
+        "try:\n    main()\nexcept SystemExit:\n    import numpy; print(len(os.listdir('/proc/self/task')))"
+    )
+
+    assert run_python(code).splitlines()[-1] == "1"
 
 
 def test_every_public_name_can_be_had() -> None:

@@ -238,3 +238,21 @@ def test_new_files_cannot_be_read_by_others(source: Path, tmp_path: Path, mask: 
 
     assert {"api.000002", "api.index", "script.000001", "replay.db", "undo", "dump"} <= set(wanted)
     assert wanted == dict.fromkeys(wanted, expected)
+
+
+def test_text_has_colours_on_a_terminal(tmp_path: Path) -> None:
+    """Not with NO_COLOR, and not in a pipe; without them it is the same text."""
+    log = str(MYSQL / "incident" / "binlog.000002")
+    plain = CliRunner().invoke(cli, ["dump", log]).stdout
+    always = CliRunner().invoke(cli, ["dump", "--color", "always", log]).stdout
+    assert "\x1b" not in plain
+    assert "\x1b[31m### DELETE FROM `shop`.`orders`\x1b[0m\n" in always
+    assert re.sub("\x1b\\[[0-9]+m", "", always) == plain
+    for more, is_coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+        master, end = os.openpty()
+        command = [sys.executable, "-m", "binlogio_cli", "dump", "--start-position", "3307", log]
+        environment = {**os.environ, "TERM": "xterm", **more}
+        subprocess.run(command, stdout=end, env=environment, check=True, timeout=60)
+        os.close(end)
+        assert (b"\x1b[2m# at 3307" in os.read(master, 1 << 16)) is is_coloured
+        os.close(master)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from binlogio import BatchChange, BatchSession, BinlogWriter, ColumnDefinition, ServerVariables, TableDefinition
 from binlogio_cli.main import cli
 from corpus import FIXTURES
 
@@ -31,6 +35,9 @@ PRINTING: Final = {
     "history": ("history", "shop.orders", "1002", "LOG"),
     "info": ("info", "LOG"),
     "verify": ("verify", "LOG"),
+    "stats": ("stats", "LOG"),
+    "grep": ("grep", "total > 1", "LOG"),
+    "schema": ("schema", "LOG"),
 }
 COMMANDS: Final = {
     **PRINTING,
@@ -40,7 +47,10 @@ COMMANDS: Final = {
     "copy": ("copy", "-o", "OUT", "LOG"),
     "copy to a directory": ("copy", "--out", "OUT", "LOG"),
     "export": ("export", "--to", "OUT", "LOG"),
+    "repair": ("repair", "-o", "OUT", "LOG"),
+    "index": ("index", "--index-dir", "OUT", "LOG"),
 }
+INTERRUPTED: Final = 130
 TAKES_FILES: Final = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 
 
@@ -90,7 +100,7 @@ def wrong_inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
 def test_wrong_inputs_are_answered_in_one_sentence(
     command: tuple[str, ...], inputs: dict[str, tuple[str, set[int]]], tmp_path: Path
 ) -> None:
-    """Nothing is left but what `dump -o` has from before the damage."""
+    """Nothing is left but what `dump -o` has from before the damage, and a repaired log."""
     for name, (log, codes) in inputs.items():
         done = run(command, log, tmp_path / "out")
 
@@ -99,7 +109,7 @@ def test_wrong_inputs_are_answered_in_one_sentence(
             assert done.exit_code == (0 if command[0] == "info" and name == "damage" else 1)
             continue
         check_sentences(done.stderr, codes, done.exit_code)
-        if not (command[0] == "dump" and name == "damage"):
+        if not (command[0] in ("dump", "repair") and name == "damage"):
             assert list(tmp_path.iterdir()) == [], name
 
 
@@ -110,6 +120,15 @@ def test_wrong_options_are_wrong_usage(command: tuple[str, ...], tmp_path: Path)
     assert done.exit_code == 2
     assert "Traceback" not in done.stderr
     assert "No such option" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@TAKES_FILES
+def test_standard_input_is_given_once(command: tuple[str, ...], tmp_path: Path) -> None:
+    done = run((*command, "-"), "-", tmp_path / "out")
+
+    assert done.exit_code == 2
+    assert "standard input, which can be read once" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -138,3 +157,80 @@ def test_a_closed_pipe_ends_a_command_in_silence(command: tuple[str, ...]) -> No
     assert "Broken pipe" not in done.stderr
     assert "Exception" not in done.stderr
     assert done.returncode == 0
+
+
+@pytest.fixture(name="large_log", scope="module")
+def large_log_of_inserts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Provide a log of 40 MB, which commands read for some tenths of a second."""
+    folder = tmp_path_factory.mktemp("large")
+    columns = (
+        ColumnDefinition("order_id", "int", nullable=False),
+        ColumnDefinition("total", "int"),
+        ColumnDefinition("note", "varchar(100)"),
+    )
+    table = TableDefinition("shop", "orders", columns, primary_key=("order_id",))
+    numbers = pa.array(range(1000), pa.int32())
+    rows = pa.record_batch({"order_id": numbers, "total": numbers, "note": ["7" * 90] * 1000})
+    variables = ServerVariables(binlog_row_metadata="FULL", sync_binlog=0)
+    with BinlogWriter(folder / "binlog", variables=variables) as log:
+        session = BatchSession(log)
+        for _ in range(400):
+            session.write([BatchChange(table, after=rows)])
+    return folder / "binlog.000001"
+
+
+def start(command: tuple[str, ...], log: Path, folder: Path) -> subprocess.Popen[str]:
+    with (folder / "printed").open("wb") as output:
+        return subprocess.Popen(
+            arguments(command, log, folder / "out"), stdout=output, stderr=subprocess.PIPE, text=True
+        )
+
+
+def wait_for_the_kernel(process: subprocess.Popen[str]) -> None:
+    """Wait until the command is imported; before, Python ends by itself."""
+    maps = Path("/proc") / str(process.pid) / "maps"
+    while process.poll() is None and "binlogio/_kernel" not in maps.read_text():
+        time.sleep(0.005)
+
+
+def check_nothing_is_left(folder: Path, command: tuple[str, ...], code: int) -> None:
+    names = sorted(path.name for path in folder.rglob("*") if path.name not in ("printed", "binlog.000001"))
+
+    assert not [name for name in names if name.startswith(".")], names
+    if code and command[0] not in ("dump", "repair"):
+        assert [name for name in names if name != "out"] == []
+
+
+@TAKES_FILES
+@pytest.mark.parametrize("seconds", [0.0, 0.2])
+def test_an_interrupt_ends_a_command_in_silence(
+    command: tuple[str, ...], seconds: float, large_log: Path, tmp_path: Path
+) -> None:
+    """Whatever it is doing then: importing libraries, reading, or writing; or it has come to its end before."""
+    process = start(command, large_log, tmp_path)
+    wait_for_the_kernel(process)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+
+    assert process.returncode in (0, INTERRUPTED, -signal.SIGINT), said  # the last two are the same for a shell
+    is_done = process.returncode == 0 or bool(said.strip())  # it has said what it did before the interrupt
+    assert all(line.startswith("binlogio: ") for line in said.splitlines() if line), said
+    check_nothing_is_left(tmp_path, command, 0 if is_done else INTERRUPTED)
+
+
+@TAKES_FILES
+def test_a_log_that_shrinks_is_damage(command: tuple[str, ...], large_log: Path, tmp_path: Path) -> None:
+    """It says where, or everything was read before."""
+    log = tmp_path / large_log.name
+    log.write_bytes(large_log.read_bytes())
+    process = start(command, log, tmp_path)
+    wait_for_the_kernel(process)
+    os.truncate(log, 5_000_001)
+    said = process.communicate(timeout=60)[1]
+
+    assert process.returncode in (0, 1), said
+    if process.returncode and command[0] not in ("info", "verify"):
+        check_sentences(said, {1}, process.returncode)
+        assert "the middle of an event" in said
+    check_nothing_is_left(tmp_path, command, process.returncode)

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from click.testing import CliRunner
 
+import binlogio
 from binlogio_cli.main import cli
 from binlogio_cli.selection import LocalZone, time_of
 from corpus import FIXTURES
@@ -285,3 +287,77 @@ def test_each_line_of_json_names_its_file(logs: tuple[str, ...]) -> None:
     lines = CliRunner().invoke(cli, ["dump", "--format", "json", *logs]).stdout.splitlines()
 
     assert {json.loads(line).get("file") for line in lines} == set(logs)
+
+
+ROWS: Final = [
+    (("--operation", "delete"), {"delete": 4}),
+    (("--operation", "insert,delete", "-T", "orders"), {"insert": 8, "delete": 4}),
+    (("--where", "id = 1003"), {"insert": 1, "update": 1, "delete": 1}),
+    (("--where", "before.total > 15 AND id < 1003", "--operation", "delete"), {"delete": 1}),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), ROWS)
+def test_each_command_selects_the_same_rows(options: tuple[str, ...], expected: dict[str, int], tmp_path: Path) -> None:
+    """By operation and by values, out of events with more rows; statements are left out."""
+    runner, out = CliRunner(), str(tmp_path / "out")
+    lines = runner.invoke(cli, ["dump", "--format", "json", *options, *LOGS]).stdout.splitlines()
+    text = runner.invoke(cli, ["dump", "-s", *options, *LOGS]).stdout
+    undone = runner.invoke(cli, ["undo", "--on-statement", "skip", *options, *LOGS])
+    exported = runner.invoke(cli, ["export", "--to", out, *options, *LOGS])
+
+    events = [event for event in map(json.loads, lines) if "rows" in event]
+    found = Counter(dict.fromkeys(expected, 0))
+    for event in events:
+        found[event["type"].split("_")[0].lower().replace("write", "insert")] += len(event["rows"])
+    assert found == expected
+    words = {"insert": "INSERT INTO", "update": "UPDATE", "delete": "DELETE FROM"}
+    assert {word: text.count(f"### {sql} ") for word, sql in words.items()} == {**dict.fromkeys(words, 0), **expected}
+    assert "DROP TABLE" not in text
+    assert f"with {sum(expected.values())} row changes are reversed" in undone.stderr
+    assert f"wrote {sum(expected.values())} changes" in exported.stderr
+
+
+def test_undo_gives_single_rows_back(tmp_path: Path) -> None:
+    """Of the four rows of a DELETE, the one that was worth most."""
+    runner = CliRunner()
+    result = runner.invoke(cli, ["undo", "--include-gtids", DELETE, "--where", "total > 50", *LOGS])
+
+    inserts = [line for line in result.stdout.splitlines() if line.startswith("INSERT")]
+    assert len(inserts) == 1
+    assert "VALUES (1006, 2, 64.25," in inserts[0]
+    log = tmp_path / "undo.000001"
+    runner.invoke(cli, ["undo", "--include-gtids", DELETE, "--where", "total > 50", "--to-binlog", str(log), *LOGS])
+    (row,) = binlogio.read_rows(log).to_table().to_pylist()
+    assert (row["op"], json.loads(row["after"])["id"]) == ("insert", 1006)
+
+
+def test_a_replay_of_single_rows_refuses_statements_that_change_rows() -> None:
+    target = ["replay", "--to", "dry-run:", "--where", "id > 0"]
+    result = CliRunner().invoke(cli, [*target, str(FIXTURES / "mysql97" / "format_statement" / "binlog.000001")])
+
+    assert result.exit_code != 0
+    assert "rows are selected by operation or value, which cannot be done in a statement" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("dump",), ("undo", "--on-statement", "skip"), ("replay", "--to", "dry-run:")])
+def test_a_condition_on_columns_that_no_table_has_says_so(command: tuple[str, ...]) -> None:
+    logs = LOGS[:1]
+    result = CliRunner().invoke(cli, [*command, "--where", "nothing = 1", *logs])
+
+    assert "no table that was read has the columns nothing of --where" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("dump", "--operation", "insert,merge"), "expected some of insert, update, delete"),
+        (("undo", "--where", "id ="), "the condition cannot be read"),
+        (("dump", "--format", "sql", "--where", "id = 1", "-o", "x"), "--operation and --where are for text and JSON"),
+    ],
+)
+def test_wrong_selections_of_rows(arguments: tuple[str, ...], message: str) -> None:
+    result = CliRunner().invoke(cli, [*arguments, *LOGS])
+
+    assert result.exit_code == 2
+    assert message in result.stderr

@@ -18,6 +18,8 @@ from binlogio.constants import EventType, HeaderFlag, QueryStatus
 from binlogio.events.base import event_name
 from binlogio.events.control import XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent
+from binlogio.events.gtid import GtidEvent
+from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.query import QueryEvent
 from binlogio_cli.main import cli
 from binlogio_cli.write.actions import ACTIONS, check_line, check_variables, script_schema
@@ -508,3 +510,77 @@ def test_an_sql_mode_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 
     assert result.exit_code == 2
     assert "no sql_mode 'STRICT'; it can be a number, or some of REAL_AS_FLOAT, " in result.output
+
+
+def transactions_of_sessions(*end: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return lines with a transaction of each of the sessions 1, 2 and 3, and those that end them."""
+    lines: list[dict[str, Any]] = [{"at": "2026-11-20T12:00:00Z", **TABLE}]
+    for number in (1, 2, 3):
+        rows = [{"id": number, "a": "x" * 20}]
+        changes = {"sql": f"INSERT INTO t VALUES ({number}, 'x')", "changes": [{"insert": "s.t", "rows": rows}]}
+        session = {"session": str(number), "schema": "s"}
+        lines += [{"do": "begin", **session}, {"do": "execute", **session, **changes}]
+    return [*lines, *end]
+
+
+TOGETHER: Final = {"do": "commit_together", "sessions": ["2", "3", "1"]}
+"""Other than the order of their statements."""
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--set", "sync_binlog=0"), ("--set", "binlog_order_commits=OFF")], ids=lambda options: options[-1:]
+)
+def test_sessions_commit_together(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """In the order of the line, after the group that was committed when their statements ended, and in one log."""
+    more = {**INSERT, "session": "1", "sql": "INSERT INTO t VALUES (4, 'x')"}
+    result = write(tmp_path, transactions_of_sessions(TOGETHER, more), "--set", "max_binlog_size=4096", *options)
+    with binlogio.open(tmp_path) as reader:
+        events = [event for event in reader if isinstance(event, GtidEvent)]
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [(event.last_committed, event.sequence_number) for event in events] == [
+        (0, 1), (1, 2), (1, 3), (1, 4), (4, 5),
+    ]  # fmt: skip
+    assert len(list(tmp_path.glob("binlog.0*"))) == 1
+
+
+def test_a_full_log_ends_after_all_groups_that_commit_together(tmp_path: Path) -> None:
+    """Committed one by one, the first of them ends it."""
+    long = {**TABLE, "sql": f"CREATE TABLE u (a INT COMMENT '{'x' * 3300}')"}
+    found = []
+    for end in ([TOGETHER], [{"do": "commit", "session": name} for name in TOGETHER["sessions"]]):
+        folder = tmp_path / str(end[0]["do"])
+        result = write(folder, [long, *transactions_of_sessions(*end)], "--set", "max_binlog_size=4096")
+        assert (result.exit_code, result.stderr) == (0, "")
+        with binlogio.open(folder / "binlog.000001") as reader:
+            found.append([event_name(event.header.type_code) for event in reader].count("XID_EVENT"))
+
+    assert found == [3, 1]
+
+
+def test_groups_that_commit_together_have_the_commit_id_of_mariadb(tmp_path: Path) -> None:
+    result = write(tmp_path, transactions_of_sessions(TOGETHER), "--set", "server_version=11.8.6-MariaDB")
+    with binlogio.open(tmp_path) as reader:
+        found = [event.commit_id for event in reader if isinstance(event, MariadbGtidEvent)]
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert found[0] is None
+    assert len(found) == 4
+    assert found[1] is not None
+    assert found[1:] == [found[1]] * 3
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ({"sessions": ["1", "4"]}, "no session '4'; those before this line are"),
+        ({"sessions": ["1", "2", "1"]}, "a session can commit once only in a group commit"),
+        ({}, 'commit_together without "sessions"'),
+    ],
+    ids=str,
+)
+def test_sessions_that_cannot_commit_together(tmp_path: Path, line: Any, reason: str) -> None:
+    result = write(tmp_path, transactions_of_sessions({"do": "commit_together", **line}))
+
+    assert result.exit_code == 2
+    assert reason in result.stderr

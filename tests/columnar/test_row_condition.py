@@ -14,8 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import binlogio
-from binlogio.errors import BinlogError, ConditionError
+from binlogio.columnar.row_choice import RowChoice
+from binlogio.errors import BinlogError, ConditionError, UnsupportedFeature
+from binlogio.events import RowsEvent
+from binlogio.events.rows import UpdateRowsEvent
 from binlogio.row_condition import RowCondition
+from both_kernels import KERNELS, kernel_set_to
 from corpus import FIXTURES
 
 COLUMNS: Final = {"a": pa.int32(), "b": pa.uint64(), "d": pa.decimal128(6, 2), "f": pa.float64(), "s": pa.string()}
@@ -195,3 +199,55 @@ words = st.lists(st.sampled_from("id = 1 ' ( ) AND OR NOT IN x'0 - . before LIKE
 def test_any_text_is_a_condition_or_refused(text: str) -> None:
     with contextlib.suppress(BinlogError):
         RowCondition(text)
+
+
+CHOICES: Final = [
+    ("incident", "total > 30 OR status = 'paid'", None),
+    ("incident", "id BETWEEN 1001 AND 1003", {"update", "delete"}),
+    ("rowimage_full", "a IS NOT NULL", None),
+    ("rowimage_minimal", "a IS NULL OR NOT a IS NULL AND c IS NOT NULL", None),
+    ("compressed", "id > 5 AND id <> 20", {"insert", "update"}),
+    ("types_temporal", "id = 3 OR NOT id > 1", None),
+    ("partial_json", "id > 0", None),
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("case", "condition", "operations"), CHOICES)
+def test_rows_of_events_are_chosen_as_those_of_batches(
+    case: str, condition: str, operations: set[str] | None, kernel: str
+) -> None:
+    """The rows that are taken out of each event have the bytes of those that the batches select."""
+    logs = sorted(str(path) for path in (FIXTURES / "mysql97" / case).glob("binlog.0*"))
+    where = RowCondition(condition)
+    expected, count = [], 0
+    for _, batch in binlogio.read_tables(logs, zero_dates="text", json_diffs="operations"):
+        count += batch.num_rows
+        if where.columns <= {field.name for field in batch.schema.field("before").type}:
+            rows = where.filter(batch).select(["file", "pos", "op", "before", "after"]).to_pylist()
+            expected += [
+                (row["file"], row["pos"], row["op"]) for row in rows if operations is None or row["op"] in operations
+            ]
+    choice, found = RowChoice(operations, where), []
+    with kernel_set_to(kernel), binlogio.open(logs) as reader:
+        for event in reader:
+            if not isinstance(event, RowsEvent):
+                continue
+            chosen = choice.of(event, reader.plan(event))
+            if chosen is not None:
+                place = reader.position.file, event.header.offset, event.operation.op
+                rows = list(reader.rows(chosen))
+                assert all(row in list(reader.rows(event)) for row in rows)
+                found += [place for _ in rows]
+    assert choice.found_columns
+    assert sorted(found) == sorted(expected)
+    assert 0 < len(found) <= count
+
+
+def test_an_event_without_a_column_of_the_condition_is_refused_where_that_matters() -> None:
+    log = str(FIXTURES / "mysql97" / "rowimage_minimal" / "binlog.000001")
+    choice = RowChoice(None, RowCondition("b IS NULL"), refuses_unknown=True)
+    with binlogio.open(log) as reader:
+        updates = (event for event in reader if isinstance(event, UpdateRowsEvent))
+        with pytest.raises(UnsupportedFeature, match="the condition needs column b"):
+            [choice.of(event, reader.plan(event)) for event in updates]

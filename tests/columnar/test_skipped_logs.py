@@ -17,31 +17,13 @@ from binlogio.storage.log_file import LogFile
 from binlogio.storage.sources import find_logs
 from both_kernels import KERNELS, kernel_set_to
 from corpus import MARIADB, MYSQL
-from logs import moved, raw_events, with_checksum
+from logs import CountedFile, moved, raw_events, with_checksum
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 UUID: Final = "2f658ac8-e51b-11f1-a314-02fc00000001"
 ROTATED: Final = [MYSQL / "rotated" / f"binlog.00000{number}" for number in (1, 2, 3)]
-
-
-class CountedFile(io.FileIO):
-    """A file that counts the bytes that are read of it."""
-
-    count = 0
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """Read as a file does."""
-        data = super().read(-1 if size is None else size)
-        CountedFile.count += len(data)
-        return data
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Read as a file does."""
-        count = super().readinto(buffer)
-        CountedFile.count += count
-        return count
 
 
 def gtids_of(log: Path) -> set[str]:

@@ -19,6 +19,7 @@ from binlogio.columnar.parallel import log_cuts
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.record_types import RowSelection
 from binlogio.columnar.rows_reader import read_split
+from binlogio.columnar.splits.logged_statements import LoggedStatements
 from binlogio.columnar.splits.split_bounds import split_bounds
 from binlogio.columnar.walk.log_walk import LogWalk
 from binlogio.columnar.windows import WINDOW_SIZE
@@ -38,9 +39,10 @@ from binlogio.reader import BinlogReader, mariadb_decryptor_for
 from binlogio.storage.compression import compress_zstd
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.log_file import LogFile
+from both_kernels import KERNELS, kernel_set_to
 from corpus import FIXTURES, MARIADB, MYSQL
 from defined_logs import mapped, table
-from logs import OFF, description, encode, header, query
+from logs import OFF, description, encode, header, log, query, transaction
 
 FILES = [
     FIXTURES / case / "binlog.000001"
@@ -368,3 +370,14 @@ def test_part_after_a_torn_tail_is_read_as_by_another_reader(tmp_path: Path, mix
     apart = [[record for _, batch in read_split(log, part, wanted) for record in batch.to_pylist()] for part in parts]
     assert together == apart
     assert [len(records) for records in apart] == [0, 4]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_statement_that_ends_like_begin_is_found(tmp_path: Path, kernel: str) -> None:
+    """BEGIN is not reserved: a table can have this name."""
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(log(*transaction(1), query("RENAME TABLE t TO BEGIN"), *transaction(2)))
+    with kernel_set_to(kernel):
+        statements = LoggedStatements()
+        statements.add(LogFile(str(path)))
+    assert len(statements) == 1

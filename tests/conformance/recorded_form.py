@@ -25,6 +25,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.rows.image import decode_rows
 from binlogio.rows.plan import TablePlan, resolve_plan
+from binlogio.values.json import JsonDocument
 from conformance.scenarios import Json
 
 _CUT: Final = re.compile(r"(.*)\.\.\.\[(\d+)\]", re.DOTALL)  # long texts of statements
@@ -139,6 +140,8 @@ def _value(value: Any) -> Any:
         return "TIMESTAMP"
     if isinstance(value, Decimal):
         return str(value)
+    if isinstance(value, JsonDocument):
+        return value.text
     return value.decode() if isinstance(value, bytes) else value
 
 

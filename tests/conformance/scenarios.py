@@ -1,5 +1,7 @@
 """Recorded scenarios: statements, answers and the log of a 9.7.4 server (`fixtures/oracle`, or BINLOGIO_ORACLE).
 
+Those of `more.jsonl.gz` were recorded by `fixtures/record_oracle.py`.
+
 Knows the file's format. A driver must not look at `binlog`, `counters` and `Step.events` before it compares.
 """
 
@@ -16,7 +18,7 @@ from typing import Any, Final
 from corpus import FIXTURES
 
 Json = dict[str, Any]
-ORACLE: Final = FIXTURES / "oracle" / "oracle.jsonl.gz"
+ORACLE: Final = FIXTURES / "oracle"
 
 
 class NotDrivenError(Exception):
@@ -73,7 +75,7 @@ class Scenario:
 
 
 def oracle_path() -> Path:
-    """Return the file of scenarios."""
+    """Return the file of scenarios, or the folder of the files of the project."""
     return Path(os.environ.get("BINLOGIO_ORACLE") or ORACLE)
 
 
@@ -91,8 +93,11 @@ def unreadable() -> tuple[Unreadable, ...]:
 @cache
 def _lines() -> tuple[Scenario | Unreadable, ...]:
     path = oracle_path()
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return parsed(data)
+    return tuple(one for file in (sorted(path.iterdir()) if path.is_dir() else [path]) for one in parsed(_data(file)))
+
+
+def _data(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 
 
 def parsed(data: bytes) -> tuple[Scenario | Unreadable, ...]:

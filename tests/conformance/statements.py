@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
 from binlogio.gtid import Gtid
 from binlogio.options import SESSION_VARIABLES, ServerVariables
+from binlogio.values.json import JsonDocument
 from binlogio.writer import Delete, Insert, Session, Statement, Update
 from binlogio.writer.log.group import AUTOMATIC
 from binlogio.writer.rules.known_objects import uses_of
@@ -34,12 +35,13 @@ LOGGING_ERRORS: Final = frozenset(
 )
 """Errors that are the log's to find; all others are those of the engine that executed the statement."""
 
+_NOT_EXECUTED: Final = (1064, 1146)  # ER_PARSE_ERROR, ER_NO_SUCH_TABLE
+
 _NAMES: Final = r"(?:IF EXISTS )?([\w, ]+)"
 _DDL: Final = re.compile(
     r"(?:CREATE|ALTER|DROP|RENAME|TRUNCATE|FLUSH|ANALYZE|GRANT|REVOKE)\b(?! +(?:TEMPORARY|BINARY))", re.IGNORECASE
 )
 _FUNCTION_CALL: Final = re.compile(r"(?:SELECT|DO) (\w+)\((\d+)\)$", re.IGNORECASE)
-_UPDATE: Final = re.compile(r"\s*UPDATE\s+(?:IGNORE\s+)?(.*?)\s+SET\s+(.*)", re.IGNORECASE | re.DOTALL)
 _LOAD: Final = re.compile(
     r"LOAD DATA ((?:LOCAL )?INFILE '[^']*') (?:(REPLACE|IGNORE) )?INTO TABLE (\w+)$", re.IGNORECASE
 )
@@ -53,6 +55,10 @@ _REWRITTEN: Final = {
         "CREATE USER IF NOT EXISTS 'wlu'@'x' IDENTIFIED WITH 'caching_sha2_password'"
     ),
     "GRANT SELECT ON w.*": "GRANT SELECT ON `w`.*",
+    "CREATE TABLE p (b VARCHAR(30)) ENGINE=InnoDB": (
+        "CREATE TABLE `p` (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */,\n"
+        "  `b` varchar(30) DEFAULT NULL,\n  PRIMARY KEY (`my_row_id`)\n) ENGINE=InnoDB"
+    ),
 }
 
 
@@ -80,6 +86,8 @@ def _execute(session: Session, step: Step, tables: Tables) -> None:
         _ddl(session, step, tables)
     elif upper.startswith("LOAD DATA"):
         _load_data(session, step, tables)
+    elif step.error in _NOT_EXECUTED:
+        return
     elif upper.startswith("CALL "):
         raise NotDrivenError(f"the statements inside of a procedure are not recorded: {sql}")
     else:
@@ -96,7 +104,7 @@ def _change_rows(session: Session, step: Step, tables: Tables) -> None:
         sql,
         [_change(change, step, tables) for change in changes],
         facts=facts,
-        locked=_locked(step, tables),
+        locked=_locked(step, tables, facts),
         context=_context(step, changes, tables),
         error=0 if error in LOGGING_ERRORS else error,
         modifies_engine=_modifies_engine(step, changes, facts),
@@ -136,11 +144,15 @@ def _load_data(session: Session, step: Step, tables: Tables) -> None:
     )
 
 
-def _locked(step: Step, tables: Tables) -> list[TableDefinition]:
+def _locked(step: Step, tables: Tables, facts: StatementFacts) -> list[TableDefinition]:
     """Return the tables that the statement locks for writing; those of a SELECT ... FOR UPDATE were not recorded."""
-    names = [table["name"] for table in _tables(step) if table["write"]]
+    if step.tables:
+        names = [table["name"] for table in step.tables if table["write"]]
+    else:
+        names = [table.name for table in facts.all_tables if table.write and table.name in tables]
     selected = re.search(r"\bSELECT\b.*\bFROM (\w+)\b.*\bFOR UPDATE\b", step.sql)
-    return [tables[name].definition for name in (*names, *([selected[1]] if selected is not None else []))]
+    more = [selected[1]] if selected is not None and (step.tables or selected[1] not in names) else []
+    return [tables[name].definition for name in (*names, *more)]
 
 
 def _attempts(step: Step, tables: Tables) -> list[Json]:
@@ -159,43 +171,38 @@ def _attempts(step: Step, tables: Tables) -> list[Json]:
 
 def _change(change: Json, step: Step, tables: Tables) -> Change:
     table = tables[change["table"]].definition
+    change = {**change, "before": _row(table, change["before"]), "after": _row(table, change["after"])}
     given = step.columns.get(change["table"])
     if change["op"] == "insert":
         return Insert(table, [change["after"]], given)
     if change["op"] == "delete":
         return Delete(table, [change["before"]], bool(change.get("cascade")))
-    replaces = step.sql.lstrip()[:7].upper() in ("REPLACE", "INSERT ") and _is_target(change["table"], step.sql)
+    replaces = step.sql.lstrip()[:7].upper() in ("REPLACE", "INSERT ", "LOAD DA") and _is_target(
+        change["table"], step.sql
+    )
     return Update(table, [(change["before"], change["after"])], given, replaces, bool(change.get("cascade")))
 
 
-def _is_target(table: str, sql: str) -> bool:
-    return re.search(rf"\bINTO\s+{table}\b", sql, re.IGNORECASE) is not None
-
-
-def _tables(step: Step) -> list[Json]:
-    """Return the tables of a statement in the order of the locks, from its text where they were not recorded."""
-    if step.tables:
-        return list(step.tables)
-    updated = _UPDATE.match(step.sql)
-    if updated is not None:
-        return [{"name": name, "write": True, "read": True} for name in _joined(updated[1])]
-    inserted = re.match(r"(?:INSERT|REPLACE)\b.*?\bINTO\s+(\w+)", step.sql, re.IGNORECASE)
-    found = [{"name": inserted[1], "write": True, "read": False}] if inserted is not None else []
-    source = re.search(r"\bFROM\s+([\w,]+)", step.sql)
-    found += [{"name": name, "write": False, "read": True} for name in _joined(source[1] if source else "")]
-    return [table for table in found if table["name"]]
-
-
-def _joined(text: str) -> list[str]:
-    """Return the tables of `a, b` or `a JOIN b ON ...`."""
+def _row(table: TableDefinition, row: list[Any] | None) -> list[Any] | None:
+    """Return a recorded row as the writer takes it: JSON was recorded as text."""
+    if row is None or not any(column.type.upper() == "JSON" for column in table.columns):
+        return row
+    pairs = zip(row, table.columns, strict=True)
     return [
-        part.split()[0] for part in re.split(r",|\b(?:STRAIGHT_)?JOIN\b", text, flags=re.IGNORECASE) if part.strip()
+        JsonDocument.from_text(value) if value is not None and column.type.upper() == "JSON" else value
+        for value, column in pairs
     ]
+
+
+def _is_target(table: str, sql: str) -> bool:
+    return re.search(rf"\bINTO\s+(?:TABLE\s+)?{table}\b", sql, re.IGNORECASE) is not None
 
 
 def _modifies_engine(step: Step, changes: list[Json], facts: StatementFacts) -> bool | None:
     """Return whether the engine's transaction has written; INSERT IGNORE and REPLACE do so even if every row exists."""
-    if changes or step.error or not re.match(r"INSERT IGNORE\b|REPLACE\b", step.sql, re.IGNORECASE):
+    if changes or step.error or not re.match(r"INSERT IGNORE\b|REPLACE\b|UPDATE IGNORE\b", step.sql, re.IGNORECASE):
+        return None
+    if re.search(r"Rows matched: 0\b|Warnings: 0\b", step.info) and step.sql.upper().startswith("UPDATE"):
         return None
     return any(table.write and table.engine.has_xid and not table.temporary for table in facts.all_tables)
 
@@ -210,7 +217,9 @@ def _create_select(session: Session, step: Step, tables: Tables) -> None:
     kind = StatementKind.CREATE_TEMPORARY_SELECT if is_temporary else StatementKind.CREATE_SELECT
     changes = list(step.changes)
     if not changes and "UNION ALL" in step.sql:
-        changes = [{"table": name, "op": "insert", "before": None, "after": [1]}]
+        changes = [
+            {"table": name, "op": "insert", "before": None, "after": [1, *[None] * (len(made.definition.columns) - 1)]}
+        ]
     elif is_temporary:
         changes = [{"after": row} for source in sources for row in tables[source].rows]
     session.execute(
@@ -232,12 +241,15 @@ def _temporary_table(session: Session, step: Step, tables: Tables) -> None:
     kind = StatementKind.DROP_TEMPORARY if drops else StatementKind.CREATE_TEMPORARY
     if drops:
         names = re.findall(r"\w+", re.split(r"TABLE (?:IF EXISTS )?", step.sql)[1])
-        accesses = tuple(tables[name].access(write=True) for name in names if name in tables)
+        accesses = tuple(tables[name].access(write=True) for name in names if name in tables and tables[name].temporary)
     else:
         made = tables.create(step.sql) or tables[re.findall(r"TABLE (\w+)", step.sql)[0]]
         accesses = (made.access(write=True),)
     error = 0 if step.error in LOGGING_ERRORS else step.error or 0
     session.execute(Statement(step.sql, facts=StatementFacts(kind=kind, tables=accesses), error=error))
+    if drops and not error:
+        for access in accesses:
+            tables.drop(access.name)
 
 
 def _ddl(session: Session, step: Step, tables: Tables) -> None:
@@ -247,22 +259,34 @@ def _ddl(session: Session, step: Step, tables: Tables) -> None:
             logged = rewritten + sql[len(start) :]
     upper = sql.upper()
     accesses: tuple[TableAccess, ...] = ()
-    named = re.match(rf"(?:DROP TABLE|TRUNCATE TABLE|TRUNCATE) {_NAMES}$", sql, re.IGNORECASE)
+    named = re.match(rf"(?:DROP TABLE|TRUNCATE TABLE|TRUNCATE|ALTER TABLE(?= \w+ )) {_NAMES}", sql, re.IGNORECASE)
     if named is not None:
-        names = re.findall(r"\w+", named[1])
-        accesses = tuple(tables[name].access(write=True) for name in names if name in tables)
+        names = re.findall(r"\w+", named[1])[: 1 if upper.startswith("ALTER") else None]
+        accesses = tuple(_dropped(name, tables) for name in names)
+    exists = re.match(r"CREATE TABLE IF NOT EXISTS (\w+)", sql, re.IGNORECASE)
+    table_exists = exists is not None and exists[1] in tables
     if not step.error:
         if upper.startswith("CREATE TABLE"):
-            tables.create(sql)
+            tables.create(
+                sql.replace("(b ", "(my_row_id BIGINT AUTO_INCREMENT PRIMARY KEY, b ") if logged != sql else sql
+            )
         elif re.match(r"CREATE\s.*?\b(?:FUNCTION|VIEW)\b", upper, re.DOTALL):
             tables.functions += (sql,)
         elif upper.startswith("RENAME TABLE"):
             tables.rename(*re.findall(r"(\w+) TO (\w+)", sql)[0])
         elif upper.startswith("DROP TABLE"):
             for access in accesses:
-                tables.drop(access.name)
+                if access.name in tables:
+                    tables.drop(access.name)
     facts = StatementFacts(kind=StatementKind.DDL, tables=accesses)
-    session.execute(Statement(logged, facts=facts, error=step.error or 0))
+    session.execute(Statement(logged, facts=facts, error=step.error or 0, table_exists=table_exists))
+
+
+def _dropped(name: str, tables: Tables) -> TableAccess:
+    """Return the access to a table that may be missing."""
+    if name in tables:
+        return tables[name].access(write=True)
+    return TableAccess(schema=SCHEMA, name=name, write=True, is_missing=True)
 
 
 def _commit(session: Session, step: Step, tables: Tables) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -43,8 +44,11 @@ class Table:
     temporary: bool = False
     rows: list[Row] = field(default_factory=list)
 
-    def first_conflict(self, row: Row) -> tuple[Row, bool] | None:
-        """Return the row that a new one collides with, by the first such key, and whether that is the last key."""
+    def first_conflict(self, row: Row, gone: list[Row]) -> tuple[Row, bool] | None:
+        """Return the row that a new one collides with, by the first such key, and whether that is the last key.
+
+        Rows that are `gone` do not count.
+        """
         table = self.definition
         keys = [(table.primary_key, table.primary_key_prefixes)] if table.primary_key else []
         nullable = {column.name for column in table.columns if column.nullable}
@@ -56,7 +60,7 @@ class Table:
             parts = [table.column_index(name) for name in names]
             wanted = _key_of(row, parts, prefixes)
             for other in self.rows:
-                if None not in wanted and _key_of(other, parts, prefixes) == wanted:
+                if other not in gone and None not in wanted and _key_of(other, parts, prefixes) == wanted:
                     return other, number == len(keys)
         return None
 
@@ -70,6 +74,7 @@ class Tables:
 
     def __init__(self, setup: Json) -> None:
         self._tables: dict[str, Table] = {}
+        self._hidden: dict[str, Table] = {}
         self.triggers: tuple[str, ...] = tuple(setup.get("triggers") or ())
         self.functions: tuple[str, ...] = ()
         parents: set[str] = set()
@@ -103,8 +108,11 @@ class Tables:
         if match is None:
             raise NotDrivenError(f"CREATE TABLE of another form: {sql[:80]}")
         name, body, engine, select, like = match.groups()
+        is_temporary = "TEMPORARY" in sql.upper().split("TABLE")[0]
         if name in self._tables:
-            return None
+            if not is_temporary or self._tables[name].temporary:
+                return None
+            self._hidden[name] = self._tables.pop(name)
         if like:
             definition = replace(self[like].definition, name=name)
         else:
@@ -114,7 +122,7 @@ class Tables:
             table = {"cols": lines, "pk": key, "uk": [], "keys": [], "engine": engine or "InnoDB"}
             columns = tuple(self[source[1]].definition.columns) if source else ()
             definition = _definition(name, table, columns)
-        self._tables[name] = Table(definition, temporary="TEMPORARY" in sql.upper().split("TABLE")[0])
+        self._tables[name] = Table(definition, temporary=is_temporary)
         return self._tables[name]
 
     def rename(self, old: str, new: str) -> None:
@@ -124,8 +132,10 @@ class Tables:
         self._tables[new] = table
 
     def drop(self, name: str) -> None:
-        """DROP TABLE."""
+        """DROP TABLE; a temporary table hides a base table of its name until then."""
         del self._tables[name]
+        if name in self._hidden:
+            self._tables[name] = self._hidden.pop(name)
 
     def fill(self, sql: str) -> None:
         """INSERT of the setup."""
@@ -135,10 +145,11 @@ class Tables:
         self[inserted[0]].rows += inserted[2]
 
     def apply(self, change: Json) -> None:
-        """Keep a row change; its values must be known."""
+        """Keep a row change; its values must be known. What ROLLBACK undoes is kept too."""
         rows = self[change["table"]].rows
         if change["before"] is not None:
-            rows.remove(self._known_row(change["table"], change["before"]))
+            with suppress(ValueError):
+                rows.remove(self._known_row(change["table"], change["before"]))
         if change["after"] is not None:
             rows.append(change["after"])
 
@@ -175,19 +186,24 @@ class Tables:
         table = self[name]
         given = dict(zip(columns or [one.name for one in table.definition.columns], rows[0], strict=True))
         new = _row(table.definition, given)
-        conflict = table.first_conflict(new)
+        conflict = table.first_conflict(new, [])
         if conflict is None:
             after = (
                 new if len(given) == len(new) else next(one["after"] for one in recorded if one["after"] is not None)
             )
             return [{"table": name, "op": "insert", "before": None, "after": after}]
-        old, is_last = conflict
-        if sql.upper().startswith("REPLACE") and not is_last:
-            return [
-                {"table": name, "op": "delete", "before": old, "after": None},
-                {"table": name, "op": "insert", "before": None, "after": recorded[-1]["after"]},
-            ]
-        return [{**recorded[-1], "op": "update", "before": old}]
+        if not recorded:  # nothing is another than before
+            return [{"table": name, "op": "update", "before": conflict[0], "after": conflict[0]}]
+        last = next(one for one in reversed(recorded) if one["after"] is not None)
+        changes: list[Json] = []
+        gone: list[Row] = []
+        while sql.upper().startswith("REPLACE") and conflict is not None and not conflict[1]:
+            gone.append(conflict[0])
+            changes.append({"table": name, "op": "delete", "before": conflict[0], "after": None})
+            conflict = table.first_conflict(new, gone)
+        if conflict is None:
+            return [*changes, {**last, "op": "insert", "before": None}]
+        return [*changes, {**last, "op": "update", "before": conflict[0]}]
 
     def known(self, change: Json) -> Json:
         """Return a change whose long values are recorded as checksums, with the values that its table has."""

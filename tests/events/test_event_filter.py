@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import binlogio
-from binlogio.event_filter import EVERY_EVENT, EventFilter, Range, has_gtid, like_numbers
-from binlogio.format.groups import GroupChoice
+from binlogio.event_filter import EVERY_EVENT, AllExcept, EventFilter, Range, has_gtid, like_numbers
+from binlogio.group_choice import GroupChoice
 from binlogio.gtid import (
     NO_TAG,
     Gtid,
@@ -72,6 +72,12 @@ def test_filters_leave_out_what_they_say_and_nothing_else(log: Any) -> None:
         (EventFilter(timestamp=Range(second, second + 1)), lambda row: row["timestamp"] == middle["timestamp"]),
         (EventFilter(server_ids=frozenset({middle["server_id"]})), lambda row: row["server_id"] == middle["server_id"]),
         (EventFilter(server_ids=frozenset({0xFFFFFFFF})), lambda _row: False),
+        (
+            EventFilter(server_ids=AllExcept({middle["server_id"]})),
+            lambda row: row["server_id"] != middle["server_id"],
+        ),
+        (EventFilter(server_ids=AllExcept({0xFFFFFFFF})), lambda _row: True),
+        (EventFilter(server_ids=AllExcept(set())), lambda _row: True),
         (EventFilter(ops=frozenset({"update", "nothing"})), lambda row: row["op"] == "update"),
         (EventFilter(tables=frozenset({middle["table"]})), lambda row: row["table"] == middle["table"]),
         (EventFilter(schemas=frozenset({"nowhere"})), lambda _row: False),
@@ -184,3 +190,24 @@ def test_filter_that_contradicts_itself_is_empty() -> None:
     assert EventFilter(ops=frozenset()).is_empty
     assert not EventFilter(pos=Range(5, 6)).is_empty
     assert not EVERY_EVENT
+
+
+@pytest.mark.parametrize(
+    ("conditions", "sql", "is_wanted"),
+    [
+        ({"exclude_tables": ("tmp.*",)}, "INSERT INTO orders SELECT * FROM tmp.x", True),
+        ({"exclude_tables": ("tmp.*",)}, "INSERT INTO tmp.x VALUES (1)", False),
+        ({"exclude_tables": ("tmp.*",)}, "DROP TABLE tmp.x, orders", True),
+        ({"exclude_tables": ("*",)}, "CREATE USER a", True),
+        ({"exclude_tables": ("tmp.*",)}, "UPDATE orders, tmp.x SET a = 1", True),  # its tables are not known
+        ({"tables": ("shop.*",)}, "INSERT INTO tmp.x VALUES (1)", False),
+        ({"tables": ("orders",)}, "INSERT INTO x SELECT * FROM orders", False),
+        ({"tables": ("orders",)}, "DELETE x, orders FROM x, orders", True),
+        ({"tables": ("orders",)}, "DELETE x, y FROM x, y", False),
+        ({"tables": ("shop.*",), "exclude_tables": ("x",)}, "ALTER TABLE x ADD a INT", False),
+    ],
+)
+def test_statements_are_selected_by_the_tables_that_they_change(
+    conditions: dict[str, Any], sql: str, is_wanted: bool
+) -> None:
+    assert GroupChoice(**conditions).wants_statement("shop", sql.encode()) is is_wanted

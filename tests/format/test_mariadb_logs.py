@@ -31,7 +31,6 @@ from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update, XaXid
-from binlogio.writer.batches import BatchSession
 from binlogio.writer.log.group import Group, GroupEnd, InDomain
 from binlogio.writer.log.group_log import GroupLog, PendingCommit
 from binlogio.writer.log.gtids import DomainState
@@ -339,9 +338,7 @@ def test_an_annotation_is_what_the_encoder_makes_of_it(size: int, checksum: str)
 
 
 def test_what_mariadb_does_not_have_is_refused() -> None:
-    """Batches are written as rows events of version 2; MySQL has no NO_LOG."""
-    with writer(MemoryStorage()) as log, pytest.raises(UnsupportedFeature, match="server_version"):
-        BatchSession(log)
+    """MySQL has no NO_LOG."""
     with pytest.raises(UnsupportedFeature, match="binlog_row_metadata"):
         ServerVariables(binlog_row_metadata="NO_LOG")
     with writer(MemoryStorage()) as log, log.session() as session, pytest.raises(LoggingError, match="1229"):

@@ -148,6 +148,14 @@ def test_index_file_gives_its_own_order(folder: Path) -> None:
     assert _names(find_logs(folder / "binlog.index")) == ["binlog.000002", "binlog.000010"]
 
 
+def test_logs_of_an_index_file_that_a_list_names_too_are_there_once(folder: Path) -> None:
+    """A shell's `binlog.*` names the logs and the index file: everything was read twice."""
+    named = [folder / "binlog.000001", folder / "binlog.000002"]
+
+    assert _names(find_logs([*named, folder / "binlog.index"])) == ["binlog.000001", "binlog.000002", "binlog.000010"]
+    assert _names(find_logs([folder / "binlog.index", *named])) == ["binlog.000010", "binlog.000001", "binlog.000002"]
+
+
 def test_index_file_may_name_absolute_paths(folder: Path) -> None:
     (folder / "other.index").write_text(f"{folder}/binlog.000010\n{folder}/binlog.000001\n")
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import Final
+import zipfile
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 import binlogio
 from binlogio.implementation import COMPILED, CONSTRUCT, VARIABLE, implementation, missing_module
 from corpus import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LOG: Final = ROOT / "fixtures" / "mysql97" / "rowimage_full" / "binlog.000001"
 WITHOUT_KERNEL: Final = "\n".join(
@@ -73,6 +77,28 @@ def test_kernel_that_is_asked_for_and_is_not_there_is_an_error() -> None:
         _run(WITHOUT_KERNEL, **{VARIABLE: COMPILED})
 
     assert "UnsupportedFeature: BINLOGIO_KERNEL: the compiled kernel is not installed" in caught.value.stderr
+
+
+def test_binlogio_in_a_zip_archive_is_refused_by_a_sentence(tmp_path: Path) -> None:
+    """What Spark's --py-files makes of it; construct that was asked for works."""
+    archive = tmp_path / "binlogio.zip"
+    with zipfile.ZipFile(archive, "w") as found:
+        for path in (ROOT / "binlogio").rglob("*.py"):
+            found.write(path, path.relative_to(ROOT))
+    code = "\n".join(
+        (
+            f"import sys; sys.path.insert(0, {str(archive)!r})",
+            # The finder of an editable installation comes before the path.
+            "sys.meta_path[:] = [one for one in sys.meta_path if not type(one).__module__.startswith('_editable')]",
+            f"import binlogio; print(binlogio.read_rows({str(LOG)!r}, zero_dates='null').to_table().num_rows)",
+        )
+    )
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        _run(code)
+
+    assert "UnsupportedFeature: BINLOGIO_KERNEL: binlogio is imported from a zip archive" in caught.value.stderr
+    assert "--py-files" in caught.value.stderr
+    assert int(_run(code, **{VARIABLE: CONSTRUCT})) > 0
 
 
 def test_environment_chooses_each_time_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

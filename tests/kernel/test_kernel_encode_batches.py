@@ -11,13 +11,19 @@ from hypothesis import strategies as st
 
 from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.row_encoder import ArrowColumns, Cells, EventBuffer
-from binlogio.arrow.encode import TableEncoder
+from binlogio.arrow.encode import EVENT_TYPES, TableEncoder
 from binlogio.constants import ColumnType as T
+from binlogio.constants import EventType
 from binlogio.errors import BinlogError
 from both_kernels import Said, kernel_set_to
 from encode_cases import ROW_TABLES, batch_of, bitmaps, encode_rows_events, table_of
 from rowimage_cases import UTF8MB4, column
 
+V1_EVENT_TYPES = {
+    "insert": EventType.WRITE_ROWS_EVENT_V1,
+    "update": EventType.UPDATE_ROWS_EVENT_V1,
+    "delete": EventType.DELETE_ROWS_EVENT_V1,
+}
 LONG, TEXT = column(T.LONG), column(T.VARCHAR, 80, collation_id=UTF8MB4)
 
 
@@ -47,6 +53,7 @@ def _by_construct(encoder: TableEncoder, before: Any, after: Any, number: int) -
                     row_event_max_size=300,
                     present=encoder.present,
                     present_after=encoder.present_after,
+                    type_code=encoder.type_code,
                 )
             )
         except BinlogError as exc:
@@ -54,15 +61,22 @@ def _by_construct(encoder: TableEncoder, before: Any, after: Any, number: int) -
 
 
 @settings(max_examples=150)
-@given(case=ROW_TABLES, operation=st.sampled_from(("insert", "update", "delete")), present=st.data(), turns=st.data())
+@given(
+    case=ROW_TABLES,
+    operation=st.sampled_from(("insert", "update", "delete")),
+    is_v1=st.booleans(),
+    present=st.data(),
+    turns=st.data(),
+)
 def test_an_encoder_gives_each_batch_the_bytes_of_construct(
-    case: Any, operation: Any, present: st.DataObject, turns: st.DataObject
+    case: Any, operation: Any, present: st.DataObject, turns: st.DataObject, *, is_v1: bool
 ) -> None:
-    """Batches, slices of them and tables of many chunks, in turn."""
+    """Batches, slices of them and tables of many chunks, in turn; in rows events of version 1 and 2."""
     columns, rows = case
     plan = table_of(*columns)
     bits = bitmaps(len(columns))
-    encoder = TableEncoder(plan, operation, present.draw(bits), present.draw(bits))
+    type_code = (V1_EVENT_TYPES if is_v1 else EVENT_TYPES)[operation]
+    encoder = TableEncoder(plan, operation, present.draw(bits), present.draw(bits), type_code=type_code)
     batch = batch_of(plan, rows)
     for number in range(4):
         start = turns.draw(st.integers(0, len(rows)))

@@ -20,7 +20,7 @@ from binlogio.events.control import XidEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.query import StatusVar
 from binlogio.events.table_map import TableMapEvent
-from binlogio.format.groups import GroupChoice
+from binlogio.group_choice import GroupChoice
 from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
 from binlogio.rows.plan import TablePlan
 from binlogio_cli.dump.filters import FilteredDump

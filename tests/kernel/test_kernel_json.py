@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import struct
@@ -229,3 +230,33 @@ def test_any_text_is_quoted_as_json_quotes_it(text: str) -> None:
 def test_bytes_that_may_not_be_utf8_agree(data: bytes) -> None:
     check(b"\x0c" + varlen(len(data)) + data)
     check(document(container(SMALL_OBJECT, [(LITERAL, b"\0")], [data])))
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def test_utf8_in_blocks_is_what_python_takes() -> None:
+    """Long texts are checked in blocks of 32 bytes: first and later bytes at each limit, around the ends of blocks."""
+    seconds, later = b"A\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xe0\xf0", b"A\x80\xbf\xc2"
+    firsts = b"A\x7f\x80\xbf\xc0\xc1\xc2\xdf\xe0\xe1\xec\xed\xee\xef\xf0\xf1\xf3\xf4\xf5\xff"
+    answers = set()
+    for number, codes in enumerate(itertools.product(firsts, seconds, later, later)):
+        for place in (60 + number % 5, 92 + number % 5):
+            for text in (b"x" * place + bytes(codes) + b"y" * 30, b"x" * place + bytes(codes)):
+                is_good = _is_utf8(text)
+                answers.add(is_good)
+                assert (json_text(b"\x0c" + varlen(len(text)) + text) is not None) == is_good, text
+    assert answers == {False, True}
+
+
+@pytest.mark.parametrize("size", [63, 64, 65, 95, 96, 97, 128])
+@pytest.mark.parametrize("end", ["é", "€", "😀"])
+def test_character_cut_off_at_the_end_is_no_utf8(size: int, end: str) -> None:
+    for cut in range(1, len(end.encode()) + 1):
+        text = end.encode()[:cut].rjust(size, b"x")
+        assert (json_text(b"\x0c" + varlen(size) + text) is not None) == (cut == len(end.encode()))

@@ -28,7 +28,8 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFrame, EventFramer, Framing
-from binlogio.format.groups import GroupChoice, frames_changes
+from binlogio.format.groups import frames_changes
+from binlogio.group_choice import GroupChoice
 from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
 from binlogio.schema.ddl.first_words import may_define
 from both_kernels import Said, kernel_set_to

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
@@ -44,3 +46,15 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     text = (site / "reference" / "python.html").read_text(encoding="utf-8")
 
     assert [name for name in binlogio.__all__ if name not in OTHERS and f'.{name}"' not in text] == []
+
+
+def test_the_notebook_shows_its_plots_and_is_one_of_jupyter(site: Path) -> None:
+    page = (site / "notebook.html").read_text(encoding="utf-8")
+    plots = re.findall(r'<img alt="\w+\.svg" src="(\w+\.svg)"', page)
+    cells = json.loads((site / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = "".join(cell["source"] for cell in cells if cell["cell_type"] == "code")
+
+    assert plots == re.findall(r'savefig\("(\w+\.svg)"\)', code)
+    assert len(plots) == 3
+    assert all((site / plot).read_text(encoding="utf-8").rstrip().endswith("</svg>") for plot in plots)
+    assert not any("```" in cell["source"] for cell in cells)

@@ -116,7 +116,8 @@ def test_bar_shows_bytes_rate_and_time_left(tmp_path: Path) -> None:
 def on_terminal(database: Path, *options: str) -> bytes:
     """Return what a replay writes to a terminal that is its standard error."""
     terminal, end = os.openpty()
-    command = [sys.executable, "-m", "binlogio_cli", "replay", "--to", f"sqlite:///{database}", *options, str(LOG)]
+    code = "from binlogio_cli import progress; progress.DELAY_SECONDS = 0; from binlogio_cli.main import main; main()"
+    command = [sys.executable, "-c", code, "replay", "--to", f"sqlite:///{database}", *options, str(LOG)]
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=end, check=True, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     )

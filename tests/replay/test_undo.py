@@ -14,7 +14,7 @@ import binlogio
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, BinlogFormatError, ReplayError
 from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, undo
-from binlogio.replay.undo.inverse import cut_images
+from binlogio.rows.cut_images import cut_images
 from binlogio.schema import TableDefinition
 from binlogio.values.absent import ABSENT
 from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument

@@ -17,6 +17,9 @@ from binlogio.reader import BinlogReader
 from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.logged_ddl import follow_event
 from binlogio.schema.ddl.parsed_table import ParsedTable
+from binlogio.schema.definition import TableDefinition
+from binlogio.schema.information_schema import QUERY, parse_information_schema
+from binlogio.schema.types import MEMBER_TYPES, TEXT_TYPES
 from binlogio.storage.log_file import LogFile
 from real_servers import Instance, vendor
 
@@ -141,6 +144,16 @@ def _our_table(table: ParsedTable, *, is_mariadb: bool) -> tuple[str, list[Any]]
     return table.collation, columns
 
 
+def _as_listed(table: TableDefinition) -> tuple[str, list[Any]]:
+    """Return a table of the query's output as `_server_tables` has it."""
+    columns = []
+    for column in table.columns:
+        is_text = column.sql_type.name in (*TEXT_TYPES, *MEMBER_TYPES)
+        collation = column.collation or (table.collation if is_text else None)
+        columns.append((column.name, _type(column.type), None if collation == "binary" else collation, column.nullable))
+    return table.collation, columns
+
+
 class _Run:
     """The cases on one server: what it says after each, and where in its log that is."""
 
@@ -209,6 +222,10 @@ def test_tables_are_what_the_server_says_or_forgotten(kind: str) -> None:
         run = _Run(server)
         run.execute(_cases())
         wrong, followed, forgotten = run.judge()
+        listed = parse_information_schema(server.sql(QUERY, names=True))
 
+        assert {(table.schema, table.name): _as_listed(table) for table in listed} == {
+            (schema, name): table for _, schema, _, tables in run.said for name, table in tables.items()
+        }
         assert not wrong, "\n".join(wrong)
         assert followed > 4 * forgotten

@@ -10,6 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from binlogio import ServerVariables
@@ -17,7 +18,7 @@ from binlogio.errors import BinlogFormatError
 from judged_types import READABLE, TYPES, count_changes, create_statement, expect_tables, write_types
 from real_servers import KINDS, vendor
 from spark_streams import Stream
-from spark_writes import cut, records, write
+from spark_writes import cut, logs, records, write
 
 pytest.importorskip("pyspark.sql.datasource")
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 CREATE_DATABASE = "CREATE DATABASE judge COLLATE utf8mb4_0900_ai_ci;"
+COLLATION = "COLLATE utf8mb4_general_ci"  # the default of MariaDB 10.11 is latin1
 
 
 def definitions(types: tuple[Typed, ...]) -> str:
@@ -74,6 +76,45 @@ def test_server_fed_with_what_spark_writes_has_the_same_tables(images: str) -> N
             server.sql(mysql.run("mysqlbinlog", "--no-defaults", "--skip-gtids", mysql.inside(path)).stdout)
 
         expect_tables(server, TYPES)
+
+
+@pytest.mark.parametrize("images", ["text", "structs"])
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_mariadb_takes_what_spark_writes_as_mariadb(kind: str, images: str) -> None:
+    """Its tool prints every file, checksums verified; the server has the same tables and GTIDs of two domains."""
+    mariadb = vendor(kind)
+    types = tuple(typed for typed in TYPES if not typed.only_mysql)
+    with mariadb.folder("spark-feed") as folder, mariadb.server("sparkfeed") as server:
+        variables = ServerVariables(server_version=mariadb.version)
+        log = write_types(folder / "binlog", variables, types, mariadb=True)
+        given = json.dumps({name: f"{sql} {COLLATION}" for name, sql in json.loads(definitions(types)).items()})
+        tables = ["judge.*"] if images == "text" else [f"judge.t{number}" for number in range(len(types))]
+        option = "tables" if images == "text" else "table"
+        parts = [records(log, **{option: table}) for table in tables]
+        server.sql(
+            f"CREATE DATABASE judge {COLLATION};"
+            + ";".join(create_statement(number, typed) for number, typed in enumerate(types))
+        )
+        for number, part in enumerate(parts):
+            at = part.schema.get_field_index("gtid")
+            gtids = [f"{number % 2 + 5}{gtid[gtid.index('-') :]}" for gtid in part.column(at).to_pylist()]
+            out = folder / f"spark{number}"
+            write(
+                cut(part.set_column(at, "gtid", pa.array(gtids)), 3),
+                out,
+                schemaFile=given,
+                serverVersion=mariadb.version,
+            )
+            for path in logs(out):
+                printed = mariadb.run(
+                    "mariadb-binlog", "--no-defaults", "--verify-binlog-checksum", mariadb.inside(path)
+                )
+                assert (printed.returncode, printed.stderr) == (0, b"")
+                server.sql(printed.stdout)
+
+        expect_tables(server, types)
+        state = server.sql("SELECT @@gtid_binlog_state").strip().split(",")
+        assert {gtid.partition("-")[0] for gtid in state} >= ({"5", "6"} if images == "structs" else {"5"})
 
 
 @pytest.mark.parametrize("more_rows", [1, 60])

@@ -12,8 +12,7 @@ import pytest
 import binlogio
 from binlogio.errors import BinlogError, ChecksumMismatch, Hint, Surface, UnsupportedFeature, hint_text
 from corpus import MYSQL
-from pyspark_binlogio.option_values import BinlogOptionError
-from pyspark_binlogio.options import BinlogOptions
+from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions
 from spark_frames import TYPES_INT, tasks
 from spark_streams import Stream
 from spark_writes import begin_write, numbered
@@ -159,8 +158,8 @@ def test_filters_are_looked_at_again_where_records_may_have_no_values() -> None:
 
     def pushed(mode: str) -> list[Any]:
         options = {"path": str(LOG), "mode": mode}
-        schema = from_arrow_schema(pa.schema(list(view_columns(BinlogOptions.parse(options)).items())))
-        return list(BinlogBatchReader(BinlogOptions.parse(options), schema).pushFilters(filters))
+        schema = from_arrow_schema(pa.schema(list(view_columns(BinlogReadOptions.parse(options)).items())))
+        return list(BinlogBatchReader(BinlogReadOptions.parse(options), schema).pushFilters(filters))
 
     assert pushed("DROPMALFORMED") == pushed("FAILFAST") == []
     assert pushed("PERMISSIVE") == filters

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pytest
 
 import binlogio
 from binlogio.columnar import LoggedStatements, lacks_names
+from binlogio.constants import EventType
+from binlogio.errors import BinlogFormatError
 from binlogio.storage.log_file import LogFile
 from binlogio.storage.sources import find_logs
 from corpus import MARIADB, MYSQL
+from logs import CountedFile, raw_events, with_checksum
 from spark_frames import ROTATED, load, records_of, tasks
 from spark_streams import Stream
 
@@ -22,11 +27,16 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyspark.sql.datasource")
 
-from pyspark_binlogio.options import BinlogOptions
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pyspark_binlogio.options import BinlogReadOptions
+from pyspark_binlogio.read.batch_reader import view_columns
 from pyspark_binlogio.scan.request import statements_of
+from pyspark_binlogio.source import BinlogDataSource
 
 UUID: Final = "2f658ac8-e51b-11f1-a314-02fc00000001"
 NAMES: Final = ("id", "v")
+FILLER: Final = 4 << 20
 
 
 def names(rows: list[dict[str, Any]]) -> set[tuple[str, ...]]:
@@ -46,11 +56,11 @@ def test_statement_of_an_earlier_log_names_columns() -> None:
     assert names(records_of(ROTATED / "binlog.000002")) == {("@1", "@2")}
 
 
-@pytest.mark.parametrize("view", ["rows", "cdf"])
+@pytest.mark.parametrize("view", ["rows", "changes"])
 def test_columns_of_a_table_are_those_of_its_statement(view: str) -> None:
     """Of MariaDB, whose logs have no metadata by default: names, and text instead of bytes."""
     (batch, *_) = tasks(ROTATED, table="corpus.t", view=view, maxPartitionBytes="300")
-    columns = batch.schema if view == "cdf" else batch.schema.field("after").type
+    columns = batch.schema if view == "changes" else batch.schema.field("after").type
 
     assert [field.name for field in columns][:2] == ["id", "v"]
     rows = records_of(MARIADB / "gtid", table="corpus.t", maxPartitionBytes="300", schemaChanges="ignore")
@@ -110,7 +120,7 @@ def test_logs_with_names_are_not_scanned() -> None:
     full, minimal = MYSQL / "metadata_full", MYSQL / "metadata_minimal"
 
     def found(path: Path, **options: str) -> LoggedStatements | None:
-        return statements_of(BinlogOptions.parse({"path": str(path), **options}), None)
+        return statements_of(BinlogReadOptions.parse({"path": str(path), **options}), None)
 
     assert not lacks_names(find_logs(full)[0])
     assert lacks_names(find_logs(minimal)[0])
@@ -128,3 +138,38 @@ def test_query_over_many_tasks_has_names(spark: SparkSession) -> None:
 
     assert frame.select("after.v").where("op = 'insert'").count() > 1
     assert set(frame.columns) > {"before", "after"}
+
+
+def test_logs_are_scanned_once_for_a_frame_and_its_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source keeps the statements when Spark pickles it; other logs of the same names are scanned again."""
+    (tmp_path / "log").mkdir()
+    for path in ROTATED.glob("binlog.0*"):
+        (tmp_path / "log" / path.name).write_bytes(path.read_bytes())
+    path = tmp_path / "log" / "binlog.000002"
+    header = bytes([*b"\0\0\0\0", EventType.IGNORABLE_LOG_EVENT, *b"\1\0\0\0"])
+    data = path.read_bytes()
+    filler = header + (19 + FILLER + 4).to_bytes(4, "little") + (len(data) + FILLER + 23).to_bytes(4, "little")
+    filler += (0x80).to_bytes(2, "little") + bytes(FILLER + 4)
+    path.write_bytes(data + with_checksum(filler))
+    given = {"path": str(tmp_path / "log"), "table": "corpus.t"}
+    columns = pa.schema(list(view_columns(BinlogReadOptions.parse(given)).items()))
+    source = BinlogDataSource(given)
+    source.schema()
+    monkeypatch.setattr(LogFile, "open_raw", lambda log: CountedFile(log.name, "rb"))
+    CountedFile.count = 0
+    for _ in range(2):
+        kept = pickle.loads(pickle.dumps(source))  # noqa: S301 - of the line itself
+        reader = kept.reader(from_arrow_schema(columns))
+        parts = reader.partitions()
+        stream = pickle.loads(pickle.dumps(source)).streamReader(from_arrow_schema(columns))  # noqa: S301
+        stream.partitions({"file": "", "pos": 0}, {"file": "binlog.000003", "pos": 0})
+
+    assert CountedFile.count < FILLER / 4
+    assert {frozenset(row["after"] or row["before"]) for part in parts for one in reader.read(part)
+            for row in one.to_pylist()} == {frozenset(NAMES)}  # fmt: skip
+    first = tmp_path / "log" / "binlog.000001"  # of another server: without the statement
+    (_, second), *_ = list(raw_events(data))[1:]
+    first.write_bytes(data[: data.index(second)])
+    reader = source.reader(from_arrow_schema(columns))
+    with pytest.raises(BinlogFormatError, match="the table has no column id, v here"):
+        [batch for part in reader.partitions() for batch in reader.read(part)]

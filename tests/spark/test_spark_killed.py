@@ -1,6 +1,6 @@
 """The driver of a stream is killed at any moment, and logs are purged: each transaction is written once.
 
-BINLOGIO_KILLS says how often; two by default, since Spark takes its time to start.
+BINLOGIO_KILLS says how often, and BINLOGIO_SEED when; twice or once by default, since Spark takes its time to start.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -21,6 +21,7 @@ import binlogio
 from corpus import SUPPORT
 from growing_logs import CREATE, UUID
 from pyspark_binlogio.java import JavaNotFoundError, require_java
+from pyspark_environments import SEARCH_PATH, UNREACHABLE, interpreter, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,14 +35,18 @@ TIMEOUT_S: Final = 300
 
 
 @contextmanager
-def started(script: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Provide a process in a group of its own, which is killed in the end with all that it has started."""
-    path = os.pathsep.join(dict.fromkeys(entry for entry in sys.path if entry))
+def started(script: str, *arguments: str, python: str = sys.executable) -> Iterator[subprocess.Popen[bytes]]:
+    """Provide a process in a group of its own, which is killed in the end with all that it has started.
+
+    `python` may be that of an environment with another PySpark.
+    """
+    own = python == sys.executable
+    path = dict.fromkeys(entry for entry in sys.path if entry) if own else map(str, SEARCH_PATH)
     process = subprocess.Popen(
-        [sys.executable, str(SUPPORT / script), *arguments],
+        [python, str(SUPPORT / script), *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYSPARK_PYTHON": python},
         start_new_session=True,
     )
     try:
@@ -67,10 +72,36 @@ def no_longer_needed(checkpoint: Path) -> str | None:
     return Path(offset["file"]).name
 
 
-def test_killed_driver_writes_each_transaction_once(tmp_path: Path) -> None:
+def _bucket(stack: ExitStack) -> str:
+    """Return the URI of a folder in a bucket that lives as long as the stack."""
+    pytest.importorskip("moto.server")
+    from s3_bucket import s3_bucket  # noqa: PLC0415 - needs moto
+
+    return stack.enter_context(s3_bucket()).uri("target")
+
+
+def _python_with_delta() -> str:
+    """Return the Python of an environment whose PySpark has Delta's connector."""
+    done = run("4.1", "-c", "import streaming_driver as d; d.binlogio_session(settings=d.DELTA).stop()")
+    if unreachable := UNREACHABLE.search(done.stderr):
+        pytest.skip(f"the connector cannot be had: {unreachable[0].strip()}")
+    assert done.returncode == 0, done.stderr[-2000:]
+    return str(interpreter("4.1"))
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        "binlog",
+        "parquet",
+        pytest.param("objects", marks=pytest.mark.server),
+        pytest.param("delta", marks=pytest.mark.server),
+    ],
+)
+def test_killed_driver_writes_each_transaction_once(tmp_path: Path, sink: str) -> None:
     """The source grows, rotates and is purged meanwhile, with and without a driver.
 
-    The sink is a folder of logs of our own.
+    The sink is a folder of logs of our own, Spark's Parquet files, logs in a bucket, or a table of Delta's connector.
     """
     try:
         require_java()
@@ -78,14 +109,18 @@ def test_killed_driver_writes_each_transaction_once(tmp_path: Path) -> None:
         pytest.skip(str(exc))
     source, target, checkpoint = (tmp_path / name for name in ("source", "target", "checkpoint"))
     definitions = json.dumps({"shop.t": CREATE})
-    places = str(source), str(target), str(checkpoint), definitions
+    python = _python_with_delta() if sink == "delta" else sys.executable
+    is_logs = sink in ("binlog", "objects")
     dice = Random(os.environ.get("BINLOGIO_SEED", "0"))
-    with started("growing_logs.py", str(source / "binlog")) as log:
+    with ExitStack() as stack:
+        log = stack.enter_context(started("growing_logs.py", str(source / "binlog")))
         assert log.stdout is not None
         assert log.stdin is not None
         assert log.stdout.readline() == b"begun\n"
-        for _ in range(KILLS):
-            with started("streaming_driver.py", *places, "forever") as driver:
+        into = _bucket(stack) if sink == "objects" else str(target)
+        places = str(source), into, str(checkpoint), definitions, "binlog" if is_logs else sink
+        for _ in range(KILLS if sink == "binlog" else int(os.environ.get("BINLOGIO_KILLS", "1"))):
+            with started("streaming_driver.py", *places, "forever", python=python) as driver:
                 assert driver.stdout is not None
                 for _ in range(dice.randint(1, BATCHES)):
                     assert driver.stdout.readline().strip().isdigit()
@@ -96,15 +131,20 @@ def test_killed_driver_writes_each_transaction_once(tmp_path: Path) -> None:
                     driver.wait(dice.uniform(0, 2))
         log.stdin.close()
         count = int(log.stdout.readline())
-    with started("streaming_driver.py", *places, "now") as driver:
-        assert driver.wait(TIMEOUT_S) == 0
+        with started("streaming_driver.py", *places, "now", python=python) as driver:
+            assert driver.stdout is not None
+            said = driver.stdout.read().splitlines()
+            assert driver.wait(TIMEOUT_S) == 0
 
-    rows = binlogio.read_rows(target / "binlog.index", table="shop.t").to_table()
-    ids = [row["id"] for row in rows.column("after").to_pylist()]
-    assert ids == [sign * key for key in range(1, count + 1) for sign in (1, -1)]
-    assert rows.column("gtid").to_pylist()[::2] == [f"{UUID}:{key}" for key in range(1, count + 1)]
+        if not is_logs:
+            written = [(gtid, json.loads(after)["id"]) for gtid, after in json.loads(said[-1])]
+        else:
+            index = f"{into.replace('?', '/binlog.index?')}" if sink == "objects" else target / "binlog.index"
+            rows = binlogio.read_rows(index, table="shop.t").to_table().select(["gtid", "after"]).to_pylist()
+            written = [(row["gtid"], row["after"]["id"]) for row in rows]
+    assert written == [(f"{UUID}:{key}", sign * key) for key in range(1, count + 1) for sign in (1, -1)]
     assert not (target / "_binlog_staging").exists()
     left = sorted(path.name for path in source.glob("binlog.0*"))
-    print(f"{KILLS} kills, {count} transactions, logs up to {left[-1]}, {left[0]} is the first one left")  # noqa: T201
+    print(f"{count} transactions, logs up to {left[-1]}, {left[0]} is the first one left")  # noqa: T201
     if no_longer_needed(checkpoint) != "binlog.000001":
         assert left[0] != "binlog.000001"

@@ -1,18 +1,19 @@
-"""Merging batches into Delta tables and Parquet files: the state is that of a replay, and no batch counts twice."""
+"""Merging batches into Delta tables: the state is that of a replay, and no batch counts twice."""
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 
-from binlogio.errors import BinlogFormatError
 from changed_rows import ORDERS, changes, held, row
 from corpus import MYSQL
+from expected_tables import definitions
 from pyspark_binlogio import merge_into, replay
 from pyspark_binlogio.options import BinlogOptionError
-from pyspark_binlogio.sinks import parquet_table
-from pyspark_binlogio.sinks.parquet_table import Manifest, ParquetMerge, read_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,15 +22,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-FORMATS = ("delta", "parquet")
 
-
-def merged(spark: SparkSession, path: Path, name: str) -> DataFrame | None:
+def merged(spark: SparkSession, path: Path) -> DataFrame:
     """Return the rows of the table."""
-    if name == "parquet":
-        return read_parquet(spark, path)
-    from deltalake import DeltaTable  # noqa: PLC0415 - an extra
-
     return spark.createDataFrame(DeltaTable(str(path)).to_pyarrow_table())
 
 
@@ -42,10 +37,9 @@ def batches(spark: SparkSession) -> list[DataFrame]:
     ]
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_batches_make_what_a_replay_of_all_changes_makes(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_batches_make_what_a_replay_of_all_changes_makes(spark: SparkSession, tmp_path: Path) -> None:
     """Each batch twice, as after a crash after its commit; and an old one again."""
-    sink = merge_into(tmp_path / "t", ORDERS, format=name)
+    sink = merge_into(tmp_path / "t", ORDERS)
     every = batches(spark)
     for number, batch in enumerate(every):
         sink(batch, number)
@@ -53,73 +47,36 @@ def test_batches_make_what_a_replay_of_all_changes_makes(spark: SparkSession, tm
     sink(every[0], 0)
     all_of_them = every[0].unionByName(every[1]).unionByName(every[2])
 
-    assert held(merged(spark, tmp_path / "t", name)) == held(replay(spark, all_of_them, ORDERS))
-    assert held(merged(spark, tmp_path / "t", name)) == [(1, "d", None), (6, "b", None)]
+    assert held(merged(spark, tmp_path / "t")) == held(replay(spark, all_of_them, ORDERS))
+    assert held(merged(spark, tmp_path / "t")) == [(1, "d", None), (6, "b", None)]
 
 
-def test_parquet_files_of_a_crash_before_the_manifest_are_not_read_and_go(spark: SparkSession, tmp_path: Path) -> None:
-    """What such a crash leaves: files that the manifest does not name."""
-    first, second, _ = batches(spark)
-    sink = merge_into(tmp_path, ORDERS, format="parquet")
-    sink(first, 0)
-    before = held(read_parquet(spark, tmp_path))
-    second.select("after.*").write.parquet(str(tmp_path / "data-of-the-crash"))
+def test_minimal_images_of_a_server_make_its_table(spark: SparkSession, tmp_path: Path) -> None:
+    """Keys that change, REPLACE and ON DUPLICATE KEY UPDATE, in batches of few transactions.
 
-    assert held(read_parquet(spark, tmp_path)) == before
-    sink(second, 1)
-    assert not (tmp_path / "data-of-the-crash").exists()
-    assert held(read_parquet(spark, tmp_path)) == [(1, "d", 1), (3, "e", None), (5, "b", None)]
-
-
-def test_parquet_files_without_keys_of_a_batch_stay_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
-    """A batch of new rows adds files; one that changes a row writes the file again in which that row is.
-
-    With too many files all are.
+    Not the column d: images of inserts lack it where it has its default, and a batch has no CREATE TABLE.
     """
-    sink = merge_into(tmp_path, ORDERS, format="parquet")
-    seen = []
-    for number, batch in enumerate(
-        (
-            changes(spark, (None, row(1, "a")), (None, row(2, "b"))),
-            changes(spark, (None, row(3, "c")), first=10),
-            changes(spark, (row(3, "c"), row(3, "d")), first=20),
-            changes(spark, ({"id": 1}, {"id": 4}), first=30),
-        )
-    ):
-        sink(batch, number)
-        seen.append(set(Manifest.read(tmp_path).files))
+    folder = MYSQL / "rowimage_minimal"
+    expected = json.loads((folder / "expected.json").read_text("utf-8"))
+    definition = next(one for one in definitions(expected) if one.full_name == "corpus.pk")
+    rows = spark.read.format("binlog").option("table", "corpus.pk").load(str(folder / "binlog.000001"))
+    sink = merge_into(tmp_path / "t", definition)
+    places = sorted(row["pos"] for row in rows.select("pos").distinct().collect())
+    cuts = [0, *places[4::4], places[-1] + 1]
+    for number, (start, end) in enumerate(pairwise(cuts)):
+        sink(rows.where((rows.pos >= start) & (rows.pos < end)), number)
 
-    first, second, third, fourth = seen
-    assert first < second
-    assert first == second & third
-    assert third - first == third & fourth
-    assert held(read_parquet(spark, tmp_path)) == [(2, "b", None), (3, "d", None), (4, "a", None)]
+    assert len(cuts) > 4
+    found = merged(spark, tmp_path / "t").select("id", "a", "b", "c").collect()
+    assert sorted(map(list, found)) == sorted(row[:4] for row in expected["tables"]["corpus.pk"]["rows"])
 
 
-def test_parquet_table_of_many_files_is_rewritten(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So that there are never more than so many and those of a batch."""
-    monkeypatch.setattr(parquet_table, "MOST_FILES", 2)
-    sink = merge_into(tmp_path, ORDERS, format="parquet")
-    counts = []
-    for number in range(4):
-        sink(changes(spark, (None, row(number, "a")), first=10 * number), number)
-        counts.append(len(Manifest.read(tmp_path).files))
-
-    assert max(counts) <= 2 + counts[0]
-    assert len(held(read_parquet(spark, tmp_path))) == 4
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_stream_that_crashes_after_a_merge_applies_each_change_once(
-    spark: SparkSession, tmp_path: Path, name: str
-) -> None:
+def test_stream_that_crashes_after_a_merge_applies_each_change_once(spark: SparkSession, tmp_path: Path) -> None:
     """Spark gives the batch again, with the same number; the query's id is the writer of the table."""
     from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - there may be no Spark
 
     log = MYSQL / "types_int" / "binlog.000001"
-    sink = merge_into(tmp_path / "t", "corpus.t_serial", format=name, key=["s"])
+    sink = merge_into(tmp_path / "t", "corpus.t_serial", key=["s"])
     crashes = [True]
 
     def crash_once(batch: DataFrame, number: int) -> None:
@@ -138,41 +95,17 @@ def test_stream_that_crashes_after_a_merge_applies_each_change_once(
         failed.awaitTermination()
     again = run()
     again.awaitTermination()
-    found = merged(spark, tmp_path / "t", name)
+    found = merged(spark, tmp_path / "t")
 
     assert again.id == failed.id
-    assert found is not None
     assert sorted(found.collect()) == sorted(replay(spark, log, "corpus.t_serial").collect())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        '{"files": [',
-        "[]",
-        "{}",
-        '{"files": "a.parquet", "last": [], "batches": null}',
-        '{"files": [1], "last": [], "batches": null}',
-        '{"files": [], "last": [], "batches": {"w": "1"}}',
-        '{"files": [], "last": [], "batches": [1]}',
-    ],
-)
-def test_damaged_manifest_of_a_parquet_table_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
-    """Before anything is written."""
-    (tmp_path / "manifest.json").write_text(text, "utf-8")
-    with pytest.raises(BinlogFormatError, match="put back a copy of it, or remove the directory") as caught:
-        ParquetMerge(str(tmp_path)).last_batch("w")
-
-    assert caught.value.file == str(tmp_path / "manifest.json")
-    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
 
 
 def test_sink_without_a_key_or_of_another_format_is_refused(tmp_path: Path) -> None:
     """Nothing is written."""
     with pytest.raises(BinlogOptionError, match="rows are merged by key"):
         merge_into(tmp_path / "t", "shop.orders")
-    with pytest.raises(BinlogOptionError, match="expected delta or parquet, found 'iceberg'"):
-        merge_into(tmp_path / "t", ORDERS, format="iceberg")
+    with pytest.raises(BinlogOptionError, match="expected format delta, found 'parquet'; Iceberg tables are merged by"):
+        merge_into(tmp_path / "t", ORDERS, format="parquet")
 
     assert not (tmp_path / "t").exists()

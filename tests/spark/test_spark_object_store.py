@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 import pytest
 
@@ -19,10 +17,8 @@ from spark_writes import begin_write, cut, definitions, kept, numbered, outlive_
 
 pytest.importorskip("pyspark.sql.datasource")
 pytest.importorskip("moto.server")
-from moto import server as moto_server
-from pyarrow import fs
-
-from pyspark_binlogio.write.object_storage import ObjectStorage
+from binlogio.writer.log.object_storage import ObjectStorage
+from s3_bucket import Bucket, s3_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,53 +29,11 @@ if TYPE_CHECKING:
 CASES: Final = ("gtid_on", "gtid_off", "checksum_none", "rowimage_minimal", "types_string", "rotated")
 
 
-class Bucket:
-    """A bucket of the server, by URIs that say all that is needed."""
-
-    def __init__(self, endpoint: str) -> None:
-        self._query = f"?scheme=http&region=us-east-1&endpoint_override={quote(endpoint, safe='')}"
-        self.filesystem = fs.S3FileSystem(
-            access_key="key", secret_key="secret",  # noqa: S106 - of a server that asks for nothing
-            endpoint_override=endpoint, scheme="http", region="us-east-1",
-            allow_bucket_creation=True,
-        )  # fmt: skip
-        self.filesystem.create_dir("logs")
-
-    def uri(self, path: str) -> str:
-        """Where something is in the bucket."""
-        return f"s3://key:secret@logs/{path}{self._query}"
-
-    def put(self, path: str, data: bytes) -> None:
-        """Write an object."""
-        with self.filesystem.open_output_stream(f"logs/{path}") as stream:
-            stream.write(data)
-
-    def get(self, path: str) -> bytes:
-        """Return an object's bytes."""
-        with self.filesystem.open_input_file(f"logs/{path}") as file:
-            return bytes(file.read())
-
-    def remove(self, path: str) -> None:
-        """Remove an object."""
-        self.filesystem.delete_file(f"logs/{path}")
-
-    def names(self, folder: str) -> list[str]:
-        """All objects below a folder."""
-        found = self.filesystem.get_file_info(fs.FileSelector(f"logs/{folder}", recursive=True, allow_not_found=True))
-        return sorted(one.path.removeprefix(f"logs/{folder}/") for one in found if one.type == fs.FileType.File)
-
-
-@pytest.fixture
-def bucket() -> Iterator[Bucket]:
+@pytest.fixture(name="bucket")
+def empty_bucket() -> Iterator[Bucket]:
     """Provide an empty one."""
-    server: Any = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        yield Bucket(f"{host}:{port}")
-    finally:
-        server.stop()
-        gc.collect()
+    with s3_bucket() as found:
+        yield found
 
 
 def test_logs_are_read_in_pieces(bucket: Bucket) -> None:
@@ -102,8 +56,7 @@ def records_anywhere(*paths: Path | str, **options: str) -> list[dict[str, Any]]
     """Return the records of all tasks without the names of files, which differ in a bucket."""
     rows = [row for batch in tasks(*paths, **options) for row in batch.to_pylist()]
     return [
-        {name: value for name, value in row.items() if name not in ("file", "_change_file", "_corrupt_record")}
-        for row in rows
+        {name: value for name, value in row.items() if name not in ("file", "_file", "_corrupt_record")} for row in rows
     ]
 
 
@@ -133,8 +86,8 @@ def test_options_hold_for_objects(bucket: Bucket) -> None:
     assert records_anywhere(folder, pathGlobFilter="*2") == records_anywhere(local, pathGlobFilter="*2")
     assert records_anywhere(folder, recursiveFileLookup="true") == records_anywhere(local) * 2
     assert records_anywhere(folder, splitMode="scan", maxPartitionBytes="500") == records_anywhere(local)
-    assert records_anywhere(folder, table="corpus.g", view="cdf") == records_anywhere(
-        local, table="corpus.g", view="cdf"
+    assert records_anywhere(folder, table="corpus.g", view="changes") == records_anywhere(
+        local, table="corpus.g", view="changes"
     )
     assert records_anywhere(bucket.uri("nowhere"), bucket.uri("on"), ignoreMissingFiles="true") == records_anywhere(
         local

@@ -25,22 +25,22 @@ from binlogio.values.json import JsonDocument
 from corpus import MYSQL
 from pyspark_binlogio import binlogio_session
 from pyspark_binlogio.java import JavaNotFoundError
-from pyspark_binlogio.options import VIEW_NAMES, BinlogOptionError, BinlogOptions, TableFilter, nearest
+from pyspark_binlogio.options import VIEW_NAMES, BinlogOptionError, BinlogReadOptions, nearest
 from pyspark_binlogio.scan.partitions import Piece
 from pyspark_binlogio.scan.request import Request, given_definitions
 from pyspark_binlogio.views.view import VIEWS
 
 LOG = MYSQL / "types_int" / "binlog.000001"
 JSON_LOG = MYSQL / "partial_json" / "binlog.000001"
-EVERY_TABLE = TableFilter()
 
 
 def test_options_have_defaults() -> None:
     """Nothing given: all rows of all tables, checksums verified."""
-    assert BinlogOptions.parse({}) == BinlogOptions(
+    assert BinlogReadOptions.parse({}) == BinlogReadOptions(
         paths=(),
         view="rows",
-        tables=EVERY_TABLE,
+        table=None,
+        tables=(),
         verify_checksum=True,
         keyring=None,
         path_glob_filter=(),
@@ -63,10 +63,10 @@ def test_options_are_taken_in_any_case(spell: Any) -> None:
         "ignoreMissingFiles": "TRUE",
     }
 
-    assert BinlogOptions.parse({spell(name): value for name, value in options.items()}) == BinlogOptions(
+    assert BinlogReadOptions.parse({spell(name): value for name, value in options.items()}) == BinlogReadOptions(
         paths=("/logs/binlog.*",),
         view="events",
-        tables=TableFilter(None, ("shop.*", "hr.emp_?")),
+        tables=("shop.*", "hr.emp_?"),
         verify_checksum=False,
         keyring="/keys",
         path_glob_filter=("*.1", "*.2"),
@@ -79,8 +79,8 @@ def test_options_are_taken_in_any_case(spell: Any) -> None:
     [
         ({"tablez": "a.b"}, "unknown option 'tablez'; did you mean 'table'?"),
         ({"verifychecksums": "true"}, "did you mean 'verifyChecksum'?"),
-        ({"view": ""}, "option view: expected rows, events, transactions or cdf, found ''"),
-        ({"view": "cdf"}, "view cdf needs table"),
+        ({"view": ""}, "option view: expected rows, events, transactions or changes, found ''"),
+        ({"view": "changes"}, "view changes needs table"),
         ({"columns": "id"}, "option columns needs table"),
         (
             {"maxPartitionBytes": "0"},
@@ -111,7 +111,7 @@ def test_options_are_taken_in_any_case(spell: Any) -> None:
 def test_wrong_options_are_refused(options: dict[str, str], sentence: str) -> None:
     """With the name, what was expected and what was found."""
     with pytest.raises(BinlogOptionError) as refusal:
-        BinlogOptions.parse(options)
+        BinlogReadOptions.parse(options)
 
     assert sentence in str(refusal.value)
 
@@ -121,7 +121,7 @@ def test_paths_are_absolute_or_uris(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.chdir(tmp_path)
     paths = ["binlog.*", "/logs/binlog.index", "file:/a/b", "file:///a/c", "s3://bucket/binlog.000001", "-"]
 
-    assert BinlogOptions.parse({"paths": json.dumps(paths)}).paths == (
+    assert BinlogReadOptions.parse({"paths": json.dumps(paths)}).paths == (
         str(tmp_path / "binlog.*"),
         "/logs/binlog.index",
         "/a/b",
@@ -133,17 +133,18 @@ def test_paths_are_absolute_or_uris(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 def test_keyring_is_never_shown() -> None:
     """It may be the keys themselves."""
-    assert "secret" not in repr(BinlogOptions.parse({"keyring": "secret"}))
+    assert "secret" not in repr(BinlogReadOptions.parse({"keyring": "secret"}))
 
 
-def test_table_filter_matches_names_and_globs() -> None:
+def test_tables_are_selected_by_name_and_by_globs() -> None:
     """One name as it is, or globs; what belongs to no table is not wanted."""
-    assert not EVERY_TABLE
-    assert TableFilter("a.b*")("a", "b*")
-    assert not TableFilter("a.b*")("a", "bc")
-    assert TableFilter(None, ("x.*", "a.b?"))("a", "bc")
-    assert not TableFilter(None, ("a.*",))("a", None)
-    assert not TableFilter("a.None")("a", None)
+    assert not BinlogReadOptions().selects_tables
+    assert BinlogReadOptions(table="a.b*").selects_tables
+    assert BinlogReadOptions(table="a.b*").wants_table("a", "b*")
+    assert not BinlogReadOptions(table="a.b*").wants_table("a", "bc")
+    assert BinlogReadOptions(tables=("x.*", "a.b?")).wants_table("a", "bc")
+    assert not BinlogReadOptions(tables=("a.*",)).wants_table("a", None)
+    assert not BinlogReadOptions(table="a.None").wants_table("a", None)
 
 
 def test_nearest_always_has_an_answer() -> None:
@@ -164,13 +165,13 @@ def test_nearest_always_has_an_answer() -> None:
 )
 def test_times_are_utc_and_whole_seconds(value: str, seconds: int) -> None:
     """A fraction means the next second, the first that is not before it."""
-    assert BinlogOptions.parse({"startingTimestamp": value}).starting_timestamp == seconds
+    assert BinlogReadOptions.parse({"startingTimestamp": value}).starting_timestamp == seconds
 
 
 @pytest.mark.parametrize(("value", "size"), [("5", 5), ("64k", 1 << 16), ("128MB", 128 << 20), ("1 GiB", 1 << 30)])
 def test_sizes_are_as_spark_writes_them(value: str, size: int) -> None:
     """Binary units, in any case."""
-    assert BinlogOptions.parse({"maxPartitionBytes": value}).max_partition_bytes == size
+    assert BinlogReadOptions.parse({"maxPartitionBytes": value}).max_partition_bytes == size
 
 
 @pytest.mark.parametrize("text", ['{"shop.orders": ', '{"shop.orders": ' + "[" * 100_000], ids=["cut", "deep"])
@@ -187,7 +188,7 @@ def test_every_view_that_the_options_name_exists() -> None:
 
 def read(log: Any, view: str, **options: str) -> list[pa.RecordBatch]:
     """Return the batches of a whole log, as a task gets them before Spark's types."""
-    request = Request(options=BinlogOptions.parse({"view": view, **options}))
+    request = Request(options=BinlogReadOptions.parse({"view": view, **options}))
     return list(VIEWS[view].batches(Piece(log), request))
 
 
@@ -225,7 +226,7 @@ def test_batches_have_the_schema_that_spark_makes_of_the_columns(view: str) -> N
         pa.timestamp("us", "UTC"): sql_types.TimestampType(),
         TRANSACTION_SCHEMA.field("tables").type: sql_types.ArrayType(sql_types.StringType()),
     }
-    request = Request(options=BinlogOptions.parse({"view": view}))
+    request = Request(options=BinlogReadOptions.parse({"view": view}))
     schema = sql_types.StructType(
         [sql_types.StructField(name, kinds[kind]) for name, kind in VIEWS[view].columns(request, []).items()]
     )

@@ -23,7 +23,7 @@ from binlogio.format.encoder import Encoder, stamp
 from binlogio.format.splits import Split
 from binlogio.storage.log_file import LogFile
 from corpus import FIXTURES, MYSQL, CorpusFile, files
-from pyspark_binlogio.options import BinlogOptions
+from pyspark_binlogio.options import BinlogReadOptions
 from spark_frames import tasks
 from spark_writes import definitions
 
@@ -260,9 +260,9 @@ def test_a_thousand_gigabytes_are_planned_without_reading(tmp_path: Path, monkey
             file.truncate(1 << 30)
     opened: list[Any] = []
     monkeypatch.setattr(LogFile, "open", lambda *args: opened.append(args))
-    from pyspark_binlogio.scan.log_files import find_log_files  # noqa: PLC0415
+    from pyspark_binlogio.scan.request import find_log_files  # noqa: PLC0415
 
-    logs = find_log_files(BinlogOptions.parse({"path": f"{tmp_path}/binlog.*"}))
+    logs = find_log_files(BinlogReadOptions.parse({"path": f"{tmp_path}/binlog.*"}))
     planned = partitions(map(Piece, logs), 128 << 20)
 
     assert len(planned) == 8000

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
-import io
+import json
 import os
 import random
+import shutil
 import struct
 from datetime import datetime, timezone
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+import pyarrow as pa
 import pytest
 
+from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, Statement, TableDefinition, Update
+from binlogio.archive import IndexSummary, index_logs
 from binlogio.constants import BINLOG_MAGIC, EventType
+from binlogio.storage import find_logs
 from binlogio.storage.log_file import LogFile
 from corpus import MARIADB, MYSQL
-from logs import raw_events, with_checksum
+from logs import CountedFile, raw_events, with_checksum
 from spark_frames import load, records_of
+from spark_streams import Stream
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-datasource = pytest.importorskip("pyspark.sql.datasource")
+pytest.importorskip("pyspark.sql.datasource")
+
+from pyspark.sql import datasource
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pyspark_binlogio.options import BinlogReadOptions
+from pyspark_binlogio.read.batch_reader import view_columns
+from pyspark_binlogio.scan.partitions import LogPartition
+from pyspark_binlogio.source import BinlogDataSource
+
+ITEMS: Final = TableDefinition(
+    "shop",
+    "items",
+    (
+        ColumnDefinition("tenant", "smallint unsigned", nullable=False),
+        ColumnDefinition("code", "varchar(20)", nullable=False),
+        ColumnDefinition("amount", "int"),
+    ),
+    ("tenant", "code"),
+)
 ROTATED: Final = MYSQL / "rotated"
 UUID: Final = "2f658ac8-e51b-11f1-a314-02fc00000001"
 HOUR: Final = 3600
@@ -31,24 +57,6 @@ DAYPART: Final = 6 * HOUR
 BEGIN: Final = 1_790_000_000
 LOGS: Final = 1000
 FILLER: Final = 8 << 20
-
-
-class CountedFile(io.FileIO):
-    """A file that counts the bytes that are read of it."""
-
-    count = 0
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """Read as a file does."""
-        data = super().read(-1 if size is None else size)
-        CountedFile.count += len(data)
-        return data
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Read as a file does."""
-        count = super().readinto(buffer)
-        CountedFile.count += count
-        return count
 
 
 def at(event: bytes, offset: int, seconds: int) -> bytes:
@@ -120,6 +128,19 @@ def test_an_hour_and_a_transaction_of_a_thousand_logs_are_read_from_their_logs(
         assert CountedFile.count < size * 0.002
 
 
+def test_stream_skips_logs_as_a_batch_does(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of a limited stream read the heads of their logs, and the log with the wanted transaction."""
+    monkeypatch.setattr(LogFile, "open_raw", lambda log: CountedFile(log.name, "rb"))
+    CountedFile.count = 0
+    size = sum(path.stat().st_size for path in archive.iterdir())
+    stream = Stream(archive, endingGtids=f"{UUID}:500", startingPosition="binlog.000400:4", maxFilesPerTrigger="200")
+    found = stream.rest()
+
+    assert {row["gtid"] for row in found} == {f"{UUID}:500"}
+    assert json.loads(stream.offset)["file"] == f"binlog.{LOGS + 1:06}"
+    assert CountedFile.count < size * 0.01
+
+
 def test_times_skip_no_log_without_a_bound_for_them(tmp_path: Path) -> None:
     """An event of 2001 in a log of today: found, unless the query excludes it."""
     for path in sorted(ROTATED.glob("binlog.0*")):
@@ -172,6 +193,95 @@ def test_end_of_a_large_log_is_read_without_its_beginning(
     after = datasource.GreaterThan(("pos",), rest[0]["pos"] - 1)
     assert records_of(path, filters=[after], followDdl="false") == rest
     assert CountedFile.count < FILLER / 2
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with logs of rows with keys of two columns, which updates change, and their indexes."""
+    folder = tmp_path_factory.mktemp("indexed")
+    dice = random.Random(3)
+    rows: dict[tuple[int, str], int] = {}
+    with BinlogWriter(folder / "binlog") as log, log.session() as session:
+        for number in range(100):
+            key = (dice.randrange(12), dice.choice(["a", "B", "é,'"]))
+            row: dict[str, Any] = {"tenant": key[0], "code": key[1], "amount": number}
+            if key in rows and dice.random() < 0.5:
+                old = {**row, "amount": rows.pop(key)}
+                new = {**row, "tenant": dice.choice([one for one in range(12) if (one, key[1]) not in rows])}
+                session.execute(Statement("UPDATE", [Update(ITEMS, [(old, new)])]))
+                rows[new["tenant"], key[1]] = number
+            elif key in rows:
+                session.execute(Statement("DELETE", [Delete(ITEMS, [{**row, "amount": rows.pop(key)}])]))
+            else:
+                session.execute(Statement("INSERT", [Insert(ITEMS, [row])]))
+                rows[key] = number
+            if number % 8 == 7:
+                log.rotate()
+    assert len([one for one in index_logs(find_logs(folder)) if isinstance(one, IndexSummary)]) == 13
+    return folder
+
+
+def planned(folder: Path, filters: list[Any], **options: str) -> tuple[set[str], list[dict[str, Any]], list[Any]]:
+    """Return the names of the logs that a read with filters opens, its records, and the filters that are left."""
+    given = {**options, "paths": json.dumps([str(folder)]), "table": "shop.items"}
+    source = BinlogDataSource(given)
+    source.schema()  # as Spark does where the user gives no schema
+    columns = view_columns(BinlogReadOptions.parse(given))
+    reader = source.reader(from_arrow_schema(pa.schema(list(columns.items()))))
+    rest = reader.pushFilters(filters)
+    partitions = reader.partitions()
+    batches: list[Any] = [batch for partition in partitions for batch in reader.read(partition)]
+    found = [row for batch in batches for row in batch.to_pylist()]
+    pieces = [piece for one in partitions if isinstance(one, LogPartition) for piece in one.pieces]
+    return {piece.log.name for piece in pieces}, found, list(rest)
+
+
+@pytest.mark.parametrize("image", [None, "before", "after"])
+def test_logs_without_a_row_are_skipped_by_their_indexes(indexed: Path, image: str | None) -> None:
+    """By the filters on its whole key; Spark evaluates them again, and finds the same records."""
+    options = {} if image is not None else {"view": "changes"}
+    path = () if image is None else (image,)
+    every = planned(indexed, [], **options)[1]
+    skipped = 0
+    for tenant, code in product((*range(12), 99), ("a", "b", "B", "é,'")):
+        filters = [datasource.EqualTo((*path, "tenant"), tenant), datasource.EqualTo((*path, "code"), code)]
+        logs, found, rest = planned(indexed, filters, **options)
+
+        def is_wanted(row: dict[str, Any], key: tuple[int, str] = (tenant, code)) -> bool:
+            values = row if image is None else row[image]
+            return values is not None and (values["tenant"], values["code"]) == key
+
+        assert rest == filters
+        assert [row for row in found if is_wanted(row)] == [row for row in every if is_wanted(row)]
+        skipped += 13 - len(logs)
+    assert skipped > 13 * 4 * 13 / 3
+
+
+def test_a_log_is_read_if_its_index_does_not_tell(indexed: Path, tmp_path: Path) -> None:
+    """A part of the key, other columns, values of other types, definitions of the user, and an index of another log."""
+    key = [datasource.EqualTo(("tenant",), 99), datasource.EqualTo(("code",), "a")]
+    for filters in (key[:1], [datasource.EqualTo(("amount",), 3)], [datasource.EqualTo(("tenant",), "x"), key[1]], []):
+        assert len(planned(indexed, filters, view="changes")[0]) == 13
+    assert planned(indexed, key, view="changes")[0] == set()
+    definition = json.dumps({"shop.items": ITEMS.to_json()})
+    assert len(planned(indexed, key, view="changes", schemaFile=definition)[0]) == 13
+    for name in ("binlog.000002", "binlog.000003"):
+        shutil.copy(indexed / name, tmp_path)
+    shutil.copy(indexed / "binlog.000002.keys.parquet", tmp_path / "binlog.000003.keys.parquet")
+    assert len(planned(tmp_path, key, view="changes")[0]) == 2
+    assert planned(tmp_path, key, view="changes", indexDir=str(indexed))[0] == set()
+    (tmp_path / "binlog.000003.keys.parquet").write_bytes(b"PAR1 damaged PAR1")
+    assert len(planned(tmp_path, key, view="changes")[0]) == 2
+
+
+@pytest.mark.spark
+def test_spark_finds_a_row_by_the_indexes(spark: SparkSession, indexed: Path) -> None:
+    """Filters as Spark gives them to the source."""
+    frame = load(spark, indexed, table="shop.items", view="changes")
+    every = [row for row in frame.collect() if (row.tenant, row.code) == (3, "a")]
+
+    assert every
+    assert frame.where("tenant = 3 AND code = 'a'").collect() == every
 
 
 @pytest.mark.spark

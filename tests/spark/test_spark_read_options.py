@@ -15,8 +15,7 @@ from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, St
 from binlogio.errors import PositionError
 from binlogio.gtid import MariadbGtid
 from corpus import MYSQL
-from pyspark_binlogio.option_values import BinlogOptionError
-from pyspark_binlogio.options import BinlogOptions
+from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions
 from spark_frames import GTID_ON, MARIADB_GTID, ROTATED, TYPES_INT, records_of, tasks
 from spark_writes import definitions
 
@@ -210,4 +209,4 @@ def test_recursive_lookup_goes_into_folders(tmp_path: Path) -> None:
 )
 def test_options_that_say_nothing_of_a_view_are_refused(options: dict[str, str], sentence: str) -> None:
     with pytest.raises(BinlogOptionError, match=sentence):
-        BinlogOptions.parse(options)
+        BinlogReadOptions.parse(options)

@@ -7,9 +7,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812
 
 from binlogio.errors import ReplayError
-from binlogio.schema import TableDefinition
+from binlogio.schema import ColumnDefinition, TableDefinition
 from changed_rows import ORDERS, UUID, changes, held, row
 from corpus import MYSQL
 from pyspark_binlogio import replay
@@ -131,6 +132,34 @@ def test_json_images_with_a_definition_are_as_good_as_typed_ones(spark: SparkSes
 
     assert sorted(of_json) == sorted(of_structs) == sorted(of_logs)
     assert len(of_json) == 10
+
+
+@pytest.mark.parametrize(
+    ("names", "images"),
+    [
+        (("id", "state", "sum"), [row(1, "a", 2)]),  # renamed: its values would be NULL
+        (("id", "total"), [row(1, "a", 2)]),  # one more in the log
+        (("id", "note", "state", "total"), [row(1, "a", 2)]),  # one less, so that bits are those of other columns
+        (("id", "total", "state"), [{"id": 1}, {"id": 1, "total": Decimal(2)}]),  # in another order
+    ],
+)
+def test_json_images_of_other_columns_than_the_definition_are_refused(
+    spark: SparkSession, names: tuple[str, ...], images: list[dict[str, object]]
+) -> None:
+    """A value that no column takes is not left out in silence."""
+    frame = changes(spark, *((None, image) for image in images))
+    options = {"ignoreNullFields": "true" if len(images) > 1 else "false"}
+    frame = frame.withColumns({name: F.to_json(name, options) for name in ("before", "after")})
+    types = {"id": "int", "state": "varchar(20)"}
+    columns = tuple(ColumnDefinition(name, types.get(name, "decimal(10,2)")) for name in names)
+    definition = TableDefinition("shop", "orders", columns, ("id",))
+
+    with pytest.raises(BinlogOptionError, match=r"does not fit the JSON images .* columns id, .*, found id"):
+        replay(spark, frame, definition)
+    assert held(replay(spark, frame, ORDERS))[0][0] == 1
+    frame = frame.withColumn("after", F.lit('{"id": 1, "state"'))
+    with pytest.raises(BinlogOptionError, match=r"an image of shop\.orders is not a JSON object"):
+        replay(spark, frame, ORDERS)
 
 
 def test_dropped_partition_is_refused_and_can_be_ignored(spark: SparkSession) -> None:

@@ -162,7 +162,7 @@ def test_schema_of_the_user_chooses_columns(spark: SparkSession) -> None:
     ("options", "sentence"),
     [
         ({"viewz": "events"}, "unknown option 'viewz'; did you mean 'view'?"),
-        ({"view": "transaction"}, "option view: expected rows, events, transactions or cdf, found 'transaction'"),
+        ({"view": "transaction"}, "option view: expected rows, events, transactions or changes, found 'transaction'"),
         ({"verifyChecksum": "yes"}, "option verifyChecksum: expected true or false, found 'yes'"),
     ],
 )

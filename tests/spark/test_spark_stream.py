@@ -21,6 +21,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.format.encoder import Encoder
 from binlogio.options import ServerVariables
 from binlogio.reader import BinlogReader
+from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.storage.sources import find_logs
 from binlogio.writer import BinlogWriter, Insert, Statement
 from corpus import MARIADB, MYSQL
@@ -196,6 +197,32 @@ def test_available_now_ends_where_the_logs_ended_when_it_began(tmp_path: Path) -
         assert len(found) == 30
         assert len(rest) == 30
         assert found + rest == expected(tmp_path)
+
+
+def test_table_that_is_created_while_the_stream_runs_is_read_with_its_columns(tmp_path: Path) -> None:
+    """Its names come from its CREATE TABLE, in the log that grows and in the next one; a glob of tables selects it."""
+    variables = ServerVariables(binlog_row_metadata="MINIMAL")
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as log, log.session("shop") as session:
+
+        def create_and_insert(name: str) -> None:
+            columns = (ColumnDefinition("id", "bigint", nullable=False), ColumnDefinition(f"own_{name}", "varchar(9)"))
+            session.ddl(f"CREATE TABLE {name} (id BIGINT NOT NULL PRIMARY KEY, own_{name} VARCHAR(9))")
+            table = TableDefinition("shop", name, columns, ("id",))
+            session.execute(Statement("insert", [Insert(table, [(1, "x")])]))
+
+        create_and_insert("a")
+        stream = Stream(tmp_path, tables="shop.*")
+        found = [stream.images()]
+        create_and_insert("b")
+        found.append(stream.images())
+        log.rotate()
+        create_and_insert("c")
+        found.append(stream.images())
+        create_and_insert("d")
+        restarted = Stream(tmp_path, stream.offset, tables="shop.*")
+
+        assert found == [[{"id": 1, f"own_{name}": "x"}] for name in "abc"]
+        assert restarted.images() == [{"id": 1, "own_d": "x"}]
 
 
 @pytest.mark.parametrize("kind", ["gzip", "relay", "encrypted"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,13 +11,13 @@ import pytest
 
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.errors import BinlogFormatError
-from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.options import BinlogOptionError
 from spark_frames import TYPES_INT, load, tasks
 
 pytest.importorskip("pyspark.sql.datasource")
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pyspark_binlogio.options import BinlogOptions
+from pyspark_binlogio.options import BinlogReadOptions
 from pyspark_binlogio.read.batch_reader import view_columns
 from pyspark_binlogio.source import BinlogDataSource
 
@@ -68,8 +69,8 @@ def test_schema_of_the_user_is_honoured_by_name(altered: Path) -> None:
         {"v": "22", "id": 2, "new": None, "nothing": None},
         {"v": "3", "id": 1 << 40, "new": 0.5, "nothing": None},
     ]
-    feed_columns = {"_change_type": pa.string(), "id": pa.int64(), "gone": pa.int32()}
-    feed = read(altered, feed_columns, view="cdf", schemaChanges="ignore")
+    feed_columns = {"_op": pa.string(), "id": pa.int64(), "gone": pa.int32()}
+    feed = read(altered, feed_columns, view="changes", schemaChanges="ignore")
     assert [tuple(row.values()) for row in feed] == [("insert", 1, 5), ("insert", 2, 6), ("insert", 1 << 40, None)]
 
 
@@ -89,7 +90,7 @@ def own(path: Path, view: str = "rows", **options: str) -> list[dict[str, Any]]:
     return [row["after"] if view == "rows" else row for row in rows]
 
 
-@pytest.mark.parametrize("view", ["rows", "cdf"])
+@pytest.mark.parametrize("view", ["rows", "changes"])
 @pytest.mark.parametrize(("column", "row"), [("id", (1 << 40, 0.5)), ("v", (1, 0.1))], ids=["bigint", "double"])
 def test_value_without_room_is_refused_with_its_place(
     tmp_path: Path, view: str, column: str, row: tuple[Any, ...]
@@ -112,7 +113,7 @@ def test_value_without_room_is_refused_with_its_place(
 
 def test_columns_are_those_of_the_last_change(altered: Path) -> None:
     """Of the newest log that has one, wherever in it that is."""
-    changed = view_columns(BinlogOptions.parse({"path": str(altered), "table": "d.t"}))["after"]
+    changed = view_columns(BinlogReadOptions.parse({"path": str(altered), "table": "d.t"}))["after"]
     assert changed == pa.struct([("id", pa.int64()), ("v", pa.int32()), ("new", pa.float64())])
     wanted = image(id=pa.int64(), v=pa.string(), new=pa.float64())
     assert [row["after"]["new"] for row in read(altered, wanted, schemaChanges="ignore")] == [None, None, 0.5]
@@ -138,7 +139,7 @@ def altered_log(folder: Path, change: str) -> Path:
     return log_of(folder, (V_ONLY, (1, 1)), (after, (2, 2, 2)[: len(after.columns)]))
 
 
-@pytest.mark.parametrize("view", ["rows", "cdf"])
+@pytest.mark.parametrize("view", ["rows", "changes"])
 @pytest.mark.parametrize("change", ALTERED)
 def test_read_across_an_alter_table_is_refused(tmp_path: Path, change: str, view: str) -> None:
     """Not one value is left out or NULL without a word.
@@ -165,7 +166,7 @@ def test_stream_that_meets_an_alter_table_is_refused(tmp_path: Path, change: str
     given = {"path": str(folder), "table": "d.t"}
     source: Any = BinlogDataSource(given)
     source.schema()
-    schema = pa.schema(list(view_columns(BinlogOptions.parse(given)).items()))
+    schema = pa.schema(list(view_columns(BinlogReadOptions.parse(given)).items()))
     log_of(folder, (TableDefinition("d", "t", ALTERED[change]), (2, 2, 2)[: len(ALTERED[change])]))
     reader = source.streamReader(from_arrow_schema(schema))
     start = reader.initialOffset()
@@ -174,7 +175,7 @@ def test_stream_that_meets_an_alter_table_is_refused(tmp_path: Path, change: str
         [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
 
 
-@pytest.mark.parametrize("view", ["rows", "cdf"])
+@pytest.mark.parametrize("view", ["rows", "changes"])
 @pytest.mark.parametrize("change", ALTERED)
 def test_schema_changes_may_be_ignored(tmp_path: Path, change: str, view: str) -> None:
     """Columns by name: what the read lacks is left out, what the table lacks is NULL."""
@@ -187,6 +188,44 @@ def test_schema_changes_may_be_ignored(tmp_path: Path, change: str, view: str) -
     ]
 
 
+@pytest.mark.parametrize("view", ["rows", "changes"])
+@pytest.mark.parametrize("change", ALTERED)
+def test_schema_changes_are_rescued(tmp_path: Path, change: str, view: str) -> None:
+    """With the columns of the first change: the values of the columns that were added or renamed are in `_rescued`."""
+    log = altered_log(tmp_path / "log", change)
+    columns = image(id=pa.int32(), v=pa.int32()) if view == "rows" else {"id": pa.int32(), "v": pa.int32()}
+    found = read(log, {**columns, "_rescued": pa.string()}, view=view, schemaChanges="rescue")
+    more = {column.name: 2 for column in ALTERED[change] if column.name not in ("id", "v")}
+    expected = {"after": more} if view == "rows" else more
+
+    assert found[0]["_rescued"] is None
+    assert json.loads(found[1]["_rescued"] or "{}") == (expected if more else {})
+    values = [row["after"] if view == "rows" else row for row in found]
+    assert [row["id"] for row in values] == [1, 2]
+    assert (values[1]["v"] is None) == (change != "added")
+    assert "_rescued" in own(log, "changes", schemaChanges="rescue")[0]
+
+
+@pytest.mark.parametrize("change", ALTERED)
+def test_restarted_stream_has_the_columns_that_were_added(tmp_path: Path, change: str) -> None:
+    """With addColumns a query ends at the first change that has more columns; the next one takes both."""
+    folder = log_of(tmp_path / "log", (V_ONLY, (1, 1)))
+    options = {"table": "d.t", "view": "changes", "schemaChanges": "addColumns"}
+    first = read(folder, {"id": pa.int32(), "v": pa.int32(), "_pos": pa.int64()}, **options)
+    log_of(folder, (TableDefinition("d", "t", ALTERED[change]), (2, 2, 2)[: len(ALTERED[change])]))
+    names = [column.name for column in ALTERED[change]]
+    if change != "added":
+        with pytest.raises(BinlogFormatError, match="this read has no column v"):
+            own(folder, "changes", schemaChanges="addColumns")
+    else:
+        found = own(folder, "changes", schemaChanges="addColumns")
+        assert [{name: row[name] for name in names} for row in found] == [
+            {name: {"id": 1, "v": 1}.get(name) for name in names},
+            dict.fromkeys(names, 2),
+        ]
+    assert [row["id"] for row in first] == [1]
+
+
 def test_schema_of_the_user_that_names_a_column_that_is_gone_is_refused(tmp_path: Path) -> None:
     """As after a rename; columns that it does not name are the user's choice."""
     log = altered_log(tmp_path / "log", "renamed")
@@ -194,7 +233,7 @@ def test_schema_of_the_user_that_names_a_column_that_is_gone_is_refused(tmp_path
     with pytest.raises(BinlogFormatError, match="the table has no column v here"):
         read(log, image(id=pa.int32(), v=pa.int32()))
     with pytest.raises(BinlogFormatError, match="the table has no column v here"):
-        read(log, {"id": pa.int32(), "v": pa.int32()}, view="cdf")
+        read(log, {"id": pa.int32(), "v": pa.int32()}, view="changes")
 
 
 def test_modes_decide_about_changes_with_other_columns(tmp_path: Path) -> None:
@@ -223,8 +262,8 @@ def test_modes_decide_about_values_without_room(altered: Path) -> None:
 
 def test_columns_of_the_feed_have_their_types() -> None:
     """Those beside the table's cannot be others."""
-    with pytest.raises(BinlogOptionError, match="view cdf: column _commit_version: expected bigint, found string"):
-        read(TYPES_INT, {"_commit_version": pa.string()}, view="cdf")
+    with pytest.raises(BinlogOptionError, match="view changes: column _pos: expected bigint, found string"):
+        read(TYPES_INT, {"_pos": pa.string()}, view="changes")
 
 
 @pytest.mark.spark
@@ -236,12 +275,13 @@ def test_feed_and_structs_go_through_spark(spark: SparkSession, altered: Path) -
 
     table = "corpus.t_serial"
     spark.sql(
-        f"CREATE OR REPLACE TEMPORARY VIEW feed USING binlog OPTIONS (path '{TYPES_INT}', view 'cdf', table '{table}')"
+        f"CREATE OR REPLACE TEMPORARY VIEW feed USING binlog "
+        f"OPTIONS (path '{TYPES_INT}', view 'changes', table '{table}')"
     )
-    kinds = {row[0]: row[1] for row in spark.sql("SELECT _change_type, count(*) FROM feed GROUP BY 1").collect()}
+    kinds = {row[0]: row[1] for row in spark.sql("SELECT _op, count(*) FROM feed GROUP BY 1").collect()}
     ops = Counter(row.op for row in load(spark, TYPES_INT, table=table).collect())
     assert kinds.get("insert", 0) == ops["insert"]
-    assert kinds.get("update_preimage", 0) == kinds.get("update_postimage", 0) == ops["update"]
+    assert kinds.get("update", 0) == ops["update"]
     first = spark.sql("SELECT min(_commit_timestamp) AS at FROM feed").first()
     assert first is not None
     assert spark.sql(f"SELECT * FROM feed WHERE _commit_timestamp > timestamp '{first.at}'").count() < sum(

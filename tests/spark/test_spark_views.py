@@ -8,12 +8,14 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pytest
 
 from binlogio.columnar.event_records import EVENT_SCHEMA
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio import register
-from pyspark_binlogio.views.batches import ROW_COLUMNS
+from pyspark_binlogio.source import BinlogDataSource
+from pyspark_binlogio.views.rows import ROW_COLUMNS
 from spark_frames import GTID_ON, MARIADB_GTID, TYPES_INT, changes, count, load, records_of
 
 if TYPE_CHECKING:
@@ -44,6 +46,26 @@ def parsed(text: str | None) -> Any:
 def records(*paths: Path, **options: str) -> list[SimpleNamespace]:
     """Return the records of a read, with their columns as attributes, as Spark's rows have them."""
     return [SimpleNamespace(**row) for row in records_of(*paths, **options)]
+
+
+@pytest.mark.parametrize("table", [None, "corpus.t_int"])
+def test_read_without_images_does_not_decode_them(table: str | None) -> None:
+    """A schema without images: the same other columns, also of a log with a value that cannot be decoded."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
+
+    options = {"path": str(TYPES_INT), **({} if table is None else {"table": table})}
+    names = ["pos", "row", "op", "table", "after_present"]
+    kinds = [ROW_COLUMNS[name] for name in names]
+    schema = from_arrow_schema(pa.schema(list(zip(names, kinds, strict=True))))
+    reader: Any = BinlogDataSource(options).reader(schema)
+    found = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    more = {} if table is None else {"table": table}
+    expected = [{name: row[name] for name in names} for row in records_of(TYPES_INT, **more)]
+
+    assert sorted(found, key=str) == sorted(expected, key=str)
+    zero_dates = MYSQL / "types_temporal" / "binlog.000001"
+    reader = BinlogDataSource({"path": str(zero_dates), "table": "corpus.t_datetime"}).reader(schema)
+    assert sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part))
 
 
 @pytest.mark.spark

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogFormatError, WriterStateError
+from binlogio.events import RowsEvent
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import GtidEvent, PreviousGtidsEvent
+from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.gtid import GtidSet
-from corpus import MYSQL
+from corpus import MARIADB, MYSQL
 from spark_frames import TYPES_INT, load, spark_errors
 from spark_writes import UUID, cut, definitions, events, kept, logs, numbered, records, write
 
@@ -114,7 +116,7 @@ def test_append_continues_after_the_existing_logs(tmp_path: Path) -> None:
     assert str(third[1].gtid_set) == f"{UUID}:1-5"
     assert records(tmp_path).column("gtid").to_pylist()[::2] == [f"{UUID}:{number}" for number in range(1, 8)]
     with pytest.raises(
-        BinlogFormatError, match=f"the logs already contain transactions with these GTIDs, found {UUID}:5-7"
+        BinlogFormatError, match=f"already contain transactions with these GTIDs, or later ones, found {UUID}:5-7"
     ):
         write([numbered(range(5, 9))], tmp_path)
     assert len(list(tmp_path.glob("binlog.0*"))) == 3
@@ -170,6 +172,64 @@ def test_logs_of_older_servers_are_as_they_write_them(
     assert found["QueryEvent"].status_vars[-1].code == (4 if version < "8" else 18)
     assert [var.value.server for var in found["QueryEvent"].status_vars if var.code == 4] == [collation]
     assert len(records(tmp_path)) == 4
+
+
+def in_domains(table: pa.Table) -> pa.Table:
+    """Return the records with GTIDs of MariaDB, of two domains."""
+    numbers = [int(gtid.rpartition(":")[2]) for gtid in table.column("gtid").to_pylist()]
+    gtids = pa.array([f"{number % 2}-7-{number}" for number in numbers])
+    return table.set_column(table.schema.get_field_index("gtid"), "gtid", gtids)
+
+
+@pytest.mark.parametrize("version", ["10.1.48-MariaDB", "10.11.6-MariaDB-log", "11.8.2-MariaDB"])
+def test_logs_of_mariadb_are_as_a_server_writes_them(version: str, tmp_path: Path) -> None:
+    """Heads have the last GTIDs of each domain and server, and checkpoints; GTID events replace BEGIN."""
+    write(cut(in_domains(numbered(range(1, 9))), 3), tmp_path, serverVersion=version)
+    write([in_domains(numbered(range(9, 11)))], tmp_path, serverVersion=version)
+    paths = logs(tmp_path)
+    known: list[str] = []
+    for path in paths:
+        head, before, checkpoint, *groups, _ = events(path)
+        gtids = [event for event in groups if isinstance(event, MariadbGtidEvent)]
+
+        assert head.server_version == version
+        assert sorted(map(str, before.gtids)) == known
+        assert checkpoint.file == path.name
+        assert Counter(type(event).__name__ for event in groups) == dict.fromkeys(
+            ("MariadbGtidEvent", "TableMapEvent", "WriteRowsEvent", "XidEvent"), len(gtids)
+        )
+        assert {event.header.type_code for event in groups if isinstance(event, RowsEvent)} == {23}
+        last = [event.gtid for event in gtids][-2:]
+        known = sorted(map(str, last))
+    assert len(paths) == 4
+    assert records(tmp_path).column("gtid").to_pylist()[::2] == [f"{number % 2}-7-{number}" for number in range(1, 11)]
+
+
+def test_appended_logs_of_mariadb_continue_its_gtids(tmp_path: Path) -> None:
+    """The same transactions, or earlier ones, are refused, and so are those of the other vendor."""
+    write([in_domains(numbered(range(1, 6)))], tmp_path, serverVersion="10.11.6-MariaDB")
+    with pytest.raises(BinlogFormatError, match=r"already contain transactions with these GTIDs, or later ones.*0-7-4"):
+        write([in_domains(numbered(range(4, 9)))], tmp_path, serverVersion="10.11.6-MariaDB")
+    with pytest.raises(WriterStateError, match=r"one of the other vendor.*set serverVersion"):
+        write([numbered(range(1, 3))], tmp_path)
+
+    assert [path.name for path in logs(tmp_path)] == ["binlog.000001"]
+
+
+@pytest.mark.parametrize("name", ["basic_row", "rowimage_minimal", "types", "types_temporal", "group_commit"])
+def test_records_of_mariadb_are_the_same_when_they_are_read_again(name: str, tmp_path: Path) -> None:
+    """Images of all tables as JSON text, and of one table after the other as structs."""
+    case, version = MARIADB / name, "10.11.6-MariaDB"
+    given = definitions(case)
+    source = records(case, schemaFile=given, tables=",".join(json.loads(given)))
+    write(cut(source, 3), tmp_path / "text", schemaFile=given, serverVersion=version)
+
+    assert seen(records(tmp_path / "text", schemaFile=given)) == seen(source)
+    for table in sorted(set(source.column("table").to_pylist())):
+        options = {"table": f"corpus.{table}", "schemaFile": given, "zeroDates": "text"}
+        typed = records(case, **options)
+        write(cut(typed, 2), tmp_path / table, schemaFile=given, serverVersion=version)
+        assert seen(records(tmp_path / table, **options)) == seen(typed), table
 
 
 def test_types_are_taken_from_spark_without_a_definition_of_the_table(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from spark_frames import TYPES_INT, tasks
 from spark_writes import cut, folder_of, numbered, write
 
 pytest.importorskip("pyspark.sql.datasource")
-from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.options import BinlogOptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +81,25 @@ def test_tasks_that_overlap_or_share_a_transaction_are_refused(tmp_path: Path) -
         ),
         (lambda t: t, {"view": "rows"}, BinlogOptionError, "option view is for reads only, and this is a write"),
         (lambda t: t, {"serverVersion": "5.5.62"}, BinlogOptionError, "expected MySQL 5.6 or later"),
-        (lambda t: t, {"serverVersion": "10.11.6-MariaDB"}, BinlogOptionError, "logs of MySQL servers only"),
+        (lambda t: t, {"serverVersion": "10.0.38-MariaDB"}, BinlogOptionError, "or MariaDB 10.1 or later"),
+        (
+            lambda t: t,
+            {"serverVersion": "10.11.6-MariaDB"},
+            UnsupportedFeature,
+            "not a GTID of MariaDB, whose logs are written .option serverVersion., found '3e11fa47",
+        ),
+        (
+            lambda t: t.set_column(6, "gtid", pa.nulls(len(t), pa.string())),
+            {"serverVersion": "10.11.6-MariaDB"},
+            UnsupportedFeature,
+            "MariaDB has a GTID for each transaction",
+        ),
+        (
+            lambda t: t.set_column(6, "gtid", pa.array(["0-1-6", "0-1-6", "0-1-5", "0-1-5"])),
+            {"serverVersion": "10.11.6-MariaDB"},
+            BinlogFormatError,
+            "already contain transactions with these GTIDs, or later ones, found 0-1-5",
+        ),
         (
             lambda t: t,
             {"serverVersion": "10.0.1"},

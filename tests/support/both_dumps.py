@@ -8,7 +8,7 @@ from typing import Any
 
 import binlogio
 from binlogio.errors import BinlogError
-from binlogio.format.groups import GroupChoice
+from binlogio.group_choice import GroupChoice
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.sql_output import SqlDump

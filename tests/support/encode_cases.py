@@ -230,6 +230,9 @@ ROW_TABLES = st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=12).flatmap
 """Columns, and rows of values for them."""
 
 
+ABOUT_IMAGES = ("present", "present_after", "partial_json", "type_code")
+
+
 def encode_rows_events(
     table: Any,
     operation: Any,
@@ -242,7 +245,7 @@ def encode_rows_events(
     **options: Any,
 ) -> Any:
     """Return the rows events of one statement's changes to one table; options are those of `TableEncoder` and below."""
-    about_images = {name: options.pop(name) for name in ("present", "present_after", "partial_json") if name in options}
+    about_images = {name: options.pop(name) for name in ABOUT_IMAGES if name in options}
     buffer = new_buffer(offset, checksum=checksum)
     TableEncoder(plan_of(table, table_id), operation, **about_images).encode(
         buffer, before, after, table_id=table_id, **options

@@ -5,6 +5,7 @@ And the bytes of events in any log.
 
 from __future__ import annotations
 
+import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -117,3 +118,21 @@ def drain(framer: EventFramer) -> Iterator[EventFrame]:
     """Yield the frames that there are by now."""
     while not isinstance(frame := framer.next_frame(), Framing):
         yield frame
+
+
+class CountedFile(io.FileIO):
+    """A file that counts the bytes that are read of it."""
+
+    count = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read as a file does."""
+        data = super().read(-1 if size is None else size)
+        CountedFile.count += len(data)
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read as a file does."""
+        count = super().readinto(buffer)
+        CountedFile.count += count
+        return count

@@ -98,14 +98,15 @@ class Instance:
     socket: Path
     data: Path
 
-    def sql(self, text: str | bytes) -> str:
-        """Run SQL through the vendor's own client; rows come back as tab-separated lines.
+    def sql(self, text: str | bytes, *, names: bool = False) -> str:
+        """Run SQL through the vendor's own client; rows come back as tab-separated lines, with `names` after their own.
 
         Fails the test where the server refuses.
         """
         done = self.vendor.run(
-            self.vendor.client, "--no-defaults", "-uroot", "-N", "--default-character-set=utf8mb4", "--binary-mode",
-            "-S", f"/run/mysqld/{self.name}.sock", stdin=text.encode() if isinstance(text, str) else text,
+            self.vendor.client, "--no-defaults", "-uroot", *(() if names else ("-N",)), "--binary-mode",
+            "--default-character-set=utf8mb4", "-S", f"/run/mysqld/{self.name}.sock",
+            stdin=text.encode() if isinstance(text, str) else text,
         )  # fmt: skip
         if done.returncode:
             pytest.fail(f"the server refused: {done.stderr.decode(errors='replace')[-2000:]}")

@@ -1,8 +1,8 @@
-"""A query on Spark Connect that merges the changes of a table into Parquet and Delta tables, twice from one checkpoint.
+"""A client of Spark Connect: reads, streams, writes, replays, and merges into a Delta table twice from one checkpoint.
 
-Started by `test_servers_pyspark_versions.py` in an environment that has Spark Connect: python spark_connect_driver.py
-LOG TABLE KEY FOLDER. Prints a JSON object: the rows of each table, those of a replay, and what a merge outside of a
-query says.
+Started by tests in an environment that has Spark Connect: python spark_connect_driver.py REMOTE LOG TABLE KEY FOLDER,
+where REMOTE is `local[2]` or a URL. Prints a JSON object: the rows of the tables, those of a replay, numbers of
+changes, and what a merge outside of a query says.
 """
 
 from __future__ import annotations
@@ -13,48 +13,53 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from pyspark_binlogio import BinlogDataSource, merge_into, replay
-
-FORMATS = ("parquet", "delta")
+from pyspark_binlogio import BinlogDataSource, in_transaction_order, merge_into, replay
 
 
-def main(log: str, table: str, key: str, folder: str) -> None:
+def main(remote: str, log: str, table: str, key: str, folder: str) -> None:
     """Run the queries and print what they left."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    if "://" not in remote:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.remote(remote).getOrCreate()
     spark.dataSource.register(BinlogDataSource)
     found: dict[str, Any] = {"replay": rows(replay(spark, log, table))}
-    for name in FORMATS:
-        sink = merge_into(Path(folder) / name, table, format=name, key=[key])
-        for _ in range(2):
-            changes = spark.readStream.format("binlog").option("table", table).load(log)
-            query = changes.writeStream.foreachBatch(sink).option("checkpointLocation", f"{folder}/{name}.checkpoint")
-            started = query.trigger(availableNow=True).start()
-            started.awaitTermination()
-            if started.exception() is not None:
-                raise SystemExit(str(started.exception()))
-        found[name] = rows(merged(spark, Path(folder) / name, name))
+    sink = merge_into(Path(folder) / "delta", table, key=[key])
+    for _ in range(2):
+        changes = spark.readStream.format("binlog").option("table", table).load(log)
+        run(changes.writeStream.foreachBatch(sink), f"{folder}/checkpoint")
+    found["delta"] = rows(merged(spark, Path(folder) / "delta"))
     batch = spark.read.format("binlog").option("table", table).load(log)
+    found["read"] = batch.count()
+    found["frame"] = rows(replay(spark, batch, table, key=[key]))
     try:
-        merge_into(Path(folder) / "none", table, format="parquet", key=[key])(batch, 0)
+        merge_into(Path(folder) / "none", table, key=[key])(batch, 0)
     except ValueError as exc:
         found["refused"] = str(exc)
-    merge_into(Path(folder) / "named", table, format="parquet", key=[key], txn_app_id="orders")(batch, 0)
-    found["named"] = rows(merged(spark, Path(folder) / "named", "parquet"))
+    merge_into(Path(folder) / "named", table, key=[key], txn_app_id="orders")(batch, 0)
+    found["named"] = rows(merged(spark, Path(folder) / "named"))
+    ordered = in_transaction_order(batch, 2)
+    ordered.write.format("binlog").option("table", table).mode("append").save(f"{folder}/written")
+    found["written"] = spark.read.format("binlog").load(f"{folder}/written").count()
+    stream = spark.readStream.format("binlog").option("table", table).load(log).writeStream.format("binlog")
+    run(stream.option("table", table), f"{folder}/copied.checkpoint", f"{folder}/copied")
+    found["copied"] = spark.read.format("binlog").load(f"{folder}/copied").count()
     print(json.dumps(found))  # noqa: T201 - the test reads it
     spark.stop()
 
 
-def merged(spark: SparkSession, path: Path, name: str) -> Any:
+def run(writer: Any, checkpoint: str, *path: str) -> None:
+    """Run a query to the end of the logs."""
+    started = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start(*path)
+    started.awaitTermination()
+    if started.exception() is not None:
+        raise SystemExit(str(started.exception()))
+
+
+def merged(spark: SparkSession, path: Path) -> Any:
     """Return the rows of the table."""
-    if name == "parquet":
-        from pyspark_binlogio.sinks.parquet_table import read_parquet  # noqa: PLC0415
-
-        return read_parquet(spark, path)
-    from deltalake import DeltaTable  # noqa: PLC0415 - an extra
-
     return spark.createDataFrame(DeltaTable(str(path)).to_pyarrow_table())
 
 

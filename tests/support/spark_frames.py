@@ -13,7 +13,7 @@ from binlogio.reader import BinlogReader
 from binlogio.storage.sources import find_logs
 from binlogio.values.text import json_value
 from corpus import MARIADB, MYSQL
-from pyspark_binlogio.options import BinlogOptions
+from pyspark_binlogio.options import BinlogReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +99,7 @@ def tasks(*paths: Path | str, filters: Sequence[Any] = (), **options: str) -> li
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
 
     given = {**options, "paths": json.dumps([str(path) for path in paths])}
-    columns = view_columns(BinlogOptions.parse(given))
+    columns = view_columns(BinlogReadOptions.parse(given))
     schema = from_arrow_schema(pa.schema(list(columns.items())))
     source = BinlogDataSource(given)
     source.schema()  # as Spark does where the user gives no schema

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 
-from pyspark_binlogio.options import BinlogOptions
+from pyspark_binlogio.options import BinlogReadOptions
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, has_pyspark
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ class Stream:
         if not HAS_READ_LIMITS and not LIMITS.isdisjoint(options):
             pytest.skip("this PySpark has no limits for the batches of a stream")
         given = {**options, "path": str(path)}
-        schema = from_arrow_schema(pa.schema(list(view_columns(BinlogOptions.parse(given)).items())))
+        schema = from_arrow_schema(pa.schema(list(view_columns(BinlogReadOptions.parse(given)).items())))
         source = BinlogDataSource(given)
         source.schema()  # as Spark does where the user gives no schema
         self.reader: Any = source.streamReader(schema)
+        self.columns = PLACE
         self.offset = offset if offset is not None else json.dumps(self.reader.initialOffset())
 
     def batch(self) -> list[dict[str, Any]]:
@@ -54,8 +55,13 @@ class Stream:
             row
             for partition in self.reader.partitions(start, end)
             for batch in self.reader.read(partition)
-            for row in batch.select(PLACE).to_pylist()
+            for row in batch.select(self.columns).to_pylist()
         ]
+
+    def images(self) -> list[Any]:
+        """Return the JSON images after the changes of the next batch."""
+        self.columns = ["after"]
+        return [json.loads(row["after"]) for row in self.batch()]
 
     def batches(self) -> list[list[dict[str, Any]]]:
         """All batches that have records, up to where there is nothing new."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from functools import partial
 from random import Random
-from threading import Thread
+from threading import Event, Thread
 from typing import Final
 
 import pytest
@@ -82,6 +83,48 @@ def failing(committer: Committer, index: int) -> None:
 def queued(committer: Committer, number: int) -> bool:
     """Return whether that many wait in the first queue."""
     return committer.commits.waiting.flush == number
+
+
+def test_a_full_disk_fails_all_that_commit_together() -> None:
+    """The error is raised in the caller's thread, when all have ended."""
+    committer = Committer(sync_binlog=0)
+    committer.commit("before")
+    committer.storage.fail_append = 0
+
+    with pytest.raises(OSError, match="no space left"):
+        committer.commits.commit_together([partial(committer.commit, name) for name in "ab"])
+    committer.commits.commit_together([partial(committer.commit, name) for name in "cd"])
+
+    assert committer.texts() == ["before", "c", "d"]
+
+
+def test_groups_commit_together_while_another_session_empties_the_queue() -> None:
+    """The other one was in the queue when the first function was called, and is not when that function commits."""
+    committer = Committer(sync_binlog=1)
+    held, may_write = Event(), Event()
+
+    def hold() -> None:
+        with committer.commits.quiet():
+            held.set()
+            may_write.wait()
+
+    def first() -> None:
+        may_write.set()
+        other.join()
+        committer.commit("first")
+
+    holder, other = Thread(target=hold), Thread(target=partial(committer.commit, "other"))
+    both: list[Callable[[], object]] = [first, partial(committer.commit, "second")]
+    together = Thread(target=committer.commits.commit_together, args=(both,), daemon=True)
+    holder.start()
+    held.wait()
+    other.start()
+    spin_until(partial(queued, committer, 1))
+    together.start()
+    together.join(10)
+
+    assert not together.is_alive()
+    assert committer.texts() == ["other", "first", "second"]
 
 
 def test_a_group_that_cannot_be_made_fails_alone() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+import pyarrow as pa
 import pytest
 
 from binlogio.errors import LoggingError, UnsupportedFeature
@@ -14,9 +15,9 @@ from binlogio.events.query import QueryEvent
 from binlogio.gtid import NO_TAG, Gtid, Tag, Uuid
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
-from binlogio.schema import TableDefinition
+from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
-from binlogio.writer.batches import BatchSession
+from binlogio.writer.batches import BatchChange, BatchSession
 from binlogio.writer.log.group import ANONYMOUS, AUTOMATIC, Automatic, NextGtid
 from binlogio.writer.server_format import server_format_of
 from binlogio.writer.session.xa import XaXid
@@ -298,10 +299,43 @@ def test_create_table_select_is_one_transaction_since_8_0_21(version: str, expec
     assert ["DDL" if text.startswith(b"CREATE") else text.decode() for text in texts][: len(expected)] == expected
 
 
-@pytest.mark.parametrize("version", ["5.5.27", "10.6.21-MariaDB"])
-def test_batches_want_rows_events_of_version_2(version: str) -> None:
-    with writer(MemoryStorage(), version) as log, pytest.raises(UnsupportedFeature, match=r"5\.6 or later"):
+def test_batches_are_refused_for_servers_before_5_6() -> None:
+    with writer(MemoryStorage(), "5.5.27") as log, pytest.raises(UnsupportedFeature, match=r"5\.6 or later"):
         BatchSession(log)
+
+
+@pytest.mark.parametrize("row_image", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize("engine", ["InnoDB", "MyISAM"])
+@pytest.mark.parametrize("version", ["5.7.44", "5.5.68-MariaDB", "10.6.21-MariaDB", "11.8.6-MariaDB"])
+def test_batches_are_logged_like_the_same_rows_of_a_session(version: str, engine: str, row_image: str) -> None:
+    """Byte for byte, with the event types, bitmaps and GTIDs of each version."""
+    columns = ColumnDefinition("id", "int", nullable=False), ColumnDefinition("v", "varchar(90)")
+    table = TableDefinition("shop", "t", columns, ("id",), engine=engine)
+    old: list[dict[str, Any]] = [{"id": number, "v": f"x{number}"} for number in range(5)]
+    new = [{**row, "v": "y"} for row in old]
+    changes = (Insert(table, old), Update(table, list(zip(old, new, strict=True))), Delete(table, new))
+    types = pa.schema([("id", pa.int32()), ("v", pa.string())])
+    before, after = (pa.RecordBatch.from_pylist(rows, schema=types) for rows in (old, new))
+    batches = (
+        BatchChange(table, after=before),
+        BatchChange(table, before=before, after=after),
+        BatchChange(table, before=after),
+    )
+    variables = ServerVariables(server_version=version, binlog_row_image=row_image, server_uuid=str(UUID))
+    storages = MemoryStorage(), MemoryStorage()
+    with BinlogWriter("b", variables=variables, storage=storages[0], clock=lambda: 10**15) as log:
+        session = BatchSession(log, "shop")
+        for batch in batches:
+            session.write([batch])
+    with (
+        BinlogWriter("b", variables=variables, storage=storages[1], clock=lambda: 10**15) as log,
+        log.session("shop") as rows,
+    ):
+        rows.set_variables(binlog_format="ROW")
+        for change in changes:
+            rows.execute(Statement("", [change]))
+
+    assert storages[0].files == storages[1].files
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,13 @@ cdef struct Sixteen:
     uint64_t high
 
 
+cdef struct ThirtyTwo:
+    uint64_t first
+    uint64_t second
+    uint64_t third
+    uint64_t fourth
+
+
 cdef inline int64_t mark_values(uint8_t* bits, int64_t at, const uint8_t** pointers, int64_t count) noexcept nogil:
     """Set the bits, which are clear, of the rows from `at` on that have a value; returns how many do."""
     cdef int64_t i = 0
@@ -58,8 +65,14 @@ cdef inline void copy_value(uint8_t* out, const uint8_t* p, int64_t size) noexce
     cdef uint64_t a, b
     cdef uint32_t c, d
     cdef Sixteen e, f
-    if size > 32:
+    cdef ThirtyTwo g, h
+    if size > 64:
         memcpy(out, p, size)
+    elif size > 32:
+        memcpy(&g, p, 32)
+        memcpy(&h, p + size - 32, 32)
+        memcpy(out, &g, 32)
+        memcpy(out + size - 32, &h, 32)
     elif size >= 16:
         memcpy(&e, p, 16)
         memcpy(&f, p + size - 16, 16)

@@ -1,8 +1,12 @@
 # cython: language_level=3
-"""Text in blocks of many bytes: base64 with AVX2, where the processor has it, and the search for a word.
+"""Text in blocks of many bytes: base64 and UTF-8 with AVX2, where the processor has it, and the search for a word.
 
     base64_blocks(to, from, size) -> taken     writes whole blocks of 24 bytes as 32 digits; 0 without AVX2
+    utf8_answer(text, size) -> int             1 for well-formed UTF-8, 0 for any other; -1 without AVX2
     has_word(text, size) -> bool               whether "delimiter" is in the text, in capitals or not
+
+UTF-8 is checked as in J. Keiser and D. Lemire, "Validating UTF-8 in less than one instruction per byte" (2021): every
+fault but a missing third or fourth byte shows in two bytes that follow each other, by three of their four digits.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -73,7 +77,81 @@ cdef extern from *:
     static int64_t base64_blocks(uint8_t *to, const uint8_t *from, int64_t size) {
         return __builtin_cpu_supports("avx2") ? wide_base64(to, from, size) : 0;
     }
+
+    enum {  /* faults of two bytes */
+        UTF8_SHORT = 1,  /* no continuation after a first byte */
+        UTF8_LONG = 2,  /* a continuation after ASCII */
+        UTF8_LONGER_3 = 4,  /* E0, and then a character that has a shorter form */
+        UTF8_LARGE = 8,  /* over U+10FFFF: F4 and 90 or more, or F5 and more */
+        UTF8_SURROGATE = 16,  /* ED and A0 or more */
+        UTF8_LONGER_2 = 32,  /* C0 and C1 */
+        UTF8_LONGER_4 = 64,  /* F0 and less than 90; F5 and more, with the same bytes after them */
+        UTF8_TWO = 128,  /* two continuations, which are right in a character of three or four bytes */
+        UTF8_ANY = UTF8_SHORT | UTF8_LONG | UTF8_TWO,
+        UTF8_OVER = UTF8_ANY | UTF8_LARGE | UTF8_LONGER_4,
+        UTF8_LATER = UTF8_LONG | UTF8_LONGER_2 | UTF8_TWO
+    };
+
+    #define UTF8_TABLE(...) _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const uint8_t[16]){__VA_ARGS__}))
+
+    __attribute__((target("avx2")))
+    static int wide_utf8(const uint8_t *text, int64_t size) {
+        const __m256i by_first_digit = UTF8_TABLE(  /* of the byte before */
+            UTF8_LONG, UTF8_LONG, UTF8_LONG, UTF8_LONG, UTF8_LONG, UTF8_LONG, UTF8_LONG, UTF8_LONG,
+            UTF8_TWO, UTF8_TWO, UTF8_TWO, UTF8_TWO, UTF8_SHORT | UTF8_LONGER_2, UTF8_SHORT,
+            UTF8_SHORT | UTF8_LONGER_3 | UTF8_SURROGATE, UTF8_SHORT | UTF8_LARGE | UTF8_LONGER_4);
+        const __m256i by_second_digit = UTF8_TABLE(  /* of the byte before */
+            UTF8_ANY | UTF8_LONGER_2 | UTF8_LONGER_3 | UTF8_LONGER_4, UTF8_ANY | UTF8_LONGER_2, UTF8_ANY, UTF8_ANY,
+            UTF8_ANY | UTF8_LARGE, UTF8_OVER, UTF8_OVER, UTF8_OVER, UTF8_OVER, UTF8_OVER, UTF8_OVER, UTF8_OVER,
+            UTF8_OVER, UTF8_OVER | UTF8_SURROGATE, UTF8_OVER, UTF8_OVER);
+        const __m256i by_next_digit = UTF8_TABLE(  /* the first of the byte itself */
+            UTF8_SHORT, UTF8_SHORT, UTF8_SHORT, UTF8_SHORT, UTF8_SHORT, UTF8_SHORT, UTF8_SHORT, UTF8_SHORT,
+            UTF8_LATER | UTF8_LONGER_3 | UTF8_LONGER_4, UTF8_LATER | UTF8_LONGER_3 | UTF8_LARGE,
+            UTF8_LATER | UTF8_SURROGATE | UTF8_LARGE, UTF8_LATER | UTF8_SURROGATE | UTF8_LARGE,
+            UTF8_SHORT, UTF8_SHORT, UTF8_SHORT, UTF8_SHORT);
+        const __m256i digit = _mm256_set1_epi8(15);
+        __m256i before = _mm256_setzero_si256(), faults = before;
+        uint8_t rest[32] = {0};
+        int64_t at = 0;
+        for (; at <= size; at += 32) {  /* the last block ends with a zero, after which no character is incomplete */
+            __m256i in, shifted, one, two, three, pairs, later;
+            if (size - at < 32) {
+                memcpy(rest, text + at, size - at);
+                in = _mm256_loadu_si256((const __m256i *)rest);
+            } else
+                in = _mm256_loadu_si256((const __m256i *)(text + at));
+            if (_mm256_testz_si256(_mm256_or_si256(in, before), _mm256_set1_epi8(-128))) {
+                before = in;
+                continue;
+            }
+            shifted = _mm256_permute2x128_si256(before, in, 0x21);
+            one = _mm256_alignr_epi8(in, shifted, 15);
+            two = _mm256_alignr_epi8(in, shifted, 14);
+            three = _mm256_alignr_epi8(in, shifted, 13);
+            pairs = _mm256_and_si256(
+                _mm256_and_si256(
+                    _mm256_shuffle_epi8(by_first_digit, _mm256_and_si256(_mm256_srli_epi16(one, 4), digit)),
+                    _mm256_shuffle_epi8(by_second_digit, _mm256_and_si256(one, digit))),
+                _mm256_shuffle_epi8(by_next_digit, _mm256_and_si256(_mm256_srli_epi16(in, 4), digit)));
+            /* The top bit where a third or a fourth byte has to be. */
+            later = _mm256_or_si256(_mm256_subs_epu8(two, _mm256_set1_epi8(0xE0 - 0x80)),
+                                    _mm256_subs_epu8(three, _mm256_set1_epi8(0xF0 - 0x80)));
+            later = _mm256_and_si256(later, _mm256_set1_epi8(-128));
+            faults = _mm256_or_si256(faults, _mm256_xor_si256(later, pairs));
+            before = in;
+        }
+        return _mm256_testz_si256(faults, faults);
+    }
+
+    static int utf8_answer(const uint8_t *text, int64_t size) {
+        return __builtin_cpu_supports("avx2") ? wide_utf8(text, size) : -1;
+    }
     #else
+    static int utf8_answer(const uint8_t *text, int64_t size) {
+        (void)text, (void)size;
+        return -1;
+    }
+
     static int64_t base64_blocks(uint8_t *to, const uint8_t *from, int64_t size) {
         (void)to, (void)from, (void)size;
         return 0;
@@ -112,4 +190,5 @@ cdef extern from *:
     }
     """
     int64_t base64_blocks(uint8_t* to, const uint8_t* start, int64_t size) noexcept nogil
+    int utf8_answer(const uint8_t* text, int64_t size) noexcept nogil
     bint has_word(const uint8_t* text, int64_t size) noexcept nogil

@@ -9,14 +9,17 @@ from binlogio._kernel.column_values cimport F_FIXED, F_GEOMETRY, F_NULL, F_TEXT,
 from binlogio._kernel.primitives cimport Memory
 
 
-def metadata_nodes(MetadataColumns metadata, file) -> list:
-    """Return the columns of a record up to `sequence_number`."""
+def metadata_nodes(MetadataColumns metadata, file, update) -> list:
+    """Return the columns of a record up to `sequence_number`.
+
+    `update` is a column of the text "update": all names of operations are as long, so that they share its offsets.
+    """
     cdef int64_t count = metadata.count
     return [
         file,
         _fixed(metadata.pos, count, None, 0),
         _fixed(metadata.row, count, None, 0),
-        text_node(metadata.op_offsets, metadata.op, count, None, 0),
+        text_node(update[2][1], metadata.op, count, None, 0),
         _fixed(metadata.timestamp, count, None, 0),
         _fixed(metadata.server_id, count, None, 0),
         text_node(metadata.gtid_offsets, metadata.gtid, count, metadata.gtid_validity, metadata.gtid_nulls),

@@ -1,6 +1,6 @@
 """Which event groups are wanted: by time and GTID of their first event, and by the tables and statements in them.
 
-The reader passes over groups by it, and `dump` takes groups by it; `binlogio.format.groups.GroupChoice` is the oracle.
+The reader passes over groups by it, and `dump` takes groups by it; `binlogio.group_choice.GroupChoice` is the oracle.
 """
 
 from libc.stdint cimport int64_t, uint8_t

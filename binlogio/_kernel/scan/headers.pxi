@@ -117,60 +117,6 @@ def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, 
     return index
 
 
-cdef class GroupIndex:
-    """Columns of one value a group, as buffers: `offset` of its first event (i64),
-    `committed_us` (i64; -1 where the event does not say),
-    `timestamp` of that event (u32). `end` is the offset after the last event that was scanned."""
-
-    cdef readonly Memory offset, committed_us, timestamp
-    cdef readonly int64_t end
-    cdef readonly int64_t count
-
-    def __cinit__(self):
-        self.offset, self.committed_us, self.timestamp = Memory(), Memory(), Memory()
-
-    def __len__(self):
-        return self.count
-
-
-cdef int64_t _scan_groups(GroupIndex index, const uint8_t* data, int64_t size, int64_t base,
-                          bint checksum) except -1 nogil:
-    """Where the last whole event ends; an event of an impossible size ends the scan."""
-    cdef const uint8_t* p
-    cdef uint32_t event_size
-    cdef uint32_t checksum_size = CHECKSUM_SIZE if checksum else 0
-    cdef int64_t at = 0
-    cdef Group group
-    while size - at >= HEADER_SIZE:
-        p = data + at
-        event_size = u32(p + 9)
-        if event_size < HEADER_SIZE + checksum_size or event_size > size - at:
-            break
-        if is_group_start(p[4]):
-            if not read_group(&group, p[4], p, p + HEADER_SIZE, p + event_size - checksum_size):
-                group.committed_us = -1
-            (<int64_t*>index.offset.grow(8))[0] = base + at
-            (<int64_t*>index.committed_us.grow(8))[0] = group.committed_us
-            (<uint32_t*>index.timestamp.grow(4))[0] = u32(p)
-            index.count += 1
-        at += event_size
-    return at
-
-
-def scan_groups(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum):
-    """Index the GTID events among the whole events in `buffer`, whose first byte begins the event at `offset`.
-
-    Stops before an event that is not whole, or whose size is impossible; a malformed GTID event has no time. Checksums
-    are not compared.
-    """
-    cdef GroupIndex index = GroupIndex()
-    index.end = offset
-    if buffer.shape[0]:
-        with nogil:
-            index.end = offset + _scan_groups(index, &buffer[0], buffer.shape[0], offset, checksum)
-    return index
-
-
 def group_step(int place, int code, const uint8_t[::1] body):
     """Return what an event does in a group at `place`: the place after it, and whether it begins, ends or is outside.
 

@@ -12,7 +12,9 @@ from libc.string cimport memcmp, memset
 from binlogio._kernel.base.cursor cimport little, u16, u32
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.primitives cimport Memory, crc32
-from binlogio._kernel.scan.event_types cimport is_any_rows, is_compressed_rows, is_group_start, size_before_sql
+from binlogio._kernel.scan.event_types cimport (
+    is_any_rows, is_compressed_rows, is_group_start, may_define, size_before_sql,
+)
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_body
 
 SURVEY_NEED_DATA = 0  # the event at the position is not whole
@@ -94,11 +96,13 @@ cdef class LogSurvey:
         looks_at: types of events that the caller parses.
         key_of: from the table of an ImagePlan to the bitmap of its key columns, or of all if it has no key; None to
             measure no MINIMAL images.
+        follow: from the type and the body of a statement that may define a table to whether plans may be wrong now;
+            None if table maps alone decide.
     """
 
     cdef TablePlans maps
     cdef GroupState state
-    cdef bint checksum, verify, counts_rows, has_positions, knows_group, rows_open, has_group
+    cdef bint checksum, verify, counts_rows, is_part, has_positions, knows_group, rows_open, has_group
     cdef uint32_t shift
     cdef int64_t opened_size, group_serial, table_capacity
     cdef int64_t[256] type_events, type_bytes, inner_events, inner_bytes
@@ -106,14 +110,15 @@ cdef class LogSurvey:
     cdef GroupCounts group
     cdef TableCounts* tables
     cdef Memory groups, problems, plain, spans
-    cdef object key_of
+    cdef object key_of, follow
     cdef int64_t measurable_events, measured_rows, measured_bytes, minimal_bytes
     cdef dict source_numbers
     cdef readonly list sources
     cdef KnownSource[KNOWN_SOURCES] known
     cdef readonly uint32_t stored, actual
 
-    def __cinit__(self, resolve_plan, looks_at, *, bint counts_rows, int64_t opened_size=1 << 28, key_of=None):
+    def __cinit__(self, resolve_plan, looks_at, *, bint counts_rows, int64_t opened_size=1 << 28, key_of=None,
+                  follow=None):
         cdef int code
         self.maps = TablePlans(resolve_plan)
         self.counts_rows, self.opened_size = counts_rows, opened_size
@@ -121,7 +126,7 @@ cdef class LogSurvey:
             self.looks_at[code] = code in looks_at
             self.type_events[code] = self.type_bytes[code] = self.inner_events[code] = self.inner_bytes[code] = 0
         self.groups, self.problems, self.plain, self.spans = Memory(), Memory(), Memory(), Memory()
-        self.key_of = key_of
+        self.key_of, self.follow = key_of, follow
         self.source_numbers, self.sources = {}, []
         self.verify = True
         self.begin_log(checksum=False, has_positions=True, forgets_tables=False)
@@ -150,6 +155,16 @@ cdef class LogSurvey:
         self.state.place = G_OUTSIDE
         self.knows_group = self.rows_open = False
         self.maps.end_statement()
+        self.maps.forget()
+
+    def forget_tables(self) -> None:
+        """Resolve every table map again: the definitions of tables have changed."""
+        self.maps.forget()
+
+    def define(self, uint8_t code, bytes body) -> None:
+        """Take the statement of an event that the caller has parsed."""
+        if self.follow is not None:
+            self._define(code, <const uint8_t*><const char*>body, len(body))
 
     @property
     def in_group(self) -> bool:
@@ -243,18 +258,19 @@ cdef class LogSurvey:
 
     def take_part(self, const uint8_t[::1] data, int64_t offset) -> None:
         """Take an event of which `data` has only the first bytes: its rows are not counted."""
-        cdef const uint8_t* p = &data[0]
-        cdef uint32_t event_size = u32(p + 9)
-        cdef bint counts_rows = self.counts_rows
+        cdef const uint8_t* p
+        cdef uint32_t event_size
         if data.shape[0] < HEADER_SIZE:
             raise ValueError(f"{data.shape[0]} bytes of an event")
-        self.counts_rows = False
+        p = &data[0]
+        event_size = u32(p + 9)
+        self.is_part = True
         with nogil:
             self._check_position(p, offset, event_size)
             self.type_events[p[4]] += 1
             self.type_bytes[p[4]] += event_size
             self._group_event(p[4], p, p + HEADER_SIZE, p + data.shape[0], offset, offset + event_size)
-        self.counts_rows = counts_rows
+        self.is_part = False
 
     @property
     def minimal_image(self) -> tuple[int, int, int]:
@@ -434,9 +450,17 @@ cdef class LogSurvey:
                 self._problem(P_BODY, offset, code)
             elif self.has_group and self.group.thread_id < 0:
                 self.group.thread_id = u32(body)
+            if size and self.follow is not None and may_define(body, end):
+                self._define(code, body, end - body)
         elif code == XID_EVENT:
             if end - body != 8:
                 self._problem(P_BODY, offset, code)
+        return 0
+
+    cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
+        """Pass on a statement that may change a table; if it does, resolve the table maps again."""
+        if self.follow(code, <bytes>(<const char*>body)[:size]):
+            self.maps.renew()
         return 0
 
     cdef int _rows(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t offset) except -1 nogil:
@@ -463,7 +487,8 @@ cdef class LogSurvey:
         if number == NOT_MAPPED:
             if not (table_id == DUMMY_TABLE_ID and ends) and self.knows_group:
                 self._problem(P_NO_TABLE_MAP, offset, <int64_t>table_id)
-        elif code > PRE_GA_DELETE_ROWS_EVENT and (self.counts_rows or is_compressed_rows(code)):
+        elif code > PRE_GA_DELETE_ROWS_EVENT and not self.is_part and (
+                self.counts_rows or is_compressed_rows(code)):
             plan = self.maps.cores[number]
             at += post_header
             if not is_v1:
@@ -523,7 +548,8 @@ cdef class LogSurvey:
         cdef uint8_t* changed
         cdef int64_t total
         self.spans.size = 0
-        changed = self.spans.grow(16 * (plan.column_count + 1) + plan.column_count) + 16 * (plan.column_count + 1)
+        cdef int64_t places = 16 * <int64_t>(plan.column_count + 1)
+        changed = self.spans.grow(places + plan.column_count) + places
         memset(changed, 0, plan.column_count)
         total = self._pass_minimal(plan, event, key, <int64_t*>self.spans.data, changed, event.operation == UPDATE)
         if total >= 0 and event.operation == UPDATE:
@@ -546,8 +572,8 @@ cdef class LogSurvey:
         cdef const uint8_t* nulls
         cdef const uint8_t* value
         while at < end:
-            for i in range(plan.column_count):
-                first[2 * i], first[2 * i + 1] = 0, -1
+            for i in range(plan.after.count if event.operation == UPDATE else 0):  # not of all columns: a row may be short
+                first[2 * plan.after.column[i]], first[2 * plan.after.column[i] + 1] = 0, -1
             for side in range(2 if event.operation == UPDATE else 1):
                 layout = &plan.after if side else &plan.before
                 nulls = at

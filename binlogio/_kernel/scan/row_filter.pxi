@@ -12,7 +12,7 @@ cdef class RowChoice:
 
     Args:
         pos, timestamp: (start, end).
-        server_ids: None for any.
+        server_ids: a set, or `AllExcept` of one; None for any.
         operations: numbers.
         ask_gtid: as of `GtidChoice`; None for any group.
     """
@@ -27,6 +27,9 @@ cdef class RowChoice:
             self.operations |= 1 << <int>operation
         self.server_id_count = -1
         if server_ids is not None:
+            self.excludes_servers = not isinstance(server_ids, frozenset)
+            if self.excludes_servers:
+                server_ids = server_ids.numbers
             self.server_id_count = len(server_ids)
             self.server_ids = <uint32_t*>malloc((self.server_id_count + 1) * sizeof(uint32_t))
             if self.server_ids == NULL:
@@ -52,5 +55,5 @@ cdef class RowChoice:
             return False
         for i in range(self.server_id_count):
             if self.server_ids[i] == event.server_id:
-                return True
-        return self.server_id_count < 0
+                return not self.excludes_servers
+        return self.excludes_servers or self.server_id_count < 0

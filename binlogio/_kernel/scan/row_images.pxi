@@ -11,7 +11,7 @@ A pointer is 0 for NULL, 1 where the image has no such column, and has its top b
 
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
 from binlogio._kernel.base.cursor cimport lenenc, u16, u24, u32
 from binlogio._kernel.primitives cimport Memory
@@ -130,11 +130,9 @@ cdef class ImagePlan:
         return self.core.wanted
 
 
-cdef int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil:
-    """Make `layout` the one of `present`; nothing to do where it already is."""
+cdef int make_layout(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil:
+    """Make `layout` the one of `present`."""
     cdef int32_t i
-    if layout.ready and memcmp(layout.present, present, plan.bitmap_bytes) == 0:
-        return 0
     memcpy(layout.present, present, plan.bitmap_bytes)
     layout.count = 0
     layout.absent_count = 0

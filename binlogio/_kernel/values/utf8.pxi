@@ -4,6 +4,10 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
 from binlogio._kernel.base.hex_digits cimport put_hex
+from binlogio._kernel.base.wide_text cimport utf8_answer
+
+cdef enum:
+    WIDE_TEXT = 64  # bytes from which on blocks pay
 
 cdef extern from *:
     int _trailing_zeros "__builtin_ctzll"(uint64_t word) noexcept nogil
@@ -30,6 +34,9 @@ cdef bint is_utf8(const uint8_t* p, int64_t size) noexcept nogil:
     cdef int64_t at = 0
     cdef uint64_t eight
     cdef uint8_t c
+    cdef int answer = utf8_answer(p, size) if size >= WIDE_TEXT else -1
+    if answer >= 0:
+        return answer
     while at < size:
         if size - at >= 8:
             memcpy(&eight, p + at, 8)

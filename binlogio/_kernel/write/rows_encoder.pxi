@@ -3,7 +3,7 @@
 Decides when a rows event is full; `values` encodes the values, `event_buffer` the headers. The oracle is
 `binlogio.rows.image.encode_rows`.
 
-    rows_event := header  table_id: u48  flags: u16  2: u16  column_count: lenenc  present: bits
+    rows_event := header  table_id: u48  flags: u16  2: u16?  column_count: lenenc  present: bits   -- no 2: version 1
                   (present_after: bits)?  images
                   checksum?
     images     := (before? after?)*
@@ -15,7 +15,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 from binlogio._kernel.base.event_bytes cimport put_lenenc, put_little
-from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, HEADER_SIZE
+from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1, HEADER_SIZE, WRITE_ROWS_EVENT_V1
 from binlogio._kernel.primitives cimport Memory
 
 cdef enum:
@@ -46,8 +46,8 @@ cdef class RowsEncoder:
     """The rows of one statement's changes of one kind to one table, as rows events at the end of `buffer`.
 
     Args:
-        type_code: WRITE_ROWS_EVENT, UPDATE_ROWS_EVENT or DELETE_ROWS_EVENT. present, present_after: bitmaps; the second
-            one for updates only. before, after: the columns that the images have, in the table's order; None for an
+        type_code: WRITE_ROWS_EVENT, UPDATE_ROWS_EVENT or DELETE_ROWS_EVENT, of version 1 or 2. present, present_after:
+            bitmaps; the second one for updates only. before, after: the columns that the images have, in the table's order; None for an
             image that the kind does not have.
         max_size: binlog_row_event_max_size.
         spare_null_bits: what stands after the last null bit.
@@ -86,7 +86,9 @@ cdef class RowsEncoder:
         self.event_at = -1
         if column_count < 0 or table_id >> 48:
             raise ValueError(f"{column_count} columns, table id {table_id}")
-        out = put_little(put_little(put_little(head, table_id, 6), flags, 2), 2, 2)
+        out = put_little(put_little(head, table_id, 6), flags, 2)
+        if not WRITE_ROWS_EVENT_V1 <= type_code <= DELETE_ROWS_EVENT_V1:
+            out = put_little(out, 2, 2)
         out = put_lenenc(out, column_count)
         self.head = Memory()
         memcpy(self.head.grow(out - head), head, out - head)

@@ -5,7 +5,6 @@ A new file is made under a temporary name. The ledger is the table `binlogio_exp
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,8 +12,9 @@ import pyarrow as pa
 
 from binlogio.archive.export.lakes import leaves, missing_extra
 from binlogio.archive.export.ledger import ExportLedger, HeldLog
-from binlogio.archive.export.type_map import ExportFormat, converted_batch, merged_schema, stored_schema
+from binlogio.archive.export.type_map import ExportFormat, converted_batch, merged_schema, plain_type, stored_schema
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.storage.new_file import side_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,12 +38,16 @@ class DuckdbFile:
             raise missing_extra("duckdb", "duckdb") from exc
         self._error = duckdb.Error
         self._path = path
-        self._open_path = path.with_name(f".binlogio-{secrets.token_hex(8)}.part") if is_new else path
+        self._open_path = side_path(path) if is_new else path
         try:
             self._connection = duckdb.connect(str(self._open_path))
             self._connection.execute("SET TimeZone = 'UTC'")
             self._connection.execute("BEGIN")
-        except duckdb.Error as exc:
+        except BaseException as exc:
+            if is_new:
+                self._open_path.unlink(missing_ok=True)
+            if not isinstance(exc, duckdb.Error):
+                raise
             raise BinlogFormatError("DuckDB cannot open the file", file=str(path), found=_line(exc)) from exc
         self._schemas: dict[str, pa.Schema] = {}
         self._waiting: dict[str, list[pa.RecordBatch]] = {}
@@ -128,7 +132,7 @@ class DuckdbFile:
         self._run(f"CREATE TABLE IF NOT EXISTS {_name(table)} AS SELECT * FROM binlogio_rows")  # noqa: S608
         self._connection.unregister("binlogio_rows")
         found = self._connection.table(_name(table)).limit(0).to_arrow_table().schema
-        return pa.schema([pa.field(one.name, _plain_type(one.type)) for one in found])
+        return pa.schema([pa.field(one.name, plain_type(one.type)) for one in found])
 
     def _add_columns(self, table: str, known: pa.Schema, merged: pa.Schema) -> None:
         there = set(leaves(known))
@@ -174,16 +178,3 @@ def _name(table: str) -> str:
 
 def _line(exc: Exception) -> str:
     return str(exc).splitlines()[0]
-
-
-def _plain_type(one: pa.DataType) -> pa.DataType:
-    """Return the type of the map for an Arrow type of DuckDB."""
-    if pa.types.is_struct(one):
-        return pa.struct([pa.field(field.name, _plain_type(field.type)) for field in one])
-    if pa.types.is_list(one):
-        return pa.list_(pa.field("element", _plain_type(one.value_type)))
-    if pa.types.is_interval(one):
-        return pa.duration("us")
-    if pa.types.is_timestamp(one):
-        return pa.timestamp("us", None if one.tz is None else "UTC")
-    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(one, one)

@@ -11,7 +11,6 @@ Rows wait in memory until a row group is full; all tables together have at most 
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -26,6 +25,7 @@ from pyarrow import csv
 
 from binlogio.archive.export.texts import flat_columns, json_lines
 from binlogio.archive.export.type_map import ExportFormat, converted_batch, merged_schema, stored_schema
+from binlogio.storage.new_file import side_path
 
 SUFFIXES: Final = {
     ExportFormat.PARQUET: "parquet",
@@ -185,8 +185,7 @@ class TableFiles:
 
     def _begin(self, table: str, day: str | None, schema: pa.Schema) -> _Part:
         number = self._numbers[table] = self._numbers.get(table, 0) + 1
-        temporary = f".binlogio-{secrets.token_hex(8)}.part"
-        part = _Part(schema, table, number, day, str(self._folder / temporary))
+        part = _Part(schema, table, number, day, str(side_path(self._folder / "part")))
         self._parts[table, day] = part
         return part
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from binlogio.archive.export.files import file_name
-from binlogio.archive.export.type_map import merged_schema
+from binlogio.archive.export.type_map import merged_schema, plain_type
 from binlogio.errors import ExportError, UnsupportedFeature
 
 if TYPE_CHECKING:
@@ -205,12 +205,4 @@ def leaves(schema: pa.Schema) -> list[str]:
 
 def _plain(schema: pa.Schema) -> pa.Schema:
     """Return a schema of Iceberg with the types of the map: text and bytes have 64-bit offsets there."""
-    return pa.schema([pa.field(one.name, _plain_type(one.type)) for one in schema])
-
-
-def _plain_type(one: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(one):
-        return pa.struct([pa.field(field.name, _plain_type(field.type)) for field in one])
-    if pa.types.is_large_list(one) or pa.types.is_list(one):
-        return pa.list_(pa.field("element", _plain_type(one.value_type)))
-    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(one, one)
+    return pa.schema([pa.field(one.name, plain_type(one.type)) for one in schema])

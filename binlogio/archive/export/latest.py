@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 
 from binlogio.archive.export.texts import decimal_texts
 from binlogio.columnar import EventSelection, read_events
+from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.constants import EventType
 from binlogio.errors import ExportError, Hint, UnsupportedFeature
 from binlogio.event_filter import EventFilter
@@ -55,10 +56,9 @@ if TYPE_CHECKING:
 MEMORY_BYTES: Final = 512 << 20
 _PARTS: Final = 64
 _COMPACT_ROWS: Final = 1 << 18
+_BATCH_ROWS: Final = 1 << 16
 _NUMBER: Final = "binlogio number"
-_GROUP_STARTS: Final = pa.array(
-    ["GTID_LOG_EVENT", "ANONYMOUS_GTID_LOG_EVENT", "GTID_TAGGED_LOG_EVENT", "MARIADB_GTID_EVENT"]
-)
+_GROUP_STARTS: Final = pa.array([code.name for code in GROUP_STARTS])
 _PREPARES: Final = EventType.XA_PREPARE_LOG_EVENT.name
 _MARKED: Final = pa.array([_PREPARES, "INCIDENT_EVENT", "QUERY_EVENT", "EXECUTE_LOAD_QUERY_EVENT"])
 _USUAL: Final = pa.array(["BEGIN", "COMMIT"])
@@ -373,11 +373,14 @@ class LatestRows:
             [one.select(columns) for one in found.rows] + [one.select(columns) for one in found.deleted]
         )
         last = events.group_by(list(found.key), use_threads=False).aggregate([(_NUMBER, "max")])[f"{_NUMBER}_max"]
-        kept = []
-        for tables in (found.rows, found.deleted):
-            one = pa.concat_tables(tables) if tables else None
-            kept.append([] if one is None else [one.filter(pc.is_in(one[_NUMBER], value_set=last)).combine_chunks()])
-        found.rows, found.deleted = kept[0], kept[1] if found.parts else []
+        if len(last) < len(events):
+            is_last = pc.is_in(events[_NUMBER], value_set=last)
+            count = sum(one.num_rows for one in found.rows)
+            del events
+            found.rows = _filtered(found.rows, is_last.slice(0, count))
+            found.deleted = _filtered(found.deleted, is_last.slice(count))
+        if not found.parts:
+            found.deleted = []
         found.size = sum(one.nbytes for one in (*found.rows, *found.deleted))
         found.count = sum(one.num_rows for one in (*found.rows, *found.deleted))
 
@@ -408,9 +411,27 @@ class LatestRows:
 
     def _given_out(self, name: str, found: _KeyedTable, rows: list[pa.Table]) -> Iterator[tuple[str, pa.RecordBatch]]:
         for one in rows:
-            for batch in one.sort_by(_NUMBER).drop_columns([_NUMBER]).to_batches(max_chunksize=1 << 16):
+            for batch in one.drop_columns([_NUMBER]).to_batches(max_chunksize=_BATCH_ROWS):
                 if batch.num_rows:
                     yield name, batch
+
+
+def _filtered(tables: list[pa.Table], is_kept: pa.ChunkedArray) -> list[pa.Table]:
+    """Return the chosen rows, in their order. `tables` is emptied on the way, so that no more memory is needed."""
+    kept: list[pa.Table] = []
+    waiting: list[pa.Table] = []
+    tables.reverse()
+    at = count = 0
+    while tables:
+        one = tables.pop()
+        waiting.append(one.filter(is_kept.slice(at, one.num_rows)))
+        at += one.num_rows
+        count += waiting[-1].num_rows
+        if not tables or count >= _BATCH_ROWS:
+            kept.append(pa.concat_tables(waiting).combine_chunks())
+            waiting.clear()
+            count = 0
+    return kept
 
 
 def _same_keys(before: pa.StructArray, after: pa.StructArray, key: Sequence[str]) -> pa.Array:

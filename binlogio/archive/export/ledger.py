@@ -9,18 +9,19 @@ New files are committed in one step: the ledger that names them is written first
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.columnar import LogIdentity
 from binlogio.errors import BinlogFormatError
+from binlogio.storage.index_file import plain_name
+from binlogio.storage.new_file import new_file
 
 if TYPE_CHECKING:
     from binlogio.archive.export.files import NewFile
-    from binlogio.columnar import LogIdentity
 
 LEDGER_NAME: Final = "binlogio-export.json"
 _VERSION: Final = 1
@@ -36,11 +37,19 @@ class HeldLog:
     first_gtid: str | None
     end: int
 
+    @property
+    def identity(self) -> LogIdentity:
+        """The facts at its head."""
+        return LogIdentity(created=self.created, server_id=self.server_id, first_gtid=self.first_gtid)
+
     def is_log(self, name: str, identity: LogIdentity) -> bool:
-        """Return whether it is the log with this name and this identity; directories do not matter."""
-        known = (self.created, self.server_id)
-        gtids_differ = None not in (self.first_gtid, identity.first_gtid) and self.first_gtid != identity.first_gtid
-        return self.name == name and known == (identity.created, identity.server_id) and not gtids_differ
+        """Return whether it is the log with this name and this identity.
+
+        Directories and compression do not matter, and for a log that begins with a GTID its name does not either.
+        """
+        if self.first_gtid is not None and self.identity == identity:
+            return True
+        return plain_name(self.name) == plain_name(name) and self.identity.is_same_log(identity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +111,7 @@ class ExportLedger:
     def add_logs(self, logs: Iterable[HeldLog]) -> None:
         """Note that logs are held; a log that is held already has a new end."""
         for new in logs:
-            self.logs = [one for one in self.logs if (one.name, one.created, one.server_id) != _key(new)] + [new]
+            self.logs = [one for one in self.logs if not one.is_log(new.name, new.identity)] + [new]
 
     def used_numbers(self) -> dict[str, int]:
         """Return the highest number of a file of each table."""
@@ -110,10 +119,6 @@ class ExportLedger:
         for one in self.files:
             found[one.table] = max(one.number, found.get(one.table, 0))
         return found
-
-
-def _key(log: HeldLog) -> tuple[str, int, int]:
-    return log.name, log.created, log.server_id
 
 
 def load_ledger(folder: Path) -> ExportLedger | None:
@@ -132,15 +137,8 @@ def load_ledger(folder: Path) -> ExportLedger | None:
 
 def save_ledger(ledger: ExportLedger, folder: Path) -> None:
     """Replace the ledger of a directory in one step."""
-    side = folder / f".binlogio-{secrets.token_hex(8)}.part"
-    try:
-        with side.open("x", encoding="utf-8") as file:
-            file.write(ledger.text)
-            file.flush()
-            os.fsync(file.fileno())
-        side.replace(folder / LEDGER_NAME)
-    finally:
-        side.unlink(missing_ok=True)
+    with new_file(folder / LEDGER_NAME, replaces=True) as file:
+        file.write(ledger.text.encode())
 
 
 Register = Callable[[ExportLedger, list[dict[str, Any]]], None]

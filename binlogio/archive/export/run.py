@@ -13,7 +13,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol
@@ -30,10 +30,12 @@ from binlogio.archive.export.type_map import ExportFormat
 from binlogio.columnar import is_one_piece, last_group_end, log_identity
 from binlogio.columnar.rows_reader import read_tables
 from binlogio.errors import ExportError, Hint, UnsupportedFeature
-from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter
+from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.storage.encryption import load_keyring
+from binlogio.storage.index_file import base_name, log_number, plain_name
+from binlogio.storage.new_file import is_side
 from binlogio.storage.sources import Source
 
 if TYPE_CHECKING:
@@ -207,9 +209,10 @@ def export(
     with closing_target(opens(Path(to), settings)) as target:
         ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
         if ranges and start_offset is not None:
-            ranges[0].start = max(ranges[0].start, start_offset)
+            ranges[0].wanted = Range(start=start_offset)
         if ranges and stop_offset is not None:
-            ranges[-1].end = min(ranges[-1].end, stop_offset)
+            ranges[-1].wanted = ranges[-1].wanted.within(Range(end=stop_offset))
+        _check_logs(ranges, in_order=latest)
         rows: Counter[str] = Counter()
         chosen = _Chosen(tuple(exclude_tables), condition, None if columns is None else frozenset(columns))
         if latest:
@@ -228,6 +231,33 @@ def export(
     )
 
 
+def _check_logs(ranges: Iterable[_LogRange], *, in_order: bool) -> None:
+    """Refuse a log that is there twice, and logs in another order than that of their numbers if it matters.
+
+    Raises:
+        ExportError: there is one.
+    """
+    known: dict[tuple[LogIdentity, str], str] = {}
+    last: dict[str, int] = {}
+    for one in ranges:
+        file = one.log.name
+        if one.identity is not None:
+            name = base_name(plain_name(file)) if one.identity.first_gtid is None else ""
+            other = known.setdefault((one.identity, name), file)
+            if other is not file:
+                raise ExportError("two logs are the same one: its changes would be there twice", file=file, found=other)
+        stem, number, _ = log_number(plain_name(file))
+        if in_order and number < last.get(stem, number):
+            raise ExportError(
+                "the latest state needs the logs in their order",
+                file=file,
+                expected=f"a number above {last[stem]}",
+                found=number,
+                hint="give the directory or the index file instead of names",
+            )
+        last[stem] = number
+
+
 def _format_of(name: str) -> ExportFormat:
     try:
         return ExportFormat(name)
@@ -241,7 +271,7 @@ def _format_of(name: str) -> ExportFormat:
 
 @dataclass(slots=True)
 class _LogRange:
-    """The part of a log that is exported: events from `start` up to `end`."""
+    """The events of a log that the target lacks, from `start` up to `end`; those of them in `wanted` are exported."""
 
     log: LogFile
     identity: LogIdentity | None
@@ -249,6 +279,7 @@ class _LogRange:
     end: int
     is_whole: bool
     last: int = -1
+    wanted: Range = field(default_factory=Range)
 
     @classmethod
     def of(cls, log: LogFile, ledger: ExportLedger, keyring: Keyring | None) -> _LogRange:
@@ -256,7 +287,7 @@ class _LogRange:
         if log.stream is not None:
             return cls(log, None, 0, HIGHEST, is_whole=True)
         identity = log_identity(log, keyring)
-        start = 0 if identity is None else ledger.end_of(_base_name(log), identity)
+        start = 0 if identity is None else ledger.end_of(base_name(log.name), identity)
         if is_one_piece(log, keyring):
             return cls(log, identity, start, HIGHEST, is_whole=True, last=start - 1)
         with BinlogReader([log], keyring=keyring) as reader:
@@ -281,7 +312,7 @@ class _LogRange:
         if self.identity is None:
             return None
         return HeldLog(
-            name=_base_name(self.log),
+            name=base_name(self.log.name),
             created=self.identity.created,
             server_id=self.identity.server_id,
             first_gtid=self.identity.first_gtid,
@@ -292,13 +323,15 @@ class _LogRange:
         """Return the rows of a batch that are in the range."""
         positions = batch.column("pos")
         first, self.last = positions[0].as_py(), max(self.last, positions[-1].as_py())
-        if self.start <= first and positions[-1].as_py() < self.end:
+        part = self.part
+        if part.start <= first and positions[-1].as_py() < part.end:
             return batch
-        return batch.filter(pc.and_(pc.greater_equal(positions, self.start), pc.less(positions, self.end)))
+        return batch.filter(pc.and_(pc.greater_equal(positions, part.start), pc.less(positions, part.end)))
 
-
-def _base_name(log: LogFile) -> str:
-    return log.name.rpartition("/")[2]
+    @property
+    def part(self) -> Range:
+        """The positions of what is exported."""
+        return Range(self.start, self.end).within(self.wanted)
 
 
 def _records(
@@ -363,7 +396,7 @@ def _latest(
     """Yield the latest state of the rows of each table."""
     if any(one.log.stream is not None for one in ranges):
         raise ExportError("the latest state needs logs that can be read twice", found="a stream")
-    logs = [(one.log, one.start, one.end) for one in ranges]
+    logs = [(one.log, one.part.start, one.part.end) for one in ranges]
     marks = table_marks(logs, where, keyring, verify_checksum=verify_checksum)
     numbers = {one.log.name: number for number, one in enumerate(ranges)}
     rows = LatestRows(marks, numbers, None if key is None else list(key))
@@ -476,7 +509,7 @@ class _Directory:
 
 
 def _open_directory(folder: Path, settings: _Settings) -> _Directory:
-    """Open a directory for an export.
+    """Open a directory for an export. Files that a killed export has left there are removed.
 
     Raises:
         ExportError: it exists, or was made with other options.
@@ -489,7 +522,7 @@ def _open_directory(folder: Path, settings: _Settings) -> _Directory:
     elif settings.form is ExportFormat.ICEBERG:
         lake = IcebergTables(folder, settings.catalog)
     found = load_ledger(folder) if folder.is_dir() else None
-    if found is None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if found is None and folder.exists() and (not folder.is_dir() or not all(map(is_side, folder.iterdir()))):
         raise ExportError("this exists, and is not an export", file=str(folder), hint="give a new directory")
     folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY)
@@ -506,6 +539,8 @@ def _open_directory(folder: Path, settings: _Settings) -> _Directory:
         elif found is not None:
             ledger = settings.continued(found, folder)
             complete(ledger, folder, None if lake is None else lake.register)
+        for path in filter(is_side, folder.iterdir()):
+            path.unlink()
         return _Directory(folder, settings, ledger, lake, lock)
     except BlockingIOError as exc:
         os.close(lock)

@@ -53,6 +53,13 @@ def time_texts(array: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(sign, clock, pc.binary_join_element_wise("", fraction, "."), "")
 
 
+def moment_texts(array: pa.Array) -> pa.Array:
+    """Return timestamps as text, UTC with a Z at the end: Arrow's cast is slow for those with a time zone."""
+    if array.type.tz is None:
+        return array.cast(pa.string())
+    return pc.binary_join_element_wise(array.cast(pa.timestamp(array.type.unit)).cast(pa.string()), "Z", "")
+
+
 def csv_texts(array: pa.Array) -> pa.Array:
     """Return the values of a column of CSV; null stays null."""
     kind = array.type
@@ -62,6 +69,8 @@ def csv_texts(array: pa.Array) -> pa.Array:
         return _with_nulls(array, hex_texts(array))
     if pa.types.is_duration(kind):
         return _with_nulls(array, time_texts(array))
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return moment_texts(array)
     if pa.types.is_list(kind):
         return _with_nulls(array, json_texts(array))
     if pa.types.is_dictionary(kind):
@@ -106,30 +115,41 @@ def _json(array: pa.Array) -> pa.Array:
         return pa.array(found, pa.large_string())
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return pc.fill_null(array.cast(pa.string()), "null")
+    if (bare := _bare_strings(array)) is not None:
+        return _in_quotes(bare)
+    escaped = [None if one is None else json.dumps(one, ensure_ascii=False) for one in array.to_pylist()]
+    return pc.fill_null(pa.array(escaped, pa.large_string()), "null")
+
+
+def _bare_strings(array: pa.Array) -> pa.Array | None:
+    """Return values that are strings in JSON, without quotes; None for other types, and where one needs escapes."""
+    kind = array.type
     if pa.types.is_string(kind):
-        return _json_strings(array)
+        return None if pc.any(pc.match_substring_regex(array, _NEEDS_ESCAPE)).as_py() else array
     if pa.types.is_decimal(kind):
-        return _in_quotes(decimal_texts(array))
+        return decimal_texts(array)
     if pa.types.is_binary(kind):
-        return _in_quotes(hex_texts(array))
+        return hex_texts(array)
     if pa.types.is_duration(kind):
-        return _in_quotes(time_texts(array))
-    return _in_quotes(array.cast(pa.string()))
+        return time_texts(array)
+    if pa.types.is_timestamp(kind):
+        return moment_texts(array)
+    return array.cast(pa.string()) if pa.types.is_date(kind) else None
 
 
 def _json_objects(array: pa.StructArray) -> pa.Array:
+    """Return the values as objects; what is the same in all is joined first."""
     parts: list[pa.Array | pa.Scalar] = []
-    for number, (field, child) in enumerate(zip(array.type, array.flatten(), strict=True)):
-        head = ("," if number else "{") + json.dumps(field.name, ensure_ascii=False) + ":"
-        parts += [pa.scalar(head, pa.large_string()), json_texts(child)]
-    return pc.binary_join_element_wise(*parts, pa.scalar("}", pa.large_string()), pa.scalar("", pa.large_string()))
-
-
-def _json_strings(array: pa.Array) -> pa.Array:
-    if not pc.any(pc.match_substring_regex(array, _NEEDS_ESCAPE)).as_py():
-        return _in_quotes(array)
-    found = [None if one is None else json.dumps(one, ensure_ascii=False) for one in array.to_pylist()]
-    return pc.fill_null(pa.array(found, pa.large_string()), "null")
+    before = "{"
+    for field, child in zip(array.type, array.flatten(), strict=True):
+        bare = None if child.null_count else _bare_strings(child)
+        quote = "" if bare is None else '"'
+        head = f"{before}{json.dumps(field.name, ensure_ascii=False)}:{quote}"
+        texts = json_texts(child) if bare is None else bare.cast(pa.large_string())
+        parts += [pa.scalar(head, pa.large_string()), texts]
+        before = f"{quote},"
+    end = pa.scalar(before[:-1] + "}", pa.large_string())
+    return pc.binary_join_element_wise(*parts, end, pa.scalar("", pa.large_string()))
 
 
 def _in_quotes(texts: pa.Array) -> pa.Array:

@@ -69,6 +69,19 @@ def stored_schema(schema: pa.Schema, form: ExportFormat) -> pa.Schema:
     return pa.schema([pa.field(field.name, stored_type(field.type, form)) for field in schema])
 
 
+def plain_type(one: pa.DataType) -> pa.DataType:
+    """Return the type of the map for an Arrow type that DuckDB or Iceberg gives back."""
+    if pa.types.is_struct(one):
+        return pa.struct([pa.field(field.name, plain_type(field.type)) for field in one])
+    if pa.types.is_large_list(one) or pa.types.is_list(one):
+        return pa.list_(pa.field("element", plain_type(one.value_type)))
+    if pa.types.is_interval(one):
+        return pa.duration("us")
+    if pa.types.is_timestamp(one):
+        return pa.timestamp("us", None if one.tz is None else "UTC")
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(one, one)
+
+
 def converted(array: pa.Array, to: pa.DataType) -> pa.Array:
     """Return the values in a type of the map; columns of a struct by name, missing ones null.
 

@@ -69,7 +69,7 @@ def mixed_record_batch(
     """Return a batch as an Arrow record batch. It takes over the buffers, which must not grow any more."""
     count = batch.count
     nodes = [
-        *metadata_nodes(batch, repeated.text(file, count)),
+        *metadata_nodes(batch, repeated.text(file, count), repeated.text("update", count)),
         text_node(batch.schema_offsets, batch.schema, count),
         text_node(batch.table_offsets, batch.table, count),
         _texts(batch.before, count),

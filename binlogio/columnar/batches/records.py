@@ -117,7 +117,7 @@ class TableRecords:
             self._apply_diffs(batch.before, None, before, texts)
             self._apply_diffs(batch.after, batch.before, after, texts)
         nodes = [
-            *metadata_nodes(batch, repeated.text(file, count)),
+            *metadata_nodes(batch, repeated.text(file, count), repeated.text("update", count)),
             repeated.text(self.plan.schema, count),
             repeated.text(self.plan.table, count),
             before,

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.reader import mariadb_decryptor_for
@@ -89,6 +89,9 @@ def log_identity(log: LogFile, keyring: Keyring | None = None) -> LogIdentity | 
                 break
     except BinlogFormatError:
         return found
+    except BinlogError as exc:
+        exc.locate(file=log.name)
+        raise
     finally:
         opened.close()
     return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from binlogio.columnar.splits.log_identity import head_frames
+from binlogio.columnar.splits.log_identity import head_frames, tail_checksum
 from binlogio.columnar.windows import Window, least_for
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType, HeaderFlag
 from binlogio.errors import BinlogError, BinlogFormatError
@@ -28,14 +28,14 @@ from binlogio.schema.ddl.first_words import body_may_define, may_define
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from binlogio.events.base import ParseContext
     from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
 
-_BEGIN: Final = b"BEGIN"
+_BEGIN: Final = b"\0BEGIN"  # with the end of the name of the schema
 _HEAD_SIZE: Final = 1 << 20
 _IS_STATEMENT: Final = bytes(code in (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT) for code in range(256))
 _OTHER_HEADS: Final = HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL
@@ -47,10 +47,11 @@ class _Statement(NamedTuple):
 
 
 class _Log(NamedTuple):
-    """The statements of a log up to `end`."""
+    """The statements of a log up to `end`, before which its bytes have the checksum `tail`."""
 
     context: ParseContext
     end: int
+    tail: int | None
     statements: tuple[_Statement, ...]
 
 
@@ -75,6 +76,7 @@ class LoggedStatements:
         found = list(known.statements) if known is not None else []
         begin = 0 if known is None else known.end
         context, reached = None if known is None else known.context, begin
+        tail = None
         stop = HIGHEST if end is None else end
         try:
             context, is_plain = _context(log, keyring)
@@ -82,15 +84,28 @@ class LoggedStatements:
                 reached = min(offset, stop)
                 if event is not None and offset < stop:
                     found.append(_Statement(offset, event))
+            tail = tail_checksum(log, reached, keyring)
         except BinlogFormatError:
             pass
         if context is not None:
-            self._logs[log.name] = _Log(context, reached, tuple(found))
+            self._logs[log.name] = _Log(context, reached, tail, tuple(found))
+
+    def forget_others(self, logs: Iterable[LogFile], keyring: Keyring | None = None) -> None:
+        """Forget all statements if a log has other bytes than when it was added, or may have.
+
+        Raises:
+            OSError, UnsupportedFeature: a log cannot be read.
+        """
+        for log in logs:
+            known = self._logs.get(log.name)
+            if known is not None and not _has_tail(log, known, keyring):
+                self._logs.clear()
+                return
 
     def before(self, log: LogFile, offset: int, given: GivenDefinitions | None = None) -> DefinitionSource:
         """Return the definitions at an offset of a log, for a reader that begins there."""
         source = _PrimedSource(given)
-        for name, (context, _, statements) in self._logs.items():
+        for name, (context, _, _, statements) in self._logs.items():
             if name == log.name:
                 source.follow_at_begin = [(one, context) for one in statements if one.offset < offset]
                 break
@@ -98,6 +113,10 @@ class LoggedStatements:
             for one in statements:
                 source.follow(one.event, context)
         return source
+
+    def __bool__(self) -> bool:
+        """Return True if logs were added, with statements or without."""
+        return bool(self._logs)
 
     def __len__(self) -> int:
         return sum(len(log.statements) for log in self._logs.values())
@@ -115,6 +134,13 @@ class _PrimedSource(DefinitionSource):
         for statement, context in self.follow_at_begin:
             self.follow(statement.event, context)
         self.follow_at_begin = []
+
+
+def _has_tail(log: LogFile, known: _Log, keyring: Keyring | None) -> bool:
+    try:
+        return known.tail is not None and tail_checksum(log, known.end, keyring) == known.tail
+    except BinlogFormatError:
+        return False
 
 
 def lacks_names(log: LogFile, keyring: Keyring | None = None) -> bool | None:

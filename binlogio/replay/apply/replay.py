@@ -20,9 +20,10 @@ from binlogio.replay.apply.summary import ReplaySummary
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
 from binlogio.replay.raw_groups import RawGroupSource
-from binlogio.replay.start_position import BEGINNING, base_name, bounds_of, resumed_at, skip_to
+from binlogio.replay.start_position import BEGINNING, bounds_of, resumed_at, skip_to
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
+from binlogio.storage.index_file import base_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +102,7 @@ def replay(
     rest = replace(wanted, start=None, stop=None)
     is_stream = any(log.stream is not None for log in reader.logs)  # transactions of a pipe do not wait for others
     raw = target.raw
-    if raw is not None and not wanted.is_by_name and is_compiled():  # it takes whole transactions as bytes
+    if raw is not None and not wanted.is_partial and is_compiled():  # it takes whole transactions as bytes
         reader.read_by(
             RawGroupSource(
                 reader,
@@ -142,7 +143,7 @@ def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter, source: st
     return ReplayPlan(
         source=source or (STREAM_SOURCE if is_stream else source_name(identity)),
         first_gtid=None if identity is None else identity.first_gtid,
-        is_whole=not (wanted.tables or wanted.exclude_tables or wanted.rewrite_db),
+        is_whole=not wanted.is_partial,
     )
 
 

@@ -5,11 +5,7 @@
     update of a row    -> update to what it was  needs the old value of each column that is in the after image, and the
                                                  key as for an insert
 
-The rows of an event are reversed from the last to the first. In an event, images that need no change keep their bytes,
-so it must be known where each of them ends:
-
-    images := image*                   -- one a row, or before and after in turn
-    image  := null: bits[columns in the image]  value*
+The rows of an event are reversed from the last to the first. In an event, images that need no change keep their bytes.
 
 Source: MariaDB, sql/log_event_client.cc, Rows_log_event::change_to_flashback_event.
 """
@@ -23,11 +19,10 @@ from binlogio.constants import EventType, RowsFlag
 from binlogio.errors import BinlogFormatError, Hint, ReplayError, UnsupportedFeature
 from binlogio.events.base import EventHeader, event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
-from binlogio.primitives import bitmap_size
 from binlogio.replay.row_changes import row_changes
+from binlogio.rows.cut_images import cut_images, widths_of
 from binlogio.rows.image import PRE_GA_EVENTS, RowChange, RowImage, encode_rows
 from binlogio.values.absent import ABSENT
-from binlogio.values.layout import wire_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -210,63 +205,3 @@ def _all(plan: TablePlan) -> set[int]:
 def _row_positions(plan: TablePlan) -> set[int]:
     """Return the columns that tell a row: the primary key, or all."""
     return {position for position, _ in plan.primary_key} or _all(plan)
-
-
-Widths = tuple[int, ...]
-"""For each column of an image the bytes of its value; minus the bytes of the length where there is one in front."""
-
-_MOST_WIDTHS: Final = 512
-_widths: Final[dict[tuple[int, bytes], tuple[TablePlan, Widths]]] = {}
-"""By the identity of a plan: its hash takes as long as a row."""
-
-
-def widths_of(plan: TablePlan, present: bytes) -> Widths:
-    """Return the widths of the columns whose bits are set."""
-    key = id(plan), present
-    found = _widths.get(key)
-    if found is None or found[0] is not plan:
-        if len(_widths) >= _MOST_WIDTHS:
-            _widths.clear()
-        bits = int.from_bytes(present, "little")
-        widths = tuple(wire_width(column) for column in plan.columns if bits >> column.position & 1)
-        found = _widths[key] = plan, widths
-    return found[1]
-
-
-def cut_images(images: bytes, kinds: tuple[Widths, ...]) -> list[bytes]:
-    """Return the images one by one; `kinds` are those of a row, which take turns.
-
-    Raises:
-        BinlogFormatError: the bytes end within an image, or within a row.
-    """
-    cut: list[bytes] = []
-    at, turn = 0, 0
-    while at < len(images) or not (cut or any(kinds)):  # a row of no columns has no bytes, and is alone in its event
-        end = _end(images, at, kinds[turn])
-        cut.append(images[at:end])
-        if end == at and images:
-            raise BinlogFormatError("the rows event has row images, but its bitmap has no columns", field="row images")
-        at, turn = end, (turn + 1) % len(kinds)
-    if turn:
-        raise BinlogFormatError(
-            "the row images end after a before image: the after image is missing", field="row images"
-        )
-    return cut
-
-
-def _end(images: bytes, at: int, widths: Widths) -> int:
-    size = len(images)
-    values = at + bitmap_size(len(widths))
-    nulls = int.from_bytes(images[at:values], "little")
-    at = values
-    for width in widths:
-        if not nulls & 1:
-            if width < 0:
-                start, at = at, at - width
-                at += int.from_bytes(images[start:at], "little")
-            else:
-                at += width
-        if at > size:
-            raise BinlogFormatError("the row images end inside a value", field=f"byte {at} of {size} of the row images")
-        nulls >>= 1
-    return at

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from binlogio.constants import QueryStatus
 from binlogio.errors import BinlogError, UnsupportedFeature
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.catalogue import Catalogue, TableName
     from binlogio.schema.ddl.tree import Ddl, Name
 
-_START_ALTER: Final = 2  # MariaDB's two-phase ALTER TABLE: only its second phase, with flag 4, changes the table
-_ROLLBACK_ALTER: Final = 8
-
 
 @dataclass(frozen=True, slots=True)
 class LoggedDdl:
@@ -43,10 +40,9 @@ class LoggedDdl:
     @classmethod
     def of(cls, event: QueryEvent, context: ParseContext) -> LoggedDdl:
         """Parse the statement of an event; a first phase of MariaDB's ALTER TABLE, or its rollback, changes nothing."""
-        alter = event.status(QueryStatus.MARIADB_GTID_FLAGS3)
         failed = f"a statement failed half-way with error {event.error_code}" if event.error_code else None
         server, session = server_of(event, context), session_of(event)
-        if alter is not None and alter.flags & (_START_ALTER | _ROLLBACK_ALTER):
+        if event.is_unfinished_alter:
             return cls(event, NotDdl(), server, session)
         return cls(event, parse_ddl(text_of(event), server, session.sql_mode), server, session, failed)
 

@@ -1,7 +1,7 @@
 """JSON diffs: the changes of a partial update to a document (binlog_row_value_options=PARTIAL_JSON).
 
-Contains the diff vector, its text, and its application. The rows event marks which columns of an after image have
-diffs.
+Contains the diff vector, its texts, which can be parsed, and its application. The rows event marks which columns of an
+after image have diffs.
 
     diffs := diff*
     diff  := operation: u8 (0 replace, 1 insert, 2 remove)  path: lenenc, UTF-8
@@ -110,6 +110,41 @@ class JsonDiffs(tuple[JsonDiff, ...]):
             text = f"{function}({line_break if index else ''}{text},{between}{arguments})"
         return text
 
+    @staticmethod
+    def is_sql(text: str, column: str) -> bool:
+        """Return whether the text of a column is `sql` of a change to it; no document begins like that."""
+        at = 0
+        while (match := _FUNCTION.match(text, at)) is not None:
+            at = match.end()
+        return at > 0 and text.startswith(f"{column}, '$", at)
+
+    @classmethod
+    def from_sql(cls, text: str) -> JsonDiffs:
+        """Return the changes of which `sql` makes this text, without line breaks and with its own escapes.
+
+            change   := function "(" (column | change) ("," path ("," value)?)* ")"
+            function := JSON_REPLACE | JSON_INSERT | JSON_ARRAY_INSERT | JSON_REMOVE
+            value    := text | number | true | false | null | CAST(text AS JSON)
+
+        Raises:
+            BinlogFormatError: the text is not a partial update.
+        """
+        functions: list[str] = []
+        at = 0
+        while (match := _FUNCTION.match(text, at)) is not None:
+            functions.append(match[1])
+            at = match.end()
+        at = _after_column(text, at)
+        diffs: list[JsonDiff] = []
+        for function in reversed(functions):
+            at = _parse_arguments(text, at, _FUNCTIONS[function], diffs)
+            if text[at : at + 1] != ")":
+                raise _unreadable(text, at)
+            at += 1
+        if at != len(text) or not functions:
+            raise _unreadable(text, at)
+        return cls(diffs)
+
 
 def is_operations(text: str) -> bool:
     """Return True if the text of a JSON column is `JsonDiffs.operations`, and no document."""
@@ -142,6 +177,60 @@ _SQL_ESCAPES: Final = {
 def sql_quoted(text: str) -> str:
     """Return `text` in single quotes, escaped as mysqlbinlog does."""
     return f"'{text.translate(_SQL_ESCAPES)}'"
+
+
+_FUNCTIONS: Final = {
+    "JSON_REPLACE": JsonDiffOperation.REPLACE,
+    "JSON_INSERT": JsonDiffOperation.INSERT,
+    "JSON_ARRAY_INSERT": JsonDiffOperation.INSERT,
+    "JSON_REMOVE": JsonDiffOperation.REMOVE,
+}
+_FUNCTION: Final = re.compile("(" + "|".join(_FUNCTIONS) + r")\(")
+_TEXT: Final = r"'((?:[^'\\]|\\.)*)'"
+_PATH: Final = re.compile(rf",\s*{_TEXT}", re.DOTALL)
+_VALUE: Final = re.compile(rf",\s*(?:CAST\({_TEXT} AS JSON\)|{_TEXT}|([^',()\s][^,()\s]*))", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(x[0-9a-f]{2}|.)", re.DOTALL)
+_ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def _after_column(text: str, at: int) -> int:
+    """Return the offset after the column's name, which may be any text; the first path follows it."""
+    path = re.compile(r",\s*'\$").search(text, at)
+    if path is None:
+        raise _unreadable(text, at)
+    return path.start()
+
+
+def _parse_arguments(text: str, at: int, operation: JsonDiffOperation, diffs: list[JsonDiff]) -> int:
+    while (path := _PATH.match(text, at)) is not None:
+        at = path.end()
+        value: JsonDocument | None = None
+        if operation != JsonDiffOperation.REMOVE:
+            match = _VALUE.match(text, at)
+            if match is None:
+                raise _unreadable(text, at)
+            at = match.end()
+            value = _parsed_value(*match.groups())
+        diffs.append(JsonDiff(operation, _unescaped_sql(path[1]), value))
+    return at
+
+
+def _parsed_value(document: str | None, string: str | None, scalar: str | None) -> JsonDocument:
+    if document is not None:
+        return JsonDocument.from_text(_unescaped_sql(document))
+    if string is not None:
+        return JsonDocument.from_python(_unescaped_sql(string))
+    return JsonDocument.from_text(scalar or "")
+
+
+def _unescaped_sql(text: str) -> str:
+    return _ESCAPE.sub(
+        lambda match: chr(int(match[1][1:], 16)) if len(match[1]) > 1 else _ESCAPED.get(match[1], match[1]), text
+    )
+
+
+def _unreadable(text: str, at: int) -> BinlogFormatError:
+    return BinlogFormatError("invalid text of a partial JSON update", field="JSON diff", found=repr(text[at : at + 40]))
 
 
 # -------------------------------------------------------------------------------------------------------- paths

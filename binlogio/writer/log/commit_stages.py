@@ -74,7 +74,7 @@ T = TypeVar("T", bound=Enrolled)
 
 
 class CommitStage(Generic[T]):
-    """One of the stages. `mutex` is held by the leader that works in it."""
+    """One of the stages. `mutex` is held by the leader that works in it; `joined` counts the calls of `join`."""
 
     def __init__(self) -> None:
         self.reset()
@@ -83,6 +83,7 @@ class CommitStage(Generic[T]):
         """Begin with an empty queue and new locks."""
         self.mutex: ReentrantLock = RLock()
         self.queue: list[Enrolled] = []
+        self.joined = 0
         self._queue_lock: ReentrantLock = RLock()
 
     def __len__(self) -> int:
@@ -95,6 +96,7 @@ class CommitStage(Generic[T]):
             try:
                 self.queue.extend(own.led)
                 own.stage = self
+                self.joined += 1
             except BaseException:
                 if any(waiting is own for waiting in self.queue):
                     own.stage = self

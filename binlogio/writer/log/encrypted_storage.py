@@ -68,7 +68,7 @@ def start_encryption() -> StartEncryptionEvent:
     return StartEncryptionEvent(MARIADB_SCHEME, _KEY_VERSION, secrets.token_bytes(_NONCE_SIZE))
 
 
-class _LogCipher(Protocol):
+class LogCipher(Protocol):
     """Encryption of one file. Offsets are those of the plain log."""
 
     extra_size: int  # bytes of the file before the plain log
@@ -145,6 +145,26 @@ class _MariadbLog:
         return bytes(wanted if size < 0 else wanted[:size])
 
 
+def mysql_log(keyring: Keyring) -> tuple[LogCipher, bytes]:
+    """Return the encryption of a new log of MySQL, with the last key, and the bytes in front of the log.
+
+    Raises:
+        UnsupportedFeature: the keyring has no key for logs, or the extra `encryption` is not installed.
+    """
+    cipher = MysqlCipher.create(*_key_of(keyring, "", is_mariadb=False))
+    return _MysqlLog(cipher), build_encryption_header(cipher.header)
+
+
+def mariadb_log(keyring: Keyring, event: StartEncryptionEvent, start: int) -> LogCipher:
+    """Return the encryption of a new log of MariaDB from offset `start` on, where its START_ENCRYPTION_EVENT ends.
+
+    Raises:
+        UnsupportedFeature: as `mysql_log`.
+    """
+    _key_of(keyring, "", is_mariadb=True)
+    return _MariadbLog(start, event, keyring)
+
+
 class EncryptedStorage:
     """A storage whose logs are encrypted in the storage under it; other files are as they are.
 
@@ -175,7 +195,7 @@ class EncryptedStorage:
         if asks_for_encryption(variables):
             self._key = _key_of(keyring, server_uuid, is_mariadb=self._is_mariadb)
             MysqlCipher.create("", bytes(32))  # says what is missing now, not with the first log
-        self._ciphers: dict[str, _LogCipher] = {}
+        self._ciphers: dict[str, LogCipher] = {}
         self.names = storage.names
         self.modified = storage.modified
         self.sync = storage.sync
@@ -237,7 +257,7 @@ class EncryptedStorage:
         self._storage.remove(name)
         self._ciphers.pop(name, None)
 
-    def _cipher(self, name: str) -> _LogCipher:
+    def _cipher(self, name: str) -> LogCipher:
         cipher = self._ciphers.get(name)
         if cipher is None:
             head = self._storage.read(name, 0, _HEAD_SIZE) if self._is_log(name) else b""
@@ -245,7 +265,7 @@ class EncryptedStorage:
         return cipher
 
 
-def _log_of(head: bytes, keyring: Keyring) -> _LogCipher:
+def _log_of(head: bytes, keyring: Keyring) -> LogCipher:
     """Return the encryption of a log that begins like this."""
     if head.startswith(ENCRYPTED_MAGIC):
         return _MysqlLog(open_mysql(head, keyring))

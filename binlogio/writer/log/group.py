@@ -188,4 +188,5 @@ class FilledGroup:
     assigned_gtid: NextGtid = AUTOMATIC
     is_barrier: bool = False
     thread_id: int = 0
+    marks: GroupMarks = NO_MARKS
     on_commit: Callable[[], None] | None = None

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from threading import RLock
+from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakSet
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 Wait = Callable[[int], None]
 """Waits that many microseconds."""
 _STEPS_OF_DELAY: Final = 10
+_STEP_OF_QUEUE: Final = 0.0005  # seconds
 
 
 _ALL: Final[WeakSet[GroupCommit]] = WeakSet()
@@ -56,6 +57,12 @@ def _disown_all() -> None:
 
 
 os.register_at_fork(after_in_child=_disown_all)
+
+
+def _event_that_is_set() -> Event:
+    event = Event()
+    event.set()
+    return event
 
 
 def system_wait(microseconds: int) -> None:
@@ -112,6 +119,8 @@ class GroupCommit:
             (self._sync, self._sync_led),
             *(((self._commit, self._finish_led),) if self._keeps_order else ()),
         )
+        self._together: ReentrantLock = RLock()
+        self._may_flush = _event_that_is_set()  # cleared while `commit_together` fills the queue
         self._passes = 0  # through the sync stage since the last sync
         self._hurries = self._sync_period != 1 and not self._delay
         self.ignored_error: BaseException | None = None
@@ -122,7 +131,8 @@ class GroupCommit:
     def disown(self) -> None:
         """In a forked child: the log belongs to the parent. Locks held by threads of the parent are replaced."""
         self._log.disown()
-        self._finish_lock = RLock()
+        self._finish_lock, self._together = RLock(), RLock()
+        self._may_flush = _event_that_is_set()
         for stage, _ in self._stages:
             stage.reset()
 
@@ -239,8 +249,44 @@ class GroupCommit:
         """
         return self._committed(group)
 
+    def commit_together(self, commits: Sequence[Callable[[], object]]) -> None:
+        """Call each function in a thread of its own, so that the groups that they commit are flushed together.
+
+        The groups are in the order of the functions, if no other thread commits meanwhile.
+
+        Raises:
+            BaseException: what the first function raised that failed, when all have ended.
+        """
+        errors: list[BaseException | None] = [None] * len(commits)
+
+        def call(number: int) -> None:
+            try:
+                commits[number]()
+            except BaseException as exc:  # noqa: BLE001 - it is raised in the thread of the caller
+                errors[number] = exc
+
+        threads = [Thread(target=call, args=(number,)) for number in range(len(commits))]
+        try:
+            with self._together:
+                self._may_flush.clear()
+                try:
+                    for thread in threads:
+                        joined = self._flush.joined
+                        thread.start()
+                        while self._flush.joined == joined and thread.is_alive():
+                            thread.join(_STEP_OF_QUEUE)
+                finally:
+                    self._may_flush.set()
+        finally:
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
+        for error in errors:
+            if error is not None:
+                raise error
+
     def _committed(self, group: Group | FilledGroup) -> LoggedGtid:
-        if self._hurries and group.on_commit is None:
+        if self._hurries and self._may_flush.is_set() and group.on_commit is None:
             gtid, is_written = self._try_alone(group)
             if is_written:
                 if self._log.size >= self._max_size:
@@ -336,6 +382,8 @@ class GroupCommit:
             if not own.leads:
                 own.wait()
                 break
+            if stage is self._flush:
+                self._may_flush.wait()
             stage.mutex.acquire()
             if own.taken_from is not stage:
                 if stage is self._sync:

@@ -446,15 +446,20 @@ class LogBuilder:
         server_id: int,
     ) -> EventBuffer | bytes:
         """All events of a `FilledGroup` at `offset` of the file; valid until the next call."""
-        kernel = self._kernel
-        if kernel is None or self._version_number is None or isinstance(gtid, MariadbGtid):
+        kernel, head = self._kernel, Group((), group.timestamp, thread_id=group.thread_id, marks=group.marks)
+        if kernel is None or (self._has_length and self._version_number is None):
             frames = EventFrames(checksum=self.has_checksum)
             group.fill(frames)
-            whole = Group(tuple(frames.frames), group.timestamp)
+            whole = head._replace(frames=tuple(frames.frames))
             return self.group(whole, offset, gtid, clock, committed_us, server_id)
-        type_code, before, tail = self._gtid_parts(gtid, clock, committed_us, kernel, may_have_sbr=False)
         buffer = self._buffer = self._buffer or kernel.new_buffer(0, checksum=self.has_checksum)
         buffer.clear(offset)
+        if isinstance(gtid, MariadbGtid) or not self._has_length:
+            for frame in self._gtid_frames(head, gtid, clock, committed_us, server_id, None):
+                buffer.add_frame(frame)
+            group.fill(buffer)
+            return buffer
+        type_code, before, tail = self._gtid_parts(gtid, clock, committed_us, kernel, may_have_sbr=False)
         buffer.begin_group(type_code, group.timestamp, server_id, 0, before, tail, group.expected_size)
         group.fill(buffer)
         buffer.end_group()

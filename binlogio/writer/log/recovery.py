@@ -84,6 +84,7 @@ class LogState:
     in_use: bool
     executed: GtidSet
     domains: tuple[MariadbGtid, ...] = ()
+    is_mariadb: bool = False
 
 
 def examine(storage: LogStorage, name: str) -> LogState:
@@ -100,7 +101,16 @@ def examine(storage: LogStorage, name: str) -> LogState:
     except BinlogError as exc:
         exc.locate(file=name)
         raise
-    return LogState(name, storage.size(name), scan.valid_size, scan.framer.in_use, scan.executed, scan.domains.gtids)
+    framer = scan.framer
+    return LogState(
+        name,
+        storage.size(name),
+        scan.valid_size,
+        framer.in_use,
+        scan.executed,
+        scan.domains.gtids,
+        is_mariadb=framer.context.is_mariadb,
+    )
 
 
 def recover(storage: LogStorage, name: str) -> LogState:

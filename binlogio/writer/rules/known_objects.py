@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import field, replace
 from enum import Flag
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
@@ -43,6 +42,13 @@ DICTIONARY_VIEWS: Final = frozenset(
     TABLES_EXTENSIONS TABLE_CONSTRAINTS TABLE_CONSTRAINTS_EXTENSIONS TRIGGERS USER_ATTRIBUTES VIEWS VIEW_ROUTINE_USAGE
     VIEW_TABLE_USAGE""".split()
 )
+# As 9.7.4 logs a SELECT of each table of INFORMATION_SCHEMA.
+_NO_FOREIGN_KEYS: Final = frozenset(
+    """ADMINISTRABLE_ROLE_AUTHORIZATIONS APPLICABLE_ROLES COLUMN_STATISTICS ENABLED_ROLES RESOURCE_GROUPS
+    ROLE_COLUMN_GRANTS ROLE_ROUTINE_GRANTS ROLE_TABLE_GRANTS USER_ATTRIBUTES""".split()
+)
+_SCHEMA_DOT: Final = ("INFORMATION_SCHEMA", ".")
+_TABLES_WITH_TIMES: Final = frozenset(("INNODB_METRICS", "INNODB_TRX", "PARTITIONS", "TABLES"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +305,8 @@ class Uses(Flag):
 
     TIME_ZONE and the MICROSECONDS of its start: NOW(), NOW(6) and the like. THREAD_ID: CONNECTION_ID(). ANY_SCHEMA:
     views of the data dictionary in INFORMATION_SCHEMA, whose tables have foreign keys, so that a replica applies it
-    alone.
+    alone. DELETE_OF_TABLES: the form of DELETE that names tables before FROM or after USING, which a server flags like
+    CONNECTION_ID() from its first deleted row on.
     """
 
     NOTHING = 0
@@ -307,6 +314,7 @@ class Uses(Flag):
     MICROSECONDS = 2
     THREAD_ID = 4
     ANY_SCHEMA = 8
+    DELETE_OF_TABLES = 16
 
 
 def uses_of(words: StatementWords) -> Uses:
@@ -319,9 +327,12 @@ def uses_of(words: StatementWords) -> Uses:
         found |= Uses.MICROSECONDS
     if "CONNECTION_ID" in names:
         found |= Uses.THREAD_ID
+    if words.names_tables:
+        found |= Uses.DELETE_OF_TABLES
     texts = [text.upper() for text in words.texts]
-    if ("INFORMATION_SCHEMA", ".") in pairwise(texts):
+    read = {name for one, dot, name in zip(texts, texts[1:], texts[2:], strict=False) if (one, dot) == _SCHEMA_DOT}
+    if read & _TABLES_WITH_TIMES:
         found |= Uses.TIME_ZONE
-        if any(texts[i] == "INFORMATION_SCHEMA" and name in DICTIONARY_VIEWS for i, name in enumerate(texts[2:])):
-            found |= Uses.ANY_SCHEMA
+    if read & DICTIONARY_VIEWS - _NO_FOREIGN_KEYS:
+        found |= Uses.ANY_SCHEMA
     return found

@@ -128,6 +128,7 @@ class StatementWords:
         texts: all of them as they are, without quotes.
         verb: the first, or the one after the WITH clause.
         is_ignore: rows that cannot be are left out.
+        names_tables: a DELETE that names its tables before FROM or after USING, as those of several tables do.
         is_replace: rows take the place of others, in REPLACE and in CREATE TABLE ... REPLACE SELECT.
         unsafe: for DELAYED, functions, system variables and locking clauses.
         calls: functions that are called, in capital letters; `SCHEMA.NAME` for those with a schema.
@@ -138,6 +139,7 @@ class StatementWords:
     texts: tuple[str, ...]
     verb: str
     is_ignore: bool = False
+    names_tables: bool = False
     is_replace: bool = False
     unsafe: frozenset[UnsafeReason] = frozenset()
     calls: frozenset[str] = frozenset()
@@ -245,6 +247,7 @@ def _without_modifiers(found: StatementWords, text: str, tokens: Sequence[Token]
     """Return the same with `sql`, and with what the modifiers mean."""
     edits = dict(_edits_of_variables(found.words))
     ignore, is_delayed, is_replace = False, False, found.verb == "REPLACE"
+    names_tables = False
     if found.verb in ("INSERT", "REPLACE", "UPDATE", "DELETE"):
         index = verb + 1
         while found.words[index : index + 1] and found.words[index] in _MODIFIERS:
@@ -252,6 +255,9 @@ def _without_modifiers(found: StatementWords, text: str, tokens: Sequence[Token]
             is_delayed |= found.words[index] == "DELAYED"
             edits[index] = ""
             index += 1
+        names_tables = found.verb == "DELETE" and (
+            found.words[index : index + 1] != ("FROM",) or _has_using(found.words)
+        )
     if found.verb == "CREATE":
         before_select = _before_select(found.words)
         if before_select is not None:
@@ -263,7 +269,24 @@ def _without_modifiers(found: StatementWords, text: str, tokens: Sequence[Token]
         if word == "STRAIGHT_JOIN" and found.words[index - 1] not in ("SELECT", "DISTINCT", "ALL"):
             edits[index] = "JOIN"
     unsafe = found.unsafe | {UnsafeReason.INSERT_DELAYED} if is_delayed else found.unsafe
-    return replace(found, is_ignore=ignore, is_replace=is_replace, unsafe=unsafe, sql=_edited(text, tokens, edits))
+    return replace(
+        found,
+        is_ignore=ignore,
+        names_tables=names_tables,
+        is_replace=is_replace,
+        unsafe=unsafe,
+        sql=_edited(text, tokens, edits),
+    )
+
+
+def _has_using(words: Sequence[str]) -> bool:
+    """Return whether USING is outside of parentheses, where subqueries have theirs."""
+    depth = 0
+    for word in words:
+        depth += (word == "(") - (word == ")")
+        if word == "USING" and not depth:
+            return True
+    return False
 
 
 def _edits_of_variables(words: Sequence[str]) -> Iterator[tuple[int, str]]:

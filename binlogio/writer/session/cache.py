@@ -567,9 +567,11 @@ class SessionCaches:
             last = self._builder.encode(boundary_event(context, b"ROLLBACK"))
         self._flush(self.transaction, last, end, context.timestamp, compression_level=compression_level, marks=marks)
 
-    def flush_xa(self, last: bytes, timestamp: int, *, marks: GroupMarks = NO_MARKS) -> None:
-        """Write the transaction cache as the prepared half of an XA transaction."""
-        self._flush(self.transaction, last, GroupEnd.XA_PREPARE, timestamp, marks=marks)
+    def flush_xa(
+        self, last: bytes, timestamp: int, *, end: GroupEnd = GroupEnd.XA_PREPARE, marks: GroupMarks = NO_MARKS
+    ) -> None:
+        """Write the transaction cache as the prepared half of an XA transaction, or as one that was rolled back."""
+        self._flush(self.transaction, last, end, timestamp, marks=marks)
 
     def write_statement(
         self,

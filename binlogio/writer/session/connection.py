@@ -134,7 +134,7 @@ class ConnectionState:
         self.is_closed = False
         self.xa: XaTransaction | None = None
         self.unlogged_xids = unlogged_xids
-        self.temporary_tables: dict[tuple[str, str], bool] = {}
+        self.temporary_tables: dict[tuple[str, str], tuple[bool, bool]] = {}  # is logged, is transactional
         self.locked_tables: tuple[TableDefinition, ...] = ()
         self.warnings: list[LoggingWarning] = []
         self._clock = clock

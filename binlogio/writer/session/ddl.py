@@ -59,6 +59,7 @@ _LIKE: Final = re.compile(
     re.IGNORECASE,
 )
 _ENGINE: Final = re.compile(r"\bENGINE\s*=?\s*(\w+)", re.IGNORECASE)
+_SELECT: Final = re.compile(r"\bSELECT\b", re.IGNORECASE)
 _MAINTENANCE: Final = re.compile(r"\s*(?:ANALYZE|OPTIMIZE|REPAIR|FLUSH)\b", re.IGNORECASE)
 _NAMES_NO_SCHEMA: Final = re.compile(
     r"\s*(?:(?:ANALYZE|REPAIR|FLUSH|TRUNCATE)\b|ALTER\s+(?:PROCEDURE|FUNCTION)\b"
@@ -254,12 +255,12 @@ def drop_at_disconnect(names: Iterable[str]) -> bytes:
     return text_bytes("DROP /*!40005 TEMPORARY */ TABLE IF EXISTS " + ",".join(map(backticked, names)))
 
 
-def create_table(table: TableDefinition, schema: str, *, starts_transaction: bool) -> bytes:
+def create_table(table: TableDefinition, schema: str, *, starts_transaction: bool, sql: bytes = b"") -> bytes:
     """CREATE TABLE of the table that CREATE TABLE ...
 
     SELECT has made, as far as its definition knows: neither defaults nor expressions.
 
-    `schema` is the session's.
+    `schema` is the session's, `sql` the client's statement: one that starts a transaction names the engine of `sql`.
     """
     lines = [f"  {_column(column, table)}" for column in table.columns]
     if table.primary_key:
@@ -268,7 +269,9 @@ def create_table(table: TableDefinition, schema: str, *, starts_transaction: boo
     for key in table.unique_keys:
         names.append(_key_name(key.columns[0], names))
         lines.append(f"  UNIQUE KEY {backticked(names[-1])} ({_parts(key.columns, key.prefixes)})")
-    end = "START TRANSACTION" if starts_transaction else f"ENGINE={table.engine}"
+    end = "START TRANSACTION" if starts_transaction else ""
+    if not starts_transaction or _ENGINE.search(_SELECT.split(_text(sql), maxsplit=1)[0]):
+        end = f"{end} ENGINE={table.engine}".lstrip()
     if table.collation not in _USUAL_COLLATIONS:
         end += f" DEFAULT CHARSET={charset_of_collation(table.collation)} COLLATE={table.collation}"
     body = ",\n".join(lines)

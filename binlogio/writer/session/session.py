@@ -177,7 +177,7 @@ class Session:
         """SAVEPOINT. It is logged once anything of the transaction is."""
         connection = self._connection
         connection.start()
-        if not connection.in_transaction:
+        if not connection.in_transaction and connection.xa is None:
             return
         caches, transaction = connection.caches, connection.transaction
         if transaction.is_logged:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 MAX_PLANS: Final = 1024
 TRANSACTION_CACHE_FULL: Final = 1197
+DEADLOCK: Final = 1213
 _DUPLICATES: Final = {"": 0, "IGNORE": 1, "REPLACE": 2}
 ROW_LOGGING_FAILED: Final = LoggingWarning(
     level="Error",
@@ -65,7 +66,9 @@ def log_statement(connection: ConnectionState, statement: Statement) -> None:
     if plan.decision.format is LoggingFormat.NOT_LOGGED:
         _refuse_unlogged(connection, statement, plan.facts)
         _note_changes(connection, statement, plan)
-        connection.end_statement(connection.context(), failed=statement.error != 0)
+        if connection.is_autocommitted and not connection.transaction.is_registered:
+            connection.transaction.changed_non_transactional = False  # a server then rolls nothing back
+        _end_statement(connection, statement, connection.context())
         return
     context = connection.recent_context(
         updated_tables=plan.updated_tables,
@@ -75,12 +78,15 @@ def log_statement(connection: ConnectionState, statement: Statement) -> None:
     )
     cache = connection.caches.transaction
     start = cache.position if cache.size else AT_START
+    begin = context  # of the group; the events after the first row can be flagged in another way
+    if Uses.DELETE_OF_TABLES in statement.uses:
+        context = replace(context, is_thread_specific=True)
     try:
         if plan.decision.format is LoggingFormat.STATEMENT:
             _log_text(connection, statement, plan, context)
         else:
-            _log_rows(connection, statement, plan, context)
-        connection.end_statement(context, failed=statement.error != 0)
+            _log_rows(connection, statement, plan, begin)
+        _end_statement(connection, statement, context)
     except CacheLimitExceeded as error:
         _cache_is_full(connection, statement, context, start, error)
         connection.end_statement(context, failed=True)
@@ -89,6 +95,13 @@ def log_statement(connection: ConnectionState, statement: Statement) -> None:
         connection.caches.transaction.truncate(start)
         connection.caches.statement.reset()
         raise
+
+
+def _end_statement(connection: ConnectionState, statement: Statement, context: QueryContext) -> None:
+    """End a statement; the victim of a deadlock rolls its transaction back, in which the session stays."""
+    connection.end_statement(context, failed=statement.error != 0)
+    if statement.error == DEADLOCK and connection.in_transaction:
+        connection.end_by_rollback(context)
 
 
 class LoggingPlan(NamedTuple):
@@ -308,10 +321,10 @@ def _log_text(connection: ConnectionState, statement: Statement, plan: LoggingPl
             hint="give the file as `loaded_file`, or log rows with binlog_format=ROW",
         )
     cache = _cache(connection, decision)
-    connection.warnings += decision.warnings_when_cached
-    if statement.loaded_file is not None:
+    if statement.loaded_file is not None:  # a server does not warn of the text that it makes for LOAD DATA
         _log_file(connection, statement, statement.loaded_file, facts, cache, context)
     else:
+        connection.warnings += decision.warnings_when_cached
         events = [
             *(replace(event, header=context.header()) for event in statement.context),
             statement_event(context, statement.sql_bytes, error_code=statement.error),
@@ -482,7 +495,7 @@ def _updated_tables(statement: Statement) -> int:
     """Bit i for the i-th table of an UPDATE that it changes itself; triggers and other statements count for nothing."""
     if statement.updated_tables is not None:
         return statement.updated_tables
-    if not statement.changes or not isinstance(statement.changes[0], Update):
+    if not statement.changes or not isinstance(statement.changes[0], Update) or statement.changes[0].replaces_insert:
         return 0
     updated = {change.table for change in statement.changes if isinstance(change, Update)}
     return sum(1 << index for index, table in enumerate(statement.tables) if table in updated)

@@ -81,6 +81,8 @@ def log_ddl(connection: ConnectionState, statement: Statement) -> None:
         _drop_tables(connection, statement, facts)
     elif decide(connection, facts).format is LoggingFormat.STATEMENT:
         is_atomic = all(table.engine.atomic_ddl for table in facts.tables) if facts.tables else None
+        if statement.table_exists:
+            is_atomic = False
         _write_ddl(connection, statement.sql_bytes, statement.updated_schemas, is_atomic=is_atomic)
     connection.tables.forget(statement.sql_bytes)
     connection.engine_mix = NO_ENGINES
@@ -114,23 +116,22 @@ def log_create_select(connection: ConnectionState, statement: Statement) -> None
     refuse_changes(connection, statement, _ONE_TABLE, hint="leave out the changes of other tables", but=created)
     connection.commit()
     decision = decide(connection, facts)
-    if decision.format is LoggingFormat.STATEMENT:
-        if not statement.error:
-            connection.warnings += decision.warnings_when_cached
-            is_atomic = None if connection.server_format.query.has_atomic_engines else False
-            schemas = statement.updated_schemas
-            if schemas is None and facts.tables:  # those that functions read are not among them
-                schemas = updated_schemas(table.schema for table in facts.tables)
-            _write_ddl(
-                connection,
-                statement.sql_bytes,
-                schemas,
-                is_atomic=is_atomic,
-                any_schema=schemas is None or refers_to_rows(connection, facts),
-            )
-    elif decision.format is LoggingFormat.ROW:
-        _log_created_rows(connection, statement, facts)
+    if decision.format is LoggingFormat.STATEMENT and not statement.error:
+        connection.warnings += decision.warnings_when_cached
+        is_atomic = None if connection.server_format.query.has_atomic_engines else False
+        schemas = statement.updated_schemas
+        if schemas is None and facts.tables:  # those that functions read are not among them
+            schemas = updated_schemas(table.schema for table in facts.tables)
+        _write_ddl(
+            connection,
+            statement.sql_bytes,
+            schemas,
+            is_atomic=is_atomic,
+            any_schema=schemas is None or refers_to_rows(connection, facts),
+        )
     connection.tables.forget(statement.sql_bytes)
+    if decision.format is LoggingFormat.ROW:
+        _log_created_rows(connection, statement, facts)
     connection.engine_mix = NO_ENGINES
     connection.forget()
 
@@ -179,11 +180,14 @@ def log_temporary_table(connection: ConnectionState, statement: Statement) -> No
             cache.has_statements = True
             cache.cannot_roll_back |= decision.cannot_be_rolled_back
             connection.transaction.is_logged = connection.transaction.is_registered = True
-    for table in tables:
+    for access in facts.tables:
+        if not access.temporary:
+            continue
+        table = access.schema, access.name
         if drops:
             connection.temporary_tables.pop(table, None)
         else:
-            connection.temporary_tables[table] = is_logged
+            connection.temporary_tables[table] = is_logged, access.engine.transactional
     connection.transaction.changed_non_transactional |= keeps_changes(statement)
     if connection.in_transaction and tables:
         connection.transaction.dropped_temporary |= drops
@@ -200,12 +204,13 @@ def disconnect(connection: ConnectionState) -> None:
     connection.has_begun = False
     connection.roll_back_cache(connection.context())
     connection.forget()
-    by_schema: dict[str, list[str]] = {}
-    for (schema, name), is_logged in connection.temporary_tables.items():
+    groups: dict[tuple[str, bool], list[str]] = {}
+    splits = connection.server_format.has_gtids and not connection.server_format.is_mariadb
+    for (schema, name), (is_logged, is_transactional) in reversed(connection.temporary_tables.items()):
         if is_logged:
-            by_schema.setdefault(schema, []).append(name)
+            groups.setdefault((schema, splits and not is_transactional), []).append(name)
     connection.temporary_tables.clear()
-    for schema, names in by_schema.items():
+    for (schema, _), names in sorted(groups.items(), key=lambda group: group[0][1]):
         context = connection.context(schema=schema, is_thread_specific=True)
         frame = connection.builder.encode(
             table_ddl_event(context, drop_at_disconnect(names), requires_primary_key=False)
@@ -280,7 +285,8 @@ def _drop_tables(connection: ConnectionState, statement: Statement, facts: State
             together.sort(key=lambda table: table.is_missing)
         groups.append((True, together))
     dropped: list[str] = []
-    for is_atomic, tables in groups:
+    for is_together, tables in groups:
+        is_atomic = is_together and not all(table.is_missing for table in tables)
         dropped += (table.schema for table in tables)
         schemas = updated_schemas(dropped)
         _write_ddl(
@@ -289,7 +295,7 @@ def _drop_tables(connection: ConnectionState, statement: Statement, facts: State
             schemas,
             is_atomic=is_atomic,
             # a 9.7 server flags the DROP of InnoDB tables like that of temporary ones
-            is_thread_specific=is_atomic or bool(temporary),
+            is_thread_specific=is_together or bool(temporary),
             any_schema=schemas is None,
         )
     if temporary:
@@ -315,7 +321,8 @@ def _log_created_rows(connection: ConnectionState, statement: Statement, facts: 
     waits = created.is_transactional or is_one_group
     if not starts_transaction and not statement.error:
         sql = create_table(created, connection.schema, starts_transaction=False)
-        _write_ddl(connection, sql, (), is_atomic=False, counts_as_transactional=True)
+        has_rows = any(change.rows for change in statement.changes)
+        _write_ddl(connection, sql, (), is_atomic=False, counts_as_transactional=has_rows)
     built = build_statement(
         statement,
         connection.tables,
@@ -330,7 +337,7 @@ def _log_created_rows(connection: ConnectionState, statement: Statement, facts: 
     cache = caches.transaction if waits else caches.statement
     frames = built.transactional if waits else built.non_transactional
     if starts_transaction and not statement.error:
-        sql = create_table(created, connection.schema, starts_transaction=not is_one_group)
+        sql = create_table(created, connection.schema, starts_transaction=not is_one_group, sql=statement.sql_bytes)
         caches.add(cache, (connection.builder.encode(table_ddl_event(context, sql)),), context)
         cache.has_statements = True
         connection.transaction.modifies_engine = created.is_transactional and bool(frames or not is_one_group)

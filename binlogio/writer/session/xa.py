@@ -5,6 +5,7 @@ Events between XA START and XA END are cached as in any transaction.
     xid      := X'gtrid',X'bqual',format_id
     prepared := XA START query  event*  XA END query  XA_PREPARE          -- XA PREPARE, or XA COMMIT ... ONE PHASE
     later    := XA COMMIT query | XA ROLLBACK query                       -- a separate group
+    undone   := XA START query  event*  XA END query  XA ROLLBACK query   -- if non-transactional tables are changed
 
 A transaction that has cached nothing writes nothing, neither when it is prepared nor later.
 
@@ -20,8 +21,9 @@ from typing import TYPE_CHECKING
 from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.events.control import XaPrepareEvent
 from binlogio.events.mariadb import MariadbXid
-from binlogio.writer.log.group import GroupMarks
+from binlogio.writer.log.group import GroupEnd, GroupMarks
 from binlogio.writer.query_events import boundary_event
+from binlogio.writer.session.transaction import end_of_rollback
 
 if TYPE_CHECKING:
     from binlogio.writer.session.connection import ConnectionState
@@ -109,7 +111,7 @@ def xa_commit(connection: ConnectionState, xid: XaXid, *, one_phase: bool = Fals
 
 
 def xa_rollback(connection: ConnectionState, xid: XaXid) -> None:
-    """XA ROLLBACK of a prepared transaction, or of the session's own, of which nothing is logged.
+    """XA ROLLBACK of a prepared transaction, or of the session's own, which is logged only if it cannot be undone.
 
     Raises:
         LoggingError: the session's own transaction is not ended.
@@ -117,9 +119,24 @@ def xa_rollback(connection: ConnectionState, xid: XaXid) -> None:
     """
     if connection.xa is not None:
         _own(connection, xid, is_idle=True)
-        connection.end_by_rollback(connection.context())
+        _roll_back(connection, xid)
     else:
         _log_end(connection, xid, b"XA ROLLBACK ")
+
+
+def _roll_back(connection: ConnectionState, xid: XaXid) -> None:
+    """End the session's own transaction; MySQL names it where it has to log the end."""
+    caches, context = connection.caches, connection.context()
+    if connection.server_format.has_domains or end_of_rollback(caches.transaction) is None:
+        connection.end_by_rollback(context)
+        return
+    connection.warnings += connection.transaction.rollback_warnings()
+    try:
+        caches.transaction.close(connection.builder.encode(boundary_event(context, b"XA END " + xid.text)))
+        rollback = connection.builder.encode(boundary_event(context, b"XA ROLLBACK " + xid.text))
+        caches.flush_xa(rollback, context.timestamp, end=GroupEnd.ROLLBACK)
+    finally:
+        connection.forget()
 
 
 def _flush(connection: ConnectionState, xid: XaXid, *, one_phase: int) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
-from binlogio.storage.index_file import log_number
-from binlogio_cli.messages import say
+from binlogio.storage.index_file import base_name, log_number, numbered_name, plain_name
+from binlogio_cli.messages import say, say_misnumbered
 from binlogio_cli.output import STDOUT, OutputFile, force_option, new_log_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
@@ -22,6 +22,7 @@ from binlogio_cli.selection import (
     files_argument,
     reading_options,
     rewrite_option,
+    say_columns,
     say_unmatched,
     selection_options,
 )
@@ -31,22 +32,12 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
 
 _FIRST_NUMBER: Final = "000001"
-_OPERATIONS: Final = frozenset({"insert", "update", "delete"})
 _EXAMPLE: Final = """\b
 Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of encrypted logs
   binlogio copy --table shop.orders -o orders.000001 binlog.0*
   binlogio copy --merge --max-size 104857600 --out split binlog.0*
   binlogio copy --keyring keyring.json --out plain binlog.index
 """
-
-
-def _operations(ctx: click.Context, param: click.Parameter, text: str | None) -> frozenset[str] | None:
-    if text is None:
-        return None
-    found = frozenset(one.strip().lower() for one in text.split(","))
-    if not found <= _OPERATIONS:
-        raise click.BadParameter(f"{text!r}; expected some of insert, update, delete", ctx, param)
-    return found
 
 
 @click.command("copy", epilog=_EXAMPLE)
@@ -80,17 +71,15 @@ def _operations(ctx: click.Context, param: click.Parameter, text: str | None) ->
     "uncompressed, whatever the logs have.",
 )
 @click.option(
+    "--encrypt",
+    is_flag=True,
+    help="Encrypt the new logs with the key in --keyring, as their server does: the file (MySQL) or events (MariaDB).",
+)
+@click.option(
     "--drop-empty",
     is_flag=True,
     help="Leave out transactions of which the filters leave nothing. By default one with a GTID stays as an empty "
     "transaction, so that the GTID set has no gap.",
-)
-@click.option(
-    "--operation",
-    "operations",
-    metavar="LIST",
-    callback=_operations,
-    help="Copy only rows of these operations: insert, update, delete, separated by commas.",
 )
 @force_option
 @selection_options
@@ -101,8 +90,8 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
     """Copy event groups into new binary logs: filter, cut, split, merge, decrypt, recompress.
 
     Transactions are copied whole, with new positions and checksums, and as they are inside unless tables are selected
-    or schemas renamed. The heads of the new logs have the GTIDs that precede them. Compressed and encrypted logs become
-    plain ones. Nothing gets its name before the copy is complete.
+    or schemas renamed. The heads of the new logs have the GTIDs that precede them. Compressed logs become plain ones,
+    and so do encrypted ones without --encrypt. Nothing gets its name before the copy is complete.
     """
     out = options["out"]
     check_outputs(output, out)
@@ -110,7 +99,7 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
     if output is not None and splits:
         raise click.UsageError(f"--{splits[0].replace('_', '-')} is for --out: --output is one log")
     chosen = CopyOptions(
-        operations=options["operations"],
+        definitions=reading.definitions,
         checksum=None if options["checksum"] is None else options["checksum"] == "crc32",
         compression=None if options["compression"] is None else options["compression"] == "on",
         drops_empty=options["drop_empty"],
@@ -119,16 +108,19 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
         max_groups=options["max_groups"],
         by_day=options["by_day"],
     )
+    if options["encrypt"] and reading.keyring is None:
+        raise click.UsageError("--encrypt needs the keys of a server: give its keyring with --keyring")
     with reading.open(files) as reader:
         wanted = selection.replay_filter(reader.files, options["rewrite_db"])
-        chosen = replace(chosen, wanted=wanted)
+        chosen = replace(chosen, wanted=wanted, encrypts_with=reader.keyring if options["encrypt"] else None)
+        say_misnumbered(reader.files)
         inputs = [*reader.files, *files, *reading.other_inputs]
         target = OutputFile.checked(output, inputs, force=options["force"])
         check_selection(reader, wanted)
         if target.path is not None:
             logs = NewLogs.in_file(target.path, replaces=options["force"], inputs=inputs)
         else:
-            first = _first_name(reader, options["basename"])
+            first = _first_name(reader, options["basename"], merges=options["merge"])
             logs = NewLogs.in_directory(out, first, replaces=options["force"], inputs=inputs)
         with logs, watched_logs(reader.files, is_shown=not options["quiet"]) as watch:
             summary = copy_logs(
@@ -149,13 +141,21 @@ def check_outputs(output: str | None, out: str | None) -> None:
         raise click.UsageError("--output -: a log is written to a file, whose head is known last")
 
 
-def _first_name(reader: BinlogReader, basename: str | None) -> str:
-    """Return the name of the first log in a directory."""
+def _first_name(reader: BinlogReader, basename: str | None, *, merges: bool) -> str:
+    """Return the name of the first log in a directory.
+
+    Raises:
+        UsageError: the logs are of several series, which would become one.
+    """
     if basename is not None:
         return f"{basename}.{_FIRST_NUMBER}"
-    name = reader.files[0].replace("\\", "/").rpartition("/")[2]
-    stem, number, _ = log_number(name)
-    return f"{stem}.{number:06d}" if number >= 0 else f"binlog.{_FIRST_NUMBER}"
+    series = {log_number(plain_name(base_name(file)))[0]: file for file in reader.files}
+    if len(series) > 1 and not merges:
+        one, other, *_ = series.values()
+        raise click.UsageError(
+            f"{one} and {other} are of different series: copy each series by itself, or name the new one by --basename"
+        )
+    return numbered_name(reader.files[0]) or f"binlog.{_FIRST_NUMBER}"
 
 
 def _report(summary: CopySummary, paths: list[str], options: CopyOptions) -> None:
@@ -172,6 +172,9 @@ def _report(summary: CopySummary, paths: list[str], options: CopyOptions) -> Non
             say(f"{count} {what}")
     for table, count in sorted(summary.dropped_events.items()):
         say(f"  {table}: {count} rows events left out")
+    if summary.repeated:
+        say(f"{summary.repeated} GTIDs were in the logs before already: a log is there twice, or the order is wrong")
     for place in summary.unfinished:
         say(f"{place.file}: at {place.offset}: the log ends in the middle of an event group, which is not copied")
     say_unmatched(summary.unmatched)
+    say_columns(options.wanted.rows)

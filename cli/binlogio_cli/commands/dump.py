@@ -7,6 +7,7 @@ and the filters are in `binlogio_cli.dump`.
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -18,16 +19,26 @@ from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
 from binlogio_cli.messages import DAMAGE, OK, error_text, say, say_torn_tails
-from binlogio_cli.output import STDOUT, Dump, OutputFile, force_option, open_output, output_option
-from binlogio_cli.selection import Reading, Selection, files_argument, reading_options, selection_options
+from binlogio_cli.output import (
+    STDOUT,
+    Dump,
+    OutputFile,
+    force_option,
+    is_coloured,
+    open_output,
+    output_option,
+    quiet_option,
+)
+from binlogio_cli.progress import watched_logs
+from binlogio_cli.selection import Reading, Selection, files_argument, reading_options, say_columns, selection_options
 
 if TYPE_CHECKING:
-    from binlogio.format.groups import GroupChoice
+    from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
     from binlogio_cli.output import Output
+    from binlogio_cli.progress import WatchBytes
 
 _FILES_ONLY: Final = "binlogio reads files and connects to no server: read the logs in their folder, or copy them"
-_NO_LOAD_FILES: Final = "LOAD DATA is applied by `binlogio replay`, which needs no files for it"
 # Options of the vendors' tools that are refused, with what to do instead: (names, takes a value, what to do).
 _ELSEWHERE: Final = (
     *((names, False, _FILES_ONLY) for names in (
@@ -43,14 +54,12 @@ _ELSEWHERE: Final = (
         ("--bind-address",), ("--connection-server-id", "--stop-never-slave-server-id"), ("--login-path",),
         ("--compression-algorithms",), ("--zstd-compression-level",),
     )),
-    *((names, False, "a log in use is read to its last complete event: dump it again when it has grown") for names in (
-        ("--stop-never",), ("-t", "--to-last-log"),
-    )),
+    (("-t", "--to-last-log"), False, "give the logs, their directory or its .index file"),
     (("--raw",), False, "`binlogio copy` makes logs from logs"),
     (("-B", "--flashback"), False, "`binlogio undo` reverses row changes, as SQL or as a binary log"),
     (("--rewrite-db",), True, "`binlogio copy`, `replay` and `undo` have it: copy the logs with it and dump the copy"),
-    (("-l", "--local-load"), True, _NO_LOAD_FILES),
 )  # fmt: skip
+_POLL_SECONDS: Final = 0.2
 _BASE64: Final = click.Choice(["auto", "never", "decode-rows", "always", "unspec"])
 # Options of the vendors' tools without effect here: (names, type of the value; None for a flag).
 _IGNORED: Final[tuple[tuple[tuple[str, ...], Any], ...]] = (
@@ -112,16 +121,54 @@ def _habits(command: Any) -> Any:
     "-i", "--idempotent", is_flag=True, help="With --format sql: replace existing rows, ignore missing ones (MySQL)."
 )
 @click.option(
+    "--require-row-format",
+    is_flag=True,
+    help="Refuse changes of rows that are in the log as SQL text; with --format sql MySQL refuses them too.",
+)
+@click.option(
+    "-l",
+    "--local-load",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="With --format sql: write the files of LOAD DATA into this directory, for the client to load.",
+)
+@click.option(
     "-f",
     "--force-read",
     is_flag=True,
     help="Continue after damage at the next event group that is whole, and report what is left out. Exit code 1.",
 )
+@click.option(
+    "--follow",
+    "--stop-never",
+    is_flag=True,
+    help="Continue when the last log grows, and with the logs after it. Ends by Ctrl-C.",
+)
 @click.option("-v", "--verbose", count=True, help="-vv adds column types. Rows are shown without -v as well.")
 @click.option("-s", "--short-form", is_flag=True, help="Show only statements and row changes.")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colours in text: by default on a terminal, unless NO_COLOR is set.",
+)
+@click.option(
+    "--print-table-metadata",
+    is_flag=True,
+    help="With --format text: show the columns and the primary key of the table after each table map.",
+)
 @click.option("-H", "--hexdump", is_flag=True, help="Show the bytes of each event as well.")
+@click.option(
+    "--json-integers",
+    type=click.Choice(["number", "string"]),
+    default="number",
+    show_default=True,
+    help="With --format json: how values of BIGINT columns are written; many readers round numbers above 2^53.",
+)
 @output_option
 @force_option
+@quiet_option
 @_habits
 def command(
     files: tuple[str, ...],
@@ -144,16 +191,33 @@ def command(
         raise click.UsageError(
             "--format sql needs a pipe or --output: bytes of the log could be control sequences of the terminal"
         )
-    settings = [name for name in ("skip_gtids", "disable_log_bin", "idempotent") if options[name]]
+    settings = [name for name in ("skip_gtids", "disable_log_bin", "idempotent", "local_load") if options[name]]
     if settings and form != "sql":
         raise click.UsageError(f"--{settings[0].replace('_', '-')} is for --format sql")
+    if form == "sql" and (selection.operations is not None or selection.condition is not None):
+        raise click.UsageError(
+            "--operation and --where are for text and JSON: `replay` applies selected rows, `undo` reverses them"
+        )
+    if options["print_table_metadata"] and form != "text":
+        raise click.UsageError("--print-table-metadata is for --format text; `schema` writes definitions as a file")
+    if options["follow"] and (output not in (None, STDOUT) or options["force_read"]):
+        raise click.UsageError("--follow is for standard output, and ends at damage")
+    if form != "json" and options["json_integers"] != "number":
+        raise click.UsageError("--json-integers is for --format json")
     dumping = Dumping(form, selection, reading, options)
     reader = dumping.open(selection.logs(binlogio.open(files).files) if selection.names_logs else files)
     target = OutputFile.checked(output, (*reader.files, *files, *reading.other_inputs), force=options["force"])
-    with open_output(target, "surrogateescape" if form == "sql" else "backslashreplace") as stream:
-        is_whole = dumping.write(reader, stream)
+    is_shown = not (options["quiet"] or options["follow"] or (output in (None, STDOUT) and sys.stdout.isatty()))
+    errors = "surrogateescape" if form == "sql" else "backslashreplace"
+    has_colours = form == "text" and output in (None, STDOUT) and is_coloured(options["color"])
+    with (
+        open_output(target, errors, is_coloured=has_colours) as stream,
+        watched_logs(reader.files, is_shown=is_shown) as watch,
+    ):
+        is_whole = dumping.write(reader, stream, watch)
     if not dumping.found and selection.is_partial:
         say("no event group of the logs is selected by the options")
+    dumping.say_columns()
     return OK if is_whole else DAMAGE
 
 
@@ -171,15 +235,30 @@ class Dumping:
         self._reading = reading
         self._options = options
         self._wanted = selection.group_choice()
+        self._rows = selection.row_choice(refuses_unknown=False)
 
     def open(self, logs: tuple[str, ...]) -> BinlogReader:
         """Open the logs, from where the selection begins in the first one to where it ends in the last one."""
         return self._open(logs, self._selection.start_offset)
 
     def _open(self, logs: tuple[str, ...], start: int | None) -> BinlogReader:
-        return self._reading.open(logs, start_offset=start, stop_offset=self._selection.stop_offset)
+        return self._reading.open(
+            logs,
+            start_offset=start,
+            stop_offset=self._selection.stop_offset,
+            follow=self._wait if self._options["follow"] else None,
+        )
 
-    def write(self, reader: BinlogReader, stream: Output) -> bool:
+    def _wait(self) -> None:
+        """Wait for more of a log that grows; what was written is shown before."""
+        sys.stdout.flush()
+        time.sleep(_POLL_SECONDS)
+
+    def say_columns(self) -> None:
+        """Report a condition whose columns no table has."""
+        say_columns(self._rows)
+
+    def write(self, reader: BinlogReader, stream: Output, watch: WatchBytes) -> bool:
         """Write the selected events of a reader's logs; return False if something was left out after damage.
 
         Raises:
@@ -189,7 +268,7 @@ class Dumping:
         is_whole = True
         while True:
             try:
-                self._write_from(reader, stream)
+                self._write_from(reader, stream, watch)
             except BinlogFormatError as exc:
                 log, good = reader.log, reader.last_good_offset
                 if not self._options["force_read"] or log is None or log.stream is not None:
@@ -209,12 +288,16 @@ class Dumping:
             else:
                 return is_whole
 
-    def _write_from(self, reader: BinlogReader, stream: Output) -> None:
+    def _write_from(self, reader: BinlogReader, stream: Output, watch: WatchBytes) -> None:
         dump = self._dump_of(reader)
         with reader:
-            filtered = FilteredDump(reader, self._wanted, dump, dump.writer(self._wanted))
+            requires_rows = self._options["require_row_format"]
+            writer = dump.writer(self._wanted) if self._rows is None and not requires_rows else None
+            filtered = FilteredDump(reader, self._wanted, dump, writer, self._rows, requires_rows=requires_rows)
             try:
-                stream.write_all(filtered.choose())
+                for chunk in filtered.choose():
+                    stream.write(chunk)
+                    watch(*reader.position)
             finally:
                 self.found = self.found or filtered.found
                 stream.flush()
@@ -225,12 +308,13 @@ class Dumping:
     def _dump_of(self, reader: BinlogReader) -> Dump:
         selection, options = self._selection, self._options
         if self._form == "json":
-            return JsonDump(reader, selection.zone)
+            return JsonDump(reader, selection.zone, integers_as_strings=options["json_integers"] == "string")
         if self._form == "text":
             style = TextStyle(
                 verbosity=options["verbose"],
                 short=options["short_form"],
                 hexdump=options["hexdump"],
+                metadata=options["print_table_metadata"],
                 zone=selection.zone,
             )
             return TextDump(reader, style)
@@ -243,6 +327,8 @@ class Dumping:
             gtids=not options["skip_gtids"],
             is_logged=not options["disable_log_bin"],
             is_idempotent=options["idempotent"],
+            load_files=options["local_load"],
+            requires_rows=options["require_row_format"],
         )
 
 

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from binlogio.archive.export import ExportFormat, export
-from binlogio.errors import ConditionError
-from binlogio.row_condition import RowCondition
 from binlogio.storage.sources import find_logs
-from binlogio_cli.messages import error_text, say
+from binlogio_cli.messages import say, say_misnumbered
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import files_argument, reading_options, selection_options
@@ -29,18 +27,6 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
   binlogio export --to lake --format delta -T 'shop.orders' -T 'shop.items' --append /archive/binlog.*
   binlogio export --to changes.duckdb --format duckdb /archive/binlog.*
 """
-
-
-def _parse_condition(ctx: click.Context, param: click.Parameter, text: str | None) -> RowCondition | None:
-    """Parse a condition on values.
-
-    Raises:
-        BadParameter: the text is not a condition.
-    """
-    try:
-        return None if text is None else RowCondition(text)
-    except ConditionError as exc:
-        raise click.BadParameter(error_text(exc), ctx, param) from exc
 
 
 @click.command("export", epilog=_EXAMPLE)
@@ -83,13 +69,6 @@ def _parse_condition(ctx: click.Context, param: click.Parameter, text: str | Non
     show_default=True,
     help="Zero and invalid dates: refuse them, write NULL, or write all dates as text.",
 )
-@click.option(
-    "--where",
-    "condition",
-    metavar="CONDITION",
-    callback=_parse_condition,
-    help='Export only changes whose values match, such as "id = 42 AND after.total > 10".',
-)
 @quiet_option
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Threads that decode rows.")
 @selection_options
@@ -116,7 +95,9 @@ def command(
     logs = files
     if selection.start is not None or selection.stop is not None:
         logs = selection.logs(tuple(log.name for log in find_logs(files)))
-    with watched_logs([log.name for log in find_logs(logs)], is_shown=not quiet) as watch:
+    names = [log.name for log in find_logs(logs)]
+    say_misnumbered(names)
+    with watched_logs(names, is_shown=not quiet) as watch:
         summary = export(
             logs,
             to,
@@ -128,6 +109,7 @@ def command(
             where=replace(selection, start=None, stop=None).event_filter(logs),
             start_offset=selection.start_offset,
             stop_offset=selection.stop_offset,
+            condition=selection.condition,
             replace=force,
             watch=watch,
             **reading.options,

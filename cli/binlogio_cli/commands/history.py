@@ -5,8 +5,6 @@ This file has the options and the output; `binlogio.archive.history` searches.
 
 from __future__ import annotations
 
-import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -14,12 +12,10 @@ import click
 from binlogio.archive.found_rows import SearchSummary
 from binlogio.archive.history import HistoryOptions, row_history
 from binlogio.archive.row_keys import KeyRefused
-from binlogio.storage import find_logs, load_keyring
-from binlogio_cli.change_text import change_json, change_text
+from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import Refusal, say
-from binlogio_cli.output import STDOUT, OutputFile, force_option, open_output, output_option, quiet_option
-from binlogio_cli.progress import watched_logs
-from binlogio_cli.selection import reading_options, selection_options
+from binlogio_cli.output import force_option, output_option, quiet_option
+from binlogio_cli.selection import files_argument, reading_options, selection_options
 
 if TYPE_CHECKING:
     from binlogio_cli.selection import Reading, Selection
@@ -35,7 +31,7 @@ Examples: a row of a year of logs; a composite key; what happened to it on one d
 @click.command("history", epilog=_EXAMPLE)
 @click.argument("table", metavar="TABLE")
 @click.argument("key", metavar="KEY")
-@click.argument("files", nargs=-1, required=True)
+@files_argument
 @click.option(
     "--key-columns",
     metavar="NAMES",
@@ -78,37 +74,26 @@ def command(
     """
     if selection.databases or selection.tables or selection.exclude_tables:
         raise Refusal("history takes one table, as its first argument, and not --database or --table")
-    found = find_logs(files)
-    names = tuple(log.name for log in found)
-    if selection.start is not None or selection.stop is not None:
-        chosen = selection.logs(names)
-        found, names = [log for log in found if log.name in chosen], chosen
-    options = HistoryOptions(
-        key_columns=() if key_columns is None else tuple(name.strip() for name in key_columns.split(",")),
-        follow_key=follow_key,
-        statements=not no_statements,
-        use_indexes=not no_index,
-        index_folder=index_dir,
-        where=selection.event_filter(names),
-        definitions=reading.definitions,
-        keyring=None if reading.keyring is None else load_keyring(reading.keyring),
-        verify_checksum=reading.verify_checksum,
-        limits=reading.limits,
-    )
+    if selection.condition is not None:
+        raise Refusal("history takes the key of one row, and not --where")
     summary = SearchSummary()
-    target = OutputFile.checked(output, (*names, *files, *reading.other_inputs), force=force)
-    is_shown = not (quiet or (output in (None, STDOUT) and sys.stdout.isatty()))
-    with open_output(target) as stream, watched_logs(names, is_shown=is_shown) as watch:
-        options = replace(options, watch=watch)
+    with opened_search(files, selection, reading, output, force=force, quiet=quiet) as (logs, stream, common):
+        options = HistoryOptions(
+            key_columns=() if key_columns is None else tuple(name.strip() for name in key_columns.split(",")),
+            follow_key=follow_key,
+            statements=not no_statements,
+            use_indexes=not no_index,
+            index_folder=index_dir,
+            **common,
+        )
         try:
-            for one in row_history(found, table, key, options, note=say, summary=summary):
+            for one in row_history(logs, table, key, options, note=say, summary=summary):
                 if is_json:
                     stream.write(change_json(one))
                 else:
                     stream.write_all(change_text(one, selection.zone))
         except KeyRefused as exc:
             raise Refusal(str(exc)) from exc
-        stream.flush()
     say(_report(table, key, summary))
 
 

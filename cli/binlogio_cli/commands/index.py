@@ -15,7 +15,7 @@ from binlogio_cli.messages import say
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import safe
-from binlogio_cli.selection import reading_options
+from binlogio_cli.selection import files_argument, reading_options
 
 if TYPE_CHECKING:
     from binlogio_cli.selection import Reading
@@ -44,7 +44,7 @@ def _parse_keys(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 
 
 @click.command("index", epilog=_EXAMPLE)
-@click.argument("files", nargs=-1, required=True)
+@files_argument
 @click.option("--index-dir", metavar="DIR", help="Write the indexes into this directory (or URI), not beside the logs.")
 @click.option(
     "--key",

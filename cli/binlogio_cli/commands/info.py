@@ -11,6 +11,7 @@ import click
 
 from binlogio.archive.info import log_infos
 from binlogio.storage import find_logs, load_keyring
+from binlogio_cli.commands.stats import moment_text, size_text
 from binlogio_cli.messages import say
 from binlogio_cli.quoting import safe
 from binlogio_cli.selection import files_argument, keyring_option
@@ -27,8 +28,6 @@ Examples
   binlogio info --json s3://backups/binlogs/ | jq .gtids
 """
 _DAMAGE: Final = 1
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
-_UNIT: Final = 1024
 
 
 @click.command("info", epilog=_EXAMPLE)
@@ -70,7 +69,9 @@ def _iso(seconds: int | None) -> str | None:
 
 def _lines(info: LogInfo) -> Iterator[str]:
     """Yield the facts about a log, one a line, those that are not known left out."""
-    size = "" if info.size is None else f"  {_size(info.size)}"
+    size = "" if info.size is None else f"  {size_text(info.size)}"
+    if info.size is not None and info.size >= 1024:
+        size += f" ({info.size:,} bytes)"
     yield f"{safe(info.file)}{size}"
     if info.error is not None:
         yield f"  error       {safe(info.error)}"
@@ -79,7 +80,7 @@ def _lines(info: LogInfo) -> Iterator[str]:
         ("time", _times(info)),
         ("gtids", _gtids(info)),
         ("before", info.gtids_before),
-        ("format", _format(info) if info.vendor is not None else None),
+        ("format", _format(info)),
         ("state", _state(info) if info.vendor is not None else None),
     ):
         if value:
@@ -92,15 +93,6 @@ def _lines(info: LogInfo) -> Iterator[str]:
             yield "  tables      no row changes"
 
 
-def _size(size: int) -> str:
-    value = float(size)
-    for unit in _UNITS:
-        if value < _UNIT or unit == _UNITS[-1]:
-            return f"{size} B" if unit == "B" else f"{value:.1f} {unit} ({size:,} bytes)"
-        value /= _UNIT
-    raise AssertionError
-
-
 def _server(info: LogInfo) -> str | None:
     if info.vendor is None:
         return None
@@ -111,12 +103,8 @@ def _server(info: LogInfo) -> str | None:
 def _times(info: LogInfo) -> str | None:
     if info.created is None:
         return None
-    begin = _moment(info.created)
-    return f"{begin} UTC on" if info.last_event is None else f"{begin} to {_moment(info.last_event)} UTC"
-
-
-def _moment(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    begin = moment_text(info.created)
+    return f"{begin} UTC on" if info.last_event is None else f"{begin} to {moment_text(info.last_event)} UTC"
 
 
 def _gtids(info: LogInfo) -> str | None:
@@ -129,7 +117,7 @@ def _gtids(info: LogInfo) -> str | None:
 
 
 def _format(info: LogInfo) -> str:
-    parts = [f"version {info.binlog_version}", f"checksums {info.checksum}"]
+    parts = [] if info.vendor is None else [f"version {info.binlog_version}", f"checksums {info.checksum}"]
     if info.compression is not None:
         parts.append(f"compressed ({info.compression})")
     if info.encryption is not None:

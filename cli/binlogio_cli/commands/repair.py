@@ -14,7 +14,7 @@ import click
 
 from binlogio.archive import NewLogs, repair_logs
 from binlogio.archive.new_logs import write_index
-from binlogio.storage.index_file import log_number
+from binlogio.storage.index_file import base_name, log_number, numbered_name
 from binlogio_cli.commands.copy import check_outputs
 from binlogio_cli.messages import say
 from binlogio_cli.output import OutputFile, force_option, new_log_option, quiet_option
@@ -79,7 +79,8 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
                 raise click.UsageError("--output is for one log: give --out for several")
             target = NewLogs.in_file(OutputFile.checked(output, inputs, force=force).path or output, replaces=force)
         else:
-            target = NewLogs.in_directory(out, _name(reader.files[0]), replaces=force, inputs=inputs)
+            first = reader.files[0]
+            target = NewLogs.in_directory(out, numbered_name(first) or base_name(first), replaces=force, inputs=inputs)
         with target, watched_logs(reader.files, is_shown=not options["quiet"]) as watch:
             report = repair_logs(
                 reader.logs,
@@ -95,12 +96,6 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
     else:
         _report(report, paths)
     return _LOST if report.lost else 0
-
-
-def _name(file: str) -> str:
-    name = file.replace("\\", "/").rpartition("/")[2]
-    stem, number, _ = log_number(name)
-    return f"{stem}.{number:06d}" if number >= 0 else name
 
 
 def _write_index(path: str, files: tuple[str, ...], inputs: list[str], *, force: bool) -> int:

@@ -30,6 +30,7 @@ from binlogio_cli.selection import (
     files_argument,
     reading_options,
     rewrite_option,
+    say_columns,
     say_unmatched,
     selection_options,
 )
@@ -153,6 +154,7 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
                 watch=watch,
             )
     _report(summary, reader)
+    say_columns(wanted.rows)
 
 
 def _target(url: str, options: dict[str, Any]) -> Target:

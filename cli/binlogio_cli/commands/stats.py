@@ -11,7 +11,8 @@ import click
 
 from binlogio.archive.stats import archive_stats
 from binlogio.storage import find_logs, load_keyring
-from binlogio_cli.messages import Refusal, say
+from binlogio.storage.index_file import base_name
+from binlogio_cli.messages import DAMAGE, Refusal, say, say_misnumbered
 from binlogio_cli.options import definitions_file, definitions_option
 from binlogio_cli.output import OutputFile, force_option, open_output, quiet_option
 from binlogio_cli.progress import watched_logs
@@ -55,19 +56,22 @@ def command(
     is_json: bool,  # noqa: FBT001 - click's way of flags
     force: bool,  # noqa: FBT001
     quiet: bool,  # noqa: FBT001
-) -> None:
+) -> int:
     """Show what changes which tables in FILES (paths, directories, index files, URIs), when, and how.
 
     By table, event type and time: rows and bytes; the biggest and the longest transactions; replication lag; threads;
-    GTIDs that are missing; and what compressed transactions or MINIMAL row images would have saved.
+    GTIDs that are missing; and what compressed transactions or MINIMAL row images would have saved. Exits with 1 if
+    damage was passed over.
     """
     if html is not None and is_json:
         raise Refusal("give --json or --html, not both")
     logs = find_logs(files)
-    inputs = (*(log.name for log in logs), keyring, definitions_file())
+    names = [log.name for log in logs]
+    say_misnumbered(names)
+    inputs = (*names, keyring, definitions_file())
     output = OutputFile.checked(html, inputs, force=force)
     keys = None if keyring is None else load_keyring(keyring)
-    with watched_logs([log.name for log in logs], is_shown=not quiet) as on_read:
+    with watched_logs(names, is_shown=not quiet) as on_read:
         stats = archive_stats(logs, keys, top=top, definitions=table_definitions, on_read=on_read)
     for warning in stats.warnings:
         say(warning)
@@ -80,6 +84,7 @@ def command(
         click.echo(json.dumps(asdict(stats), ensure_ascii=False, indent=1))
     else:
         click.echo("\n".join(_lines(stats)))
+    return DAMAGE if stats.warnings else 0
 
 
 def size_text(size: float) -> str:
@@ -178,7 +183,7 @@ def _transactions(title: str, found: Sequence[TransactionStats]) -> Iterator[str
         ("file", "from", "bytes", "rows", "duration", "time (UTC)", "GTID"),
         [
             (
-                one.file.rpartition("/")[2],
+                base_name(one.file),
                 one.begin,
                 size_text(one.bytes),
                 one.rows,

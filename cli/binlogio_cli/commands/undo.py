@@ -21,6 +21,7 @@ from binlogio_cli.selection import (
     files_argument,
     reading_options,
     rewrite_option,
+    say_columns,
     say_unmatched,
     selection_options,
 )
@@ -97,6 +98,7 @@ def command(
         with ready:
             _write(ready, target)
             _report(ready.summary, reader)
+            say_columns(wanted.rows)
 
 
 def _write(ready: Undo, target: OutputFile) -> None:

@@ -57,13 +57,14 @@ def client_lines(sql: bytes, collation_id: int | None, *, escapes: bool) -> Iter
     `collation_id` is that of the client's character set in the session, `escapes` False where a backslash in quotes may
     be one like any other (NO_BACKSLASH_ESCAPES, ANSI_QUOTES, or not known).
     """
-    if _is_read_as_it_is(sql, collation_id, escapes=escapes):
+    if is_read_as_it_is(sql, collation_id, escapes=escapes):
         yield f"{sql.decode('utf-8', 'surrogateescape')}\n{DELIMITER}\n"
         return
     yield from (f"{line}{DELIMITER}\n" for line in prepared(sql))
 
 
-def _is_read_as_it_is(sql: bytes, collation_id: int | None, *, escapes: bool) -> bool:
+def is_read_as_it_is(sql: bytes, collation_id: int | None, *, escapes: bool) -> bool:
+    """Return whether the client sends a statement as it is written; arguments as for `client_lines`."""
     charset = charset_of(collation_id)
     if charset is not None and charset.name in MULTI_BYTE and not sql.isascii():
         return False

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.row_decoder import ImageText
     from binlogio.events import RowsEvent
     from binlogio.format.framing import EventFrame
-    from binlogio.format.groups import GroupChoice
+    from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
 
 _QUERY_POST_HEADER: Final = 13

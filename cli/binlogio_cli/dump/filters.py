@@ -31,7 +31,8 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.groups import ends_transaction, frames_changes
 
 if TYPE_CHECKING:
-    from binlogio.format.groups import GroupChoice
+    from binlogio.columnar.row_choice import RowChoice
+    from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
     from binlogio_cli.dump.event_writer import EventWriter
     from binlogio_cli.output import Dump
@@ -50,6 +51,7 @@ _BEFORE_ITS_STATEMENT: Final = (
     DeleteFileEvent,
     LoadEvent,
 )
+_CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent, BeginLoadQueryEvent, CreateFileEvent, LoadEvent)
 _DESCRIPTIONS: Final = (FormatDescriptionEvent, StartV3Event)
 
 
@@ -63,15 +65,27 @@ class FilteredDump:
         selection: the filter.
         dump: writes an event; called for the event that the reader returned last.
         writer: the kernel's writer of frequent events; None if `dump` writes all of them.
+        rows: the selected rows; statements are left out then. Not with `writer`.
+        requires_rows: refuse changes of rows that are in the log as SQL text. Not with `writer`.
 
     `found` is True once a group was selected.
     """
 
     def __init__(
-        self, reader: BinlogReader, selection: GroupChoice, dump: Dump, writer: EventWriter | None = None
+        self,
+        reader: BinlogReader,
+        selection: GroupChoice,
+        dump: Dump,
+        writer: EventWriter | None = None,
+        rows: RowChoice | None = None,
+        *,
+        requires_rows: bool = False,
     ) -> None:
+        self._requires_rows = requires_rows
         self._reader = reader
         self._selection = selection
+        self._rows = rows
+        self._looks_inside = selection.looks_inside or rows is not None
         self._dump = dump
         self._session: object = None  # as it was written before the group
         self._is_taken_back = False
@@ -112,6 +126,8 @@ class FilteredDump:
     def _render(self, event: Any) -> Iterator[str | bytes]:
         """Yield the text of an event; add file and position to an error about its values."""
         try:
+            if self._requires_rows:
+                _require_rows(event)
             yield from self._dump.event(event)
         except BinlogError as exc:
             exc.locate(
@@ -130,7 +146,7 @@ class FilteredDump:
         if starts_group or not self._in_group:
             self._end_group()
         if starts_group:
-            self._group_shown = not self._selection.looks_inside
+            self._group_shown = not self._looks_inside
             self._session, self._is_taken_back = self._dump.session, False
             self._group_head = []
             self._statement_head = []
@@ -147,9 +163,11 @@ class FilteredDump:
             yield from self._render(event)
 
     def _inside(self, event: Any) -> Iterator[str | bytes]:
-        if not self._selection.looks_inside:
+        if not self._looks_inside:
             self.found = True
             yield from self._render(event)
+            if isinstance(event, RowsEvent) and event.ends_statement:
+                self._dump.end_statement()
         elif isinstance(event, _BEFORE_ITS_STATEMENT):
             self._statement_head.extend(self._render(event))
         elif isinstance(event, TableMapEvent):
@@ -157,11 +175,15 @@ class FilteredDump:
                 self._statement_head.extend(self._render(event))
         elif isinstance(event, RowsEvent):
             table = self._reader.table_map(event)
-            yield from self._change(event, wanted=self._selection.wants_table(table.schema, table.table))
+            is_wanted = self._selection.wants_table(table.schema, table.table)
+            chosen = self._rows.of(event, self._reader.plan(event)) if is_wanted and self._rows is not None else event
+            yield from self._change(chosen, wanted=is_wanted and chosen is not None)
             if event.ends_statement:
                 self._statement_head = []
+                self._dump.end_statement()
         elif isinstance(event, _STATEMENTS) and not frames_changes(event.sql):
-            yield from self._change(event, wanted=self._selection.wants_statement(event.schema, event.sql))
+            is_wanted = self._rows is None and self._selection.wants_statement(event.schema, event.sql)
+            yield from self._change(event, wanted=is_wanted)
             self._statement_head = []
         elif self._group_shown:
             yield from self._render(event)
@@ -184,3 +206,18 @@ def _may_end(event: Any) -> bool:
     if event.header.inner is None:
         return not isinstance(event, TransactionPayloadEvent)
     return isinstance(event, XidEvent) or (isinstance(event, QueryEvent) and ends_transaction(event.sql))
+
+
+def _require_rows(event: Any) -> None:
+    """Refuse a statement that changes rows, and the context of one.
+
+    Raises:
+        ReplayError: it is one.
+    """
+    from binlogio.replay.statements import OtherStatement, recognize  # noqa: PLC0415 - seldom needed
+    from binlogio.replay.transactions import shown_text, text_refused  # noqa: PLC0415
+
+    if isinstance(event, _CONTEXT):
+        raise text_refused("the context of a statement")
+    if isinstance(event, _STATEMENTS) and recognize(event.sql) == OtherStatement(changes_rows=True):
+        raise text_refused(shown_text(event.sql))

@@ -4,7 +4,11 @@ Statements and identifiers are text; other bytes are "0x" and hexadecimal digits
 
     event := {"file", "type", "pos", "end", "inner"?, "timestamp", "server_id", "flags", "log_pos", "checksum"?,
               field...}
-    rows  := event with "schema", "table", "rows": [{"before"?: {column: value...}, "after"?: {...}}...]
+    rows  := event with "schema", "table", "gtid", "commit_timestamp", "thread_id", "statement",
+             "rows": [{"before"?: {column: value...}, "after"?: {...}}...]
+
+`commit_timestamp` is in microseconds since 1970. `statement`, the SQL that the rows come from where the server logs it,
+is with the first rows event of the statement that is written, and null with the others.
 """
 
 from __future__ import annotations
@@ -19,12 +23,14 @@ from binlogio.constants import ColumnType, OptionalMetadataType, QueryStatus
 from binlogio.errors import BinlogError
 from binlogio.events import RowsEvent
 from binlogio.events.control import RowsQueryEvent
+from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.mariadb import AnnotateRowsEvent, MariadbGtidEvent
 from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.table_map import MetadataField, TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.format.groups import starts_transaction
 from binlogio.values.absent import ABSENT
 from binlogio.values.charsets import charset_of
 from binlogio.values.text import json_value
@@ -38,12 +44,14 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from binlogio._kernel.row_decoder import ImageText
-    from binlogio.format.groups import GroupChoice
+    from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
     from binlogio.rows.texts import TextForm
+    from binlogio.values.column import ColumnPlan
 
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)
+_GTIDS: Final = (GtidEvent, GtidTaggedEvent, AnonymousGtidEvent, MariadbGtidEvent)
 _SECOND: Final = 1_000_000
 # Of fields that have the name of one that all events have: GTID flags are not event flags.
 _OTHER_NAMES: Final = {"flags": "event_flags", "type": "value_type", "file": "event_file"}
@@ -55,16 +63,23 @@ class JsonDump:
     style = "JSON"
     has_gtids = True
 
-    def __init__(self, reader: BinlogReader, zone: tzinfo) -> None:
+    def __init__(self, reader: BinlogReader, zone: tzinfo, *, integers_as_strings: bool = False) -> None:
         self._reader = reader
         self._zone = zone
-        self._rows = RowTexts(_form)
+        self._value = _quoted_value if integers_as_strings else json_value
+        self._rows = RowTexts(self._form)
+        self._writer: EventWriter | None = None
+        self._gtid: dict[str, Any] = {"gtid": None, "commit_timestamp": None}
+        self._thread_id: int | None = None
+        self._own_statement: bytes | None = None  # without the kernel
 
     session: object = None
 
     def writer(self, selection: GroupChoice) -> EventWriter | None:
         """Return the kernel's writer of frequent events."""
-        return EventWriter.of(self._reader, selection, self)
+        self._writer = EventWriter.of(self._reader, selection, self)
+        self._share_origin()
+        return self._writer
 
     def time_text(self, seconds: int) -> bytes:
         """Return the time of a header."""
@@ -89,6 +104,7 @@ class JsonDump:
 
     def rest_text(self, event: Any) -> bytes:
         """Return the fields of an event."""
+        self._note_origin(event)
         return f", {_dumps(self._fields(event))[1:]}\n".encode()
 
     def query_texts(self, event: QueryEvent) -> QueryTexts:
@@ -118,14 +134,58 @@ class JsonDump:
 
     def event(self, event: Any) -> Iterator[str | bytes]:
         """Yield one line. It is complete or missing: values are decoded before it begins."""
+        self._note_origin(event)
         line = _dumps({**self._place(event), **self._fields(event)})
         if not isinstance(event, RowsEvent):
             yield f"{line}\n"
             return
         rows = self._row_texts(event)
-        yield f'{line[:-1]}, "rows": ['
+        origin, statement = {**self._gtid, "thread_id": self._thread_id}, self._statement
+        self._statement = None
+        yield f'{line[:-1]}, {_dumps(origin)[1:-1]}, "statement": '
+        yield b"null" if statement is None else statement
+        yield ', "rows": ['
         yield from rows
         yield "]}\n"
+
+    def end_statement(self) -> None:
+        """Forget the statement that rows come from."""
+        self._statement = None
+
+    @property
+    def _statement(self) -> bytes | None:
+        """The statement that the next rows come from, in JSON. The kernel uses and forgets it, too."""
+        return self._own_statement if self._writer is None else self._writer.kernel.rows_statement
+
+    @_statement.setter
+    def _statement(self, text: bytes | None) -> None:
+        if self._writer is None:
+            self._own_statement = text
+        else:
+            self._writer.kernel.rows_statement = text
+
+    def _note_origin(self, event: Any) -> None:
+        """Note where the rows after an event come from."""
+        if isinstance(event, _GTIDS):
+            gtid = None if event.gtid is None else str(event.gtid)
+            commit = getattr(event, "immediate_commit_timestamp", None)
+            self._gtid = {"gtid": gtid, "commit_timestamp": commit}
+            self._thread_id, self._statement = getattr(event, "thread_id", None), None
+            self._share_origin()
+        elif isinstance(event, QueryEvent):
+            if starts_transaction(event.sql):
+                self._thread_id, self._statement = event.thread_id, None
+                self._share_origin()
+        elif isinstance(event, (RowsQueryEvent, AnnotateRowsEvent)):
+            self._statement = _dumps(_sql(event)["sql"]).encode()
+        elif isinstance(event, FormatDescriptionEvent):
+            self._gtid, self._thread_id = {"gtid": None, "commit_timestamp": None}, None
+            self._share_origin()
+
+    def _share_origin(self) -> None:
+        if self._writer is not None:
+            self._writer.kernel.rows_gtid = f", {_dumps(self._gtid)[1:-1]}".encode()
+            self._writer.kernel.rows_thread = -1 if self._thread_id is None else self._thread_id
 
     def _row_texts(self, event: Any) -> list[str | bytes]:
         found: list[str | bytes] = []
@@ -133,7 +193,35 @@ class JsonDump:
             found += (b", ", text) if found else (text,)
             if is_last:
                 return found
-        return [", ".join(_dumps(_row(number, change)) for number, change in enumerate(self._reader.rows(event)))]
+        return [", ".join(_dumps(self._row(number, change)) for number, change in enumerate(self._reader.rows(event)))]
+
+    def _row(self, number: int, change: RowChange) -> dict[str, Any]:
+        images = (("before", change.before), ("after", change.after))
+        return {name: self._image(number, image) for name, image in images if image is not None}
+
+    def _image(self, number: int, image: RowImage) -> dict[str, Any]:
+        values = {}
+        for column, value in zip(image.plan.columns, image.values, strict=True):
+            if value is not ABSENT:
+                try:
+                    values[column.label] = self._value(value, column)
+                except BinlogError as exc:
+                    add_column(exc, number, column)
+                    raise
+        return values
+
+    def _form(self) -> TextForm:
+        """Return the form of `_row` for the kernel."""
+        from binlogio.rows.texts import WIDE, TextForm  # noqa: PLC0415 - there may be no kernel
+
+        return TextForm(
+            style=WIDE,
+            label=lambda column: _dumps(column.label),
+            literal=_dumps,
+            value=lambda value, column: _dumps(self._value(value, column)),
+            by_value=_is_quoted if self._value is _quoted_value else None,
+            pieces=lambda plan: ('{"after": ', '{"before": ', '{"before": ', ', "after": ', "}", ", "),
+        )
 
     def _place(self, event: Any) -> dict[str, Any]:
         header, position, frame = event.header, self._reader.position, self._reader.frame
@@ -170,39 +258,18 @@ class JsonDump:
         return values if change is None else {**values, **change(event)}
 
 
-def _row(number: int, change: RowChange) -> dict[str, Any]:
-    images = (("before", change.before), ("after", change.after))
-    return {name: _image(number, image) for name, image in images if image is not None}
+def _is_quoted(column: ColumnPlan) -> bool:
+    return column.type == ColumnType.LONGLONG
 
 
-def _image(number: int, image: RowImage) -> dict[str, Any]:
-    values = {}
-    for column, value in zip(image.plan.columns, image.values, strict=True):
-        if value is not ABSENT:
-            try:
-                values[column.label] = json_value(value, column)
-            except BinlogError as exc:
-                add_column(exc, number, column)
-                raise
-    return values
+def _quoted_value(value: Any, column: ColumnPlan) -> Any:
+    """Return a value as JSON, a 64-bit integer as a string."""
+    return json_value(value, column) if value is None or not _is_quoted(column) else str(value)
 
 
 def _dumps(value: Any) -> str:
     """Return JSON in ASCII, so that no text of a log acts on the terminal."""
     return json.dumps(value, separators=(", ", ": "))
-
-
-def _form() -> TextForm:
-    """Return the form of `_row` for the kernel."""
-    from binlogio.rows.texts import WIDE, TextForm  # noqa: PLC0415 - there may be no kernel
-
-    return TextForm(
-        style=WIDE,
-        label=lambda column: _dumps(column.label),
-        literal=_dumps,
-        value=lambda value, column: _dumps(json_value(value, column)),
-        pieces=lambda plan: ('{"after": ', '{"before": ', '{"before": ', ', "after": ', "}", ", "),
-    )
 
 
 def _json(value: Any) -> Any:
@@ -251,7 +318,7 @@ def _payload(event: TransactionPayloadEvent) -> dict[str, Any]:
 
 _CHANGES: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
     **dict.fromkeys(_STATEMENTS, _sql),
-    **dict.fromkeys((GtidEvent, GtidTaggedEvent, AnonymousGtidEvent, MariadbGtidEvent), _gtid),
+    **dict.fromkeys(_GTIDS, _gtid),
     TableMapEvent: _table_map,
     TransactionPayloadEvent: _payload,
 }

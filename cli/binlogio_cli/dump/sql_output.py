@@ -9,7 +9,10 @@ Source: client/mysqlbinlog.cc; sql/log_event.cc, the print methods.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from binlogio.constants import HeaderFlag, QueryStatus
@@ -17,23 +20,31 @@ from binlogio.errors import ReplayError
 from binlogio.events.control import IncidentEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import GtidEvent, GtidTaggedEvent
-from binlogio.events.load import ExecuteLoadQueryEvent
-from binlogio.events.mariadb import MariadbGtidEvent
+from binlogio.events.load import (
+    AppendBlockEvent,
+    BeginLoadQueryEvent,
+    CreateFileEvent,
+    DeleteFileEvent,
+    ExecLoadEvent,
+    ExecuteLoadQueryEvent,
+    LoadEvent,
+)
+from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidFlag
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
-from binlogio.replay.targets.mysql.statement_context import context_of, part_of_context
+from binlogio.replay.targets.mysql.statement_context import context_of, load_statement, part_of_context
 from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES
 from binlogio.values.charsets import MULTI_BYTE, charset_of
-from binlogio_cli.dump.client_text import DELIMITER, client_lines
+from binlogio_cli.dump.client_text import DELIMITER, client_lines, is_read_as_it_is
 from binlogio_cli.dump.event_writer import EventWriter, QueryTexts
 from binlogio_cli.dump.statement_text import SQL_ESCAPING, SQL_ONLY_ASCII, SQL_UTF_8, client_collation
 
 if TYPE_CHECKING:
     from binlogio.events import RowsEvent
     from binlogio.events.table_map import TableMapEvent
-    from binlogio.format.groups import GroupChoice
+    from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
 
 _UTF8MB4: Final = 45
@@ -46,16 +57,27 @@ class SqlDump:
     """Events as SQL. With `gtids`, transactions get the GTIDs that they had.
 
     `is_logged` is False for a server that must not log the statements, `is_idempotent` True for one of MySQL that
-    replaces rows that exist and ignores rows that do not.
+    replaces rows that exist and ignores rows that do not. `load_files` is the directory for the files of LOAD DATA,
+    which is refused without one. With `requires_rows` the session of a server of MySQL takes changes of rows only.
     """
 
     def __init__(
-        self, reader: BinlogReader, *, gtids: bool, is_logged: bool = True, is_idempotent: bool = False
+        self,
+        reader: BinlogReader,
+        *,
+        gtids: bool,
+        is_logged: bool = True,
+        is_idempotent: bool = False,
+        load_files: str | None = None,
+        requires_rows: bool = False,
     ) -> None:
+        self._requires_rows = requires_rows
         self._reader = reader
         self._gtids = gtids
         self._is_logged = is_logged
         self._is_idempotent = is_idempotent
+        self._load_files = None if load_files is None else Path(load_files).absolute()
+        self._loaded: dict[int, Path] = {}  # by file_id, until their LOAD DATA
         self._has_gtid = False
         self._is_begun = False
         self._binlog = BinlogStatements()
@@ -67,6 +89,9 @@ class SqlDump:
     def has_gtids(self) -> bool:
         """Whether transactions get the GTIDs that they had."""
         return self._gtids
+
+    def end_statement(self) -> None:
+        """Do nothing: rows do not have the text of their statement."""
 
     def writer(self, selection: GroupChoice) -> EventWriter | None:
         """Return the kernel's writer of frequent events of MySQL's servers."""
@@ -102,6 +127,8 @@ class SqlDump:
 
     def query_texts(self, event: QueryEvent) -> QueryTexts | None:
         """Return what is before a statement, around the numbers of its thread and its time; None without these."""
+        if event.is_unfinished_alter:
+            return None
         text = "".join(self._context(event))
         before, thread, rest = text.partition(f"pseudo_thread_id={event.thread_id},")
         between, time, after = rest.partition(f", @@session.timestamp={event.header.timestamp}")
@@ -135,6 +162,7 @@ class SqlDump:
 
     def foot(self) -> Iterator[str]:
         """Yield the SQL after the last event."""
+        self._drop_files()
         if self.session:
             yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
         if self._is_begun and self._is_idempotent:
@@ -157,6 +185,8 @@ class SqlDump:
                 yield from _lines("SET @binlogio_sql_log_bin = @@session.sql_log_bin, @@session.sql_log_bin = 0")
             if self._is_idempotent:
                 yield from _lines("/*!50700 SET @@session.rbr_exec_mode = IDEMPOTENT */")
+            if self._requires_rows and not self._is_mariadb:
+                yield from _lines("/*!80019 SET @@session.require_row_format = 1 */")
         show = _SHOWN.get(type(event))
         if show is not None:
             yield from show(self, event)
@@ -167,6 +197,7 @@ class SqlDump:
 
     def description(self, event: FormatDescriptionEvent) -> Iterator[str]:
         """Yield the format description, which the server needs for the rows events that follow."""
+        self._drop_files()
         yield from _lines(self._binlog.describe(event))
         if not self._is_mariadb:
             yield from _lines("/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */")  # which the description has reset
@@ -177,18 +208,20 @@ class SqlDump:
 
     def query(self, event: QueryEvent) -> Iterator[str]:
         """Yield the statement, after the session variables that it ran with."""
+        if event.is_unfinished_alter:
+            return
         yield from self._context(event)
         yield from client_lines(event.sql, client_collation(event), escapes=self._has_escapes(event))
 
-    def _context(self, event: QueryEvent) -> Iterator[str]:
+    def _context(self, event: QueryEvent | ExecuteLoadQueryEvent) -> Iterator[str]:
         is_suppressed = event.header.flags & HeaderFlag.SUPPRESS_USE
         named = replace(event, schema="") if is_suppressed else event
         for sql in context_of(named, (), is_mariadb=self._is_mariadb):
             yield from _lines(sql)
 
     @staticmethod
-    def _has_escapes(event: QueryEvent) -> bool:
-        mode = event.status(QueryStatus.SQL_MODE)
+    def _has_escapes(event: QueryEvent | ExecuteLoadQueryEvent) -> bool:
+        mode = next((one.value for one in event.status_vars if one.code == QueryStatus.SQL_MODE), None)
         return mode is not None and not int(mode) & _MODES_OF_OTHER_QUOTES
 
     def part(self, event: Any) -> Iterator[str]:
@@ -211,21 +244,72 @@ class SqlDump:
                 ("gtid_seq_no", event.sequence_number),
             )
             yield from _lines("SET " + ", ".join(f"@@session.{name} = {value}" for name, value in settings))
-        if not event.standalone:
+        if event.flags & MariadbGtidFlag.PREPARED_XA:
+            yield from _lines(f"XA START {event.xid}")
+        elif not event.standalone:
             yield from _lines("START TRANSACTION")
 
-    def load(self, event: ExecuteLoadQueryEvent) -> NoReturn:
-        """Refuse LOAD DATA: its file is in the log, and SQL text cannot hold it.
+    def begin_load(self, event: BeginLoadQueryEvent) -> Iterator[str]:
+        """Write the first block of a file for LOAD DATA; yield nothing."""
+        if self._load_files is not None:
+            self._drop_files(event.file_id)
+            for number in count():
+                path = self._load_files / f"SQL_LOAD_MB-{event.file_id}-{number}"
+                with suppress(FileExistsError), path.open("xb") as file:
+                    self._loaded[event.file_id] = path
+                    file.write(event.block)
+                    break
+        return iter(())
+
+    def append_block(self, event: AppendBlockEvent) -> Iterator[str]:
+        """Write a further block of a file; yield nothing."""
+        if event.file_id in self._loaded:
+            with self._loaded[event.file_id].open("ab") as file:
+                file.write(event.block)
+        return iter(())
+
+    def delete_file(self, event: DeleteFileEvent) -> Iterator[str]:
+        """Remove the file of a LOAD DATA that failed; yield nothing."""
+        self._drop_files(event.file_id)
+        return iter(())
+
+    def load(self, event: ExecuteLoadQueryEvent) -> Iterator[str]:
+        """Yield LOAD DATA LOCAL of the file that has been written.
+
+        Raises:
+            ReplayError: there is no directory for it, the log does not have it, or the client would not read the
+                statement as it is.
+        """
+        if self._load_files is None:
+            raise _refusal(
+                event, "LOAD DATA needs its file beside the SQL", "give --local-load DIR, or use binlogio replay"
+            )
+        path = self._loaded.pop(event.file_id, None)
+        if path is None:
+            reason = f"the file of a LOAD DATA (file_id {event.file_id}) is not in what is dumped"
+            raise _refusal(event, reason, "start with the log that has its BEGIN_LOAD_QUERY_EVENT")
+        escapes = self._has_escapes(event)
+        name = str(path).replace("\\", "\\\\") if escapes else str(path)
+        sql = load_statement(event, "'" + name.replace("'", "''") + "'")
+        if not is_read_as_it_is(sql, client_collation(event), escapes=escapes):
+            path.unlink()
+            raise _refusal(event, "the client would not read this LOAD DATA as it is", "use binlogio replay")
+        yield from self._context(event)
+        yield f"{sql.decode('utf-8', 'surrogateescape')}\n{DELIMITER}\n"
+
+    def old_load(self, event: Any) -> NoReturn:
+        """Refuse LOAD DATA as servers before 5.0 logged it.
 
         Raises:
             ReplayError: always.
         """
-        refusal = ReplayError(
-            "LOAD DATA cannot be printed as SQL: its file is inside the log",
-            hint="binlogio replay applies it to a server",
-        )
-        refusal.locate(offset=event.header.offset)
-        raise refusal
+        raise _refusal(event, "LOAD DATA of a server before 5.0.3 cannot be printed as SQL", "use mysqlbinlog of 5.7")
+
+    def _drop_files(self, *numbers: int) -> None:
+        """Remove files whose LOAD DATA does not come: those of these numbers, or all."""
+        for number in numbers or tuple(self._loaded):
+            if number in self._loaded:
+                self._loaded.pop(number).unlink(missing_ok=True)
 
     def incident(self, event: IncidentEvent) -> NoReturn:
         """Refuse an incident: the source lost changes, so the SQL would not give the same data.
@@ -233,9 +317,13 @@ class SqlDump:
         Raises:
             ReplayError: always.
         """
-        refusal = ReplayError(f"incident: the source lost changes here: {event.message}")
-        refusal.locate(offset=event.header.offset)
-        raise refusal
+        raise _refusal(event, f"incident: the source lost changes here: {event.message}")
+
+
+def _refusal(event: Any, reason: str, hint: str | None = None) -> ReplayError:
+    refusal = ReplayError(reason, hint=hint)
+    refusal.locate(offset=event.header.offset)
+    return refusal
 
 
 def _lines(sql: str) -> Iterator[str]:
@@ -257,6 +345,10 @@ _SHOWN: Final[dict[type, Callable[[SqlDump, Any], Iterator[str]]]] = {
     XaPrepareEvent: lambda dump, event: _lines(
         f"XA COMMIT {event.xid_text} ONE PHASE" if event.one_phase else f"XA PREPARE {event.xid_text}"
     ),
+    BeginLoadQueryEvent: SqlDump.begin_load,
+    AppendBlockEvent: SqlDump.append_block,
+    DeleteFileEvent: SqlDump.delete_file,
     ExecuteLoadQueryEvent: SqlDump.load,
+    **dict.fromkeys((LoadEvent, CreateFileEvent, ExecLoadEvent), SqlDump.old_load),
     IncidentEvent: SqlDump.incident,
 }

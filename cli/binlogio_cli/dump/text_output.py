@@ -22,7 +22,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType, HeaderFlag
-from binlogio.errors import BinlogError
+from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.events import RowsEvent, codec_for
 from binlogio.events.base import build_header
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
@@ -32,7 +32,9 @@ from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.mariadb import AnnotateRowsEvent, MariadbGtidEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
+from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
+from binlogio.schema.collations import BINARY
 from binlogio.values.absent import ABSENT
 from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.json import JsonDiffs
@@ -58,12 +60,12 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.event_texts import EventTexts
     from binlogio._kernel.row_decoder import ImageText
-    from binlogio.events.table_map import TableMapEvent
-    from binlogio.format.groups import GroupChoice
+    from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
     from binlogio.rows.plan import TablePlan
     from binlogio.rows.texts import TextForm
+    from binlogio.schema.definition import ColumnDefinition
     from binlogio.values.column import ColumnPlan
 
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
@@ -89,12 +91,14 @@ _SQL_NAMES: Final = {
 class TextStyle:
     """Options of the text output.
 
-    `verbosity` 2 adds the types of columns; `short` leaves out everything but statements and row changes.
+    `verbosity` 2 adds the types of columns; `short` leaves out everything but statements and row changes; `metadata`
+    adds the definition of the table to each table map.
     """
 
     verbosity: int = 0
     short: bool = False
     hexdump: bool = False
+    metadata: bool = False
     zone: tzinfo = timezone.utc
 
 
@@ -111,6 +115,9 @@ class TextDump:
         self._context = PrintedContext()
         self._file = ""
         self._writer: EventWriter | None = None
+
+    def end_statement(self) -> None:
+        """Do nothing: rows do not have the text of their statement."""
 
     def writer(self, selection: GroupChoice) -> EventWriter | None:
         """Return the kernel's writer of frequent events; None if it does not have this style."""
@@ -149,7 +156,8 @@ class TextDump:
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes]:
         """Return the title of a table map, and nothing for its rows events."""
-        return f"{title(table)}\n".encode(), b""
+        lines = (title(table), *(self._body(table) or ()))
+        return "".join(f"{line}\n" for line in lines).encode(), b""
 
     def rest_text(self, event: Any) -> bytes:
         """Return the title of an event, and the lines after it."""
@@ -242,8 +250,30 @@ class TextDump:
             return self._query(event)
         if isinstance(event, ExecuteLoadQueryEvent):
             return self._load(event)
+        if isinstance(event, TableMapEvent):
+            return self._metadata(event) if self._options.metadata else None
         show = _SHORT_BODIES.get(type(event)) or (None if self._options.short else _BODIES.get(type(event)))
         return None if show is None else show(event)
+
+    def _metadata(self, event: TableMapEvent) -> Iterator[str]:
+        """Yield the definition of a table as DDL and the metadata in the log tell it."""
+        try:
+            table = self._reader.definitions.describe(event, self._reader.context).definition
+        except UnsupportedFeature as exc:
+            yield f"# Columns are not known: {safe(exc.reason)}"
+            return
+        columns = ",\n".join(
+            _column_text(column, table.collation_of(column, "mariadb" if self._reader.context.is_mariadb else "mysql"))
+            for column in table.columns
+        )
+        yield from _comment(f"Columns({columns.lstrip()})")
+        if table.primary_key:
+            prefixes = table.primary_key_prefixes or (0,) * len(table.primary_key)
+            parts = [
+                f"{safe(name)}({size})" if size else safe(name)
+                for name, size in zip(table.primary_key, prefixes, strict=True)
+            ]
+            yield f"# Primary Key({', '.join(parts)})"
 
     def _query(self, event: QueryEvent) -> Iterator[str]:
         with self._shared_context():
@@ -280,6 +310,16 @@ class TextDump:
             yield from self._context.use(event.schema)
         yield sql_text(event.sql, client_collation(event))
         yield f"{DELIMITER} # file_id: {event.file_id}"
+
+
+def _column_text(column: ColumnDefinition, collation: str) -> str:
+    facts = (
+        f"{identifier(column.name)} {safe(column.type)}",
+        "" if column.nullable else " NOT NULL",
+        "" if collation == BINARY else f" CHARSET {collation.partition('_')[0]} COLLATE {collation}",
+        "" if column.visible else " INVISIBLE",
+    )
+    return " " * len("Columns(") + "".join(facts)
 
 
 def _comment(text: str) -> Iterator[str]:

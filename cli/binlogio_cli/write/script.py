@@ -403,6 +403,18 @@ class ScriptRunner:
         """COMMIT."""
         self._session(line).commit()
 
+    @action(
+        "sessions",
+        sessions=list_of(text("A session."), "The sessions, in the order of their groups in the log."),
+    )
+    def commit_together(self, line: Json) -> None:
+        """COMMIT of several sessions at the same time: their groups are flushed and synced together."""
+        names = line["sessions"]
+        for name in names:
+            if name not in self._clients:
+                raise _InvalidLine(f"no session {name!r}; those before this line are {', '.join(self._clients)}")
+        self._writer.commit_together([self._clients[name].session for name in names])
+
     @action()
     def rollback(self, line: Json) -> None:
         """ROLLBACK."""
@@ -696,7 +708,9 @@ class ScriptRunner:
 
 
 _NOT_OF_TABLES: Final = ("do", "at", "session", "refused", "warnings")
-_NOT_OF_SESSIONS: Final = ("table", "view", "function", "udf", "trigger", "prepare", "rotate", "crash", "purge")
+_NOT_OF_SESSIONS: Final = (
+    "table", "view", "function", "udf", "trigger", "prepare", "commit_together", "rotate", "crash", "purge",
+)  # fmt: skip
 
 
 def _json_diffs(diffs: list[Json]) -> JsonDiffs:

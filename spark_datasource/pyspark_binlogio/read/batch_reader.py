@@ -5,16 +5,16 @@ schema of the read: columns by name, in its order and types. Damaged logs are ha
 `stream_reader`.
 
 A record may not fit after an ALTER TABLE: its table has other columns than the read (an error unless
-`schemaChanges` is ignore), or a value does not fit the type of the read. Such a record is an error with its
+`schemaChanges` accepts it), or a value does not fit the type of the read. Such a record is an error with its
 position (FAILFAST), a record with the error text (PERMISSIVE), or left out (DROPMALFORMED).
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -24,15 +24,16 @@ from binlogio.columnar import group_around, is_one_piece, logs_without, splits_a
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import EventFilter, Range
 from binlogio.format import Split, check_event_start
-from pyspark_binlogio.options import BinlogOptionError, TableFilter, nearest
+from binlogio.storage import base_name
+from pyspark_binlogio.options import BinlogOptionError, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
-from pyspark_binlogio.read.filters import NOTHING_PUSHED, push
+from pyspark_binlogio.read.filters import NOTHING_PUSHED, push, row_values
+from pyspark_binlogio.read.push_filters import PushFilters
 from pyspark_binlogio.scan.damage import corrupt_record, option_hints, tolerant
-from pyspark_binlogio.scan.log_files import find_log_files
 from pyspark_binlogio.scan.partitions import LogPartition, Piece, partitions, wanted_pieces
-from pyspark_binlogio.scan.request import Request, request_of, statements_of
+from pyspark_binlogio.scan.request import Request, find_log_files, request_of, statements_of
 from pyspark_binlogio.spark_types import conformed, spark_ddl
-from pyspark_binlogio.views.change_feed import CDF_COLUMNS, CHANGE_POS
+from pyspark_binlogio.views.changes import CHANGES_COLUMNS, OP, POS
 from pyspark_binlogio.views.view import VIEWS
 
 if TYPE_CHECKING:
@@ -41,27 +42,37 @@ if TYPE_CHECKING:
 
     from binlogio.columnar import LoggedStatements
     from binlogio.storage import Keyring, LogFile
-    from pyspark_binlogio.options import BinlogOptions
+    from pyspark_binlogio.options import BinlogReadOptions
 
 _IMAGES = ("before", "after")
+_RESCUED: Final = "_rescued"
 _LOGGER: Final = logging.getLogger("pyspark_binlogio")
 _LOGGER.setLevel(logging.INFO)  # Spark collects the logs of its Python processes, by spark.tvf.python_worker_logs()
 
 
 @option_hints()
-def view_columns(options: BinlogOptions) -> Mapping[str, pa.DataType]:
-    """Return the columns of a read without a schema of the user."""
+def view_columns(
+    options: BinlogReadOptions, note_statements: Callable[[LoggedStatements | None], None] = lambda _: None
+) -> Mapping[str, pa.DataType]:
+    """Return the columns of a read without a schema of the user.
+
+    Where the columns are those of a table, `note_statements` is called with the DDL in the logs, if the read needs it.
+    """
     view = VIEWS[options.view]
     logs = []
-    if options.tables.table is not None:
+    if options.table is not None:
         options.require_paths()
         logs = find_log_files(options)
     request = request_of(options)
     if logs:
         request = replace(request, statements=statements_of(options, request.keyring))
+        note_statements(request.statements)
     columns = view.columns(request, logs)
     corrupt = options.column_name_of_corrupt_record
-    return {**columns, corrupt: pa.string()} if options.mode == "PERMISSIVE" else columns
+    rescued = {_RESCUED: pa.string()} if options.schema_changes == "rescue" else {}
+    if not columns.keys().isdisjoint(rescued):
+        raise BinlogOptionError(f"binlog: the table has a column {_RESCUED}: schemaChanges=rescue needs its name")
+    return {**columns, **rescued, **({corrupt: pa.string()} if options.mode == "PERMISSIVE" else {})}
 
 
 class BinlogBatchReader(DataSourceReader):
@@ -71,23 +82,34 @@ class BinlogBatchReader(DataSourceReader):
         options: the options of the read.
         schema: the columns of the read.
         has_every_column: the schema is that of the source, not one of the user, which may name some columns only.
+        statements: the DDL in the logs, as far as it is known.
         follows_logs: find the DDL in the logs here; a stream gives each batch that up to its end instead.
     """
 
     @option_hints()
     def __init__(
-        self, options: BinlogOptions, schema: StructType, *, has_every_column: bool = False, follows_logs: bool = True
+        self,
+        options: BinlogReadOptions,
+        schema: StructType,
+        *,
+        has_every_column: bool = False,
+        statements: LoggedStatements | None = None,
+        follows_logs: bool = True,
     ) -> None:
         self._options = options
         self._schema = arrow_schema(schema)
         self._pushed = NOTHING_PUSHED
-        has_every_column = has_every_column and options.columns is None
+        self._has_own_types = has_every_column
+        self._row_values: list[dict[str, int | str]] = []
+        has_every_column = (has_every_column and options.columns is None) or options.schema_changes == "rescue"
         columns = _table_columns(options, self._schema)
         self._columns = None if columns is None else TableColumns(columns, is_every_one=has_every_column)
-        self._request = replace(request_of(options), columns=None if has_every_column else columns)
+        self._request = replace(
+            request_of(options), columns=None if has_every_column else columns, names=tuple(self._schema.names)
+        )
         _check_schema(self._schema, options)
         if follows_logs:
-            self._request = replace(self._request, statements=statements_of(options, self.keyring))
+            self._request = replace(self._request, statements=statements_of(options, self.keyring, statements))
 
     @property
     def keyring(self) -> Keyring | None:
@@ -95,9 +117,9 @@ class BinlogBatchReader(DataSourceReader):
         return self._request.keyring
 
     @property
-    def pushFilters(self) -> _PushFilters:  # noqa: N802 - Spark's name
+    def pushFilters(self) -> PushFilters:  # noqa: N802 - Spark's name
         """The method that accepts the filters which the view can apply exactly, and returns the others."""
-        return _PushFilters(self)
+        return PushFilters(self.push)
 
     def push(self, filters: Iterable[Filter]) -> list[Filter]:
         """Accept filters, and return those that Spark must evaluate.
@@ -107,6 +129,8 @@ class BinlogBatchReader(DataSourceReader):
         view = VIEWS[self._options.view]
         given = list(filters)
         self._pushed, rest = push(given, view.filters, view.never_null())
+        if self._options.table is not None and self._options.schema_file is None and self._has_own_types:
+            self._row_values = row_values(given, () if self._options.view == "changes" else _IMAGES)
         where = self._request.where
         self._request = replace(self._request, where=_both(where, self._pushed.events))
         return given if self._options.mode == "PERMISSIVE" else rest
@@ -126,7 +150,7 @@ class BinlogBatchReader(DataSourceReader):
         logs = [log for log in find_log_files(self._options) if files is None or log.name in files]
         start = self._options.starting_position
         for log in logs:
-            if start is not None and Path(log.name).name == start[0]:
+            if start is not None and base_name(log.name) == start[0]:
                 check_event_start(log, start[1], self.keyring)
         if self._options.split_mode == "ranges":
             return self.plan([piece for log in logs for piece in wanted_pieces(log, self._where(log).pos)])
@@ -150,6 +174,7 @@ class BinlogBatchReader(DataSourceReader):
             skipped = logs_without(logs, where, self.keyring, timestamp_slack=self._options.timestamp_slack)
             names = {logs[number].name for number in skipped}
             pieces = [piece for piece in pieces if piece.log.name not in names]
+        pieces = self._with_row(pieces)
         read = {piece.log.name for piece in pieces}
         _LOGGER.info(
             "binlog: %d of %d logs are read, %d of %d bytes; the others are skipped by filters",
@@ -159,6 +184,22 @@ class BinlogBatchReader(DataSourceReader):
             sum(log.size or 0 for log in logs),
         )
         return pieces
+
+    def _with_row(self, pieces: list[Piece]) -> list[Piece]:
+        """Leave out the logs that do not have the row which the filters name, by their indexes."""
+        if not self._row_values or self._options.table is None:
+            return pieces
+        from binlogio.archive import logs_without_row  # noqa: PLC0415 - seldom needed
+
+        table, folder = self._options.table, self._options.index_dir
+        logs = {piece.log.name: piece.log for piece in pieces if folder is not None or "://" not in piece.log.name}
+        skipped = {
+            name
+            for values in self._row_values
+            for name in logs_without_row(logs.values(), table, values, folder=folder, keyring=self.keyring)
+        }
+        _LOGGER.info("binlog: %d of %d logs are skipped by their indexes of keys", len(skipped), len(logs))
+        return [piece for piece in pieces if piece.log.name not in skipped]
 
     def _where(self, log: LogFile) -> EventFilter:
         return _within_positions(self._request.where, log, self._options)
@@ -197,21 +238,6 @@ class BinlogBatchReader(DataSourceReader):
             yield from conforming(batch, self._schema, self._options, piece.log.name, self._columns)
 
 
-class _PushFilters:
-    """The method `pushFilters`; Spark takes it for the inherited one if filter pushdown is disabled.
-
-    Spark refuses a reader that overrides the method while spark.sql.python.filterPushdown.enabled is false, which is
-    the default. It compares `__func__`. test_spark_filters fails if a new Spark compares something else.
-    """
-
-    def __init__(self, reader: BinlogBatchReader) -> None:
-        self._reader = reader
-        self.__func__ = DataSourceReader.pushFilters
-
-    def __call__(self, filters: list[Filter]) -> list[Filter]:
-        return self._reader.push(filters)
-
-
 def _both(one: EventFilter, other: EventFilter) -> EventFilter:
     """Return the filter of the query, with the restrictions of the options."""
     return replace(
@@ -222,9 +248,9 @@ def _both(one: EventFilter, other: EventFilter) -> EventFilter:
     )
 
 
-def _within_positions(where: EventFilter, log: LogFile, options: BinlogOptions) -> EventFilter:
+def _within_positions(where: EventFilter, log: LogFile, options: BinlogReadOptions) -> EventFilter:
     """Apply `startingPosition` and `endingPosition` to their log; logs before and after these are not planned."""
-    name, pos = Path(log.name).name, where.pos
+    name, pos = base_name(log.name), where.pos
     if options.starting_position is not None and name == options.starting_position[0]:
         pos = pos.within(Range(start=options.starting_position[1]))
     if options.ending_position is not None and name == options.ending_position[0]:
@@ -232,27 +258,28 @@ def _within_positions(where: EventFilter, log: LogFile, options: BinlogOptions) 
     return replace(where, pos=pos)
 
 
-def _table_columns(options: BinlogOptions, schema: pa.Schema) -> tuple[str, ...] | None:
+def _table_columns(options: BinlogReadOptions, schema: pa.Schema) -> tuple[str, ...] | None:
     """Return the table's columns that `schema` names; None where images are text."""
-    if options.tables.table is None:
+    if options.table is None:
         return None
-    if options.view == "cdf":
-        own = (*CDF_COLUMNS, options.column_name_of_corrupt_record)
+    if options.view == "changes":
+        own = (*CHANGES_COLUMNS, _RESCUED, options.column_name_of_corrupt_record)
         return tuple(name for name in schema.names if name not in own)
     images = [schema.field(name).type for name in _IMAGES if name in schema.names]
     return tuple({field.name: None for image in images if pa.types.is_struct(image) for field in image})
 
 
-def _check_schema(schema: pa.Schema, options: BinlogOptions) -> None:
+def _check_schema(schema: pa.Schema, options: BinlogReadOptions) -> None:
     """Refuse a column that the view does not have, or that has another type in it."""
-    typed = options.tables.table is not None and options.view in ("rows", "cdf")
-    no_table = Request(options=replace(options, tables=TableFilter()))
-    untyped = VIEWS["rows" if options.view == "cdf" else options.view].columns(no_table, [])
-    known = {**untyped, options.column_name_of_corrupt_record: pa.string()}
-    if options.view == "cdf":
-        known = {**CDF_COLUMNS, options.column_name_of_corrupt_record: pa.string()}
+    typed = options.table is not None and options.view in ("rows", "changes")
+    no_table = Request(options=replace(options, table=None))
+    untyped = VIEWS["rows" if options.view == "changes" else options.view].columns(no_table, [])
+    more = {options.column_name_of_corrupt_record: pa.string()}
+    if options.schema_changes == "rescue":
+        more[_RESCUED] = pa.string()
+    known = {**(CHANGES_COLUMNS if options.view == "changes" else untyped), **more}
     for field in schema:
-        if (options.view == "cdf" and field.name not in known) or (
+        if (options.view == "changes" and field.name not in known) or (
             typed and field.name in _IMAGES and pa.types.is_struct(field.type)
         ):
             continue
@@ -290,13 +317,13 @@ class TableColumns:
     names: tuple[str, ...]
     is_every_one: bool
 
-    def difference(self, batch: pa.RecordBatch) -> str | None:
-        """Return how the table's columns in a batch differ from these; None if they do not."""
+    def difference(self, batch: pa.RecordBatch, schema_changes: str) -> str | None:
+        """Return how the table's columns in a batch differ from these; None if `schemaChanges` accepts the batch."""
         found = _own_columns(batch)
-        if found is None:
+        if found is None or schema_changes not in ("error", "addColumns"):
             return None
-        lacking = [name for name in self.names if name not in found]
-        more = [name for name in found if name not in self.names] if self.is_every_one else []
+        lacking = [name for name in self.names if name not in found] if schema_changes == "error" else []
+        more = self.more(found) if self.is_every_one else []
         parts = []
         if lacking:
             parts.append(f"the table has no column {', '.join(lacking)} here")
@@ -304,11 +331,15 @@ class TableColumns:
             parts.append(f"this read has no column {', '.join(more)}")
         return "; ".join(parts) or None
 
+    def more(self, found: Iterable[str]) -> list[str]:
+        """Return the columns that a batch has, and the read lacks."""
+        return [name for name in found if name not in self.names]
+
 
 def _own_columns(batch: pa.RecordBatch) -> list[str] | None:
     """Return the columns of the table; None for records of damage and records without typed images."""
-    if CHANGE_POS in batch.schema.names:
-        return [name for name in batch.schema.names if name not in CDF_COLUMNS]
+    if OP in batch.schema.names:
+        return [name for name in batch.schema.names if name not in CHANGES_COLUMNS]
     index = batch.schema.get_field_index("after")
     if index < 0 or not pa.types.is_struct(batch.schema.field(index).type):
         return None
@@ -316,23 +347,50 @@ def _own_columns(batch: pa.RecordBatch) -> list[str] | None:
 
 
 def conforming(
-    batch: pa.RecordBatch, schema: pa.Schema, options: BinlogOptions, file: str, columns: TableColumns | None = None
+    batch: pa.RecordBatch, schema: pa.Schema, options: BinlogReadOptions, file: str, columns: TableColumns | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batch with the schema of the read; in parts if some records do not fit.
 
     Raises:
         BinlogFormatError: a record does not fit, and the mode is FAILFAST.
     """
-    difference = columns.difference(batch) if columns is not None and options.schema_changes == "error" else None
+    difference = None if columns is None else columns.difference(batch, options.schema_changes)
     if columns is not None and difference is not None:
         for number in range(batch.num_rows):
-            refusal = _other_columns(batch.slice(number, 1), options.tables.table, difference, file)
+            refusal = _other_columns(batch.slice(number, 1), options.table, difference, file)
             yield from _refused(refusal, schema, options, file)
         return
+    if columns is not None and options.schema_changes == "rescue" and _RESCUED in schema.names:
+        batch = _with_rescued(batch, columns)
     try:
         yield _whole(batch, schema)
     except _NO_ROOM:
         yield from _one_by_one(batch, schema, options, file)
+
+
+def _with_rescued(batch: pa.RecordBatch, columns: TableColumns) -> pa.RecordBatch:
+    """Return the batch with the values of the columns that the read lacks as JSON: of the record, or of its images."""
+    more = columns.more(_own_columns(batch) or ())
+    if not more:
+        return batch
+    if OP in batch.schema.names:
+        found = batch.select(more).to_pylist()
+    else:
+        images = zip(*(batch.column(name).to_pylist() for name in _IMAGES), strict=True)
+        found = [
+            {
+                name: {one: image[one] for one in more}
+                for name, image in zip(_IMAGES, pair, strict=True)
+                if image is not None
+            }
+            for pair in images
+        ]
+    texts = [json.dumps(one, default=_json_text, ensure_ascii=False) for one in found]
+    return batch.append_column(_RESCUED, pa.array(texts, pa.string()))
+
+
+def _json_text(value: object) -> str:
+    return f"0x{value.hex().upper()}" if isinstance(value, bytes) else str(value)
 
 
 def _whole(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -344,7 +402,7 @@ def _whole(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _one_by_one(
-    batch: pa.RecordBatch, schema: pa.Schema, options: BinlogOptions, file: str
+    batch: pa.RecordBatch, schema: pa.Schema, options: BinlogReadOptions, file: str
 ) -> Iterator[pa.RecordBatch]:
     for number in range(batch.num_rows):
         record = batch.slice(number, 1)
@@ -357,7 +415,7 @@ def _one_by_one(
 
 
 def _refused(
-    refusal: BinlogFormatError, schema: pa.Schema, options: BinlogOptions, file: str
+    refusal: BinlogFormatError, schema: pa.Schema, options: BinlogReadOptions, file: str
 ) -> Iterator[pa.RecordBatch]:
     if options.mode == "FAILFAST":
         raise refusal
@@ -372,7 +430,8 @@ def _other_columns(record: pa.RecordBatch, table: str | None, difference: str, f
         offset=_offset(record),
         field=table,
         hint="read from here on with a new schema: without .schema(...) it is that of the last change; or set option "
-        "schemaChanges to ignore: columns that the read lacks are left out, and those that the table lacks are NULL",
+        "schemaChanges to ignore: columns that the read lacks are left out, and those that the table lacks are NULL; "
+        "to addColumns, so that a restart has the new ones; or to rescue, for a column with their values",
     )
 
 
@@ -390,7 +449,7 @@ def _refusal(record: pa.RecordBatch, schema: pa.Schema, file: str) -> BinlogForm
 
 
 def _offset(record: pa.RecordBatch) -> int:
-    return int(record.column(CHANGE_POS if CHANGE_POS in record.schema.names else "pos")[0].as_py())
+    return int(record.column(POS if OP in record.schema.names else "pos")[0].as_py())
 
 
 def _misfits(image: pa.StructArray, wanted: Any, path: str = "") -> Iterator[tuple[str, Any, pa.DataType]]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.event_filter import EVERY_EVENT, EventFilter, Range
@@ -83,6 +84,23 @@ def push(
         if not is_exact:
             rest.append(one)
     return found, rest
+
+
+def row_values(filters: Iterable[Filter], images: tuple[str, ...]) -> list[dict[str, int | str]]:
+    """Return the values of table columns that filters ask of every record, or of each of its `images`.
+
+    Whole numbers and texts only: the others differ by their type in Spark.
+    """
+    found: dict[tuple[str, ...], dict[str, int | str]] = {(image,): {} for image in images} or {(): {}}
+    one: Any
+    for one in filters:
+        if type(one).__name__ != "EqualTo":
+            continue
+        *image, column = one.attribute
+        value = int(one.value) if isinstance(one.value, Decimal) and not one.value % 1 else one.value
+        if isinstance(value, (int, str)) and not isinstance(value, bool) and tuple(image) in found:
+            found[tuple(image)][column] = value
+    return [values for values in found.values() if values]
 
 
 _Taken = tuple[Pushed, bool] | None

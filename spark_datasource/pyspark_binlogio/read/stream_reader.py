@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -36,13 +35,12 @@ from binlogio.columnar import (
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format import check_event_start
-from binlogio.storage import log_number
+from binlogio.storage import base_name, log_number
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, AvailableNowSource, require_pyspark
 from pyspark_binlogio.read.batch_reader import BinlogBatchReader
 from pyspark_binlogio.scan.damage import option_hints
-from pyspark_binlogio.scan.log_files import find_log_files
 from pyspark_binlogio.scan.partitions import LogPartition, Piece
-from pyspark_binlogio.scan.request import follows_ddl
+from pyspark_binlogio.scan.request import find_log_files, follows_ddl
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from binlogio.storage import LogFile
-    from pyspark_binlogio.options import BinlogOptions
+    from pyspark_binlogio.options import BinlogReadOptions
 
 Offset = dict[str, Any]
 _LISTINGS: Final = 3
@@ -64,17 +62,25 @@ _OTHER_LOG: Final = (
 class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
     """Follows one series of logs: new logs are added to it, and old ones may be purged."""
 
-    def __init__(self, options: BinlogOptions, schema: StructType, *, has_every_column: bool = False) -> None:
+    def __init__(
+        self,
+        options: BinlogReadOptions,
+        schema: StructType,
+        *,
+        has_every_column: bool = False,
+        statements: LoggedStatements | None = None,
+    ) -> None:
         if options.max_files_per_trigger is not None or options.max_bytes_per_trigger is not None:
             require_pyspark(
                 WITH_READ_LIMITS, "a limit for the batches of a stream (maxFilesPerTrigger, maxBytesPerTrigger)"
             )
         self._options = options
         self._batches = BinlogBatchReader(options, schema, has_every_column=has_every_column, follows_logs=False)
-        self._statements = LoggedStatements()
+        self._statements = statements or LoggedStatements()
         self._follows_ddl: bool | None = None
         self._target: Offset | None = None
         self._ends: dict[str, int] = {}
+        self._planned: Offset = dict(_NOTHING)  # the end of the last batch, for the lag
         self._reached: Offset = dict(_NOTHING)  # for PySpark 4.1, which does not pass the start of a batch
 
     @option_hints()
@@ -134,16 +140,24 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         latest = self._latest(resolved, limit, logs)
         if self._target is not None:
             latest = min(latest, self._target, key=_place)
-        return given if _place(latest) == _place(resolved) else latest
+        self._planned = given if _place(latest) == _place(resolved) else latest
+        return self._planned
 
     @option_hints()
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
-        """Return the end of the logs regardless of limits.
+        """Return the end of the logs regardless of limits, with the bytes up to there from the end of the last batch.
 
-        Spark shows it as `latestOffset` in the progress of a query.
+        Spark shows it as `latestOffset` in the progress of a query, and does not use it otherwise.
         """
-        latest = self._latest(dict(_NOTHING), None, self._logs())
-        return latest if latest["file"] else None
+        logs = self._logs()
+        latest = self._latest(dict(_NOTHING), None, logs)
+        if not latest["file"]:
+            return None
+        ends = {_base(log): log.size or 0 for log in logs if _key(_base(log)) < _key(_name(latest))}
+        ends[_name(latest)] = latest["pos"]
+        done = self._planned
+        begun = {name: done["pos"] if name == _name(done) else 0 for name in ends if _key(name) >= _key(_name(done))}
+        return {**latest, "lag_bytes": sum(max(0, ends[name] - begin) for name, begin in begun.items())}
 
     @option_hints()
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -175,12 +189,13 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return self._with_statements(self._batches.plan(pieces), end)
 
     def _with_statements(self, planned: list[InputPartition], end: Offset) -> list[InputPartition]:
-        """Give the tasks of a batch the DDL in the logs up to its end. A restarted query scans the logs again."""
+        """Give the tasks of a batch the DDL in the logs up to its end; what is known is not scanned again."""
         keyring = self._batches.keyring
         logs = find_log_files(replace(self._options, starting_position=None))
         logs = [log for log in logs if _key(_base(log)) <= _key(_name(end))]
         if self._follows_ddl is None:
-            self._follows_ddl = follows_ddl(self._options, logs, keyring)
+            self._statements.forget_others(logs, keyring)
+            self._follows_ddl = bool(self._statements) or follows_ddl(self._options, logs, keyring)
         if self._follows_ddl:
             for log in logs:
                 self._statements.add(log, keyring, end["pos"] if _base(log) == _name(end) else None)
@@ -361,11 +376,11 @@ class OtherLogError(BinlogFormatError):
 
 def _name(offset: Offset) -> str:
     """Return the log's name without its directory, which offsets of earlier versions have."""
-    return PurePosixPath(offset["file"]).name
+    return base_name(offset["file"])
 
 
 def _base(log: LogFile) -> str:
-    return PurePosixPath(log.name).name
+    return base_name(log.name)
 
 
 def _identity(offset: Offset) -> LogIdentity | None:

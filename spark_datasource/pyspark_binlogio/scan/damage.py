@@ -23,7 +23,7 @@ from binlogio.format import Split
 from pyspark_binlogio.scan.partitions import Piece
 
 if TYPE_CHECKING:
-    from pyspark_binlogio.options import BinlogOptions
+    from pyspark_binlogio.options import BinlogReadOptions
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def option_hints() -> Iterator[None]:
 
 
 def tolerant(
-    read: Callable[[Piece], Iterator[pa.RecordBatch]], piece: Piece, options: BinlogOptions
+    read: Callable[[Piece], Iterator[pa.RecordBatch]], piece: Piece, options: BinlogReadOptions
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a piece, and of the part after the damage.
 
@@ -75,7 +75,7 @@ def _after(piece: Piece, offset: int | None) -> Piece | None:
 
 def corrupt_record(file: str, exc: BinlogFormatError, column: str) -> pa.RecordBatch:
     """Return one record that has only the position and the error text."""
-    columns = {"file": pa.array([file]), column: pa.array([str(exc)])}
+    columns = {"file": pa.array([file]), "_file": pa.array([file]), column: pa.array([str(exc)])}
     if exc.offset is not None:
-        columns["pos"] = pa.array([exc.offset], pa.int64())
+        columns["pos"] = columns["_pos"] = pa.array([exc.offset], pa.int64())
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -1,4 +1,4 @@
-"""The request of a read: parsed options, with the keyring, the table definitions and the filters loaded.
+"""The request of a read: parsed options, with the keyring, the table definitions and the filters loaded, and its logs.
 
 The piece of a log that a task reads is in `partitions`, the views are in `views`.
 """
@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from binlogio.event_filter import EVERY_EVENT, EventFilter, Range, parse_gtid_state
 from binlogio.schema import GivenDefinitions, load_definitions
-from pyspark_binlogio.option_values import refused
-from pyspark_binlogio.scan.log_files import find_log_files
+from binlogio.storage import base_name, find_logs, is_index_file, log_number, read_index
+from pyspark_binlogio.options import refused
 
 if TYPE_CHECKING:
     from binlogio.columnar import LoggedStatements
     from binlogio.storage import Keyring, LogFile
-    from pyspark_binlogio.options import BinlogOptions
+    from pyspark_binlogio.options import BinlogReadOptions
 
 _LOGGER: Final = logging.getLogger("pyspark_binlogio")
 _PROBED_LOGS: Final = 8
@@ -29,18 +32,23 @@ _MOST_SCANNED: Final = 1 << 30  # bytes that the driver scans without being aske
 class Request:
     """The request of a read, the same for all its tasks. `columns` selects columns of the table; None selects all.
 
-    `statements` are the DDL in the logs, if the read follows it.
+    `statements` are the DDL in the logs, if the read follows it. `names` are all columns of the read, if known.
     """
 
-    options: BinlogOptions
+    options: BinlogReadOptions
     where: EventFilter = EVERY_EVENT
     keyring: Keyring | None = field(default=None, repr=False)
     definitions: GivenDefinitions | None = None
     statements: LoggedStatements | None = field(default=None, repr=False)
     columns: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = None
+
+    def has_column(self, name: str) -> bool:
+        """Return True if the read has a column of this name."""
+        return self.names is None or name in self.names
 
 
-def request_of(options: BinlogOptions) -> Request:
+def request_of(options: BinlogReadOptions) -> Request:
     """Return the request of a read by its options.
 
     Raises:
@@ -84,7 +92,7 @@ def given_definitions(schema_file: str | None) -> GivenDefinitions | None:
     return GivenDefinitions(tables, passes_over=True)
 
 
-def follows_ddl(options: BinlogOptions, logs: list[LogFile], keyring: Keyring | None) -> bool:
+def follows_ddl(options: BinlogReadOptions, logs: list[LogFile], keyring: Keyring | None) -> bool:
     """Return whether a read needs the DDL in the logs.
 
     Raises:
@@ -92,8 +100,8 @@ def follows_ddl(options: BinlogOptions, logs: list[LogFile], keyring: Keyring | 
     """
     from binlogio.columnar import lacks_names  # noqa: PLC0415 - options are parsed where nothing is read
 
-    if options.follow_ddl != "auto" or options.view not in ("rows", "cdf") or options.schema_file is not None:
-        return options.follow_ddl == "true" and options.view in ("rows", "cdf")
+    if options.follow_ddl != "auto" or options.view not in ("rows", "changes") or options.schema_file is not None:
+        return options.follow_ddl == "true" and options.view in ("rows", "changes")
     found = None
     for log in (*logs[:1], *reversed(logs[-_PROBED_LOGS:])):
         found = lacks_names(log, keyring)
@@ -111,8 +119,12 @@ def follows_ddl(options: BinlogOptions, logs: list[LogFile], keyring: Keyring | 
     return size <= _MOST_SCANNED
 
 
-def statements_of(options: BinlogOptions, keyring: Keyring | None) -> LoggedStatements | None:
+def statements_of(
+    options: BinlogReadOptions, keyring: Keyring | None, known: LoggedStatements | None = None
+) -> LoggedStatements | None:
     """Return the DDL in the logs of a read, and in those before its first position; None if the read needs none.
+
+    The logs are scanned from where those of `known` end, if they are still the same logs.
 
     Raises:
         OSError, BinlogError: a log cannot be read.
@@ -122,9 +134,68 @@ def statements_of(options: BinlogOptions, keyring: Keyring | None) -> LoggedStat
     if options.follow_ddl == "false" or not options.paths:
         return None
     logs = find_log_files(replace(options, starting_position=None))
-    if not follows_ddl(options, logs, keyring):
+    statements = known or LoggedStatements()
+    statements.forget_others(logs, keyring)
+    if not statements and not follows_ddl(options, logs, keyring):
         return None
-    statements = LoggedStatements()
     for log in logs:
         statements.add(log, keyring)
     return statements
+
+
+def find_log_files(options: BinlogReadOptions) -> list[LogFile]:
+    """Return the logs, in the order in which they were written.
+
+    Raises:
+        OSError: a path matches no file, and `ignoreMissingFiles` is not set.
+        BinlogError: a URI that cannot be opened.
+    """
+    start, end = options.starting_position, options.ending_position
+    found = []
+    for path in options.paths:
+        for log in _find(path, options):
+            name = base_name(log.name)
+            is_between = (start is None or _side(name, start) >= 0) and (end is None or _side(name, end) <= 0)
+            if is_between and options.wants_file(name):
+                found.append(log)
+    return found
+
+
+def _side(name: str, position: tuple[str, int]) -> int:
+    """Return -1 for a log before that of a position, 1 for one after it, else 0 (also for logs of another series)."""
+    stem, number, _ = log_number(name)
+    its_stem, its_number, _ = log_number(position[0])
+    return 0 if stem != its_stem else (number > its_number) - (number < its_number)
+
+
+def _find(path: str, options: BinlogReadOptions) -> Iterator[LogFile]:
+    if options.recursive_file_lookup and "://" in path:
+        from binlogio.storage import find_objects_below  # noqa: PLC0415 - imports pyarrow
+
+        try:
+            yield from find_objects_below(path)
+        except FileNotFoundError:
+            if not options.ignore_missing_files:
+                raise
+        return
+    if options.recursive_file_lookup and Path(path).is_dir():
+        folders = sorted(folder for folder, _, files in os.walk(path) if files)
+        for folder in folders:
+            yield from _find_one(folder, missing_ok=True)
+        return
+    yield from _find_one(path, missing_ok=options.ignore_missing_files)
+
+
+def _find_one(path: str, *, missing_ok: bool) -> Iterator[LogFile]:
+    """Yield the logs that a path names; those of an index file one by one, since old logs may have been purged."""
+    if not missing_ok:
+        yield from find_logs(path)
+        return
+    try:
+        if is_index_file(path) and "://" not in path:
+            for name in read_index(Path(path)):
+                yield from _find_one(str(Path(path).parent / name), missing_ok=True)
+        else:
+            yield from find_logs(path)
+    except FileNotFoundError:
+        return

@@ -5,17 +5,12 @@ image numbers, one for each column, and the values are gathered at the end.
 
 Rows with different keys are folded in different tasks, unless an update changed one key to the other.
 
-A partial JSON update is in a record as the text that `binlogio.values.json` makes of it where the document
-itself is unknown. It is parsed, and applied to the document:
-
-    change   := function "(" (column | change) ("," path ("," value)?)* ")"
-    function := JSON_REPLACE | JSON_INSERT | JSON_ARRAY_INSERT | JSON_REMOVE
-    value    := text | number | true | false | null | CAST(text AS JSON)
+A partial JSON update is in a record as the SQL functions that `JsonDiffs.sql` makes of it where the document itself is
+unknown. They are parsed, and applied to the document.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,8 +18,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
-from binlogio.errors import BinlogFormatError
-from binlogio.values import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
+from binlogio.values import JsonDiffs, JsonDocument
 from pyspark_binlogio.state.stage import AT, LAYOUT, Stage, is_present, whole
 
 if TYPE_CHECKING:
@@ -217,12 +211,12 @@ class _Rows:
     def changed(self, column: int, name: str, document: int, image: int) -> int:
         """Return the number of a document after an image: the image itself, or the document with its changes."""
         text = self._text(column, image)
-        if text is None or not is_change(text, name):
+        if text is None or not JsonDiffs.is_sql(text, name):
             return image
         old = self._text(column, document)
         if old is None:
             return _UNKNOWN  # an unknown value cannot be changed
-        self._documents.append(parse_change(text).apply(JsonDocument.from_text(old)).text)
+        self._documents.append(JsonDiffs.from_sql(text).apply(JsonDocument.from_text(old)).text)
         return -1 - len(self._documents)
 
     def _text(self, column: int, number: int) -> str | None:
@@ -279,88 +273,3 @@ def _keys(column: pa.StructArray) -> list[Key | None]:
 
 def _bitmaps(column: pa.Array) -> list[int]:
     return [0 if bits is None else int.from_bytes(bits, "little") for bits in column.to_pylist()]
-
-
-_OPERATIONS: Final = {
-    "JSON_REPLACE": JsonDiffOperation.REPLACE,
-    "JSON_INSERT": JsonDiffOperation.INSERT,
-    "JSON_ARRAY_INSERT": JsonDiffOperation.INSERT,
-    "JSON_REMOVE": JsonDiffOperation.REMOVE,
-}
-_FUNCTION: Final = re.compile("(" + "|".join(_OPERATIONS) + r")\(")
-_TEXT: Final = r"'((?:[^'\\]|\\.)*)'"
-_PATH: Final = re.compile(rf",\s*{_TEXT}", re.DOTALL)
-_VALUE: Final = re.compile(rf",\s*(?:CAST\({_TEXT} AS JSON\)|{_TEXT}|([^',()\s][^,()\s]*))", re.DOTALL)
-_ESCAPE: Final = re.compile(r"\\(x[0-9a-f]{2}|.)", re.DOTALL)
-_ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-
-
-def is_change(text: str, column: str) -> bool:
-    """Return whether the text of a column is a change to its document; no document begins like that."""
-    at = 0
-    while (match := _FUNCTION.match(text, at)) is not None:
-        at = match.end()
-    return at > 0 and text.startswith(f"{column}, '$", at)
-
-
-def parse_change(text: str) -> JsonDiffs:
-    """Return the diffs that the text shows.
-
-    Raises:
-        BinlogFormatError: the text is not a partial update.
-    """
-    functions: list[str] = []
-    at = 0
-    while (match := _FUNCTION.match(text, at)) is not None:
-        functions.append(match[1])
-        at = match.end()
-    at = _after_column(text, at)
-    diffs: list[JsonDiff] = []
-    for function in reversed(functions):
-        at = _arguments(text, at, _OPERATIONS[function], diffs)
-        if text[at : at + 1] != ")":
-            raise _unreadable(text, at)
-        at += 1
-    if at != len(text) or not functions:
-        raise _unreadable(text, at)
-    return JsonDiffs(diffs)
-
-
-def _after_column(text: str, at: int) -> int:
-    """Return the offset after the column's name, which may be any text; the first path follows it."""
-    path = re.compile(r",\s*'\$").search(text, at)
-    if path is None:
-        raise _unreadable(text, at)
-    return path.start()
-
-
-def _arguments(text: str, at: int, operation: JsonDiffOperation, diffs: list[JsonDiff]) -> int:
-    while (path := _PATH.match(text, at)) is not None:
-        at = path.end()
-        value: JsonDocument | None = None
-        if operation != JsonDiffOperation.REMOVE:
-            match = _VALUE.match(text, at)
-            if match is None:
-                raise _unreadable(text, at)
-            at = match.end()
-            value = _value(*match.groups())
-        diffs.append(JsonDiff(operation, _unescaped(path[1]), value))
-    return at
-
-
-def _value(document: str | None, string: str | None, scalar: str | None) -> JsonDocument:
-    if document is not None:
-        return JsonDocument.from_text(_unescaped(document))
-    if string is not None:
-        return JsonDocument.from_python(_unescaped(string))
-    return JsonDocument.from_text(scalar or "")
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(
-        lambda match: chr(int(match[1][1:], 16)) if len(match[1]) > 1 else _ESCAPED.get(match[1], match[1]), text
-    )
-
-
-def _unreadable(text: str, at: int) -> BinlogFormatError:
-    return BinlogFormatError("invalid text of a partial JSON update", field="JSON diff", found=repr(text[at : at + 40]))

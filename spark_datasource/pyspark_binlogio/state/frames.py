@@ -5,7 +5,8 @@ all of its changes take effect.
 
 JSON images become structs of the columns of a given table definition: the text that `binlogio.values.text` makes of
 values is parsed, numbers and dates from their text, bytes from 0x and hexadecimal digits. Dates that are not in the
-calendar become NULL.
+calendar become NULL. Images with other columns than those of the definition are refused: a value would be lost, or
+belong to another column.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from binlogio.event_filter import EventFilter
 from binlogio.rows import TablePlan, resolve_plan
 from binlogio.schema import TableDefinition
 from binlogio.storage import log_number
-from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.options import BinlogOptionError
 from pyspark_binlogio.spark_types import quoted, spark_ddl, spark_type
 from pyspark_binlogio.state.stage import Layout, Stage, whole
 
@@ -33,17 +34,22 @@ if TYPE_CHECKING:
     from pyspark_binlogio.state.until import Until
 
 _NEEDED: Final = ("file", "pos", "row", "before", "after")
-_BITMAPS: Final = ("before_present", "after_present")
+_IMAGES: Final = {"before": "before_present", "after": "after_present"}
+_BITMAPS: Final = tuple(_IMAGES.values())
 _ENDS: Final = (("least", F.min), ("most", F.max))
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """Facts of one pass over all changes: files, and the bitmaps that occur."""
+    """Facts of one pass over all changes: files, and the bitmaps that occur; of JSON images, their columns.
+
+    `columns` has names of columns with the bitmap of their image; None for an image that is no JSON object.
+    """
 
     files: tuple[str, ...]
     before: frozenset[bytes]
     after: frozenset[bytes]
+    columns: frozenset[tuple[tuple[str, ...] | None, bytes | None]] = frozenset()
 
 
 def frame_stage(
@@ -69,9 +75,12 @@ def frame_stage(
                 f"binlog: the images are JSON text; give the definition of {name}, "
                 "or load the changes with option table"
             )
+        facts = _facts(own, has_json=True)
+        _check_columns(facts.columns, definition)
         own = typed_images(own, definition)
-    elif definition is not None:
-        own = _named(own, definition)
+    else:
+        facts = _facts(own)
+        own = own if definition is None else _named(own, definition)
     image = own.schema["after"].dataType
     if not isinstance(image, StructType):
         raise BinlogOptionError(f"binlog: after: expected a struct or a string, found {image.simpleString()}")
@@ -81,7 +90,6 @@ def frame_stage(
         raise BinlogOptionError(
             f"binlog: key: {name} has no column {', '.join(lacking)}; it has {', '.join(image.names)}"
         )
-    facts = _facts(own)
     placed = _until(own.withColumn("_at", _place(facts)), until)
     return _stage(placed, image, names, facts, definition), None if base is None else base.select(
         whole(image).alias("row")
@@ -106,17 +114,51 @@ def _of_table(changes: DataFrame, name: str) -> DataFrame:
     return changes.where((F.col("schema") == schema) & (F.col("table") == table))
 
 
-def _facts(changes: DataFrame) -> _Facts:
+def _facts(changes: DataFrame, *, has_json: bool = False) -> _Facts:
     """Return the files and bitmaps: by minimum and maximum, which are cheap; one by one only if these differ."""
     names = ("file", *_BITMAPS)
-    bounds = changes.agg(*(end(name).alias(f"{which}_{name}") for name in names for which, end in _ENDS)).first()
+    ends = [end(name).alias(f"{which}_{name}") for name in names for which, end in _ENDS]
+    images = [_columns(*pair).alias(pair[0]) for pair in _IMAGES.items()] if has_json else []
+    bounds = changes.agg(*ends, *images).first()
     least, most = ([None if bounds is None else bounds[f"{which}_{name}"] for name in names] for which, _ in _ENDS)
+    columns = frozenset(
+        (None if one.names is None else tuple(one.names), None if one.bitmap is None else bytes(one.bitmap))
+        for image in (_IMAGES if has_json else ())
+        for one in (bounds[image] if bounds is not None else ())
+    )
     files = tuple(dict.fromkeys(file for file in (least[0], most[0]) if file is not None))
     if least[1:] == most[1:] and (len(files) < 2 or _is_numbered(files)):
-        return _Facts(files, *(frozenset({bytes(one)} if one is not None else ()) for one in least[1:]))
+        before, after = (frozenset({bytes(one)} if one is not None else ()) for one in least[1:])
+        return _Facts(files, before, after, columns)
     seen = changes.groupBy(*names).count().collect()
-    bitmaps = (frozenset(bytes(row[name]) for row in seen if row[name] is not None) for name in _BITMAPS)
-    return _Facts(tuple(sorted({row["file"] for row in seen}, key=log_number)), *bitmaps)
+    before, after = (frozenset(bytes(row[name]) for row in seen if row[name] is not None) for name in _BITMAPS)
+    return _Facts(tuple(sorted({row["file"] for row in seen}, key=log_number)), before, after, columns)
+
+
+def _columns(image: str, bitmap: str) -> Column:
+    """Return the sets of columns that JSON images have, each with its bitmap."""
+    found = F.struct(F.json_object_keys(image).alias("names"), F.col(bitmap).alias("bitmap"))
+    return F.collect_set(F.when(F.col(image).isNotNull(), found))
+
+
+def _check_columns(columns: frozenset[tuple[tuple[str, ...] | None, bytes | None]], table: TableDefinition) -> None:
+    """Refuse JSON images whose columns are not those of the definition, by name and by place in the bitmap.
+
+    Raises:
+        BinlogOptionError: there is such an image, or one that is no JSON object.
+    """
+    places = {name: number for number, column in enumerate(table.columns) for name in (column.name, f"@{number + 1}")}
+    for names, bitmap in sorted(columns, key=str):
+        if names is None:
+            raise BinlogOptionError(f"binlog: an image of {table.full_name} is not a JSON object")
+        bits = None if bitmap is None else int.from_bytes(bitmap, "little")
+        found = [places.get(name) for name in names]
+        if None in found or (bits is not None and bits != sum(1 << place for place in found if place is not None)):
+            raise BinlogOptionError(
+                f"binlog: the definition of {table.full_name} does not fit the JSON images of the changes: expected "
+                f"columns {', '.join(column.name for column in table.columns)}, found {', '.join(names)}; give the "
+                "definition that the table has in the logs, or load the changes with option table"
+            )
 
 
 def _is_numbered(files: tuple[str, ...]) -> bool:

@@ -11,30 +11,35 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from binlogio.columnar import RecordType
+from binlogio.columnar import WHOLE, RecordType, split_bounds
+from binlogio.constants import EventType
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter
-from binlogio.storage import log_number
+from binlogio.options import ReadOptions
+from binlogio.reader import BinlogReader
+from binlogio.schema import DefinitionSource
+from binlogio.storage import base_name, log_number
 from pyspark_binlogio.history.log_marks import Mark, Place, marks_of
-from pyspark_binlogio.options import BinlogOptions
+from pyspark_binlogio.options import BinlogReadOptions
+from pyspark_binlogio.pyspark_api import is_connect
 from pyspark_binlogio.scan.damage import option_hints
-from pyspark_binlogio.scan.log_files import find_log_files
 from pyspark_binlogio.scan.partitions import LogPartition, Piece, partitions
-from pyspark_binlogio.scan.request import Request, request_of
+from pyspark_binlogio.scan.request import Request, find_log_files, request_of
 from pyspark_binlogio.spark_types import spark_ddl, spark_type
-from pyspark_binlogio.views.batches import opened
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from binlogio.rows import TablePlan
+    from binlogio.storage import LogFile
     from pyspark_binlogio.history.table_life import Stretch
     from pyspark_binlogio.state.until import Until
 
@@ -59,8 +64,8 @@ class ReplayLogs:
             OSError: a path matches no file.
             BinlogOptionError: an unknown option.
         """
-        parsed = BinlogOptions.parse({**options, "paths": json.dumps(list(paths))})
-        names = dict.fromkeys(log.name for log in find_log_files(parsed))
+        parsed = BinlogReadOptions.parse({**options, "paths": json.dumps(list(paths))})
+        names = dict.fromkeys(log.name for log in _listed(spark, parsed))
         return cls(spark, tuple(sorted(names, key=_by_number) if _is_one_series(names) else names), options)
 
     def marks(self, until: Until) -> list[Mark]:
@@ -69,10 +74,10 @@ class ReplayLogs:
         Raises:
             PythonException: a file is damaged or not a log; with file and offset.
         """
-        options = BinlogOptions.parse({**self.options, "paths": json.dumps(list(self.names))})
+        options = BinlogReadOptions.parse({**self.options, "paths": json.dumps(list(self.names))})
         request = request_of(options)
         numbers = {name: number for number, name in enumerate(self.names)}
-        planned = partitions((Piece(log) for log in find_log_files(options)), options.max_partition_bytes)
+        planned = partitions((Piece(log) for log in _listed(self.spark, options)), options.max_partition_bytes)
         pieces = [part.pieces for part in planned if isinstance(part, LogPartition)]
         if not pieces:
             return []
@@ -117,7 +122,7 @@ class ReplayLogs:
 
     def image(self, plan: TablePlan) -> pa.DataType:
         """Return the type of an image of the table in Spark."""
-        zero_dates = BinlogOptions.parse(self.options).zero_dates
+        zero_dates = BinlogReadOptions.parse(self.options).zero_dates
         return spark_type(RecordType.of(plan, None, zero_dates=zero_dates).image_type)
 
     def _ranges(self, start: Place, end: Place) -> Iterator[tuple[list[str], dict[str, str]]]:
@@ -137,6 +142,20 @@ class ReplayLogs:
             yield whole, {}
         if stop:
             yield [self.names[last]], stop
+
+
+def _listed(spark: SparkSession, options: BinlogReadOptions) -> list[LogFile]:
+    """Return the logs. On Spark Connect a task lists them, since the client may be on another machine."""
+    if not is_connect(spark):
+        return find_log_files(options)
+    (row,) = spark.range(0, 1, 1, 1).mapInArrow(partial(_listed_by_task, options), "logs binary").collect()
+    found: list[LogFile] = pickle.loads(row["logs"])  # noqa: S301 - our own task made it
+    return found
+
+
+def _listed_by_task(options: BinlogReadOptions, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"logs": [pickle.dumps(find_log_files(options))]})
 
 
 class _MarkTask:
@@ -160,7 +179,7 @@ class _MarkTask:
 
     def _marks(self, piece: Piece) -> Iterator[Mark]:
         where = EventFilter(wanted_gtids=self._until.gtids)
-        with option_hints(), opened(piece, self._request) as reader:
+        with option_hints(), _opened(piece, self._request) as reader:
             if reader is None:
                 return
             try:
@@ -179,12 +198,41 @@ class _MarkTask:
         if until.position is None:
             return lambda end, timestamp: False
         file, offset = until.position
-        own = PurePosixPath(name).name
+        own = base_name(name)
         if own == file:
             return lambda end, timestamp: end > offset
         stem, number, _ = log_number(own)
         last_stem, last, _ = log_number(file)
         return lambda end, timestamp: stem == last_stem and number > last
+
+
+@contextmanager
+def _opened(piece: Piece, request: Request) -> Iterator[BinlogReader | None]:
+    """Provide a reader of the events of a piece; None if no event group begins in it."""
+    options = request.options
+    bounds = WHOLE if piece.split is None else split_bounds(piece.log, piece.split, request.keyring)
+    if bounds is None:
+        yield None
+        return
+    read = ReadOptions(verify_checksum=options.verify_checksum, start_offset=bounds.start, stop_offset=bounds.stop)
+    source = DefinitionSource(request.definitions, follows_ddl=False)  # a piece may not have the DDL before it
+    reader = _PieceReader([piece.log], read, keyring=request.keyring, definitions=source)
+    reader.skips_description = bounds.start is not None
+    with reader:
+        yield reader
+
+
+class _PieceReader(BinlogReader):
+    """A reader that skips the format description if that belongs to another piece."""
+
+    skips_description = False
+
+    def __next__(self) -> Any:
+        event = super().__next__()
+        if self.skips_description and event.header.type_code == EventType.FORMAT_DESCRIPTION_EVENT:
+            self.skips_description = False
+            return super().__next__()
+        return event
 
 
 def _literal(place: Place) -> Column:
@@ -194,7 +242,7 @@ def _literal(place: Place) -> Column:
 
 
 def _position(name: str, offset: int) -> str:
-    return f"{PurePosixPath(name).name}:{offset}"
+    return f"{base_name(name)}:{offset}"
 
 
 def _by_number(name: str) -> tuple[str, int, str]:

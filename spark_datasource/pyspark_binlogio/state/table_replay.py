@@ -24,7 +24,7 @@ from binlogio.schema.ddl import UNKNOWN_DEFAULT, Default
 from pyspark_binlogio.history.log_marks import Images
 from pyspark_binlogio.history.table_history import TableHistory
 from pyspark_binlogio.history.table_life import Life, Stretch, detoured
-from pyspark_binlogio.option_values import BinlogOptionError
+from pyspark_binlogio.options import BinlogOptionError
 from pyspark_binlogio.scan.damage import option_hints
 from pyspark_binlogio.spark_types import spark_ddl
 from pyspark_binlogio.state.frames import frame_stage

@@ -15,6 +15,7 @@ from typing import Union
 
 from binlogio.event_filter import Gtids, parse_gtid_state
 from binlogio.options import Position
+from binlogio.storage import base_name
 
 UntilLike = Union[datetime, "tuple[str, int]", Position, str, None]
 
@@ -42,4 +43,4 @@ class Until:
         if isinstance(given, str):
             return cls(gtids=parse_gtid_state(given))
         file, offset = given
-        return cls(position=(file.replace("\\", "/").rpartition("/")[2], offset))
+        return cls(position=(base_name(file), offset))

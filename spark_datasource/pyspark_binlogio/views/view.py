@@ -6,7 +6,7 @@ Column types are Arrow types as Spark expects them.
                    as JSON text, or with option `table` as structs of the table's columns
     events         one record for each event: its header as columns, other fields as columns or JSON
     transactions   one record for each event group: position, time, counts of its changes, its statements
-    cdf            the changes of one table, flat, in the shape of Delta's change data feed
+    changes        the changes of one table, flat, in the shape that MERGE and Auto CDC flows take
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.columnar import EVENT_SCHEMA, TRANSACTION_SCHEMA, EventSelection, read_events, read_transactions
 from pyspark_binlogio.spark_types import VARIANT
-from pyspark_binlogio.views.batches import ARROW_TYPES, ROW_COLUMNS
-from pyspark_binlogio.views.change_feed import CDF_FILTERS, cdf_batches, cdf_columns
-from pyspark_binlogio.views.table_changes import (
+from pyspark_binlogio.views.changes import CHANGES_FILTERS, changes_batches, changes_columns
+from pyspark_binlogio.views.rows import (
+    ROW_COLUMNS,
     row_batches,
     typed_row_columns,
     wanted_images,
@@ -61,9 +61,9 @@ def _fixed(schema: pa.Schema) -> Callable[[Request, list[LogFile]], Columns]:
 
 
 def _row_columns(request: Request, logs: list[LogFile]) -> Columns:
-    if request.options.tables.table is None:
+    if request.options.table is None:
         images = {"before": VARIANT, "after": VARIANT} if request.options.image_type == "variant" else {}
-        return wanted_images({name: images.get(name, ARROW_TYPES[kind]) for name, kind in ROW_COLUMNS.items()}, request)
+        return wanted_images({**ROW_COLUMNS, **images}, request)
     return typed_row_columns(request, logs)
 
 
@@ -78,7 +78,7 @@ def _transactions(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
 def _selection(request: Request) -> EventSelection:
     options = request.options
     return EventSelection(
-        tables=options.tables or None,
+        tables=options.wants_table if options.selects_tables else None,
         where=request.where,
         verify_checksum=options.verify_checksum,
         definitions=request.definitions,
@@ -103,5 +103,5 @@ VIEWS: Final = {
         _PLACE,
         frozenset({"gtid"}),
     ),
-    "cdf": View(cdf_columns, cdf_batches, CDF_FILTERS, frozenset({"_commit_gtid"})),
+    "changes": View(changes_columns, changes_batches, CHANGES_FILTERS, frozenset({"_gtid"})),
 }

@@ -20,17 +20,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE
 from binlogio.errors import BinlogFormatError, WriterStateError
-from binlogio.gtid import EMPTY_GTID_SET, GtidSet
 from binlogio.storage import log_number, next_log_name, read_stored
 from binlogio.writer import LogBuilder, LogIndex, examine, writer_kernel
-from pyspark_binlogio.write.segments import Segment
+from pyspark_binlogio.write.segments import Segment, joined_gtids, no_gtids, refuse_repeated
 from pyspark_binlogio.write.transactions import IN_ORDER_HINT, out_of_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from binlogio.options import ServerVariables
-    from binlogio.writer import LogStorage
+    from binlogio.writer import LoggedGtids, LogStorage
 
 WINDOW_SIZE: Final = 4 << 20
 BATCHES_SUFFIX: Final = ".batches"
@@ -61,17 +60,18 @@ class LogFolder:
         self._storage = storage
         self._changes_files = changes_files
         self._index = LogIndex(stem, storage)
+        self._variables = variables
         self._builder = LogBuilder.of(variables, writer_kernel())
 
-    def executed(self) -> GtidSet:
+    def executed(self) -> LoggedGtids:
         """Return the GTIDs of all existing logs.
 
         Raises:
-            WriterStateError: the last log is in use.
+            WriterStateError: the last log is in use, or one of the other vendor.
         """
         existing = self._existing(self._storage.names())
         if not existing:
-            return EMPTY_GTID_SET
+            return no_gtids(self._variables)
         state = examine(self._storage, existing[-1])
         if state.in_use:
             raise WriterStateError(
@@ -79,7 +79,15 @@ class LogFolder:
                 file=existing[-1],
                 hint="write to another directory, or let the writer of the log close or recover it",
             )
-        return state.executed
+        if state.is_mariadb != self._variables.is_mariadb:
+            raise WriterStateError(
+                "the last log is one of the other vendor, whose GTIDs cannot be continued",
+                file=existing[-1],
+                expected=f"a log as {self._variables.server_version} writes them (option serverVersion)",
+                found="a log of MariaDB" if state.is_mariadb else "a log of MySQL",
+                hint="write to another directory, or set serverVersion",
+            )
+        return state.domains if state.is_mariadb else state.executed
 
     def is_done(self, batch: BatchNumber) -> bool:
         """Return whether this batch, or a later one, has been written."""
@@ -100,14 +108,14 @@ class LogFolder:
         self._forget_undone()
         segments = _in_order(segments)
         old = self._existing(self._storage.names())
-        executed = EMPTY_GTID_SET if overwrite else self.executed()
+        executed = no_gtids(self._variables) if overwrite else self.executed()
         names = _names_after(old[-1] if old else None, self._stem, len(segments))
         finished: list[str] = []
         for segment, (name, next_name) in zip(segments, pairwise([*names, ""]), strict=True):
-            _refuse_known(segment, executed)
+            refuse_repeated(executed, segment.gtids)
             created = segment.first_timestamp if name == names[0] else 0
-            finished.append(self._finish(segment, executed, created, next_name))
-            executed = executed.union(segment.gtids)
+            finished.append(self._finish(segment, executed, created, name, next_name))
+            executed = joined_gtids(executed, segment.gtids)
         self._publish(finished, names, old, overwrite=overwrite, batch=batch)
         return names
 
@@ -158,9 +166,11 @@ class LogFolder:
 
     # ----------------------------------------------------------------------------------------------- heads and ends
 
-    def _finish(self, segment: Segment, previous: GtidSet, created: int, next_name: str) -> str:
+    def _finish(self, segment: Segment, previous: LoggedGtids, created: int, own_name: str, next_name: str) -> str:
         """Write the final head and the end of a segment, and return the name of its file."""
-        head = self._builder.head(segment.first_timestamp, segment.server_id, previous, created=created)
+        head = self._builder.head(
+            segment.first_timestamp, segment.server_id, previous, created=created, checkpoints=(own_name,)
+        )
         size = segment.size - segment.head_size + len(head)
         end = self._builder.end(size, segment.last_timestamp, segment.server_id, next_name)
         if self._changes_files and len(head) == segment.head_size:
@@ -254,17 +264,6 @@ def _in_order(segments: Iterable[Segment]) -> list[Segment]:
                 hint=IN_ORDER_HINT,
             )
     return ordered
-
-
-def _refuse_known(segment: Segment, executed: GtidSet) -> None:
-    known = segment.gtids.intersection(executed)
-    if known:
-        raise BinlogFormatError(
-            "the logs already contain transactions with these GTIDs",
-            field="gtid",
-            found=str(known)[:200],
-            hint="write them once, to another directory, or with mode overwrite",
-        )
 
 
 def _names_after(last: str | None, stem: str, count: int) -> tuple[str, ...]:

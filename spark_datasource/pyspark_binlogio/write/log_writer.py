@@ -32,26 +32,23 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from binlogio.constants import EventType
 from binlogio.errors import WriterStateError
-from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
-from binlogio.writer import LocalStorage, server_format_of, variables_in_effect
-from pyspark_binlogio.option_values import BinlogOptionError, nearest
+from binlogio.writer import LocalStorage, ObjectStorage, server_format_of, variables_in_effect
+from pyspark_binlogio.options import BinlogOptionError, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.scan.damage import option_hints
 from pyspark_binlogio.spark_types import VARIANT
-from pyspark_binlogio.views.batches import ARROW_TYPES, ROW_COLUMNS
+from pyspark_binlogio.views.rows import ROW_COLUMNS
 from pyspark_binlogio.write.log_commit import BatchNumber, LogFolder
-from pyspark_binlogio.write.segments import Segment, SegmentWriter
+from pyspark_binlogio.write.segments import Segment, SegmentWriter, no_gtids
 from pyspark_binlogio.write.transactions import transactions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from binlogio.gtid import GtidSet
-    from binlogio.writer import LogStorage
-    from pyspark_binlogio.options import BinlogOptions
+    from binlogio.writer import LoggedGtids
+    from pyspark_binlogio.options import BinlogWriteOptions
 
 STAGING: Final = "_binlog_staging"
 _MARKER: Final = "open"
@@ -70,7 +67,7 @@ class Staged(WriterCommitMessage):
 class _LogWriter:
     """The steps that both kinds of writer share."""
 
-    def __init__(self, options: BinlogOptions, schema: StructType, staging: str) -> None:
+    def __init__(self, options: BinlogWriteOptions, schema: StructType, staging: str) -> None:
         self._options = options
         self._staging = f"{STAGING}/{staging}"
         self._attempt = uuid.uuid4().hex
@@ -79,14 +76,11 @@ class _LogWriter:
 
     def _open_staging(self) -> None:
         """Create the staging directory and its marker. Only the driver does, so a late task cannot create it again."""
-        uri = self._options.paths[0]
-        if "://" not in uri:
-            (Path(uri) / self._staging).mkdir(parents=True, exist_ok=True)
-        else:
-            from pyspark_binlogio.write.object_storage import make_folder  # noqa: PLC0415
-
-            make_folder(uri, self._staging)
         storage, marker = self._storage(), f"{self._staging}/{_MARKER}"
+        if isinstance(storage, LocalStorage):
+            (Path(self._options.paths[0]) / self._staging).mkdir(parents=True, exist_ok=True)
+        else:
+            storage.make_folder(self._staging)
         with suppress(FileNotFoundError):  # of an attempt that was killed
             storage.remove(marker)
         storage.create(marker)
@@ -109,20 +103,17 @@ class _LogWriter:
                 "the write ended while this task was still running, so the files of the task were removed", file=marker
             )
 
-    def _storage(self) -> LogStorage:
+    def _storage(self) -> LocalStorage | ObjectStorage:
         uri = self._options.paths[0]
-        if "://" not in uri:
-            return LocalStorage(Path(uri))
-        from pyspark_binlogio.write.object_storage import ObjectStorage  # noqa: PLC0415
-
-        return ObjectStorage.from_uri(uri)
+        return ObjectStorage.from_uri(uri) if "://" in uri else LocalStorage(Path(uri))
 
     def _folder(self) -> LogFolder:
-        is_local = "://" not in self._options.paths[0]
-        return LogFolder(self._options.basename, self._storage(), self._variables, changes_files=is_local)
+        storage = self._storage()
+        is_local = isinstance(storage, LocalStorage)
+        return LogFolder(self._options.basename, storage, self._variables, changes_files=is_local)
 
     @option_hints()
-    def _write(self, batches: Iterable[pa.RecordBatch], executed: GtidSet) -> Staged:
+    def _write(self, batches: Iterable[pa.RecordBatch], executed: LoggedGtids) -> Staged:
         """Stage the records of a task.
 
         Raises:
@@ -135,6 +126,7 @@ class _LogWriter:
             self._variables,
             self._options.schema_file,
             executed,
+            f"{self._options.basename}.000001",
         )
         try:
             staged = Staged(tuple(writer.write(transactions(_as_records(batches, self._options)))))
@@ -155,34 +147,32 @@ class _LogWriter:
 
     def _clear(self) -> None:
         """Remove what is staged, the marker first, so that running tasks notice."""
-        uri, storage = self._options.paths[0], self._storage()
+        storage = self._storage()
         with suppress(OSError):
             storage.remove(f"{self._staging}/{_MARKER}")
-        if "://" not in uri:
-            folder = Path(uri) / self._staging
+        if isinstance(storage, LocalStorage):
+            folder = Path(self._options.paths[0]) / self._staging
             for _ in range(_REMOVALS):
                 shutil.rmtree(folder, ignore_errors=True)
                 if not folder.exists():
                     break
             with suppress(OSError):  # other writes may have files there
-                (Path(uri) / STAGING).rmdir()
+                folder.parent.rmdir()
             return
-        from pyspark_binlogio.write.object_storage import remove_folder  # noqa: PLC0415
-
         with suppress(OSError):
-            remove_folder(uri, self._staging)
+            storage.remove_folder(self._staging)
 
 
 class BinlogBatchWriter(_LogWriter, DataSourceArrowWriter):
     """Writes a data frame: all of it or nothing."""
 
     @option_hints()
-    def __init__(self, options: BinlogOptions, schema: StructType, *, overwrite: bool) -> None:
+    def __init__(self, options: BinlogWriteOptions, schema: StructType, *, overwrite: bool) -> None:
         super().__init__(options, schema, uuid.uuid4().hex)
         self._overwrite = overwrite
         folder = self._folder()
         self._batch = _batch_of(options)
-        self._executed = EMPTY_GTID_SET if overwrite else folder.executed()
+        self._executed = no_gtids(self._variables) if overwrite else folder.executed()
         self._open_staging()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -202,14 +192,14 @@ class BinlogStreamWriter(_LogWriter, DataSourceStreamArrowWriter):
     """Writes the batches of a stream, each once, also if Spark repeats it."""
 
     @option_hints()
-    def __init__(self, options: BinlogOptions, schema: StructType) -> None:
+    def __init__(self, options: BinlogWriteOptions, schema: StructType) -> None:
         self._application = options.txn_app_id or options.checkpoint_location or ""
         super().__init__(options, schema, f"{zlib.crc32(self._application.encode()):08x}")
         self._open_staging()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage the records of a task; errors as in a batch write."""
-        return self._write(iterator, EMPTY_GTID_SET)
+        return self._write(iterator, no_gtids(self._variables))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Append what all tasks of a batch have staged as logs, unless that was done before."""
@@ -220,7 +210,7 @@ class BinlogStreamWriter(_LogWriter, DataSourceStreamArrowWriter):
         self._clear()
 
 
-def server_variables(options: BinlogOptions) -> ServerVariables:
+def server_variables(options: BinlogWriteOptions) -> ServerVariables:
     """Return the variables of the server that would have written the logs.
 
     Raises:
@@ -232,19 +222,17 @@ def server_variables(options: BinlogOptions) -> ServerVariables:
         "binlog_checksum": options.binlog_checksum,
     }
     variables = ServerVariables(**{name: value for name, value in given.items() if value is not None})
-    if variables.is_mariadb:
+    variables = variables_in_effect(variables)
+    server_format = server_format_of(variables.server_version)
+    if server_format.has_old_temporals or (variables.is_mariadb and not variables.mysql56_temporal_format):
         raise BinlogOptionError(
-            "binlog: option serverVersion: expected a MySQL version, since Spark writes logs of MySQL servers only"
+            "binlog: option serverVersion: expected MySQL 5.6 or later, or MariaDB 10.1 or later, such as "
+            f"11.8.2-MariaDB, found {variables.server_version}: values of older servers cannot be written"
         )
-    if server_format_of(variables.server_version).rows.write is not EventType.WRITE_ROWS_EVENT:
-        raise BinlogOptionError(
-            f"binlog: option serverVersion: expected MySQL 5.6 or later, since Spark writes rows events of version 2,"
-            f" found {variables.server_version}"
-        )
-    return variables_in_effect(variables)
+    return variables
 
 
-def _batch_of(options: BinlogOptions) -> BatchNumber | None:
+def _batch_of(options: BinlogWriteOptions) -> BatchNumber | None:
     if (options.txn_app_id is None) != (options.txn_version is None):
         raise BinlogOptionError("binlog: set options txnAppId and txnVersion together")
     if options.txn_app_id is None or options.txn_version is None:
@@ -252,7 +240,7 @@ def _batch_of(options: BinlogOptions) -> BatchNumber | None:
     return BatchNumber(options.txn_app_id, options.txn_version)
 
 
-def _check_columns(schema: pa.Schema, options: BinlogOptions) -> None:
+def _check_columns(schema: pa.Schema, options: BinlogWriteOptions) -> None:
     """Refuse records on the driver that no task could write."""
     known = (*ROW_COLUMNS, options.column_name_of_corrupt_record)
     for field in schema:
@@ -261,7 +249,7 @@ def _check_columns(schema: pa.Schema, options: BinlogOptions) -> None:
                 f"binlog: a record to write has no column {field.name!r}; did you mean {nearest(field.name, known)!r}? "
                 f"It has those of view rows: {', '.join(ROW_COLUMNS)}"
             )
-    needed = _NEEDED if options.tables.table is not None else (*_NEEDED, "schema", "table")
+    needed = _NEEDED if options.table is not None else (*_NEEDED, "schema", "table")
     missing = [name for name in needed if name not in schema.names]
     images = [schema.field(name).type for name in _IMAGES if name in schema.names]
     if missing or not images:
@@ -289,15 +277,15 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _as_records(batches: Iterable[pa.RecordBatch], options: BinlogOptions) -> Iterator[pa.RecordBatch]:
+def _as_records(batches: Iterable[pa.RecordBatch], options: BinlogWriteOptions) -> Iterator[pa.RecordBatch]:
     """Yield the batches with all columns of the view, in its types."""
     first_row = 0
     for batch in batches:
         names = set(batch.schema.names)
         kind = batch.column("after" if "after" in names else "before").type
         columns = {}
-        for name, spark_name in ROW_COLUMNS.items():
-            wanted = ARROW_TYPES[spark_name] if name not in _IMAGES or _is_text(kind) else kind
+        for name, own in ROW_COLUMNS.items():
+            wanted = own if name not in _IMAGES or _is_text(kind) else kind
             if name in names:
                 array = batch.column(name)
                 columns[name] = array if array.type == wanted else array.cast(wanted)
@@ -307,10 +295,10 @@ def _as_records(batches: Iterable[pa.RecordBatch], options: BinlogOptions) -> It
         yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _default(name: str, kind: pa.DataType, count: int, first_row: int, options: BinlogOptions) -> pa.Array:
+def _default(name: str, kind: pa.DataType, count: int, first_row: int, options: BinlogWriteOptions) -> pa.Array:
     if name == "row":
         return pa.array(np.arange(first_row, first_row + count, dtype=np.int32))
-    schema, _, table = (options.tables.table or "").partition(".")
+    schema, _, table = (options.table or "").partition(".")
     constants = {"file": "", "server_id": 1, "schema": schema, "table": table}
     value = constants.get(name)
     return pa.nulls(count, kind) if value is None else pa.array([value] * count, kind)

@@ -25,9 +25,9 @@ from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.primitives import bitmap_size
 from binlogio.rows import RowChange, RowImage, encode_rows
 from binlogio.schema import ColumnDefinition, TableDefinition, value_from_json
-from binlogio.schema.ddl import NEWEST_MYSQL
+from binlogio.schema.ddl import ServerDefaults
 from binlogio.values import ABSENT, JsonDocument
-from binlogio.writer import BatchChange, EncodedRow, OpenTables, RowsStatement
+from binlogio.writer import BatchChange, EncodedRow, LogBuilder, OpenTables, RowsStatement
 from pyspark_binlogio.scan.request import given_definitions
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class WrittenTables:
     def __init__(self, definitions: str | None, variables: ServerVariables) -> None:
         self._given = given_definitions(definitions)
         self._opened = OpenTables(variables, None)
+        self._server = ServerDefaults.of(LogBuilder.of(variables, None).context)
         self._tables: dict[tuple[str, str, pa.DataType], OpenTable] = {}
         self._natural: dict[int, dict[str, pa.DataType]] = {}
         self._names: dict[pa.DataType, frozenset[str]] = {}
@@ -112,7 +113,7 @@ class WrittenTables:
         return table
 
     def _definition(self, schema: str, name: str, image: pa.DataType) -> TableDefinition:
-        described = None if self._given is None else self._given.find(schema, name, NEWEST_MYSQL)
+        described = None if self._given is None else self._given.find(schema, name, self._server)
         if described is not None:
             return described.definition
         if not pa.types.is_struct(image):

@@ -33,7 +33,7 @@ from binlogio.replay.targets.mysql.other_vendor import (
     rows_for,
     statement_for,
 )
-from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of
+from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of, load_statement
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade
 from binlogio.schema.ddl.tree import DropDatabase, DropTables
@@ -407,11 +407,10 @@ class MysqlSession:
         event = step.event
         for sql in context_of(event, step.context, is_mariadb=self._connection.is_mariadb):
             self._connection.run(sql)
-        duplicates = _DUPLICATES.get(event.duplicates, b"")
-        head, rest = event.sql[: event.file_name_start], event.sql[event.file_name_end :]
-        text = head + f" LOCAL INFILE '{_LOADED_FILE}'".encode() + duplicates + b" INTO" + rest
         try:
-            self._connection.load(text, _LOADED_FILE, step.data, expected_error=event.error_code)
+            self._connection.load(
+                load_statement(event, f"'{_LOADED_FILE}'"), _LOADED_FILE, step.data, expected_error=event.error_code
+            )
         except ReplayError as exc:
             if exc.reason.startswith(_LOCAL_DISABLED):
                 exc.hint = "LOAD DATA is replayed as LOAD DATA LOCAL: SET GLOBAL local_infile = ON on the target"
@@ -634,5 +633,4 @@ _LOCAL_DISABLED: Final = (
     "ERROR 1148:",
     "ERROR 4166:",
 )  # of MySQL, and of both vendors' older and newer versions
-_DUPLICATES: Final = {1: b" IGNORE", 2: b" REPLACE"}
 _IDEMPOTENT: Final = (ER_KEY_NOT_FOUND, ER_DUP_ENTRY)

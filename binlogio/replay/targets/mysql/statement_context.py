@@ -34,6 +34,7 @@ _RELAXED_UNIQUE_CHECKS: Final = 1 << 27
 CLIENT_UTF8: Final = "SET @@session.character_set_client = utf8mb4"
 """What names that are not ASCII need before them, where a statement of another character set came before."""
 
+_DUPLICATES: Final = {1: b" IGNORE", 2: b" REPLACE"}
 _PREPARED: Final = "binlogio"
 _USUAL: Final = ("auto_increment_increment=1", "auto_increment_offset=1", "lc_time_names=0")
 
@@ -64,6 +65,12 @@ def context_of(
     microseconds = by_code.get(QueryStatus.MICROSECONDS) or by_code.get(QueryStatus.MARIADB_HRNOW) or 0
     settings.append(f"timestamp={event.header.timestamp}.{microseconds:06d}")
     yield "SET " + ", ".join(f"@@session.{setting}" for setting in settings)
+
+
+def load_statement(event: ExecuteLoadQueryEvent, file: str) -> bytes:
+    """Return a LOAD DATA LOCAL that reads `file`, a literal of SQL, in place of the file of the source."""
+    head, rest = event.sql[: event.file_name_start], event.sql[event.file_name_end :]
+    return head + f" LOCAL INFILE {file}".encode() + _DUPLICATES.get(event.duplicates, b"") + b" INTO" + rest
 
 
 def part_of_context(event: Any, *, is_mariadb: bool) -> Iterator[str]:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from binlogio.errors import BinlogFormatError
 from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
-from pyspark_binlogio.state.fold import is_change, parse_change
 
 VALUES = st.recursive(
     st.none()
@@ -37,16 +36,16 @@ def diffs(draw: st.DrawFn) -> JsonDiffs:
 def test_diffs_survive_their_text(changes: JsonDiffs, column: str) -> None:
     """Operations, paths and the text of the values."""
     text = changes.sql(column)
-    found = parse_change(text)
+    found = JsonDiffs.from_sql(text)
 
-    assert is_change(text, column)
+    assert JsonDiffs.is_sql(text, column)
     assert [(diff.operation, diff.path) for diff in found] == [(diff.operation, diff.path) for diff in changes]
     assert [diff.value and diff.value.text for diff in found] == [diff.value and diff.value.text for diff in changes]
 
 
 @given(VALUES)
 def test_no_document_looks_like_a_change(value: object) -> None:
-    assert not is_change(JsonDocument.from_python(value).text, "doc")
+    assert not JsonDiffs.is_sql(JsonDocument.from_python(value).text, "doc")
 
 
 @pytest.mark.parametrize(
@@ -54,4 +53,4 @@ def test_no_document_looks_like_a_change(value: object) -> None:
 )
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(BinlogFormatError, match="invalid text of a partial JSON update"):
-        parse_change(text)
+        JsonDiffs.from_sql(text)

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import errno
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
-from binlogio.errors import UnsupportedFeature
-
-if TYPE_CHECKING:
-    from binlogio.writer import LogStorage
+from binlogio.storage.object_store import open_uri
 
 
 class ObjectStorage:
-    """A `binlogio.writer.log.log_storage.LogStorage` that cannot change files."""
+    """A `LogStorage` that cannot change files."""
 
     def __init__(self, filesystem: FileSystem, folder: str) -> None:
         self._filesystem = filesystem
@@ -28,13 +24,21 @@ class ObjectStorage:
         self._open: dict[str, Any] = {}
 
     @classmethod
-    def from_uri(cls, uri: str) -> LogStorage:
+    def from_uri(cls, uri: str) -> ObjectStorage:
         """Return the storage of a URI.
 
         Raises:
-            UnsupportedFeature: PyArrow does not support the URI.
+            UnsupportedFeature: a URI of a kind that PyArrow does not know.
         """
-        return cls(*_open(uri))
+        return cls(*open_uri(uri))
+
+    def make_folder(self, name: str) -> None:
+        """Create a directory below this one."""
+        self._filesystem.create_dir(self._path(name), recursive=True)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove a directory below this one, with its contents."""
+        self._filesystem.delete_dir(self._path(name))
 
     def names(self) -> list[str]:
         """Return the names of all files."""
@@ -113,31 +117,3 @@ class ObjectStorage:
         if info.type == FileType.NotFound:
             raise FileNotFoundError(errno.ENOENT, "no such file", self._path(name))
         return info
-
-
-def make_folder(uri: str, folder: str) -> None:
-    """Create a directory below that of the URI.
-
-    Raises:
-        OSError: the storage failed.
-    """
-    filesystem, path = _open(uri)
-    filesystem.create_dir(f"{path.rstrip('/')}/{folder}", recursive=True)
-
-
-def remove_folder(uri: str, folder: str) -> None:
-    """Remove a directory below that of the URI, with its contents.
-
-    Raises:
-        OSError: it does not exist, or cannot be removed.
-    """
-    filesystem, path = _open(uri)
-    filesystem.delete_dir(f"{path.rstrip('/')}/{folder}")
-
-
-def _open(uri: str) -> tuple[FileSystem, str]:
-    try:
-        filesystem, path = FileSystem.from_uri(uri)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
-        raise UnsupportedFeature(f"cannot open {uri!r}: {exc}") from exc
-    return filesystem, path

@@ -1,30 +1,33 @@
-"""Typed changes of one table: the view `rows` with option `table`.
+"""The view `rows`: row changes with JSON images, or with option `table` typed changes of one table.
 
 Converts the record batches of `binlogio.read_rows` to this view. Without a schema of the user, the table's columns
-are those of its last change in the newest log that has one. The view `cdf` is in `change_feed`.
+are those of its last change in the newest log that has one. The view `changes` is in `changes`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection, read_split, split_bounds
+from binlogio.columnar import DEFAULT_BATCH_ROWS, MIXED_SCHEMA, RowSelection, read_split, split_bounds
 from binlogio.format import Split
-from pyspark_binlogio.option_values import BinlogOptionError, nearest
+from pyspark_binlogio.options import BinlogOptionError, nearest
 from pyspark_binlogio.scan.damage import tolerant
 from pyspark_binlogio.scan.partitions import Piece, evenly
 from pyspark_binlogio.spark_types import spark_type
-from pyspark_binlogio.views.batches import ARROW_TYPES, ROW_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from binlogio.rows import TablePlan
     from binlogio.schema import DefinitionSource
     from binlogio.storage import LogFile
     from pyspark_binlogio.scan.request import Request
+
+ROW_COLUMNS: Final = {field.name: spark_type(field.type) for field in MIXED_SCHEMA}
+"""The columns of the view with JSON images, in types of Spark."""
 
 _PIECE_BYTES: Final = 16 << 20  # of a log in which the last change of a table is searched for
 _SHOWN: Final = 20  # of the tables that a message names
@@ -33,9 +36,8 @@ _SPARK_BATCH_ROWS: Final = 1 << 13  # Spark is slower with fewer or many more
 
 def typed_row_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataType]:
     """Return the columns of the view `rows`, with images that are structs of the table's columns."""
-    columns = {name: ARROW_TYPES[kind] for name, kind in ROW_COLUMNS.items()}
     image = image_type(request, logs)
-    return wanted_images({**columns, "before": image, "after": image}, request)
+    return wanted_images({**ROW_COLUMNS, "before": image, "after": image}, request)
 
 
 def wanted_images(columns: Mapping[str, pa.DataType], request: Request) -> Mapping[str, pa.DataType]:
@@ -44,20 +46,33 @@ def wanted_images(columns: Mapping[str, pa.DataType], request: Request) -> Mappi
     return {name: kind for name, kind in columns.items() if name not in unwanted[request.options.images]}
 
 
-def row_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
+def row_batches(
+    piece: Piece,
+    request: Request,
+    *,
+    source_columns: tuple[str, ...] = (),
+    note_plan: Callable[[TablePlan], None] | None = None,
+    all_columns: bool = False,
+) -> Iterator[pa.RecordBatch]:
     """Yield the row changes of a piece of a log.
+
+    Args:
+        piece: the piece.
+        request: the read.
+        source_columns: as in `RowSelection`.
+        note_plan: as in `RowSelection`.
+        all_columns: images have all columns of the table, also where the read selects some.
 
     Raises:
         BinlogError: the bytes are not a binary log; with file and offset.
     """
-    mixed = request.options.tables.table is None
-    found = read_split(
-        piece.log,
-        piece.split,
-        _selection(request, mixed=mixed),
-        request.keyring,
-        definitions=_definitions(piece, request),
-    )
+    is_typed = request.options.table is not None
+    has_images = all_columns or request.has_column("before") or request.has_column("after")
+    selection = _selection(request, mixed=has_images and not is_typed)
+    selection = replace(selection, source_columns=source_columns, note_plan=note_plan)
+    if all_columns or not has_images:
+        selection = replace(selection, columns=None if all_columns else ())
+    found = read_split(piece.log, piece.split, selection, request.keyring, definitions=_definitions(piece, request))
     for _, batch in found:
         for start in range(0, batch.num_rows, _SPARK_BATCH_ROWS):
             yield batch.slice(start, _SPARK_BATCH_ROWS)
@@ -76,7 +91,7 @@ def _selection(request: Request, *, mixed: bool = False) -> RowSelection:
     options, where = request.options, request.where
     return RowSelection(
         wants=lambda schema, table: (
-            (not options.tables or options.tables(schema, table)) and where.wants_table(schema, table)
+            (not options.selects_tables or options.wants_table(schema, table)) and where.wants_table(schema, table)
         ),
         columns=request.columns if request.columns is not None else options.columns,
         zero_dates=options.zero_dates,
@@ -110,7 +125,7 @@ def image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
             last = deque(tolerant(changes, piece, replace(request.options, mode=mode)), maxlen=1)
             if last:
                 return spark_type(last[0].schema.field("after").type)
-    name = request.options.tables.table or ""
+    name = request.options.table or ""
     more = f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
     others = f"{', '.join([*seen][:_SHOWN])}{more}"
     there = f"did you mean {nearest(name, tuple(seen))!r}? There are changes of {others}; or " if seen else ""

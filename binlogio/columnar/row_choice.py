@@ -1,0 +1,109 @@
+"""Selection of single rows of rows events, by operation and by condition: for readers of events, not of batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from binlogio.columnar.fallback import image_arrays, row_images
+from binlogio.columnar.record_types import PRESENT, RecordType
+from binlogio.errors import UnsupportedFeature
+from binlogio.events.base import event_name
+from binlogio.format.row_changes import row_changes
+from binlogio.rows.cut_images import rows_of
+from binlogio.rows.image import present_bitmaps
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from binlogio.events import RowsEvent
+    from binlogio.row_condition import RowCondition
+    from binlogio.rows.plan import TablePlan
+
+_MOST_TYPES: Final = 512
+
+
+class RowChoice:
+    """Which rows are selected: those of some operations, and of them those that match a condition; None for all.
+
+    Tables that lack a column of the condition have no selected rows; `found_columns` is True once a table had them.
+    With `refuses_unknown`, an event whose images lack a column of the condition is refused; else its rows match only if
+    the columns that are there decide.
+    """
+
+    def __init__(
+        self,
+        operations: Collection[str] | None = None,
+        condition: RowCondition | None = None,
+        *,
+        refuses_unknown: bool = False,
+    ) -> None:
+        self.operations: Final = None if operations is None else frozenset(operations)
+        self.condition: Final = condition
+        self.found_columns = condition is None
+        self._refuses_unknown = refuses_unknown
+        self._types: dict[int, tuple[TablePlan, RecordType | None]] = {}  # by identity: a hash takes as long as a row
+
+    def of(self, event: RowsEvent, plan: TablePlan) -> RowsEvent | None:
+        """Return the event with its selected rows: the same one if it has no others, None if none is selected.
+
+        Raises:
+            ConditionError: a value of the condition does not fit the type of its column.
+            UnsupportedFeature: some rows of an event are selected that cannot be taken apart, or the event lacks a
+                column of the condition.
+            BinlogFormatError: the images do not fit the table.
+        """
+        if self.operations is not None and event.operation.op not in self.operations:
+            return None
+        if self.condition is None:
+            return event
+        kind = self._type_of(plan, self.condition)
+        if kind is None:
+            return None
+        if self._refuses_unknown:
+            _check_columns(event, kind)
+        images = row_images(event, plan, kind, changes=row_changes(event, plan))
+        count = len(images)
+        bitmaps = [pa.array([bitmap] * count, pa.binary()) for bitmap in present_bitmaps(event)]
+        names = [pa.array([name] * count) for name in (plan.schema, plan.table)]
+        batch = pa.RecordBatch.from_arrays(
+            [*names, *image_arrays(images, kind), *bitmaps],
+            names=["schema", "table", "before", "after", *(one.name for one in PRESENT)],
+        )
+        positions = {column.label: column.position for column in kind.columns}
+        mask = self.condition.mask(batch, positions).to_pylist()
+        if all(mask):
+            return event
+        if not any(mask):
+            return None
+        rows = rows_of(event, plan)
+        return replace(event, images=b"".join(row for row, is_wanted in zip(rows, mask, strict=True) if is_wanted))
+
+    def _type_of(self, plan: TablePlan, condition: RowCondition) -> RecordType | None:
+        """Return the columns of the condition; None if the table lacks one."""
+        found = self._types.get(id(plan))
+        if found is None:
+            kind = None
+            if condition.columns <= {column.label for column in plan.columns}:
+                kind, self.found_columns = RecordType.of(plan, condition.columns, zero_dates="text"), True
+            if len(self._types) >= _MOST_TYPES:
+                self._types.clear()
+            found = self._types[id(plan)] = plan, kind
+        return found[1]
+
+
+def _check_columns(event: RowsEvent, kind: RecordType) -> None:
+    """Refuse an event none of whose images has a column of the condition."""
+    bits = 0
+    for bitmap in present_bitmaps(event):
+        bits |= int.from_bytes(bitmap or b"", "little")
+    lacking = [column.label for column in kind.columns if not bits >> column.position & 1]
+    if lacking:
+        raise UnsupportedFeature(
+            f"the condition needs column {lacking[0]}, which these rows do not have in the log",
+            offset=event.header.offset,
+            event_type=event_name(event.header.type_code),
+            hint="the source needs binlog_row_image=FULL; or leave the column out of the condition",
+        )

@@ -1,0 +1,101 @@
+"""The bytes of single images and rows, cut out of those of a rows event without decoding values.
+
+    images := image*                   -- one a row, or before and after in turn
+    image  := null: bits[columns in the image]  value*
+
+`binlogio.rows.image` is the specification.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.events.base import event_name
+from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
+from binlogio.primitives import bitmap_size
+from binlogio.rows.image import PRE_GA_EVENTS
+from binlogio.values.layout import wire_width
+
+if TYPE_CHECKING:
+    from binlogio.events import RowsEvent
+    from binlogio.rows.plan import TablePlan
+
+Widths = tuple[int, ...]
+"""For each column of an image the bytes of its value; minus the bytes of the length where there is one in front."""
+
+_MOST_WIDTHS: Final = 512
+_widths: Final[dict[tuple[int, bytes], tuple[TablePlan, Widths]]] = {}
+"""By the identity of a plan: its hash takes as long as a row."""
+
+
+def widths_of(plan: TablePlan, present: bytes) -> Widths:
+    """Return the widths of the columns whose bits are set."""
+    key = id(plan), present
+    found = _widths.get(key)
+    if found is None or found[0] is not plan:
+        if len(_widths) >= _MOST_WIDTHS:
+            _widths.clear()
+        bits = int.from_bytes(present, "little")
+        widths = tuple(wire_width(column) for column in plan.columns if bits >> column.position & 1)
+        found = _widths[key] = plan, widths
+    return found[1]
+
+
+def cut_images(images: bytes, kinds: tuple[Widths, ...]) -> list[bytes]:
+    """Return the images one by one; `kinds` are those of a row, which take turns.
+
+    Raises:
+        BinlogFormatError: the bytes end within an image, or within a row.
+    """
+    cut: list[bytes] = []
+    at, turn = 0, 0
+    while at < len(images) or not (cut or any(kinds)):  # a row of no columns has no bytes, and is alone in its event
+        end = _end(images, at, kinds[turn])
+        cut.append(images[at:end])
+        if end == at and images:
+            raise BinlogFormatError("the rows event has row images, but its bitmap has no columns", field="row images")
+        at, turn = end, (turn + 1) % len(kinds)
+    if turn:
+        raise BinlogFormatError(
+            "the row images end after a before image: the after image is missing", field="row images"
+        )
+    return cut
+
+
+def _end(images: bytes, at: int, widths: Widths) -> int:
+    size = len(images)
+    values = at + bitmap_size(len(widths))
+    nulls = int.from_bytes(images[at:values], "little")
+    at = values
+    for width in widths:
+        if not nulls & 1:
+            if width < 0:
+                start, at = at, at - width
+                at += int.from_bytes(images[start:at], "little")
+            else:
+                at += width
+        if at > size:
+            raise BinlogFormatError("the row images end inside a value", field=f"byte {at} of {size} of the row images")
+        nulls >>= 1
+    return at
+
+
+def rows_of(event: RowsEvent, plan: TablePlan) -> list[bytes]:
+    """Return the bytes of each row of an event.
+
+    Raises:
+        BinlogFormatError: the images do not fit the table.
+        UnsupportedFeature: the event has JSON diffs, or is of MySQL 5.1 before GA.
+    """
+    if isinstance(event, PartialUpdateRowsEvent) or event.header.type_code in PRE_GA_EVENTS:
+        raise UnsupportedFeature(
+            "rows with JSON diffs (PARTIAL_JSON), and those of MySQL 5.1 before GA, cannot be taken out of their event",
+            offset=event.header.offset,
+            event_type=event_name(event.header.type_code),
+        )
+    widths = widths_of(plan, event.present)
+    if not isinstance(event, UpdateRowsEvent):
+        return cut_images(event.images, (widths,))
+    images = cut_images(event.images, (widths, widths_of(plan, event.present_after)))
+    return [before + after for before, after in zip(images[::2], images[1::2], strict=True)]

@@ -1,0 +1,74 @@
+"""New files: written under a temporary name in their directory; they get their names when they are complete."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Final
+
+from binlogio.constants import NEW_FILE_MODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_SIDE: Final = re.compile(r"\.binlogio-[0-9a-f]{16}\.part")
+_NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV)
+
+
+def side_path(target: Path) -> Path:
+    """Return a temporary name for a new file."""
+    return target.with_name(f".binlogio-{secrets.token_hex(8)}.part")
+
+
+def is_side(path: Path) -> bool:
+    """Return True for a temporary name. A process that is killed leaves its files under such names."""
+    return _SIDE.fullmatch(path.name) is not None
+
+
+def open_side(side: Path, *, buffering: int = -1) -> IO[bytes]:
+    """Open a file under its temporary name."""
+    return open(side, "xb", buffering=buffering, opener=_private)
+
+
+def give_name(side: Path, target: Path, *, replaces: bool) -> None:
+    """Give a file its name.
+
+    Raises:
+        FileExistsError: there is a file of this name, and `replaces` is not set.
+        OSError: the directory cannot be written.
+    """
+    if not replaces:
+        try:
+            os.link(side, target)  # unlike a rename, this fails where the name exists
+        except OSError as exc:
+            if exc.errno not in _NO_HARD_LINKS:
+                raise OSError(exc.errno, exc.strerror, str(target)) from exc
+        else:
+            return
+    side.replace(target)
+
+
+@contextmanager
+def new_file(target: Path, *, replaces: bool) -> Iterator[IO[bytes]]:
+    """Provide a file that gets its name at the end of the `with` block, unless an exception leaves it.
+
+    Raises:
+        FileExistsError, OSError: as `give_name`.
+    """
+    side = side_path(target)
+    try:
+        with open_side(side) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        give_name(side, target, replaces=replaces)
+    finally:
+        side.unlink(missing_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, NEW_FILE_MODE)

@@ -1,0 +1,160 @@
+"""The function for `foreachBatch` that merges row changes into a Delta table, without a package of the JVM.
+
+Uses Delta's application transactions: the number of a batch is part of the commit of its rows. Spark may repeat a batch
+after a crash; batches with one number of one query (its checkpoint) are the same batch, which is applied once.
+The merge runs on the driver by `deltalake`, with the changes of one batch, and the rows of its keys, in memory.
+
+    TIME    bigint of microseconds, since Delta has no such type
+
+Source: the Delta protocol, "Transaction Identifiers".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DayTimeIntervalType
+
+from binlogio.schema import TableDefinition
+from pyspark_binlogio.options import BinlogOptionError
+from pyspark_binlogio.pyspark_api import is_connect
+from pyspark_binlogio.spark_types import quoted
+from pyspark_binlogio.state.frames import frame_stage
+from pyspark_binlogio.state.rows import DELETED, changed_rows, touched_keys
+from pyspark_binlogio.state.until import Until
+
+try:
+    from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+except ModuleNotFoundError as exc:
+    raise ModuleNotFoundError(
+        "binlog: merge_into needs deltalake: pip install 'binlogio[delta]'", name=exc.name
+    ) from None
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_binlogio.state.stage import Stage
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+_NO_QUERY: Final = "binlogio"
+
+BatchSink = Callable[["DataFrame", int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaSink:
+    """The function for `foreachBatch`. Arguments and errors are those of `pyspark_binlogio.merge_into`."""
+
+    path: str
+    table: str | TableDefinition
+    key: tuple[str, ...] | None
+    txn_app_id: str | None
+
+    def __post_init__(self) -> None:
+        """Refuse a sink without a key."""
+        if not (self.key or (isinstance(self.table, TableDefinition) and self.key is None and self.table.primary_key)):
+            raise BinlogOptionError(
+                "binlog: merge_into: rows are merged by key, and the key is unknown; "
+                "give key, or a definition with a primary key"
+            )
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Merge a batch, unless it is in the table already."""
+        writer = self.txn_app_id if self.txn_app_id is not None else _writer(batch.sparkSession)
+        table = DeltaTable(self.path) if DeltaTable.is_deltatable(self.path) else None
+        last = None if table is None else table.transaction_version(writer)
+        if last is not None and batch_id <= last:
+            return
+        changes = batch.persist()
+        try:
+            stage, _ = frame_stage(changes, self.table, None, Until(), self.key)
+            commit = CommitProperties(app_transactions=[Transaction(writer, batch_id)])
+            whole = stage.whole_after and not stage.has_diffs
+            target = None if table is None or whole else _earlier_rows(batch.sparkSession, table, stage)
+            changed = _without_times(changed_rows(stage, target), stage).toArrow()
+            if changed.num_rows:
+                _write(self.path, table, changed, stage.key, commit)
+        finally:
+            changes.unpersist()
+
+
+def _write(
+    path: str, table: DeltaTable | None, changed: pa.Table, key: tuple[str, ...], commit: CommitProperties
+) -> None:
+    """Write the changed rows, in one commit with the batch's number."""
+    if table is None:
+        rows = changed.filter(pc.invert(changed.column(DELETED))).drop_columns([DELETED])
+        write_deltalake(path, rows, mode="error", commit_properties=commit)
+        return
+    values = {quoted(name): f"source.{quoted(name)}" for name in changed.column_names if name != DELETED}
+    (
+        table.merge(
+            changed,
+            " AND ".join(f"target.{quoted(name)} = source.{quoted(name)}" for name in key),
+            source_alias="source",
+            target_alias="target",
+            merge_schema=True,
+            commit_properties=commit,
+        )
+        .when_matched_delete(f"source.{DELETED}")
+        .when_matched_update(values)
+        .when_not_matched_insert(values, f"NOT source.{DELETED}")
+        .execute()
+    )
+
+
+def _earlier_rows(spark: SparkSession, table: DeltaTable, stage: Stage) -> DataFrame:
+    """Return the rows of the table that may have keys of the changes."""
+    dataset = table.to_pyarrow_dataset()
+    keys = touched_keys(stage).toArrow()
+    wanted = pc.scalar(True)  # noqa: FBT003
+    for name, values in zip(stage.key, keys.columns, strict=True):
+        kind = dataset.schema.field(name).type
+        if values.type == kind and not pa.types.is_floating(kind):  # -0.0 and 0.0 are one key
+            wanted &= pc.field(name).isin(values.combine_chunks())
+    return _with_times(spark.createDataFrame(dataset.to_table(filter=wanted)), stage)
+
+
+def _writer(spark: SparkSession) -> str:
+    """Return the id of the query that runs the sink; batch numbers continue with its checkpoint.
+
+    Raises:
+        BinlogOptionError: on Spark Connect, not exactly one query is active.
+    """
+    if not is_connect(spark):
+        found = spark.sparkContext.getLocalProperty(_QUERY_ID)
+        return _NO_QUERY if found is None else str(found)
+    active = [str(query.id) for query in spark.streams.active]
+    if len(active) != 1:
+        raise BinlogOptionError(
+            "binlog: merge_into: on Spark Connect a batch does not name its query, "
+            f"and {len(active)} queries are active; "
+            "give txn_app_id, a name for this query (change it together with the checkpoint)"
+        )
+    return active[0]
+
+
+def _times(stage: Stage) -> list[str]:
+    return [field.name for field in stage.image.fields if isinstance(field.dataType, DayTimeIntervalType)]
+
+
+def _without_times(frame: DataFrame, stage: Stage) -> DataFrame:
+    for name in _times(stage):
+        seconds = F.extract(F.lit("SECOND"), F.col(quoted(name)))
+        minutes = F.extract(F.lit("MINUTE"), F.col(quoted(name)))
+        hours = F.extract(F.lit("HOUR"), F.col(quoted(name))) + 24 * F.extract(F.lit("DAY"), F.col(quoted(name)))
+        frame = frame.withColumn(name, ((hours * 3600 + minutes * 60 + seconds) * 1_000_000).cast("bigint"))
+    return frame
+
+
+def _with_times(frame: DataFrame, stage: Stage) -> DataFrame:
+    for name in _times(stage):
+        seconds = F.col(quoted(name)).cast("decimal(18,0)") / 1_000_000
+        whole = F.make_dt_interval(F.lit(0), F.lit(0), F.lit(0), seconds.cast("decimal(18,6)"))
+        frame = frame.withColumn(name, F.when(F.col(quoted(name)).isNotNull(), whole))
+    return frame

@@ -1,0 +1,75 @@
+"""`dump --format sql FILE | mysql` and `mysqlbinlog FILE | mysql` end in the same tables."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from click.testing import CliRunner
+
+from binlogio_cli.main import cli
+from real_servers import KINDS, Instance, vendor
+from target_servers import OPTIONS, cases_of, emptied, rows_of, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from corpus import Case
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+TOOL: Final = {
+    "mysql": ("mysqlbinlog", "--no-defaults", "--skip-gtids"),
+    "mariadb": ("mariadb-binlog", "--no-defaults"),
+}
+UNREADABLE: Final = "encrypted"  # by the tools, which need the server for it
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
+    """One server of each vendor for all tests."""
+    common = ("--character-set-server=utf8mb4", "--log-bin-trust-function-creators=1", "--local-infile=1")
+    with vendor(request.param).server("dumped", *OPTIONS[request.param], *common) as instance:
+        yield instance
+
+
+def applied(server: Instance, sql: bytes) -> tuple[dict[str, Any], list[str]]:
+    """Return the tables of an empty server after the SQL of a log, and the errors, which the source has had too."""
+    emptied(server)
+    done = server.vendor.run(
+        server.vendor.client, "--no-defaults", "-uroot", "--default-character-set=utf8mb4", "--binary-mode", "--force",
+        "--local-infile=1", "-S", f"/run/mysqld/{server.name}.sock", stdin=sql,
+    )  # fmt: skip
+    return tables(server), re.findall(r"^ERROR (\d+) .*?: (.*)", done.stderr.decode("utf-8", "replace"), re.MULTILINE)
+
+
+def test_dump_and_the_vendors_tool_give_the_same_tables(server: Instance) -> None:
+    tool = TOOL["mariadb" if server.vendor.is_mariadb else "mysql"]
+    wrong: dict[str, Any] = {}
+    for case in cases_of(server.vendor.kind):
+        keyring = ("--keyring", str(case.keys)) if case.keys else ()
+        with server.vendor.folder("dumped") as folder:
+            names = [server.vendor.inside(Path(shutil.copy(log, folder))) for log in case.logs]
+            inside = server.vendor.inside(folder)
+            chosen = ("--skip-gtids", "--local-load", str(folder), *keyring)
+            done = CliRunner().invoke(cli, ["dump", "--format", "sql", *chosen, *map(str, case.logs)])
+            assert done.exit_code == 0, done.stderr
+            found, errors = applied(server, done.stdout_bytes.replace(bytes(folder), inside.encode()))
+            if UNREADABLE in case.id:
+                theirs, their_errors = expected_of(case), errors
+            else:
+                printed = server.vendor.run(*tool, f"--local-load={inside}", *names)
+                assert printed.returncode == 0, printed.stderr
+                theirs, their_errors = applied(server, printed.stdout)
+        different = [name for name in found | theirs if found.get(name) != theirs.get(name)]
+        if different or errors != their_errors:
+            wrong[case.id] = different, errors, their_errors
+
+    assert wrong == {}
+
+
+def expected_of(case: Case) -> dict[str, Any]:
+    return {name: rows_of(table) for name, table in case.load("expected.json")["tables"].items()}

@@ -1,0 +1,91 @@
+"""Virtual environments with other versions of PySpark than the installed one, made once.
+
+They are in `~/.cache/binlogio` (or below XDG_CACHE_HOME), from the requirements in pyproject.toml.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from corpus import ROOT, SUPPORT
+
+CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "binlogio" / "environments"
+INSTALL_TIMEOUT_S: Final = 1800
+RUN_TIMEOUT_S: Final = 3600
+EXTRAS: Final = ("replay", "delta", "encryption")
+TEST_PACKAGES: Final = ("pytest", "hypothesis", "pandas")
+SEARCH_PATH: Final = (ROOT, ROOT / "cli", ROOT / "spark_datasource", SUPPORT)
+UNREACHABLE: Final = re.compile(r"^.*(?:unresolved dependency|download failed).*$", re.MULTILINE)
+"""The line of Spark's output that says that a package of the JVM could not be had."""
+
+
+@cache
+def interpreter(version: str) -> Path:
+    """Return the Python of the environment with the newest PySpark of `version`.
+
+    Skips where its packages cannot be installed.
+    """
+    folder = CACHE / f"pyspark-{version}-python-{sys.version_info.major}.{sys.version_info.minor}"
+    python, ready = folder / "bin" / "python", folder / "ready"
+    wanted = json.dumps(requirements(version))
+    if not ready.exists() or ready.read_text("utf-8") != wanted:
+        shutil.rmtree(folder, ignore_errors=True)
+        made = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, check=False)
+        if made.returncode:
+            pytest.skip(f"no virtual environment can be made: {made.stderr.decode(errors='replace').strip()}")
+        install = [str(python), "-m", "pip", "install", "--quiet", *requirements(version)]
+        done = subprocess.run(install, capture_output=True, timeout=INSTALL_TIMEOUT_S, check=False)
+        if done.returncode:
+            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            pytest.skip(f"the packages of PySpark {version} cannot be installed: {''.join(last)}")
+        ready.write_text(wanted, "utf-8")
+    return python
+
+
+def requirements(version: str) -> list[str]:
+    """Return the requirements of pyproject.toml, with this PySpark."""
+    toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    settings = toml.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    project, tools = settings["project"], settings["dependency-groups"]["test"]
+    found = [f"pyspark[connect]=={version}.*", *project["dependencies"]]
+    for extra in EXTRAS:
+        found += project["optional-dependencies"][extra]
+    wanted = [one for one in tools if re.split(r"[^\w-]", one)[0].startswith(TEST_PACKAGES)]
+    assert all(any(one.startswith(name) for one in wanted) for name in TEST_PACKAGES), (
+        "the group has other packages now"
+    )
+    return found + wanted
+
+
+def run(version: str, *arguments: str, cwd: Path = ROOT, python: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the environment's Python, in the root of the project unless `cwd` says where.
+
+    `python` is that of Spark's workers, by default the environment's.
+    """
+    own = str(interpreter(version))
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, SEARCH_PATH)),
+        "PYSPARK_PYTHON": python or own,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    return subprocess.run(
+        [own, *arguments],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=RUN_TIMEOUT_S,
+        check=False,
+    )

@@ -1,0 +1,63 @@
+"""A bucket of a loopback server that speaks S3 (`moto`), by URIs that say all that is needed."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from moto import server as moto_server
+from pyarrow import fs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Bucket:
+    """A bucket of the server, by URIs that say all that is needed."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._query = f"?scheme=http&region=us-east-1&endpoint_override={quote(endpoint, safe='')}"
+        self.filesystem = fs.S3FileSystem(
+            access_key="key", secret_key="secret",  # noqa: S106 - of a server that asks for nothing
+            endpoint_override=endpoint, scheme="http", region="us-east-1",
+            allow_bucket_creation=True,
+        )  # fmt: skip
+        self.filesystem.create_dir("logs")
+
+    def uri(self, path: str) -> str:
+        """Where something is in the bucket."""
+        return f"s3://key:secret@logs/{path}{self._query}"
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write an object."""
+        with self.filesystem.open_output_stream(f"logs/{path}") as stream:
+            stream.write(data)
+
+    def get(self, path: str) -> bytes:
+        """Return an object's bytes."""
+        with self.filesystem.open_input_file(f"logs/{path}") as file:
+            return bytes(file.read())
+
+    def remove(self, path: str) -> None:
+        """Remove an object."""
+        self.filesystem.delete_file(f"logs/{path}")
+
+    def names(self, folder: str) -> list[str]:
+        """All objects below a folder."""
+        found = self.filesystem.get_file_info(fs.FileSelector(f"logs/{folder}", recursive=True, allow_not_found=True))
+        return sorted(one.path.removeprefix(f"logs/{folder}/") for one in found if one.type == fs.FileType.File)
+
+
+@contextmanager
+def s3_bucket() -> Iterator[Bucket]:
+    """Provide an empty bucket."""
+    server: Any = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield Bucket(f"{host}:{port}")
+    finally:
+        server.stop()
+        gc.collect()
