@@ -5,24 +5,29 @@ They are in `~/.cache/binlogio` (or below XDG_CACHE_HOME), from the requirements
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from corpus import ROOT, SUPPORT
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "binlogio" / "environments"
-INSTALL_TIMEOUT_S: Final = 1800
-RUN_TIMEOUT_S: Final = 3600
+INSTALL_TIMEOUT_S: Final = 900
+RUN_TIMEOUT_S: Final = 1000  # less than a test may take, so that its output is in the failure
 EXTRAS: Final = ("replay", "delta", "encryption")
 TEST_PACKAGES: Final = ("pytest", "hypothesis", "pandas")
 SEARCH_PATH: Final = (ROOT, ROOT / "cli", ROOT / "spark_datasource", SUPPORT)
@@ -32,25 +37,39 @@ UNREACHABLE: Final = re.compile(r"^.*(?:unresolved dependency|download failed).*
 
 @cache
 def interpreter(version: str) -> Path:
-    """Return the Python of the environment with the newest PySpark of `version`.
+    """Return the Python of the environment with the newest PySpark of `version`."""
+    return virtual_environment(f"pyspark-{version}", requirements(version)) / "bin" / "python"
 
-    Skips where its packages cannot be installed.
+
+def virtual_environment(name: str, packages: list[str]) -> Path:
+    """Return the directory of a virtual environment with these packages.
+
+    Skips where they cannot be installed. One process makes it, others wait.
     """
-    folder = CACHE / f"pyspark-{version}-python-{sys.version_info.major}.{sys.version_info.minor}"
-    python, ready = folder / "bin" / "python", folder / "ready"
-    wanted = json.dumps(requirements(version))
-    if not ready.exists() or ready.read_text("utf-8") != wanted:
-        shutil.rmtree(folder, ignore_errors=True)
-        made = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, check=False)
-        if made.returncode:
-            pytest.skip(f"no virtual environment can be made: {made.stderr.decode(errors='replace').strip()}")
-        install = [str(python), "-m", "pip", "install", "--quiet", *requirements(version)]
-        done = subprocess.run(install, capture_output=True, timeout=INSTALL_TIMEOUT_S, check=False)
-        if done.returncode:
-            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            pytest.skip(f"the packages of PySpark {version} cannot be installed: {''.join(last)}")
-        ready.write_text(wanted, "utf-8")
-    return python
+    folder = CACHE / f"{name}-python-{sys.version_info.major}.{sys.version_info.minor}"
+    ready, wanted = folder / "ready", json.dumps(packages)
+    with _locked(folder.with_suffix(f"{folder.suffix}.lock")):
+        if not ready.exists() or ready.read_text("utf-8") != wanted:
+            shutil.rmtree(folder, ignore_errors=True)
+            made = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, check=False)
+            if made.returncode:
+                pytest.skip(f"no virtual environment can be made: {made.stderr.decode(errors='replace').strip()}")
+            install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages]
+            done = subprocess.run(install, capture_output=True, timeout=INSTALL_TIMEOUT_S, check=False)
+            if done.returncode:
+                last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+                pytest.skip(f"the packages of {name} cannot be installed: {''.join(last)}")
+            ready.write_text(wanted, "utf-8")
+    return folder
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other processes out for the block."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def requirements(version: str) -> list[str]:

@@ -6,21 +6,17 @@ installed once, beside the other environments.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pytest
-
 from corpus import ROOT
-from pyspark_environments import CACHE, INSTALL_TIMEOUT_S, interpreter, requirements
+from pyspark_environments import interpreter, requirements, virtual_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,18 +29,8 @@ _CONNECT_PACKAGES: Final = ("grpcio", "grpcio-status", "googleapis-common-protos
 
 def archive(version: str, folder: Path) -> Path:
     """Return an archive with the Python of executors for this PySpark, which is not in it."""
-    found = CACHE / f"executors-{version}-python-{sys.version_info.major}.{sys.version_info.minor}"
     wanted = [one for one in requirements(version) if not one.startswith(("pyspark", "pytest", "hypothesis"))]
-    wanted += [*_CONNECT_PACKAGES, "venv-pack"]
-    ready = found / "ready"
-    if not ready.exists() or ready.read_text("utf-8") != json.dumps(wanted):
-        shutil.rmtree(found, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", str(found)], check=True)
-        install = [str(found / "bin" / "python"), "-m", "pip", "install", "--quiet", *wanted]
-        done = subprocess.run(install, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, check=False)
-        if done.returncode:
-            pytest.skip(f"the packages of the executors cannot be installed: {done.stderr.strip()[-200:]}")
-        ready.write_text(json.dumps(wanted), "utf-8")
+    found = virtual_environment(f"executors-{version}", [*wanted, *_CONNECT_PACKAGES, "venv-pack"])
     (packages,) = found.glob("lib/python*/site-packages")
     for source in (ROOT / "binlogio", ROOT / "spark_datasource" / "pyspark_binlogio"):
         shutil.rmtree(packages / source.name, ignore_errors=True)
