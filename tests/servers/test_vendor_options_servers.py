@@ -40,6 +40,6 @@ def test_what_is_accepted_or_refused_is_as_the_table_says() -> None:
     accepted = ("--no-defaults", "--base64-output=decode-rows", "-F", "-c", "--open-files-limit=9", "-f", "-s", "-H")
     for option in accepted:
         assert CliRunner().invoke(cli, ["dump", option, log]).exit_code == 0, option
-    for option in ("-R", "--host=x", "--raw", "--flashback", "--stop-never", "--ssl-ca=x", "--rewrite-db=a->b"):
+    for option in ("-R", "--host=x", "--raw", "--flashback", "--ssl-ca=x", "--rewrite-db=a->b"):
         result = CliRunner().invoke(cli, ["dump", option, log])
         assert (result.exit_code, "is not supported: " in result.stderr) == (2, True), option
