@@ -36,7 +36,7 @@ from binlogio.constants import (
     QueryStatus,
     RowsFlag,
 )
-from binlogio.errors import BinlogError, BinlogFormatError, Hint, ReplayError, UnsupportedFeature
+from binlogio.errors import BinlogError, BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext, parse_header
 from binlogio.events.gtid import GtidTaggedEvent
@@ -436,8 +436,6 @@ class GroupEditor:
         is_wanted, changed = True, event
         if is_load or isinstance(kind, (OtherStatement, CreateWithRows)):
             is_wanted, changed = self._judged(event)
-            if is_wanted and is_load and changed.sql[: event.file_name_end] != event.sql[: event.file_name_end]:
-                raise ReplayError("LOAD DATA: a name before the file name cannot be changed")
             if is_wanted:
                 editing.has_change = True
         if not is_wanted:
@@ -445,7 +443,7 @@ class GroupEditor:
             editing.context.clear()
             editing.statement = event
             return
-        changed = self._renamed(changed)
+        changed = self._wanted.with_schemas(changed)
         for one in editing.context:
             editing.out.append(one)
         editing.context.clear()
@@ -453,33 +451,30 @@ class GroupEditor:
 
     def _renamed_bound(self, raw: bytes) -> bytes:
         """Return BEGIN, COMMIT or ROLLBACK with other names of schemas."""
-        return encode_bare(self._renamed(parse_bare(raw, self._context)), self._context)
+        return encode_bare(self._wanted.with_schemas(parse_bare(raw, self._context)), self._context)
 
     def _judged(self, event: Any) -> tuple[bool, Any]:
         """Return whether a statement is wanted, and the statement with other names."""
-        text = event
-        if isinstance(event, ExecuteLoadQueryEvent):
-            text = QueryEvent(
-                event.thread_id, event.exec_time, event.error_code, event.status_vars, event.schema, event.sql
-            )
-        named = self._wanted.statement(text, self._context)
+        named = self._wanted.statement(event, self._context)
         if named.refusal is not None:
             raise named.refusal
         if not named.is_wanted:
             return False, event
-        if self._wanted.rows is not None and not self._wants_text(event.sql, is_load=text is not event):
+        if self._wanted.rows is not None and not self._wants_text(event):
             return False, event
         return True, replace(event, sql=named.sql)
 
-    def _wants_text(self, sql: bytes, *, is_load: bool) -> bool:
+    def _wants_text(self, event: QueryEvent | ExecuteLoadQueryEvent) -> bool:
         """Return whether the operation of a statement is wanted; that of DDL always is.
 
         Raises:
             UnsupportedFeature: it cannot be seen.
         """
-        kind = recognize(sql)
-        if not is_load and not (isinstance(kind, OtherStatement) and kind.changes_rows):
-            return True
+        sql = event.sql
+        if isinstance(event, QueryEvent):
+            kind = recognize(sql)
+            if not (isinstance(kind, OtherStatement) and kind.changes_rows):
+                return True
         words = sql.upper().split()
         word = words[0] if words else b""
         operation = {b"INSERT": "insert", b"UPDATE": "update", b"DELETE": "delete"}.get(word)
@@ -492,19 +487,6 @@ class GroupEditor:
                 found=sql[:80].decode("utf-8", "replace"),
             )
         return True
-
-    def _renamed(self, event: Any) -> Any:
-        """Return a statement whose default schema, and schemas for the replica's scheduler, have their new names."""
-        wanted = self._wanted
-        if not wanted.rewrite_db:
-            return event
-        variables = tuple(
-            replace(one, value=tuple(map(wanted.schema, one.value)))
-            if one.code == QueryStatus.UPDATED_DB_NAMES and one.value
-            else one
-            for one in event.status_vars
-        )
-        return replace(event, schema=wanted.schema(event.schema), status_vars=variables)
 
     # ---------------------------------------------------------------------------------------------------- compression
 

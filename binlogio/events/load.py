@@ -38,7 +38,7 @@ from construct import (
 
 from binlogio.constants import EventType
 from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
-from binlogio.events.query import StatusVar, query_fields
+from binlogio.events.query import LoggedStatement, StatusVar, query_fields
 from binlogio.frozen import dataclass
 from binlogio.primitives import Bytes8, Utf8, ZeroEnded, read_exactly, utf8_size
 
@@ -210,7 +210,7 @@ class DeleteFileEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecuteLoadQueryEvent:
+class ExecuteLoadQueryEvent(LoggedStatement):
     """The LOAD DATA statement of BEGIN_LOAD_QUERY_EVENT.
 
     `sql[file_name_start:file_name_end]` is the file name, to be replaced by that of the replica's copy. `duplicates`: 0

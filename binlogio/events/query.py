@@ -254,8 +254,22 @@ QUERY: Final = Struct(*query_fields(GreedyBytes))
 QUERY_COMPRESSED: Final = Struct(*query_fields(MariadbCompressed(GreedyBytes)))
 
 
+class LoggedStatement:
+    """An event with a statement and its status variables."""
+
+    __slots__ = ()
+    status_vars: tuple[StatusVar, ...]
+
+    def status(self, code: int) -> Any:
+        """Return the value of a status variable, or None where the event does not have it."""
+        for variable in self.status_vars:
+            if variable.code == code:
+                return variable.value
+        return None
+
+
 @dataclass(frozen=True, slots=True)
-class QueryEvent:
+class QueryEvent(LoggedStatement):
     """A statement. `sql` are the bytes that the client sent, in the client's character set (status variable CHARSET).
 
     `exec_time` in seconds; `error_code` is the server's error number where the statement failed half-way, else 0.
@@ -268,13 +282,6 @@ class QueryEvent:
     schema: str
     sql: bytes
     header: EventHeader = NEW_HEADER
-
-    def status(self, code: int) -> Any:
-        """Return the value of a status variable, or None where the event does not have it."""
-        for variable in self.status_vars:
-            if variable.code == code:
-                return variable.value
-        return None
 
     @property
     def is_unfinished_alter(self) -> bool:

@@ -6,11 +6,13 @@ A transaction that is filtered out keeps its place in the commit order.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from binlogio.constants import QueryStatus
 from binlogio.errors import Hint, ReplayError, UnsupportedFeature
+from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.group_choice import GroupChoice
 from binlogio.schema.ddl.logged_ddl import bytes_of, server_of, session_of, text_of
 from binlogio.schema.statement_scope import (
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from binlogio.events.query import QueryEvent
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import Position
+
+_EventT = TypeVar("_EventT", "QueryEvent", "ExecuteLoadQueryEvent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +162,16 @@ class ReplayFilter:
             return not self.tables
         raise UnsupportedFeature("only some tables of the schema are selected", found=schema)
 
-    def statement(self, event: QueryEvent, context: ParseContext) -> NamedStatement:
+    def statement(self, event: QueryEvent | ExecuteLoadQueryEvent, context: ParseContext) -> NamedStatement:
         """Return a statement of the log for the target: unchanged, renamed, not wanted, or refused if not known."""
+        named = self._statement(event, context)
+        if isinstance(event, ExecuteLoadQueryEvent) and named.is_wanted and named.refusal is None:
+            end = event.file_name_end
+            if named.sql[:end] != event.sql[:end]:
+                return replace(named, refusal=ReplayError("LOAD DATA: a name before the file name cannot be changed"))
+        return named
+
+    def _statement(self, event: QueryEvent | ExecuteLoadQueryEvent, context: ParseContext) -> NamedStatement:
         if not self.is_by_name:
             return NamedStatement(event.sql)
         is_wanted, creates = True, False
@@ -196,6 +208,18 @@ class ReplayFilter:
     def schema(self, name: str) -> str:
         """Return the name that a schema has in the target."""
         return self.rewrite_db.get(name, name)
+
+    def with_schemas(self, event: _EventT) -> _EventT:
+        """Return a statement whose default schema, and schemas for the replica's scheduler, have their new names."""
+        if not self.rewrite_db:
+            return event
+        variables = tuple(
+            replace(one, value=tuple(map(self.schema, one.value)))
+            if one.code == QueryStatus.UPDATED_DB_NAMES and one.value
+            else one
+            for one in event.status_vars
+        )
+        return replace(event, schema=self.schema(event.schema), status_vars=variables)
 
 
 EVERYTHING = ReplayFilter()

@@ -592,14 +592,7 @@ class TransactionReader:
 
     def _take_load(self, group: _OpenGroup, step: LoadStep) -> None:
         event = step.event
-        text = QueryEvent(
-            event.thread_id, event.exec_time, event.error_code, event.status_vars, event.schema, event.sql, event.header
-        )
-        named = self._filter.statement(text, self._context)
-        size = event.file_name_end
-        if named.refusal is None and named.is_wanted and named.sql[:size] != event.sql[:size]:
-            named = replace(named, refusal=ReplayError("LOAD DATA: a name before the file name cannot be changed"))
-        named = self._with_rows(named, changes_rows=True)
+        named = self._with_rows(self._filter.statement(event, self._context), changes_rows=True)
         if named.is_wanted:
             renamed = replace(event, schema=self._filter.schema(event.schema), sql=named.sql)
             group.steps.append(replace(step, event=renamed, refusal=named.refusal))

@@ -22,6 +22,7 @@ from binlogio.values.charsets import charset_of
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
+    from binlogio.events.load import ExecuteLoadQueryEvent
     from binlogio.events.query import QueryEvent
     from binlogio.schema.ddl.catalogue import Catalogue, TableName
     from binlogio.schema.ddl.tree import Ddl, Name
@@ -65,7 +66,7 @@ def follow_event(catalogue: Catalogue, event: QueryEvent, context: ParseContext)
         LoggedDdl.of(event, context).follow(catalogue)
 
 
-def server_of(event: QueryEvent, context: ParseContext) -> ServerDefaults:
+def server_of(event: QueryEvent | ExecuteLoadQueryEvent, context: ParseContext) -> ServerDefaults:
     """Return the server that wrote the log, with the collations that the statement's session had."""
     server = ServerDefaults.of(context)
     utf8mb4 = event.status(QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4)
@@ -77,7 +78,7 @@ def server_of(event: QueryEvent, context: ParseContext) -> ServerDefaults:
     return replace(server, charset_collations=known) if known else server
 
 
-def session_of(event: QueryEvent) -> SessionFacts:
+def session_of(event: QueryEvent | ExecuteLoadQueryEvent) -> SessionFacts:
     """Return what the statement depends on beside its text."""
     charset = event.status(QueryStatus.CHARSET)
     return SessionFacts(
@@ -98,7 +99,7 @@ def _collation(number: int | None) -> str | None:
         return None
 
 
-def text_of(event: QueryEvent) -> str:
+def text_of(event: QueryEvent | ExecuteLoadQueryEvent) -> str:
     """Return the statement, in the client's character set where the event says which."""
     session = event.status(QueryStatus.CHARSET)
     charset = charset_of(session.client) if session is not None else None
@@ -108,7 +109,7 @@ def text_of(event: QueryEvent) -> str:
         return event.sql.decode("utf-8", "surrogateescape")
 
 
-def bytes_of(event: QueryEvent, text: str) -> bytes:
+def bytes_of(event: QueryEvent | ExecuteLoadQueryEvent, text: str) -> bytes:
     """`text_of` backwards: a text in the place of the event's own, in the client's character set.
 
     Raises:

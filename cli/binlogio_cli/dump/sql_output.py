@@ -221,7 +221,7 @@ class SqlDump:
 
     @staticmethod
     def _has_escapes(event: QueryEvent | ExecuteLoadQueryEvent) -> bool:
-        mode = next((one.value for one in event.status_vars if one.code == QueryStatus.SQL_MODE), None)
+        mode = event.status(QueryStatus.SQL_MODE)
         return mode is not None and not int(mode) & _MODES_OF_OTHER_QUOTES
 
     def part(self, event: Any) -> Iterator[str]:
