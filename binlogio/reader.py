@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.foreign_keys import Cascade
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
-    from binlogio.schema.given import Definitions
+    from binlogio.schema.given import Definitions, Described
     from binlogio.storage.keyring import Keyring, KeyringSource
 
 _MOST_PLANS: Final = 2048  # of one log, with its definitions as they are now
@@ -380,6 +380,14 @@ class BinlogReader:
         table = self.table_map(event)
         known = self._definitions.logged(table.schema, table.table)
         return known.table if known is not None else None
+
+    def describe(self, event: TableMapEvent) -> Described:
+        """Return the definition of a table and where it comes from, for its table map.
+
+        Raises:
+            UnsupportedFeature: neither the log nor a definition that was given names the columns.
+        """
+        return self._definitions.describe(event, self.context)
 
     def cascades(self, event: RowsEvent) -> tuple[Cascade, ...]:
         """Return the foreign keys by which a change of the event's table changes other tables.

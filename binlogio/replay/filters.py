@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import Position
 
-_EventT = TypeVar("_EventT", "QueryEvent", "ExecuteLoadQueryEvent")
+_EventT = TypeVar("_EventT", bound="QueryEvent | ExecuteLoadQueryEvent")
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,7 +305,7 @@ class Selection:
             server_ids=self.server_ids,
             tables=self.name_globs,
             exclude_tables=self.excluded_globs,
-            rewrite_db=_renames(rewrite_db),
+            rewrite_db=renames(rewrite_db),
             rows=self.row_choice(refuses_unknown=True),
         )
 
@@ -357,7 +357,12 @@ def _in_log(position: Position | None, files: tuple[str, ...]) -> Position | Non
     return Position(files[0] if files else "", position.offset)
 
 
-def _renames(texts: Iterable[str]) -> dict[str, str]:
+def renames(texts: Iterable[str]) -> dict[str, str]:
+    """Return the names of `--rewrite-db`.
+
+    Raises:
+        UsageError: a text is not of the form FROM->TO.
+    """
     pairs = [text.partition("->") for text in texts]
     for before, arrow, after in pairs:
         if not (before and arrow and after):

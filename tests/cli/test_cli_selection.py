@@ -148,7 +148,6 @@ def test_a_stop_before_the_start_is_wrong_usage() -> None:
         ("-R", "binlogio reads files and connects to no server"),
         ("--host=db", "binlogio reads files and connects to no server"),
         ("--ssl-ca=x", "binlogio reads files and connects to no server"),
-        ("--rewrite-db=a->b", "`binlogio copy`, `replay` and `undo` have it"),
     ],
 )
 def test_an_option_of_the_vendors_that_is_not_here_names_the_way(option: str, way: str) -> None:

@@ -25,6 +25,7 @@ TOOL: Final = {
     "mysql": ("mysqlbinlog", "--no-defaults", "--skip-gtids"),
     "mariadb": ("mariadb-binlog", "--no-defaults"),
 }
+RENAMED: Final = ("rowimage_full", "rows_query", "alter", "ddl_mix", "metadata_full")
 UNREADABLE: Final = "encrypted"  # by the tools, which need the server for it
 
 
@@ -69,6 +70,22 @@ def test_dump_and_the_vendors_tool_give_the_same_tables(server: Instance) -> Non
             wrong[case.id] = different, errors, their_errors
 
     assert wrong == {}
+
+
+def test_a_dump_with_another_name_fills_the_other_schema(server: Instance) -> None:
+    """The schema that `--rewrite-db` names has the tables that the schema in the log has without it."""
+    chosen_cases = [case for case in cases_of(server.vendor.kind) if case.id.rpartition("/")[2] in RENAMED]
+    assert chosen_cases
+    for case in chosen_cases:
+        found = {}
+        for options in ((), ("--rewrite-db", "corpus->a `twin`")):
+            chosen = ("--format", "sql", "--skip-gtids", *options)
+            done = CliRunner().invoke(cli, ["dump", *chosen, *map(str, case.logs)])
+            assert done.exit_code == 0, done.stderr
+            found[options], _ = applied(server, done.stdout_bytes)
+        plain, renamed = found.values()
+        assert any(plain.values())
+        assert renamed == {name.replace("corpus.", "a `twin`."): rows for name, rows in plain.items()}, case.id
 
 
 def expected_of(case: Case) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -30,11 +30,21 @@ from binlogio_cli.output import (
     quiet_option,
 )
 from binlogio_cli.progress import watched_logs
-from binlogio_cli.selection import Reading, Selection, files_argument, reading_options, say_columns, selection_options
+from binlogio_cli.selection import (
+    Reading,
+    Selection,
+    files_argument,
+    reading_options,
+    renames,
+    rewrite_option,
+    say_columns,
+    selection_options,
+)
 
 if TYPE_CHECKING:
     from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
+    from binlogio_cli.dump.renamed import RenamedReader
     from binlogio_cli.output import Output
     from binlogio_cli.progress import WatchBytes
 
@@ -57,7 +67,6 @@ _ELSEWHERE: Final = (
     (("-t", "--to-last-log"), False, "give the logs, their directory or its .index file"),
     (("--raw",), False, "`binlogio copy` makes logs from logs"),
     (("-B", "--flashback"), False, "`binlogio undo` reverses row changes, as SQL or as a binary log"),
-    (("--rewrite-db",), True, "`binlogio copy`, `replay` and `undo` have it: copy the logs with it and dump the copy"),
 )  # fmt: skip
 _POLL_SECONDS: Final = 0.2
 _BASE64: Final = click.Choice(["auto", "never", "decode-rows", "always", "unspec"])
@@ -113,6 +122,7 @@ def _habits(command: Any) -> Any:
 )
 @selection_options
 @reading_options
+@rewrite_option
 @click.option("--skip-gtids", is_flag=True, help="With --format sql: do not set the GTIDs of the log (SET gtid_next).")
 @click.option(
     "-D", "--disable-log-bin", is_flag=True, help="With --format sql: do not log the statements (sql_log_bin=0)."
@@ -236,6 +246,7 @@ class Dumping:
         self._options = options
         self._wanted = selection.group_choice()
         self._rows = selection.row_choice(refuses_unknown=False)
+        self._schemas = renames(options["rewrite_db"])
 
     def open(self, logs: tuple[str, ...]) -> BinlogReader:
         """Open the logs, from where the selection begins in the first one to where it ends in the last one."""
@@ -289,11 +300,15 @@ class Dumping:
                 return is_whole
 
     def _write_from(self, reader: BinlogReader, stream: Output, watch: WatchBytes) -> None:
-        dump = self._dump_of(reader)
+        names = self._names_of(reader)
+        dump = self._dump_of(reader if names is None else cast("BinlogReader", names))
         with reader:
             requires_rows = self._options["require_row_format"]
-            writer = dump.writer(self._wanted) if self._rows is None and not requires_rows else None
-            filtered = FilteredDump(reader, self._wanted, dump, writer, self._rows, requires_rows=requires_rows)
+            is_plain = self._rows is None and names is None and not requires_rows
+            writer = dump.writer(self._wanted) if is_plain else None
+            filtered = FilteredDump(
+                reader, self._wanted, dump, writer, self._rows, requires_rows=requires_rows, names=names
+            )
             try:
                 for chunk in filtered.choose():
                     stream.write(chunk)
@@ -304,6 +319,14 @@ class Dumping:
                 say_torn_tails(reader)
                 _report_unnamed_tables(reader)
             stream.write_all(dump.foot())
+
+    def _names_of(self, reader: BinlogReader) -> RenamedReader | None:
+        if not self._schemas:
+            return None
+        from binlogio.replay import ReplayFilter  # noqa: PLC0415 - seldom needed
+        from binlogio_cli.dump.renamed import RenamedReader  # noqa: PLC0415
+
+        return RenamedReader(reader, ReplayFilter(rewrite_db=self._schemas))
 
     def _dump_of(self, reader: BinlogReader) -> Dump:
         selection, options = self._selection, self._options

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
     from binlogio_cli.dump.event_writer import EventWriter
+    from binlogio_cli.dump.renamed import RenamedReader
     from binlogio_cli.output import Dump
 
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent)
@@ -67,6 +68,7 @@ class FilteredDump:
         writer: the kernel's writer of frequent events; None if `dump` writes all of them.
         rows: the selected rows; statements are left out then. Not with `writer`.
         requires_rows: refuse changes of rows that are in the log as SQL text. Not with `writer`.
+        names: gives events other names of schemas after the selection; `dump` reads from it. Not with `writer`.
 
     `found` is True once a group was selected.
     """
@@ -80,8 +82,10 @@ class FilteredDump:
         rows: RowChoice | None = None,
         *,
         requires_rows: bool = False,
+        names: RenamedReader | None = None,
     ) -> None:
         self._requires_rows = requires_rows
+        self._names = names
         self._reader = reader
         self._selection = selection
         self._rows = rows
@@ -128,7 +132,7 @@ class FilteredDump:
         try:
             if self._requires_rows:
                 _require_rows(event)
-            yield from self._dump.event(event)
+            yield from self._dump.event(event if self._names is None else self._names.renamed(event))
         except BinlogError as exc:
             exc.locate(
                 file=self._reader.position.file,

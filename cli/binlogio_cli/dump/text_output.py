@@ -258,7 +258,7 @@ class TextDump:
     def _metadata(self, event: TableMapEvent) -> Iterator[str]:
         """Yield the definition of a table as DDL and the metadata in the log tell it."""
         try:
-            table = self._reader.definitions.describe(event, self._reader.context).definition
+            table = self._reader.describe(event).definition
         except UnsupportedFeature as exc:
             yield f"# Columns are not known: {safe(exc.reason)}"
             return
