@@ -230,6 +230,12 @@ class ExecuteLoadQueryEvent(LoggedStatement):
     header: EventHeader = NEW_HEADER
 
 
+FILE_BLOCKS: Final = (BeginLoadQueryEvent, CreateFileEvent, AppendBlockEvent)
+LOAD_ENDS: Final = (ExecuteLoadQueryEvent, ExecLoadEvent, DeleteFileEvent, LoadEvent)
+"""The events that end a LOAD DATA; those of `FILE_BLOCKS` are before it."""
+OLD_LOADS: Final = (LoadEvent, CreateFileEvent, ExecLoadEvent)
+"""LOAD DATA of servers before 5.0.3, which have the clauses of the statement and not its text."""
+
 CODECS: Final = (
     EventCodec(EventType.LOAD_EVENT, LOAD, LoadEvent),
     EventCodec(EventType.CREATE_FILE_EVENT, CREATE_FILE, CreateFileEvent),

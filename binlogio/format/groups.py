@@ -26,15 +26,7 @@ from binlogio.events.base import UnknownEvent, event_name
 from binlogio.events.control import IncidentEvent, RotateEvent, StopEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
-from binlogio.events.load import (
-    AppendBlockEvent,
-    BeginLoadQueryEvent,
-    CreateFileEvent,
-    DeleteFileEvent,
-    ExecLoadEvent,
-    ExecuteLoadQueryEvent,
-    LoadEvent,
-)
+from binlogio.events.load import FILE_BLOCKS, LOAD_ENDS
 from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidListEvent
 from binlogio.events.query import QueryEvent, sql_of_body
 from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1
@@ -59,17 +51,8 @@ class GroupPlace(Enum):
 
 _GTIDS: Final = (GtidEvent, AnonymousGtidEvent, GtidTaggedEvent)
 GTID_EVENTS: Final = (*_GTIDS, MariadbGtidEvent)
-_STATEMENT_PARTS: Final = (
-    IntvarEvent,
-    RandEvent,
-    UserVarEvent,
-    BeginLoadQueryEvent,
-    CreateFileEvent,
-    AppendBlockEvent,
-    TableMapEvent,
-)
+_STATEMENT_PARTS: Final = (IntvarEvent, RandEvent, UserVarEvent, *FILE_BLOCKS, TableMapEvent)
 _ENDS_TRANSACTION: Final = (XidEvent, XaPrepareEvent, TransactionPayloadEvent, IncidentEvent)
-_ENDS_STATEMENT: Final = (ExecuteLoadQueryEvent, ExecLoadEvent, DeleteFileEvent, LoadEvent)
 _FILE_EVENTS: Final = (
     FormatDescriptionEvent,
     StartV3Event,
@@ -283,9 +266,9 @@ for _before, _steps in _STEPS_FROM.items():
     _steps.update(dict.fromkeys(_FILE_EVENTS, (_OUTSIDE, _OUTSIDE_OF_GROUPS, _STEPS_FROM[_OUTSIDE])))
     _steps.update(dict.fromkeys(_STATEMENT_PARTS, _to(_before, _in_statement)))
     if _before is _TRANSACTION:
-        _steps.update(dict.fromkeys((*ROWS_EVENTS, *_ENDS_STATEMENT), _to(_before, _TRANSACTION)))
+        _steps.update(dict.fromkeys((*ROWS_EVENTS, *LOAD_ENDS), _to(_before, _TRANSACTION)))
     else:
-        _steps.update(dict.fromkeys(_ENDS_STATEMENT, _to(_before, _OUTSIDE)))
+        _steps.update(dict.fromkeys(LOAD_ENDS, _to(_before, _OUTSIDE)))
 
 
 def _facts(event: BinlogEvent) -> tuple[bool, bytes]:
