@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.storage.index_file import base_name
-from binlogio_cli.commands.stats import duration_text, moment_text, size_text, width_text
+from binlogio_cli.quantities import KIB, duration_text, moment_text, size_text, width_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -159,7 +159,7 @@ def _columns(stats: ArchiveStats, values: Sequence[tuple[TimeStats, tuple[int, i
     """Return a chart of stacked columns over time."""
     first, bucket_s = stats.buckets[0].begin, stats.bucket_s
     count = (stats.buckets[-1].begin - first) // bucket_s + 1
-    most = _round_up(max(sum(parts) for _, parts in values), 1024 if text is size_text else 1000)
+    most = _round_up(max(sum(parts) for _, parts in values), KIB if text is size_text else 1000)
     step = (_WIDTH - _LEFT - _RIGHT) / count
     high = _HEIGHT - _TOP - _BOTTOM
     parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">']

@@ -11,8 +11,8 @@ import click
 
 from binlogio.archive.info import log_infos
 from binlogio.storage import find_logs, load_keyring
-from binlogio_cli.commands.stats import moment_text, size_text
-from binlogio_cli.messages import say
+from binlogio_cli.messages import DAMAGE, say
+from binlogio_cli.quantities import KIB, moment_text, size_text
 from binlogio_cli.quoting import safe
 from binlogio_cli.selection import files_argument, keyring_option
 
@@ -27,7 +27,6 @@ Examples
   binlogio info --tables binlog.000042
   binlogio info --json s3://backups/binlogs/ | jq .gtids
 """
-_DAMAGE: Final = 1
 
 
 @click.command("info", epilog=_EXAMPLE)
@@ -56,7 +55,7 @@ def command(
             click.echo("\n" * bool(number) + "\n".join(_lines(info)))
         if info.error is not None and is_json:
             say(info.error)
-    return _DAMAGE if is_damaged else 0
+    return DAMAGE if is_damaged else 0
 
 
 def _json(info: LogInfo) -> dict[str, Any]:
@@ -70,7 +69,7 @@ def _iso(seconds: int | None) -> str | None:
 def _lines(info: LogInfo) -> Iterator[str]:
     """Yield the facts about a log, one a line, those that are not known left out."""
     size = "" if info.size is None else f"  {size_text(info.size)}"
-    if info.size is not None and info.size >= 1024:
+    if info.size is not None and info.size >= KIB:
         size += f" ({info.size:,} bytes)"
     yield f"{safe(info.file)}{size}"
     if info.error is not None:

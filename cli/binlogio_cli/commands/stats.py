@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,6 +15,7 @@ from binlogio_cli.messages import DAMAGE, Refusal, say, say_misnumbered
 from binlogio_cli.options import definitions_file, definitions_option
 from binlogio_cli.output import OutputFile, force_option, open_output, quiet_option
 from binlogio_cli.progress import watched_logs
+from binlogio_cli.quantities import duration_text, moment_text, size_text, width_text
 from binlogio_cli.quoting import safe
 from binlogio_cli.selection import files_argument, keyring_option
 
@@ -31,8 +31,6 @@ Examples
   binlogio stats --html report.html binlog.0*       a page with charts
   binlogio stats --json binlog.000042 | jq '.tables[0]'
 """
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
-_UNIT: Final = 1024
 _LONGEST_LIST: Final = 40
 
 
@@ -85,43 +83,6 @@ def command(
     else:
         click.echo("\n".join(_lines(stats)))
     return DAMAGE if stats.warnings else 0
-
-
-def size_text(size: float) -> str:
-    """Return bytes for people: 1.2 MiB."""
-    for unit in _UNITS:
-        if abs(size) < _UNIT or unit == _UNITS[-1]:
-            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
-        size /= _UNIT
-    raise AssertionError
-
-
-def moment_text(seconds: float) -> str:
-    """Return a time, UTC."""
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def duration_text(microseconds: int) -> str:
-    """Return a duration for people: 350 ms, 12.3 s, 2 h 05 min, 3 days."""
-    if microseconds < 1000:
-        return f"{microseconds} us"
-    seconds = microseconds / 1e6
-    if seconds < 0.9995:
-        return f"{microseconds / 1000:.0f} ms"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    minutes = int(seconds) // 60
-    if minutes < 120:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60:02} min" if minutes < 48 * 60 else f"{minutes // 1440:,} days"
-
-
-def width_text(seconds: int) -> str:
-    """Return the width of a bucket of time: 10 s, 5 min, 6 h, 7 days."""
-    for unit, name in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= unit:
-            return f"{seconds // unit} {name}"
-    return f"{seconds} s"
 
 
 def _lines(stats: ArchiveStats) -> Iterator[str]:

@@ -1,0 +1,46 @@
+"""Sizes, moments and durations as text for people."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Final
+
+KIB: Final = 1024
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def size_text(size: float) -> str:
+    """Return bytes for people: 1.2 MiB."""
+    for unit in _UNITS:
+        if abs(size) < KIB or unit == _UNITS[-1]:
+            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= KIB
+    raise AssertionError
+
+
+def moment_text(seconds: float) -> str:
+    """Return a time, UTC."""
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def duration_text(microseconds: int) -> str:
+    """Return a duration for people: 350 ms, 12.3 s, 2 h 05 min, 3 days."""
+    if microseconds < 1000:
+        return f"{microseconds} us"
+    seconds = microseconds / 1e6
+    if seconds < 0.9995:
+        return f"{microseconds / 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes = int(seconds) // 60
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02} min" if minutes < 48 * 60 else f"{minutes // 1440:,} days"
+
+
+def width_text(seconds: int) -> str:
+    """Return the width of a bucket of time: 10 s, 5 min, 6 h, 7 days."""
+    for unit, name in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{seconds // unit} {name}"
+    return f"{seconds} s"
