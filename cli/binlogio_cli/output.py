@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import stat
 import sys
 from dataclasses import dataclass
@@ -76,37 +75,6 @@ class Output:
     def flush(self) -> None:
         """Flush, so that this output precedes later output on standard error."""
         self._stream.flush()
-
-
-# What is coloured in the text of `dump`: heads of events, operations, comments.
-_COLOURED: Final = re.compile(
-    rb"^(?:(?P<dim># at \d.*|#\d{6} [^\t\n]*)(?P<bold>\t[^:\t\n]*)?"
-    rb"|(?P<green>### INSERT INTO.*)|(?P<yellow>### UPDATE.*)|(?P<red>### DELETE FROM.*))",
-    re.MULTILINE,
-)
-_CODES: Final = {"dim": b"\x1b[2m", "bold": b"\x1b[1m", "green": b"\x1b[32m", "yellow": b"\x1b[33m", "red": b"\x1b[31m"}
-_PLAIN: Final = b"\x1b[0m"
-
-
-class ColouredOutput(Output):
-    """Text of `dump` for a terminal. The text itself has no control characters."""
-
-    def write(self, text: str | bytes) -> None:
-        """Write whole lines, with colours."""
-        super().write(
-            _COLOURED.sub(_with_colours, text if isinstance(text, bytes) else text.encode("utf-8", self._errors))
-        )
-
-
-def _with_colours(match: re.Match[bytes]) -> bytes:
-    return b"".join(_CODES[name] + text + _PLAIN for name, text in match.groupdict().items() if text)
-
-
-def is_coloured(choice: str) -> bool:
-    """Return whether standard output gets colours: `always`, `never`, or `auto` for a terminal without NO_COLOR."""
-    if choice == "auto":
-        return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return choice == "always"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +164,8 @@ def _stat_stream(stream: Any) -> os.stat_result | None:
 
 
 @contextlib.contextmanager
-def open_output(output: OutputFile, errors: str = "backslashreplace", *, is_coloured: bool = False) -> Iterator[Output]:
-    """Provide the output as text; `errors` as for `Output`.
+def open_output(output: OutputFile, errors: str = "backslashreplace", kind: type[Output] = Output) -> Iterator[Output]:
+    """Provide the output as text, in an output of this kind; `errors` as for `Output`.
 
     If the input is damaged, the file has the output from before the damage, as standard output does.
 
@@ -205,7 +173,7 @@ def open_output(output: OutputFile, errors: str = "backslashreplace", *, is_colo
         OSError: the file cannot be written.
     """
     with output.open(keeps_after=BinlogError) as stream:
-        yield (ColouredOutput if is_coloured else Output)(cast("BinaryIO", stream), errors)
+        yield kind(cast("BinaryIO", stream), errors)
 
 
 class Dump(Protocol):
@@ -223,6 +191,9 @@ class Dump(Protocol):
 
     def end_statement(self) -> None:
         """Take note of the end of a statement's rows, written or not."""
+
+    def discard(self, statement: object = None) -> None:
+        """Remove what was kept for a statement that is not written; without one, for all that are unfinished."""
 
     def writer(self, selection: GroupChoice) -> EventWriter | None:
         """Return the kernel's writer of frequent events in this format; None if there is none."""

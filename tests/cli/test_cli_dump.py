@@ -265,6 +265,8 @@ def test_the_definition_of_tables_is_shown_on_request() -> None:
     assert "".join(line for line in full.splitlines(keepends=True) if line not in lines) == text_of(
         MYSQL / "metadata_full" / "binlog.000001"
     )
+    short = text_of("--print-table-metadata", "--short-form", MYSQL / "metadata_full" / "binlog.000001")
+    assert [line for line in short.splitlines(keepends=True) if line in lines] == lines
     log = MYSQL / "gtid_on" / "binlog.000001"
     unknown = text_of("--print-table-metadata", *behind_ddl(log), log)
     assert "# Columns are not known: " in unknown

@@ -10,7 +10,15 @@ import pytest
 from click.testing import CliRunner
 
 from binlogio.constants import EventType
-from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent, ExecuteLoadQueryEvent
+from binlogio.events.load import (
+    AppendBlockEvent,
+    BeginLoadQueryEvent,
+    CreateFileEvent,
+    ExecLoadEvent,
+    ExecuteLoadQueryEvent,
+    LoadEvent,
+    LoadOptions,
+)
 from binlogio.events.statement_context import IntvarEvent
 from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL
@@ -205,3 +213,21 @@ def test_load_data_is_kept_together_by_a_filter(tmp_path: Path) -> None:
 
     assert kept == ["INTVAR_EVENT", "BEGIN_LOAD_QUERY_EVENT", "APPEND_BLOCK_EVENT", "EXECUTE_LOAD_QUERY_EVENT"]
     assert dropped == ["QUERY_EVENT", "QUERY_EVENT", "XID_EVENT"]
+
+
+def test_load_data_of_old_servers_is_selected_by_its_table(tmp_path: Path) -> None:
+    """It has a table and no statement; its file and EXEC_LOAD_EVENT go with it."""
+    options = LoadOptions(b"\t", b"", b"\n", b"", b"\\", 0, None)
+    path = write(
+        tmp_path,
+        CreateFileEvent(7, 0, 0, 1, options, (), "t", "wanted", b"f", b"1\n", header(EventType.CREATE_FILE_EVENT)),
+        AppendBlockEvent(1, b"2\n", header(EventType.APPEND_BLOCK_EVENT)),
+        ExecLoadEvent(1, header(EventType.EXEC_LOAD_EVENT)),
+        LoadEvent(7, 0, 0, options, (), "t", "other", b"f", header(EventType.NEW_LOAD_EVENT)),
+    )
+    kept = [line["type"] for line in json_of("-d", "wanted", path)][1:]
+    other = [line["type"] for line in json_of("-T", "other.t", path)][1:]
+
+    assert kept == ["CREATE_FILE_EVENT", "APPEND_BLOCK_EVENT", "EXEC_LOAD_EVENT"]
+    assert other == ["NEW_LOAD_EVENT"]
+    assert json_of("-T", "u", path)[1:] == []

@@ -178,6 +178,29 @@ def test_files_of_load_data_are_written(tmp_path: Path) -> None:
     assert "the file of a LOAD DATA (file_id 9) is not in what is dumped" in refused.stderr
 
 
+def test_files_of_statements_that_are_not_written_do_not_stay(tmp_path: Path) -> None:
+    """Because a filter leaves the statement out, or because of damage before it, with and without --force-read."""
+    block = BeginLoadQueryEvent(1, b"1\n", header(EventType.BEGIN_LOAD_QUERY_EVENT))
+    kind = header(EventType.EXECUTE_LOAD_QUERY_EVENT)
+    load = ExecuteLoadQueryEvent(7, 0, 0, 1, 9, 25, 0, (), "d", b"LOAD DATA INFILE 'x' INTO TABLE t", kind)
+    path = write(tmp_path, block, load, *transaction(1))
+    into = ("--format", "sql", "--local-load", tmp_path)
+    filtered = dump(*into, "-d", "e", path)
+    left = [file.name for file in tmp_path.glob("SQL*")]
+    wanted = dump(*into, "-d", "d", path)
+    done = [file.name for file in tmp_path.glob("SQL*")]
+    data = bytearray(path.read_bytes())
+    data[data.index(b"LOAD DATA")] ^= 1
+    path.write_bytes(data)
+    refused, continued = dump(*into, path), dump(*into, "--force-read", path)
+
+    assert (filtered.exit_code, wanted.exit_code, refused.exit_code, continued.exit_code) == (0, 0, 1, 1)
+    assert left == []
+    assert done == ["SQL_LOAD_MB-1-0"]
+    assert [file.name for file in tmp_path.glob("SQL*")] == done
+    assert "is left out" in continued.stderr
+
+
 def test_xa_and_alter_in_two_phases_of_mariadb() -> None:
     """The GTID event replaces XA START, and a START ALTER changes nothing."""
     xa = dump("--format", "sql", MARIADB118 / "gtid" / "binlog.000001").stdout

@@ -20,6 +20,7 @@ from binlogio_cli.main import COMMANDS, LazyGroup, cli
 from corpus import MYSQL, ROOT
 
 ROWS: Final = MYSQL / "rowimage_full" / "binlog.000001"
+OTHER: Final = MYSQL / "gtid_on" / "binlog.000001"
 
 
 def run_python(code: str) -> str:
@@ -223,7 +224,7 @@ def test_bug_is_not_hidden_as_an_exit_code() -> None:
 
 def test_reader_that_leaves_early_is_not_an_error() -> None:
     """`binlogio dump ... | head -1` prints nothing on standard error."""
-    program = [sys.executable, "-m", "binlogio_cli", "dump", *[str(ROWS)] * 20]  # more than a pipe holds
+    program = [sys.executable, "-m", "binlogio_cli", "dump", *[str(ROWS), str(OTHER)] * 20]  # more than a pipe holds
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

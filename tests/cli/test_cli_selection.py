@@ -172,6 +172,79 @@ def test_an_unknown_option_is_not_answered_with_one_that_is_refused() -> None:
     assert "--table" in misspelt.stderr.split("Error:")[1]
 
 
+@pytest.mark.parametrize(
+    ("count", "log", "first"), [(0, 0, 127), (1, 0, 127), (2, 0, 158), (41, 0, 4022), (42, 1, 127), (45, 1, 277)]
+)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_an_offset_counts_the_events_of_all_logs(form: str, count: int, log: int, first: int) -> None:
+    """As in mysqlbinlog, for which see `test_vendor_options_servers.py`."""
+    done = CliRunner().invoke(cli, ["dump", "--format", form, "--offset", str(count), *LOGS])
+    whole = CliRunner().invoke(cli, ["dump", "--format", form, *LOGS[log:]])
+    lines = done.stdout.splitlines()
+    if form == "text":
+        found = [int(line.split()[2]) for line in lines if line.startswith("# at ")]
+    else:
+        found = [json.loads(line)["pos"] for line in lines]
+
+    assert found[:2] == [4, first]
+    assert done.stdout[-1000:] == whole.stdout[-1000:]
+
+
+def test_an_offset_leaves_out_payloads_as_single_events() -> None:
+    log = FIXTURES / "mysql97" / "compressed" / "binlog.000001"
+    events = [
+        json.loads(line) for line in CliRunner().invoke(cli, ["dump", "--format", "json", str(log)]).stdout.splitlines()
+    ]
+    places = [event["pos"] for event in events if event.get("inner") is None]
+    payload = next(number for number, event in enumerate(events) if event["type"] == "TRANSACTION_PAYLOAD_EVENT")
+    shown = CliRunner().invoke(cli, ["dump", "--format", "json", "--offset", str(payload + 1), str(log)])
+
+    assert [json.loads(line)["pos"] for line in shown.stdout.splitlines()][1] == places[payload + 1]
+
+
+def test_an_offset_beyond_the_logs_selects_nothing() -> None:
+    done = CliRunner().invoke(cli, ["dump", "--offset", "999999", *LOGS])
+
+    assert (done.exit_code, done.stdout.count("# at ")) == (0, 1)
+    assert "binlogio: no event group of the logs is selected by the options\n" in done.stderr
+
+
+def test_a_number_is_no_output_and_a_stream_is_not_read_twice() -> None:
+    """`-o 10` is --offset in mysqlbinlog."""
+    number = CliRunner().invoke(cli, ["dump", "-o", "10", *LOGS])
+    stream = CliRunner().invoke(cli, ["dump", "--offset", "1", "-"], input=(INCIDENT / "binlog.000001").read_bytes())
+
+    assert (number.exit_code, stream.exit_code) == (2, 2)
+    assert "--offset 10 skips events; for a file of this name give ./10" in number.stderr
+    assert "--offset reads logs twice: give files instead of standard input" in stream.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [("dump", ()), ("undo", ()), ("replay", ("--to", "dry-run:")), ("repair", ("--out",)), ("repair", ("--index",))],
+)
+def test_missing_logs_and_another_order_are_named(command: str, options: tuple[str, ...], tmp_path: Path) -> None:
+    """The logs of a series in which number 2 is missing, and in the wrong order."""
+    first, second, third = (tmp_path / f"binlog.00000{number}" for number in (1, 2, 3))
+    for log in (first, second, third):
+        log.write_bytes((FIXTURES / "mysql97" / "rotated" / log.name).read_bytes())
+    more = (*options, str(tmp_path / "new")) if command == "repair" else options
+    missing = CliRunner().invoke(cli, [command, *more, str(first), str(third)])
+    more = (*options, str(tmp_path / "other")) if command == "repair" else options
+    turned = CliRunner().invoke(cli, [command, *more, str(second), str(first)])
+
+    assert (
+        f"binlogio: {third}: logs are missing before this one: number 2\n".replace(
+            f"{third}:", "binlog.000003:" if "--index" in options else f"{third}:"
+        )
+        in missing.stderr
+    )
+    if "--index" not in options:  # which puts them into the order of their numbers
+        assert f"binlogio: {first}: the number is not larger than that of the log before it, {second}\n" in (
+            turned.stderr
+        )
+
+
 @pytest.mark.parametrize("form", ["text", "json", "sql"])
 def test_reading_continues_after_damage_where_it_may(form: str, tmp_path: Path) -> None:
     """At the next whole group; what is left out is named, and SQL does not commit the half of a transaction."""

@@ -53,3 +53,34 @@ def test_what_is_accepted_or_refused_is_as_the_table_says() -> None:
     for option in ("-R", "--host=x", "--raw", "--flashback", "--ssl-ca=x"):
         result = CliRunner().invoke(cli, ["dump", option, log])
         assert (result.exit_code, "is not supported: " in result.stderr) == (2, True), option
+
+
+@pytest.mark.parametrize(
+    ("tool", "names"),
+    [
+        (("mysql", "mysqlbinlog"), ("mysql97/incident/binlog.000001", "mysql97/incident/binlog.000002")),
+        (("mysql", "mysqlbinlog"), ("mysql97/compressed/binlog.000001",)),
+        (("mariadb", "mariadb-binlog"), ("mariadb1011/incident/binlog.000001", "mariadb1011/incident/binlog.000002")),
+    ],
+    ids=lambda value: value[0].replace("/", "-"),
+)
+def test_an_offset_skips_the_events_that_the_vendors_skip(tool: tuple[str, str], names: tuple[str, ...]) -> None:
+    """Their tools show the format descriptions of logs that are skipped as well."""
+    kind, program = tool
+    programs = vendor(kind)
+    with programs.folder("offset") as folder:
+        logs = [folder / name.rpartition("/")[2] for name in names]
+        for log, name in zip(logs, names, strict=True):
+            log.write_bytes((FIXTURES / name).read_bytes())
+        inside = [programs.inside(log) for log in logs]
+        for count in (1, 2, 5, 9, 43, 46):
+            theirs = programs.run(program, "--no-defaults", "-o", str(count), *inside).stdout.decode(errors="replace")
+            ours = CliRunner().invoke(cli, ["dump", "--offset", str(count), *map(str, logs)]).stdout
+            expected, found = (
+                [place for place in re.findall(r"^# at (\d+)$", text, re.MULTILINE) if place != "4"]
+                for text in (theirs, ours)
+            )
+            if "compressed" in names[0]:  # events of a payload have its end as their place there, and no line here
+                expected, found = [sorted(set(places), key=int)[:1] for places in (expected, found)]
+            assert found == expected, count
+            assert found

@@ -15,16 +15,17 @@ import click
 import binlogio
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import EventFilter
+from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
-from binlogio_cli.messages import DAMAGE, OK, error_text, say, say_torn_tails
+from binlogio_cli.messages import DAMAGE, OK, error_text, say, say_misnumbered, say_torn_tails
 from binlogio_cli.output import (
     STDOUT,
     Dump,
+    Output,
     OutputFile,
     force_option,
-    is_coloured,
     open_output,
     output_option,
     quiet_option,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
     from binlogio_cli.dump.renamed import RenamedReader
-    from binlogio_cli.output import Output
     from binlogio_cli.progress import WatchBytes
 
 _FILES_ONLY: Final = "binlogio reads files and connects to no server: read the logs in their folder, or copy them"
@@ -123,6 +123,13 @@ def _habits(command: Any) -> Any:
 @selection_options
 @reading_options
 @rewrite_option
+@click.option(
+    "--offset",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Skip the first N events of the logs. A format description counts as well; that of the first log is shown.",
+)
 @click.option("--skip-gtids", is_flag=True, help="With --format sql: do not set the GTIDs of the log (SET gtid_next).")
 @click.option(
     "-D", "--disable-log-bin", is_flag=True, help="With --format sql: do not log the statements (sql_log_bin=0)."
@@ -201,6 +208,10 @@ def command(
         raise click.UsageError(
             "--format sql needs a pipe or --output: bytes of the log could be control sequences of the terminal"
         )
+    if output is not None and output.isdecimal():
+        raise click.UsageError(
+            f"-o is --output: --offset {output} skips events; for a file of this name give ./{output}"
+        )
     settings = [name for name in ("skip_gtids", "disable_log_bin", "idempotent", "local_load") if options[name]]
     if settings and form != "sql":
         raise click.UsageError(f"--{settings[0].replace('_', '-')} is for --format sql")
@@ -217,15 +228,18 @@ def command(
     dumping = Dumping(form, selection, reading, options)
     reader = dumping.open(selection.logs(binlogio.open(files).files) if selection.names_logs else files)
     target = OutputFile.checked(output, (*reader.files, *files, *reading.other_inputs), force=options["force"])
+    say_misnumbered(reader.files)
+    if options["offset"]:
+        reader = dumping.after(reader, options["offset"])
     is_shown = not (options["quiet"] or options["follow"] or (output in (None, STDOUT) and sys.stdout.isatty()))
     errors = "surrogateescape" if form == "sql" else "backslashreplace"
     has_colours = form == "text" and output in (None, STDOUT) and is_coloured(options["color"])
     with (
-        open_output(target, errors, is_coloured=has_colours) as stream,
+        open_output(target, errors, ColouredOutput if has_colours else Output) as stream,
         watched_logs(reader.files, is_shown=is_shown) as watch,
     ):
         is_whole = dumping.write(reader, stream, watch)
-    if not dumping.found and selection.is_partial:
+    if not dumping.found and (selection.is_partial or options["offset"]):
         say("no event group of the logs is selected by the options")
     dumping.say_columns()
     return OK if is_whole else DAMAGE
@@ -259,6 +273,26 @@ class Dumping:
             stop_offset=self._selection.stop_offset,
             follow=self._wait if self._options["follow"] else None,
         )
+
+    def after(self, reader: BinlogReader, count: int) -> BinlogReader:
+        """Return a reader that begins after the first `count` events of another one, which is closed.
+
+        Raises:
+            UsageError: a log is a stream, which can be read once.
+            BinlogError: the logs are damaged before this event.
+            OSError: they cannot be read.
+        """
+        if any(log.stream is not None for log in reader.logs):
+            raise click.UsageError("--offset reads logs twice: give files instead of standard input")
+        with reader:
+            for event in reader:
+                if event.header.inner is not None:
+                    continue
+                if not count:
+                    number = reader.files.index(reader.position.file)
+                    return self._open(reader.files[number:], event.header.offset)
+                count -= 1
+            return self._open(reader.files[-1:], reader.position.offset)
 
     def _wait(self) -> None:
         """Wait for more of a log that grows; what was written is shown before."""
@@ -316,6 +350,7 @@ class Dumping:
             finally:
                 self.found = self.found or filtered.found
                 stream.flush()
+                dump.discard()
                 say_torn_tails(reader)
                 _report_unnamed_tables(reader)
             stream.write_all(dump.foot())

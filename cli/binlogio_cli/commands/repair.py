@@ -16,7 +16,7 @@ from binlogio.archive import NewLogs, repair_logs
 from binlogio.archive.new_logs import write_index
 from binlogio.storage.index_file import base_name, log_number, numbered_name
 from binlogio_cli.commands.copy import check_outputs
-from binlogio_cli.messages import say
+from binlogio_cli.messages import DAMAGE, OK, say, say_misnumbered
 from binlogio_cli.output import OutputFile, force_option, new_log_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import Reading, files_argument, reading_options
@@ -24,7 +24,6 @@ from binlogio_cli.selection import Reading, files_argument, reading_options
 if TYPE_CHECKING:
     from binlogio.archive import RepairReport
 
-_LOST: Final = 1
 _EXAMPLE: Final = """\b
 Examples: one log; all logs of a directory, with a new index file; an index file for logs that need no repair
   binlogio repair -o binlog.000042.new binlog.000042
@@ -74,6 +73,7 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
                 raise click.UsageError("--index writes no logs: leave out --output and --out")
             return _write_index(options["index"], reader.files, inputs, force=force)
         check_outputs(output, out)
+        say_misnumbered(reader.files)
         if output is not None:
             if len(reader.files) > 1:
                 raise click.UsageError("--output is for one log: give --out for several")
@@ -95,7 +95,7 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
         click.echo(json.dumps(_json(report, paths)))
     else:
         _report(report, paths)
-    return _LOST if report.lost else 0
+    return DAMAGE if report.lost else OK
 
 
 def _write_index(path: str, files: tuple[str, ...], inputs: list[str], *, force: bool) -> int:
@@ -106,6 +106,7 @@ def _write_index(path: str, files: tuple[str, ...], inputs: list[str], *, force:
     if others:
         raise click.UsageError(f"{others[0]} is not in the directory of the index file")
     names = sorted((Path(file).name for file in files), key=log_number)
+    say_misnumbered(names)
     write_index(Path(path), names, replaces=force)
     say(f"wrote {path} with {len(names)} logs")
     return 0

@@ -19,7 +19,7 @@ from binlogio.replay import ReplaySummary, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
 from binlogio.replay.targets.mysql.server_tables import KINDS
-from binlogio_cli.messages import Refusal, say, say_torn_tails
+from binlogio_cli.messages import Refusal, say, say_misnumbered, say_torn_tails
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched
 from binlogio_cli.quoting import safe
@@ -135,6 +135,7 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
     """
     with reading.open(files) as reader:
         wanted = selection.replay_filter(reader.files, options["rewrite_db"])
+        say_misnumbered(reader.files)
         check_selection(reader, wanted)
         with (
             closing(_target(target_url, options)) as target,

@@ -11,7 +11,7 @@ import click
 
 from binlogio.replay.undo import OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.outputs import KINDS
-from binlogio_cli.messages import say, say_torn_tails
+from binlogio_cli.messages import say, say_misnumbered, say_torn_tails
 from binlogio_cli.output import OutputFile, force_option, output_option, quiet_option
 from binlogio_cli.progress import watched
 from binlogio_cli.selection import (
@@ -92,6 +92,7 @@ def command(
         wanted = selection.replay_filter(reader.files, options["rewrite_db"])
         inputs = (*reader.files, *files, *reading.other_inputs)
         target = OutputFile.checked(to_binlog if to_binlog is not None else output, inputs, force=options["force"])
+        say_misnumbered(reader.files)
         check_selection(reader, wanted)
         with watched(reader.files, is_shown=not options["quiet"]) as watch:
             ready = undo(reader, form, wanted=wanted, on_statement=OnStatement(on_statement), watch=watch)

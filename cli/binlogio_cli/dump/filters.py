@@ -14,7 +14,8 @@ from binlogio.events.base import event_name
 from binlogio.events.control import RowsQueryEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.load import (
-    AppendBlockEvent,
+    FILE_BLOCKS,
+    OLD_LOADS,
     BeginLoadQueryEvent,
     CreateFileEvent,
     DeleteFileEvent,
@@ -45,14 +46,10 @@ _BEFORE_ITS_STATEMENT: Final = (
     IntvarEvent,
     RandEvent,
     UserVarEvent,
-    BeginLoadQueryEvent,
-    AppendBlockEvent,
-    CreateFileEvent,
-    ExecLoadEvent,
+    *FILE_BLOCKS,
     DeleteFileEvent,
-    LoadEvent,
 )
-_CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent, BeginLoadQueryEvent, CreateFileEvent, LoadEvent)
+_CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent, BeginLoadQueryEvent, *OLD_LOADS)
 _DESCRIPTIONS: Final = (FormatDescriptionEvent, StartV3Event)
 
 
@@ -100,6 +97,7 @@ class FilteredDump:
         self._group_shown = True
         self._group_head: list[str | bytes] = []
         self._statement_head: list[str | bytes] = []
+        self._old_files: dict[int, bool] = {}  # of servers before 5.0.3, by file_id: whether their LOAD DATA is wanted
 
     def choose(self) -> Iterator[str | bytes]:
         """Yield the text of the selected events."""
@@ -173,6 +171,8 @@ class FilteredDump:
             if isinstance(event, RowsEvent) and event.ends_statement:
                 self._dump.end_statement()
         elif isinstance(event, _BEFORE_ITS_STATEMENT):
+            if isinstance(event, CreateFileEvent):
+                self._old_files[event.file_id] = self._selection.wants_table(event.schema, event.table)
             self._statement_head.extend(self._render(event))
         elif isinstance(event, TableMapEvent):
             if self._selection.wants_table(event.schema, event.table):
@@ -185,14 +185,23 @@ class FilteredDump:
             if event.ends_statement:
                 self._statement_head = []
                 self._dump.end_statement()
-        elif isinstance(event, _STATEMENTS) and not frames_changes(event.sql):
-            is_wanted = self._rows is None and self._selection.wants_statement(event.schema, event.sql)
+        elif isinstance(event, OLD_LOADS) or (isinstance(event, _STATEMENTS) and not frames_changes(event.sql)):
+            is_wanted = self._rows is None and self._wants_statement(event)
             yield from self._change(event, wanted=is_wanted)
+            if not is_wanted:
+                self._dump.discard(event)
             self._statement_head = []
         elif self._group_shown:
             yield from self._render(event)
         else:
             self._group_head.extend(self._render(event))
+
+    def _wants_statement(self, event: Any) -> bool:
+        if isinstance(event, ExecLoadEvent):
+            return self._old_files.pop(event.file_id, True)
+        if isinstance(event, LoadEvent):
+            return self._selection.wants_table(event.schema, event.table)
+        return self._selection.wants_statement(event.schema, event.sql)
 
     def _change(self, event: Any, *, wanted: bool) -> Iterator[str | bytes]:
         if not wanted:

@@ -75,6 +75,9 @@ class JsonDump:
 
     session: object = None
 
+    def discard(self, statement: object = None) -> None:
+        """Do nothing: nothing is kept for a statement."""
+
     def writer(self, selection: GroupChoice) -> EventWriter | None:
         """Return the kernel's writer of frequent events."""
         self._writer = EventWriter.of(self._reader, selection, self)

@@ -21,13 +21,11 @@ from binlogio.events.control import IncidentEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import GtidEvent, GtidTaggedEvent
 from binlogio.events.load import (
+    OLD_LOADS,
     AppendBlockEvent,
     BeginLoadQueryEvent,
-    CreateFileEvent,
     DeleteFileEvent,
-    ExecLoadEvent,
     ExecuteLoadQueryEvent,
-    LoadEvent,
 )
 from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidFlag
 from binlogio.events.query import QueryEvent
@@ -92,6 +90,13 @@ class SqlDump:
 
     def end_statement(self) -> None:
         """Do nothing: rows do not have the text of their statement."""
+
+    def discard(self, statement: object = None) -> None:
+        """Remove the file of a LOAD DATA that is not written; without one, all files whose LOAD DATA does not come."""
+        if statement is None:
+            self._drop_files(*self._loaded)
+        elif isinstance(statement, ExecuteLoadQueryEvent):
+            self._drop_files(statement.file_id)
 
     def writer(self, selection: GroupChoice) -> EventWriter | None:
         """Return the kernel's writer of frequent events of MySQL's servers."""
@@ -162,7 +167,6 @@ class SqlDump:
 
     def foot(self) -> Iterator[str]:
         """Yield the SQL after the last event."""
-        self._drop_files()
         if self.session:
             yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
         if self._is_begun and self._is_idempotent:
@@ -197,7 +201,7 @@ class SqlDump:
 
     def description(self, event: FormatDescriptionEvent) -> Iterator[str]:
         """Yield the format description, which the server needs for the rows events that follow."""
-        self._drop_files()
+        self.discard()
         yield from _lines(self._binlog.describe(event))
         if not self._is_mariadb:
             yield from _lines("/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */")  # which the description has reset
@@ -306,8 +310,7 @@ class SqlDump:
         raise _refusal(event, "LOAD DATA of a server before 5.0.3 cannot be printed as SQL", "use mysqlbinlog of 5.7")
 
     def _drop_files(self, *numbers: int) -> None:
-        """Remove files whose LOAD DATA does not come: those of these numbers, or all."""
-        for number in numbers or tuple(self._loaded):
+        for number in numbers:
             if number in self._loaded:
                 self._loaded.pop(number).unlink(missing_ok=True)
 
@@ -349,6 +352,6 @@ _SHOWN: Final[dict[type, Callable[[SqlDump, Any], Iterator[str]]]] = {
     AppendBlockEvent: SqlDump.append_block,
     DeleteFileEvent: SqlDump.delete_file,
     ExecuteLoadQueryEvent: SqlDump.load,
-    **dict.fromkeys((LoadEvent, CreateFileEvent, ExecLoadEvent), SqlDump.old_load),
+    **dict.fromkeys(OLD_LOADS, SqlDump.old_load),
     IncidentEvent: SqlDump.incident,
 }

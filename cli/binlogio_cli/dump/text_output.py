@@ -119,6 +119,9 @@ class TextDump:
     def end_statement(self) -> None:
         """Do nothing: rows do not have the text of their statement."""
 
+    def discard(self, statement: object = None) -> None:
+        """Do nothing: nothing is kept for a statement."""
+
     def writer(self, selection: GroupChoice) -> EventWriter | None:
         """Return the kernel's writer of frequent events; None if it does not have this style."""
         if not self._options.short and not self._options.hexdump:

@@ -1,0 +1,40 @@
+"""Colours of the text of `dump` on a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Final
+
+from binlogio_cli.output import Output
+
+# What is coloured in the text of `dump`: heads of events, operations, comments.
+_COLOURED: Final = re.compile(
+    rb"^(?:(?P<dim># at \d.*|#\d{6} [^\t\n]*)(?P<bold>\t[^:\t\n]*)?"
+    rb"|(?P<green>### INSERT INTO.*)|(?P<yellow>### UPDATE.*)|(?P<red>### DELETE FROM.*))",
+    re.MULTILINE,
+)
+_CODES: Final = {"dim": b"\x1b[2m", "bold": b"\x1b[1m", "green": b"\x1b[32m", "yellow": b"\x1b[33m", "red": b"\x1b[31m"}
+_PLAIN: Final = b"\x1b[0m"
+
+
+class ColouredOutput(Output):
+    """Text of `dump` for a terminal. The text itself has no control characters."""
+
+    def write(self, text: str | bytes) -> None:
+        """Write whole lines, with colours."""
+        super().write(
+            _COLOURED.sub(_with_colours, text if isinstance(text, bytes) else text.encode("utf-8", self._errors))
+        )
+
+
+def _with_colours(match: re.Match[bytes]) -> bytes:
+    return b"".join(_CODES[name] + text + _PLAIN for name, text in match.groupdict().items() if text)
+
+
+def is_coloured(choice: str) -> bool:
+    """Return whether standard output gets colours: `always`, `never`, or `auto` for a terminal without NO_COLOR."""
+    if choice == "auto":
+        return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return choice == "always"
