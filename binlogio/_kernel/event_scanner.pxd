@@ -4,7 +4,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t, uintptr_t
 
 from binlogio._kernel.base.cursor cimport u16, u24, u32
-from binlogio._kernel.primitives cimport Memory
+from binlogio._kernel.primitives cimport Memory, ZstdContext
 from binlogio._kernel.scan.groups cimport GroupState
 
 # ------------------------------------------------------------------------------------------------- scan/row_images.pxi
@@ -341,6 +341,8 @@ cdef class EventScanner:
     cdef RowChoice choice  # None where all rows events are wanted
     cdef list keep
     cdef Memory plain  # of the compressed event at hand
+    cdef Memory opened  # plain bytes of small payloads; does not grow
+    cdef ZstdContext zstd
     cdef object open_payload, decompress, follow
     cdef bint checksum, verify, follows
     cdef bint has_positions  # events of the file say where they end
@@ -370,5 +372,6 @@ cdef class EventScanner:
     cdef int _make_plain(self, Plan* plan, RowsEvent* event) except -1 nogil
     cdef int _inflate(self, RowsEvent* event) except -1 nogil
     cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
+    cdef const uint8_t* _open_small(self, const uint8_t* frame, int64_t length, int64_t size) except? NULL nogil
     cdef bint _is_followed(self, const uint8_t* body, const uint8_t* end) noexcept nogil
     cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil

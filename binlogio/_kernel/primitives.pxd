@@ -76,6 +76,13 @@ cdef class Deflater:
     cdef int64_t column(self, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil
     cdef int64_t _deflate(self, const uint8_t* p, int64_t size, uint8_t* out, int64_t room) noexcept nogil
 
+# ------------------------------------------------------------------------------------------------------- base/zstd.pxi
+
+cdef class ZstdContext:
+    cdef void* context
+    cdef bint takes(self, const uint8_t* frame, int64_t length, int64_t size) noexcept nogil
+    cdef bint open(self, uint8_t* to, int64_t size, const uint8_t* frame, int64_t length) noexcept nogil
+
 # ----------------------------------------------------------------------------------------------------- values/utf8.pxi
 
 cdef bint is_ascii(const uint8_t* p, int64_t size) noexcept nogil

@@ -299,6 +299,29 @@ def test_payload_that_claims_another_size_is_refused_by_all(more: int, compressi
     assert events == compiled[1]
 
 
+@pytest.mark.parametrize(
+    "spoil", [lambda frame: b"no" + frame[2:], lambda frame: frame[:-1] + b"\0"], ids=["magic", "end"]
+)
+def test_rows_of_many_payloads_are_given_up_to_a_damaged_one(spoil: Any) -> None:
+    """The plain bytes of the payloads together are more than one block of memory has."""
+    encoder, code = Encoder(ParseContext(checksum_algorithm=OFF)), EventType.TRANSACTION_PAYLOAD_EVENT
+    events = []
+    for number in range(300):
+        inner = [query("BEGIN"), *_change(1 + number % 2, "insert", 100), XidEvent(1, header(EventType.XID_EVENT))]
+        plain = b"".join(encoder.encode(event) for event in inner)
+        payload = compress_zstd(plain, 1)
+        events.append(TransactionPayloadEvent.create(payload, CompressionType.ZSTD, len(plain), header(code)))
+    damaged = log(*events[:290], replace(events[290], payload=spoil(events[290].payload)), *events[291:])
+    compiled, construct = (rows_and_error_by(kernel, damaged) for kernel in KERNELS)
+    rows, error = rows_and_error_by(KERNELS[0], log(*events))
+
+    assert compiled == construct
+    assert compiled[1] is not None
+    assert error is None
+    assert sum(map(len, compiled[0].values())) == 290 * 100
+    assert all(found == rows[table][: len(found)] for table, found in compiled[0].items())
+
+
 @pytest.mark.parametrize("tables", [None, ["no.such"]])
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_payload_inside_a_payload_is_refused_by_all(tables: Any, is_whole: bool) -> None:

@@ -69,8 +69,6 @@ def use_zstd(name=None):
 cdef class ZstdContext:
     """Decompresses frames one after the other, for one thread at a time."""
 
-    cdef void* context
-
     def __cinit__(self):
         if zstd_library is None:
             use_zstd()
@@ -81,24 +79,32 @@ cdef class ZstdContext:
         if self.context != NULL and zstd_free != NULL:
             zstd_free(self.context)
 
+    cdef bint takes(self, const uint8_t* frame, int64_t length, int64_t size) noexcept nogil:
+        """Whether the bytes are one frame that is plainly whole; `size` is that of its plain bytes."""
+        if self.context == NULL or zstd_decompress == NULL or length < LEAST_FRAME or size <= 0:
+            return False
+        if not frame[4] & SINGLE_SEGMENT and frame[5] > <int>MOST_WINDOW:
+            return False
+        return zstd_size(frame, length) == <size_t>length
+
+    cdef bint open(self, uint8_t* to, int64_t size, const uint8_t* frame, int64_t length) noexcept nogil:
+        """Write the `size` plain bytes of a frame that `takes` accepts; False if it is damaged or has another size."""
+        return zstd_decompress(self.context, to, size, frame, length) == <size_t>size
+
     def decompress(self, bytes data, int64_t size):
         """Return the `size` plain bytes of a frame, which is all of `data`; None where pyarrow has to say."""
-        cdef const uint8_t* p = data
-        cdef size_t length = len(data)
+        cdef const uint8_t* frame = data
+        cdef int64_t length = len(data)
         cdef bytes plain
-        cdef char* to
-        cdef size_t found
-        if self.context == NULL or zstd_decompress == NULL or length < LEAST_FRAME or size <= 0:
-            return None
-        if not p[4] & SINGLE_SEGMENT and p[5] > <int>MOST_WINDOW:
-            return None
-        if zstd_size(p, length) != length:
+        cdef uint8_t* to
+        cdef bint is_whole
+        if not self.takes(frame, length, size):
             return None
         plain = PyBytes_FromStringAndSize(NULL, size)
         to = plain
         if size >= LONG_FRAME:
             with nogil:
-                found = zstd_decompress(self.context, to, size, p, length)
+                is_whole = self.open(to, size, frame, length)
         else:
-            found = zstd_decompress(self.context, to, size, p, length)
-        return plain if found == <size_t>size else None
+            is_whole = self.open(to, size, frame, length)
+        return plain if is_whole else None

@@ -41,6 +41,7 @@ cdef enum:
     POST_HEADER_V1 = 6 + 2
     POST_HEADER_V2 = 6 + 2 + 2
     LONGEST_QUERY_HEAD = 13 + 65535 + 255 + 1 + 12  # bytes of a QUERY_EVENT up to what COMMIT and BEGIN need
+    OPENED_AT_ONCE = 1 << 18  # bytes of memory for small payloads
     MOST_KEPT = 1 << 22  # bytes that were compressed; a window may hold a thousand times its size
 
 
@@ -80,7 +81,7 @@ cdef class EventScanner:
         self.follow = follow
         self.opened_size = opened_size
         self.follows = follow is not None
-        self.keep = []
+        self.keep, self.opened, self.zstd = [], Memory(), ZstdContext()
         self.stop_offset = <int64_t>1 << 62
         self.renumber(range(256))
         self.describe(checksum=checksum, post_headers={})
@@ -315,7 +316,7 @@ cdef class EventScanner:
         """Drop the rows events; the current group and the table maps stay."""
         self.drop_events()
         self.kept_bytes = 0
-        self.keep = []
+        self.keep, self.opened = [], Memory()
 
     cdef void drop_events(self) noexcept nogil:
         """As `clear`, where nothing was unpacked."""
@@ -644,24 +645,28 @@ cdef class EventScanner:
 
     cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end,
                       int64_t pos) except -1 nogil:
-        cdef const uint8_t* data
-        cdef int64_t size
+        cdef const uint8_t* data = NULL
+        cdef int64_t size = 0
         cdef int64_t at = 0
         cdef int status = S_GO_ON
         cdef PayloadFields fields
-        with gil:
-            plain = None
-            if self.decompress is not None and payload_fields(body, end, &fields) and small_zstd_size(&fields):
-                plain = self.decompress(<bytes>(<const char*>fields.payload)[:end - fields.payload],
-                                        small_zstd_size(&fields))
-            if plain is None:
-                plain = self.open_payload(<bytes>(<const char*>body)[:end - body], pos)
-            if plain is None:
-                return S_BIG_PAYLOAD
-            self.keep.append(plain)
-            self.kept_bytes += len(plain)
-            data = <const uint8_t*><const char*>plain
-            size = len(plain)
+        if payload_fields(body, end, &fields):
+            size = small_zstd_size(&fields)
+        if size:
+            data = self._open_small(fields.payload, end - fields.payload, size)
+        if data == NULL:
+            with gil:
+                plain = None
+                if self.decompress is not None and size:
+                    plain = self.decompress(<bytes>(<const char*>fields.payload)[:end - fields.payload], size)
+                if plain is None:
+                    plain = self.open_payload(<bytes>(<const char*>body)[:end - body], pos)
+                if plain is None:
+                    return S_BIG_PAYLOAD
+                self.keep.append(plain)
+                data = <const uint8_t*><const char*>plain
+                size = len(plain)
+        self.kept_bytes += size
         self.inner_rows = 0
         self.event_end = pos + u32(header + 9)
         while status == S_GO_ON:
@@ -670,3 +675,19 @@ cdef class EventScanner:
         self.ends_statement = False
         self.payload_stop = at
         return S_GO_ON if at == size else S_BAD_EVENT
+
+    cdef const uint8_t* _open_small(self, const uint8_t* frame, int64_t length, int64_t size) except? NULL nogil:
+        """Return the plain bytes of a zstd frame; NULL where Python has to open it."""
+        cdef uint8_t* to
+        if not self.zstd.takes(frame, length, size):
+            return NULL
+        if self.opened.capacity - self.opened.size < size:
+            with gil:
+                self.opened = Memory()
+                self.keep.append(self.opened)
+            self.opened.reserve(max(size, OPENED_AT_ONCE))
+        to = self.opened.data + self.opened.size
+        if not self.zstd.open(to, size, frame, length):
+            return NULL
+        self.opened.size += size
+        return to
