@@ -163,6 +163,9 @@ class LogSurvey:
     sources: list[tuple[bytes, str] | tuple[int, int]]
     stored: int
     actual: int
+    is_over: bool
+    first_offset: int
+    stop_offset: int
     def __init__(
         self,
         resolve_plan: Callable[[bytes], ImagePlan | None],
@@ -173,6 +176,14 @@ class LogSurvey:
         key_of: Callable[[object], bytes] | None = None,
         follow: Callable[[int, bytes], bool] | None = None,
     ) -> None: ...
+    def choose(
+        self,
+        chosen: GroupFilter,
+        *,
+        operations: Container[str] | None = None,
+        ask_rows: Callable[[Any, int, bytes, int], tuple[int, int] | None] | None = None,
+    ) -> None: ...
+    def take_change(self) -> None: ...
     def begin_log(self, *, checksum: bool, has_positions: bool, forgets_tables: bool) -> None: ...
     def resume(self) -> None: ...
     def forget_tables(self) -> None: ...

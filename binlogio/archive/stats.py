@@ -19,6 +19,7 @@ from binlogio.archive.observer import Damage
 from binlogio.archive.verify import GtidHistories, gtid_runs
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
+from binlogio.group_choice import EVERY_GROUP
 from binlogio.implementation import is_compiled
 from binlogio.rows.plan import TablePlan
 from binlogio.storage.compression import compress_zstd
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from binlogio.archive.survey import ArchiveSurvey
+    from binlogio.columnar.row_choice import RowChoice
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame
+    from binlogio.group_choice import GroupChoice
     from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
@@ -177,8 +180,15 @@ def archive_stats(
     top: int = 10,
     definitions: GivenDefinitions | None = None,
     on_read: Callable[[str, int], object] | None = None,
+    groups: GroupChoice | None = None,
+    rows: RowChoice | None = None,
+    start_offset: int | None = None,
+    stop_offset: int | None = None,
 ) -> ArchiveStats:
     """Return statistics of logs. Damaged ranges are passed over, and are in `warnings`.
+
+    With a selection they are those of the event groups with a selected change: events and bytes of these groups as a
+    whole, and rows that are selected. `gaps` are always those of all groups.
 
     Args:
         logs: in their order.
@@ -186,8 +196,13 @@ def archive_stats(
         top: how many transactions and threads are listed.
         on_read: called with the name of a log and the offset that was reached.
         definitions: table definitions, for logs of old temporal columns whose width only they say.
+        groups: the event groups, tables and statements that are selected; None for all.
+        rows: the rows that are selected; None for all.
+        start_offset: groups that begin before this offset of the first log are not selected.
+        stop_offset: the first group that begins at this offset of the last log, or after it, ends the selection.
 
     Raises:
+        ConditionError: a value in the condition of `rows` does not fit its column.
         UnsupportedFeature: without the compiled kernel, and for logs before MySQL 5.0.
         BinlogError: the only log has no readable head.
         OSError: a log cannot be read.
@@ -197,8 +212,19 @@ def archive_stats(
     from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
 
     survey = ArchiveSurvey(keyring, counts_rows=True, key_of=_Keys().of, definitions=definitions, on_read=on_read)
-    counter = _Counter(survey, sum(log.size or 0 for log in logs), top)
-    for log in logs:
+    is_partial = not (groups is None and rows is None and start_offset is None and stop_offset is None)
+    if is_partial:
+        survey.choose(groups or EVERY_GROUP, rows)
+    counter = _Counter(survey, sum(log.size or 0 for log in logs), top, is_partial=is_partial)
+    for number, log in enumerate(logs):
+        if number == 0 and start_offset is not None:
+            survey.kernel.first_offset = start_offset
+        elif number == 1:
+            survey.kernel.first_offset = 0
+        if number + 1 == len(logs) and stop_offset is not None:
+            survey.kernel.stop_offset = stop_offset
+        if survey.kernel.is_over:
+            break
         counter.begin(log)
         try:
             end = survey.walk(log, counter)
@@ -239,10 +265,12 @@ class _Keys:
 class _Counter:
     """Adds up the records of groups; an observer of the walks."""
 
-    def __init__(self, survey: ArchiveSurvey, total: int, top: int) -> None:
-        from binlogio.archive.survey import FIELD, IS_COMPRESSED  # noqa: PLC0415 - needs the kernel
+    def __init__(self, survey: ArchiveSurvey, total: int, top: int, *, is_partial: bool) -> None:
+        from binlogio.archive.survey import FIELD, IS_COMPRESSED, IS_SELECTED  # noqa: PLC0415 - needs the kernel
 
         self.bytes = 0
+        self._is_partial = is_partial
+        self._selected = IS_SELECTED
         self._field = FIELD
         self._compressed = IS_COMPRESSED
         self._survey = survey
@@ -301,6 +329,13 @@ class _Counter:
     def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
         """Add the records of groups."""
         field = self._field
+        for source, run, _ in gtid_runs(records, self._survey.kernel.sources):
+            for _ in self._histories.of(self._file).add(source, run):
+                pass
+        if self._is_partial:
+            records = records[records[:, field["flags"]] & self._selected != 0]
+            if not len(records):
+                return
         columns = np.ascontiguousarray(records.T)
         sizes = columns[field["end"]] - columns[field["begin"]]
         rows = columns[field["inserts"]] + columns[field["updates"]] + columns[field["deletes"]]
@@ -309,9 +344,6 @@ class _Counter:
         committed = np.where(original > 0, original, last * _US_PER_S)
         durations = np.where(first > 0, np.maximum(committed - first * _US_PER_S, 0), 0)
         self._group_bytes += int(sizes.sum())
-        for source, run, _ in gtid_runs(records, self._survey.kernel.sources):
-            for _ in self._histories.of(self._file).add(source, run):
-                pass
         for best, values in ((self._biggest, sizes), (self._most_rows, rows), (self._longest, durations)):
             self._keep(best, values, records, durations)
         lags = np.where((commit > 0) & (original > 0), np.maximum(commit - original, 0), -1)
@@ -462,7 +494,7 @@ class _Counter:
         width = _WIDTHS[self._width]
         return ArchiveStats(
             logs=logs,
-            bytes=self.bytes,
+            bytes=self._group_bytes if self._is_partial else self.bytes,
             transactions=self._transactions,
             first_time=min(self._buckets) * width if self._buckets else None,
             last_time=(max(self._buckets) + 1) * width if self._buckets else None,

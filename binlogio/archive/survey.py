@@ -32,11 +32,15 @@ from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch, Tr
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, event_name, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
+from binlogio.events.load import ExecuteLoadQueryEvent
+from binlogio.events.query import QueryEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder, plain_payload
 from binlogio.format.framing import EventFrame, EventFramer
+from binlogio.format.groups import frames_changes
 from binlogio.options import DEFAULT_LIMITS
 from binlogio.reader import mariadb_decryptor_for
+from binlogio.rows.cut_images import rows_of
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
 
@@ -45,8 +49,12 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.event_scanner import ImagePlan
     from binlogio.archive.observer import SurveyObserver
+    from binlogio.columnar.row_choice import RowChoice
+    from binlogio.events import BinlogEvent, RowsEvent
     from binlogio.events.base import ParseContext
     from binlogio.format.framing import Decryptor
+    from binlogio.group_choice import GroupChoice
+    from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
@@ -56,6 +64,7 @@ FIELD: Final = {name: number for number, name in enumerate(GROUP_FIELDS)}
 IS_ENDED: Final = 1
 IS_COMPRESSED: Final = 2
 HAS_GTID_EVENT: Final = 4
+IS_SELECTED: Final = 8
 
 _TAKEN_BY_KERNEL: Final = frozenset(
     {
@@ -122,6 +131,8 @@ class ArchiveSurvey:
         self._definitions = DefinitionSource(definitions, follows_ddl=counts_rows)
         self._context: ParseContext | None = None
         self._zstd = ZstdFrames()
+        self._groups: GroupChoice | None = None
+        self._rows: RowChoice | None = None
         self.kernel: Final = LogSurvey(
             self._resolve,
             LOOKED_AT,
@@ -130,6 +141,33 @@ class ArchiveSurvey:
             key_of=key_of,
             follow=self.follow if counts_rows else None,
         )
+
+    def choose(self, groups: GroupChoice, rows: RowChoice | None) -> None:
+        """Count selected event groups, and changes in them, only: as `LogSurvey.choose`."""
+        self._groups, self._rows = groups, rows
+        asks = rows is not None and rows.condition is not None
+        self.kernel.choose(
+            groups.compiled(),
+            operations=None if rows is None else rows.operations,
+            ask_rows=self._selected_rows if asks else None,
+        )
+
+    def _selected_rows(self, plan: TablePlan, code: int, body: bytes, offset: int) -> tuple[int, int] | None:
+        """Return how many rows of an event are selected, and their bytes; None for all."""
+        if self._rows is None or self._context is None:
+            return None
+        event: RowsEvent = EVENT_CODECS[code].parse(EventHeader(type_code=code, offset=offset), body, self._context)
+        found = self._rows.of(event, plan)
+        if found is event:
+            return None
+        return (0, 0) if found is None else (len(rows_of(found, plan)), len(found.images))
+
+    def judge(self, event: BinlogEvent) -> None:
+        """Let the kernel know that an event, of a type that it does not take, is a selected statement."""
+        if self._groups is None or self._rows is not None or not isinstance(event, (QueryEvent, ExecuteLoadQueryEvent)):
+            return
+        if not frames_changes(event.sql) and self._groups.wants_statement(event.schema, event.sql):
+            self.kernel.take_change()
 
     def walk(self, log: LogFile, observer: SurveyObserver) -> LogEnd:
         """Walk a log up to its end.
@@ -257,7 +295,7 @@ class _LogWalk:
         window = self._window
         try:
             self._head()
-            while True:
+            while not self._kernel.is_over:
                 if self._decrypt is not None:
                     if not self._next_encrypted(self._decrypt):
                         self._is_at_end()
@@ -434,6 +472,7 @@ class _LogWalk:
             exc.offset = exc.event_type = None
             self._damaged(offset, offset + len(raw), f"{event_name(raw[4])}: {exc}")
             return False
+        self._survey.judge(event)
         self._observer.event(event)
         return True
 

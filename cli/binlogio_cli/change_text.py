@@ -36,11 +36,8 @@ def opened_search(
         Refusal: the selection or the output is not possible.
         OSError: a log cannot be found, or the output cannot be written.
     """
-    logs = find_logs(files)
+    logs = selection.logs_of(find_logs(files))
     names = tuple(log.name for log in logs)
-    if selection.start is not None or selection.stop is not None:
-        names = selection.logs(names)
-        logs = [log for log in logs if log.name in names]
     options = {
         "where": selection.event_filter(names),
         **reading.options,

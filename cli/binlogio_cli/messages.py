@@ -21,6 +21,8 @@ OK: Final = 0
 DAMAGE: Final = 1
 WRONG_USAGE: Final = 2
 
+NOTHING_SELECTED: Final = "no event group of the logs is selected by the options"
+
 
 def error_text(exc: BinlogError) -> str:
     """Return the message of an error, whose hint names options of the command line."""

@@ -29,12 +29,13 @@ import click
 import binlogio
 from binlogio.errors import BinlogFormatError, ConditionError
 from binlogio.event_filter import HIGHEST, LOWEST, AllExcept, EventFilter, Range
+from binlogio.format.event_starts import check_event_start
 from binlogio.options import DEFAULT_LIMITS, Limits, Position
 from binlogio_cli.messages import Refusal, say
 from binlogio_cli.options import definitions_file, definitions_option, gtid_position, parse_gtids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from binlogio.columnar.row_choice import RowChoice
     from binlogio.event_filter import Gtids
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from binlogio.replay import ReplayFilter
     from binlogio.row_condition import RowCondition
     from binlogio.schema.given import GivenDefinitions
+    from binlogio.storage import LogFile
+    from binlogio.storage.keyring import Keyring
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 _MOST_NAMES: Final = 10
@@ -259,6 +262,26 @@ class Selection:
         if last < first:
             raise Refusal("--stop-position is in a log before that of --start-position")
         return files[first : last + 1]
+
+    def logs_of(self, logs: Sequence[LogFile]) -> list[LogFile]:
+        """Return those of the logs from that of the start to that of the stop.
+
+        Raises:
+            Refusal: as `logs`.
+        """
+        names = self.logs(tuple(log.name for log in logs))
+        return [log for log in logs if log.name in names]
+
+    def check_positions(self, logs: Sequence[LogFile], keyring: Keyring | None) -> None:
+        """Refuse positions in the first and the last one of `logs_of` at which no event starts.
+
+        Raises:
+            PositionError: no event starts there.
+            OSError, BinlogError: a log cannot be read.
+        """
+        for offset, log in ((self.start_offset, logs[0]), (self.stop_offset, logs[-1])):
+            if offset is not None:
+                check_event_start(log, offset, keyring)
 
     def group_choice(self) -> GroupChoice:
         """Return the selection of event groups, without positions."""

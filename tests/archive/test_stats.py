@@ -7,7 +7,7 @@ import shutil
 from collections import Counter
 from datetime import timedelta
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from click.testing import CliRunner
@@ -19,6 +19,7 @@ from binlogio.columnar import EventSelection, read_transactions
 from binlogio.errors import BinlogError
 from binlogio.events.base import event_name
 from binlogio.storage import LogFile, find_logs
+from binlogio.storage.index_file import base_name
 from binlogio_cli.main import cli
 from corpus import MARIADB, MARIADB118, MYSQL
 
@@ -34,6 +35,9 @@ CASES = [
     MARIADB118 / "rowimage_minimal",
     MARIADB / "types_old_temporal",
 ]
+
+
+GTID_TYPES: Final = ("GTID_LOG_EVENT", "ANONYMOUS_GTID_LOG_EVENT", "GTID_TAGGED_LOG_EVENT", "MARIADB_GTID_EVENT")
 
 
 @pytest.mark.parametrize("folder", CASES, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
@@ -227,3 +231,81 @@ def test_text_and_json_have_the_tables() -> None:
     assert "\nTables\n  table " in text.stdout
     assert all(table["table"] in text.stdout for table in found["tables"])
     assert found["transactions"] > 0
+
+
+SELECTIONS: Final = {
+    "table": ("-T", "t*"),
+    "other tables": ("--exclude-table", "t*"),
+    "database": ("-d", "corpus"),
+    "gtids": ("--include-gtids", "2f658ac8-e51b-11f1-a314-02fc00000001:3-12"),
+    "no gtids": ("--exclude-gtids", "0-1-2..5"),
+    "server": ("--server-id", "1"),
+    "operation": ("--operation", "update,delete"),
+    "condition": ("--where", "id > 2"),
+    "both": ("--operation", "insert", "--where", "id > 2 AND after.id < 5"),
+    "stop": ("--stop-datetime", "2026-11-20 19:57:48", "--time-zone", "UTC"),
+}
+
+
+@pytest.mark.parametrize("options", SELECTIONS.values(), ids=SELECTIONS)
+@pytest.mark.parametrize("folder", CASES[:-1], ids=lambda folder: f"{folder.parent.name}/{folder.name}")
+def test_a_selection_counts_what_dump_shows(folder: Path, options: tuple[str, ...]) -> None:
+    """Rows by table and operation; event groups, by their GTID events; the GTIDs that no log has are those of all."""
+    files = [log.name for log in find_logs(folder)]
+    dumped = CliRunner().invoke(cli, ["dump", "--format", "json", *options, *files])
+    assert dumped.exit_code == 0, dumped.stderr
+    events = [json.loads(line) for line in dumped.stdout.splitlines()]
+    rows: Counter[tuple[str, str]] = Counter()
+    for event in events:
+        name = f"{event.get('schema')}.{event.get('table')}"
+        for row in event.get("rows", ()):
+            rows[name, "insert" if "before" not in row else "update" if "after" in row else "delete"] += 1
+    shown = CliRunner().invoke(cli, ["stats", "--json", *options, *files])
+    assert shown.exit_code == 0, shown.stderr
+    stats = json.loads(shown.stdout)
+    found = {
+        (table["table"], op): table[f"{op}s"] for table in stats["tables"] for op in ("insert", "update", "delete")
+    }
+    groups = [event for event in events if event["type"] in GTID_TYPES]
+    places = {(event["file"], event["pos"]) for event in groups}
+
+    assert Counter({key: count for key, count in found.items() if count}) == rows
+    assert stats["transactions"] == len(groups)
+    assert sum(bucket["transactions"] for bucket in stats["buckets"]) == len(groups)
+    assert {(one["file"], one["begin"]) for one in stats["biggest"]} <= places
+    assert sum(one["rows"] for one in stats["threads"]) <= rows.total()
+    assert stats["gaps"] == json.loads(CliRunner().invoke(cli, ["stats", "--json", *files]).stdout)["gaps"]
+    assert sum(one["events"] for one in stats["types"] if one["type"] in GTID_TYPES) == len(groups)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--start-position", "binlog.000002:676", "--stop-position", "1192"), [("binlog.000002", 676)]),
+        (("--start-position", "3991", "--stop-position", "binlog.000002:676"), [("binlog.000002", 198)]),
+        (("--start-position", "binlog.000002:3307"), []),
+    ],
+)
+def test_positions_select_the_groups_that_begin_there(
+    options: tuple[str, ...], expected: list[tuple[str, int]]
+) -> None:
+    logs = [str(MYSQL / "incident" / f"binlog.00000{number}") for number in (1, 2)]
+    stats = CliRunner().invoke(cli, ["stats", "--json", *options, *logs])
+    assert stats.exit_code == 0, stats.stderr
+
+    assert [
+        (base_name(one["file"]), one["begin"])
+        for one in sorted(json.loads(stats.stdout)["biggest"], key=lambda one: (one["file"], one["begin"]))
+    ] == expected
+
+
+def test_a_position_in_the_middle_of_an_event_is_refused_and_nothing_selected_is_said() -> None:
+    log = str(MYSQL / "incident" / "binlog.000001")
+    inside = CliRunner().invoke(cli, ["stats", "--start-position", "5", log])
+    nothing = CliRunner().invoke(cli, ["stats", "-T", "other", log])
+    unknown = CliRunner().invoke(cli, ["stats", "--where", "other = 1", log])
+
+    assert (inside.exit_code, nothing.exit_code, unknown.exit_code) == (2, 0, 0)
+    assert "5 is not the start of an event; the next event starts at 127" in inside.stderr
+    assert nothing.stderr == "binlogio: no event group of the logs is selected by the options\n"
+    assert "no table that was read has the columns other of --where" in unknown.stderr

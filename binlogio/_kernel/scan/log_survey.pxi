@@ -15,7 +15,9 @@ from binlogio._kernel.primitives cimport Memory, crc32
 from binlogio._kernel.scan.event_types cimport (
     is_any_rows, is_compressed_rows, is_group_start, may_define, size_before_sql,
 )
-from binlogio._kernel.scan.groups cimport G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_body
+from binlogio._kernel.scan.groups cimport (
+    G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_body, frames_changes,
+)
 
 SURVEY_NEED_DATA = 0  # the event at the position is not whole
 SURVEY_DESCRIPTION = 1  # a format description, or the start of encryption
@@ -58,6 +60,7 @@ cdef enum:
     IS_ENDED = 1  # flags of a group
     IS_COMPRESSED = 2
     HAS_GTID_EVENT = 4
+    IS_SELECTED = 8
     V1_POST_HEADER = 8
     V2_POST_HEADER = 10
     DUMMY_TABLE_ID = 0xFFFFFF  # of a rows event without rows, which only ends a statement
@@ -79,6 +82,10 @@ cdef struct TableCounts:
     int64_t[3] rows
     int64_t[3] row_bytes
     int64_t events, groups, last_group
+    int64_t answer  # of ask_table: 0 not asked, 1 selected, 2 not
+
+cdef struct TypeCounts:
+    int64_t events, bytes, inner_events, inner_bytes
 
 cdef struct KnownSource:
     Group source
@@ -105,7 +112,7 @@ cdef class LogSurvey:
     cdef bint checksum, verify, counts_rows, is_part, has_positions, knows_group, rows_open, has_group
     cdef uint32_t shift
     cdef int64_t opened_size, group_serial, table_capacity
-    cdef int64_t[256] type_events, type_bytes, inner_events, inner_bytes
+    cdef TypeCounts[256] types, pending  # pending: of the group at hand, until it is known whether it is selected
     cdef uint8_t[256] looks_at
     cdef GroupCounts group
     cdef TableCounts* tables
@@ -116,6 +123,12 @@ cdef class LogSurvey:
     cdef readonly list sources
     cdef KnownSource[KNOWN_SOURCES] known
     cdef readonly uint32_t stored, actual
+    cdef bint is_filtered, looks_inside, takes_statements, wants_group, has_change
+    cdef int operations
+    cdef GroupFilter chosen
+    cdef object ask_rows
+    cdef readonly bint is_over  # the selection has ended
+    cdef public int64_t first_offset, stop_offset  # groups that begin in this range of a log are selected
 
     def __cinit__(self, resolve_plan, looks_at, *, bint counts_rows, int64_t opened_size=1 << 28, key_of=None,
                   follow=None):
@@ -124,7 +137,8 @@ cdef class LogSurvey:
         self.counts_rows, self.opened_size = counts_rows, opened_size
         for code in range(256):
             self.looks_at[code] = code in looks_at
-            self.type_events[code] = self.type_bytes[code] = self.inner_events[code] = self.inner_bytes[code] = 0
+        memset(self.types, 0, sizeof(self.types))
+        self.first_offset, self.stop_offset = 0, 1 << 62
         self.groups, self.problems, self.plain, self.spans = Memory(), Memory(), Memory(), Memory()
         self.key_of, self.follow = key_of, follow
         self.source_numbers, self.sources = {}, []
@@ -133,6 +147,30 @@ cdef class LogSurvey:
 
     def __dealloc__(self):
         free(self.tables)
+
+    def choose(self, GroupFilter chosen not None, *, operations=None, ask_rows=None) -> None:
+        """Count selected event groups and changes only; the records of these groups are IS_SELECTED.
+
+        A group without a selected change is not selected. To be called before the first log.
+
+        Args:
+            chosen: the groups, tables and statements.
+            operations: "insert", "update", "delete"; None for all.
+            ask_rows: from the table of an ImagePlan, and type, body and offset of a rows event, to how many of its rows
+                are selected, and their bytes, or None for all of them. None if rows do not matter.
+        """
+        self.chosen, self.ask_rows = chosen, ask_rows
+        self.operations = sum(
+            1 << number for number, name in enumerate(("insert", "update", "delete"))
+            if operations is None or name in operations)
+        self.takes_statements = operations is None and ask_rows is None
+        self.looks_inside = chosen.ask_table is not None or not self.takes_statements
+        self.is_filtered = True
+
+    def take_change(self) -> None:
+        """Take note of a selected change in the group at hand: a statement that the caller has parsed."""
+        if self.has_group:
+            self.has_change = True
 
     def begin_log(self, *, bint checksum, bint has_positions, bint forgets_tables) -> None:
         """Begin a log, or another format: whether there are checksums, and whether log_pos is where an event ends.
@@ -198,8 +236,9 @@ cdef class LogSurvey:
 
     def type_counts(self) -> list[tuple[int, int, int, int, int]]:
         """Return, by type code: events and their bytes, and the same inside of payloads."""
-        return [(code, self.type_events[code], self.type_bytes[code], self.inner_events[code], self.inner_bytes[code])
-                for code in range(256) if self.type_events[code] or self.inner_events[code]]
+        return [(code, self.types[code].events, self.types[code].bytes, self.types[code].inner_events,
+                 self.types[code].inner_bytes)
+                for code in range(256) if self.types[code].events or self.types[code].inner_events]
 
     def table_counts(self) -> list[tuple[object, list[int], list[int], int, int]]:
         """Return, by table: its name, rows and bytes of inserts, updates and deletes, rows events, and groups."""
@@ -241,14 +280,17 @@ cdef class LogSurvey:
         cdef int64_t size = data.shape[0]
         cdef uint32_t event_size
         cdef const uint8_t* p
+        cdef TypeCounts* counts
         with nogil:
             while size - at >= HEADER_SIZE:
                 p = &data[at]
                 event_size = u32(p + 9)
                 if event_size < HEADER_SIZE or event_size > size - at:
                     break
-                self.inner_events[p[4]] += 1
-                self.inner_bytes[p[4]] += event_size
+                counts = self._type_counts(p[4])
+                if counts != NULL:
+                    counts.inner_events += 1
+                    counts.inner_bytes += event_size
                 if self.has_group:
                     self.group.events += 1
                     self._begin_time(u32(p))
@@ -267,8 +309,6 @@ cdef class LogSurvey:
         self.is_part = True
         with nogil:
             self._check_position(p, offset, event_size)
-            self.type_events[p[4]] += 1
-            self.type_bytes[p[4]] += event_size
             self._group_event(p[4], p, p + HEADER_SIZE, p + data.shape[0], offset, offset + event_size)
         self.is_part = False
 
@@ -309,8 +349,6 @@ cdef class LogSurvey:
         if self.looks_at[code] and not looked:
             return V_LOOK
         self._check_position(p, offset, event_size)
-        self.type_events[code] += 1
-        self.type_bytes[code] += event_size
         self._group_event(code, p, p + HEADER_SIZE, end, offset, offset + event_size)
         at[0] += event_size
         if self.problems.size >= <int64_t>sizeof(ProblemRecord) * MOST_PROBLEMS or (
@@ -330,16 +368,17 @@ cdef class LogSurvey:
                           int64_t offset, int64_t after) except -1 nogil:
         """Let an event of the file change the event group."""
         cdef int before = self.state.place
+        cdef TypeCounts* counts
         follow_body(&self.state, code, body, end)
         if is_group_start(code):
             if before != G_OUTSIDE and self.knows_group:
                 self._problem(P_GROUP_IN_GROUP, offset, self.group.begin)
-            self._begin_group(offset, u32(p))
+            self._begin_group(offset, code, p, body, end)
             self._gtid(code, p, body, end, offset)
             self.knows_group = True
         elif self.state.begins:
             if self.knows_group or code == QUERY_EVENT and _begins(body, end):
-                self._begin_group(offset, u32(p))
+                self._begin_group(offset, code, p, body, end)
             if self.state.ends and self.knows_group and code != TRANSACTION_PAYLOAD_EVENT and (
                     _ends_transaction(code, body, end)):
                 self._problem(P_NO_BEGIN, offset, 0)
@@ -353,6 +392,10 @@ cdef class LogSurvey:
             self.group.last_time = u32(p)
             self._begin_time(u32(p))
             self.group.end = after
+        counts = self._type_counts(code)
+        if counts != NULL:
+            counts.events += 1
+            counts.bytes += after - offset
         if code == TRANSACTION_PAYLOAD_EVENT:
             self.group.flags |= IS_COMPRESSED
         self._body(code, body, end, offset, False)
@@ -368,11 +411,18 @@ cdef class LogSurvey:
                                 or code == QUERY_EVENT and _begins(body, end))
         return 0
 
-    cdef int _begin_group(self, int64_t offset, uint32_t timestamp) except -1 nogil:
+    cdef int _begin_group(self, int64_t offset, uint8_t code, const uint8_t* p, const uint8_t* body,
+                          const uint8_t* end) except -1 nogil:
         if self.has_group:
             self._finish_group(False)
+        if self.is_filtered:
+            memset(self.pending, 0, sizeof(self.pending))
+            self.is_over = self.is_over or offset >= self.stop_offset
+            self.wants_group = (
+                not self.is_over and offset >= self.first_offset and self._wants_group(code, p, body, end))
+            self.has_change = not self.looks_inside
         memset(&self.group, 0, sizeof(GroupCounts))
-        self.group.begin, self.group.first_time, self.group.source = offset, timestamp, -1
+        self.group.begin, self.group.first_time, self.group.source = offset, u32(p), -1
         self.group.last_committed = self.group.sequence_number = self.group.commit_us = -1
         self.group.original_us = self.group.thread_id = -1
         self.has_group = True
@@ -386,11 +436,61 @@ cdef class LogSurvey:
             self.group.first_time = timestamp
 
     cdef int _finish_group(self, bint is_ended) except -1 nogil:
+        cdef int code
         if is_ended:
             self.group.flags |= IS_ENDED
+        if not self.is_filtered:
+            self.group.flags |= IS_SELECTED
+        elif self.wants_group and self.has_change:
+            self.group.flags |= IS_SELECTED
+            for code in range(256):
+                self.types[code].events += self.pending[code].events
+                self.types[code].bytes += self.pending[code].bytes
+                self.types[code].inner_events += self.pending[code].inner_events
+                self.types[code].inner_bytes += self.pending[code].inner_bytes
         (<GroupCounts*>self.groups.grow(sizeof(GroupCounts)))[0] = self.group
         self.has_group = False
         return 0
+
+    cdef TypeCounts* _type_counts(self, uint8_t code) noexcept nogil:
+        """Return the counts of an event's type; NULL where the event is not counted."""
+        if not self.is_filtered:
+            return self.types + code
+        return self.pending + code if self.has_group else NULL
+
+    cdef bint _wants_group(self, uint8_t code, const uint8_t* p, const uint8_t* body,
+                           const uint8_t* end) except -1 with gil:
+        cdef int answer = self.chosen.answer(code, p, body, end)
+        self.is_over = answer == GROUP_AFTER_END
+        return answer == GROUP_WANTED or answer == GROUP_NOT_KNOWN
+
+    cdef bint _wants_rows(self, int32_t number, uint8_t code) except -1 nogil:
+        """Return whether a rows event with this plan may have selected changes."""
+        cdef TableCounts* counts
+        cdef int operation = operation_of(code)
+        if not self.has_group or not self.wants_group:
+            return False
+        if not self.operations >> (UPDATE if operation == PARTIAL_UPDATE else operation) & 1:
+            return False
+        counts = self._counts(self.maps.cores[number].table_number)
+        if counts.answer == 0:
+            counts.answer = 1 if self._ask_table(number) else 2
+        return counts.answer == 1
+
+    cdef bint _ask_table(self, int32_t number) except -1 with gil:
+        table = (<ImagePlan>self.maps.plans[number]).table
+        return self.chosen.ask_table is None or table is None or self.chosen.ask_table(table.schema, table.table)
+
+    cdef bint _has_rows(self, int32_t number, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t offset,
+                        int64_t* rows, int64_t* size) except -1 with gil:
+        """Find the selected rows of an event, and their bytes; False without."""
+        found = self.ask_rows((<ImagePlan>self.maps.plans[number]).table, code, <bytes>body[:end - body], offset)
+        if found is not None:
+            rows[0], size[0] = found
+        return rows[0] > 0
+
+    cdef bint _wants_statement(self, uint8_t code, const uint8_t* body, const uint8_t* end) except -1 with gil:
+        return not self.chosen.is_unwanted(code, body, end)
 
     cdef int _gtid(self, uint8_t code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
                    int64_t offset) except -1 nogil:
@@ -448,13 +548,22 @@ cdef class LogSurvey:
             size = size_before_sql(body, end)
             if not size:
                 self._problem(P_BODY, offset, code)
-            elif self.has_group and self.group.thread_id < 0:
-                self.group.thread_id = u32(body)
+            else:
+                if self.has_group and self.group.thread_id < 0:
+                    self.group.thread_id = u32(body)
+                self._statement(code, body, end, size)
             if size and self.follow is not None and may_define(body, end):
                 self._define(code, body, end - body)
         elif code == XID_EVENT:
             if end - body != 8:
                 self._problem(P_BODY, offset, code)
+        return 0
+
+    cdef int _statement(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t size) except -1 nogil:
+        """Take note of a selected statement."""
+        if (self.looks_inside and self.takes_statements and self.has_group and self.wants_group and not self.has_change
+                and not frames_changes(body + size, end - body - size)):
+            self.has_change = self._wants_statement(code, body, end)
         return 0
 
     cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
@@ -473,12 +582,11 @@ cdef class LogSurvey:
         cdef int64_t extra
         cdef int64_t rows = 0
         cdef int64_t taken = 0
+        cdef int64_t size
         cdef int32_t number
-        cdef int operation
         cdef bint ends
         cdef Plan* plan
         cdef RowsEvent event
-        cdef TableCounts* counts
         if end - at < post_header:
             return self._problem(P_BODY, offset, code)
         table_id = little(at, 6)
@@ -487,8 +595,11 @@ cdef class LogSurvey:
         if number == NOT_MAPPED:
             if not (table_id == DUMMY_TABLE_ID and ends) and self.knows_group:
                 self._problem(P_NO_TABLE_MAP, offset, <int64_t>table_id)
-        elif code > PRE_GA_DELETE_ROWS_EVENT and not self.is_part and (
-                self.counts_rows or is_compressed_rows(code)):
+        elif self.is_filtered and not self._wants_rows(number, code):
+            pass
+        elif code <= PRE_GA_DELETE_ROWS_EVENT or self.is_part:
+            self.has_change = True
+        elif self.counts_rows or is_compressed_rows(code):
             plan = self.maps.cores[number]
             at += post_header
             if not is_v1:
@@ -504,24 +615,32 @@ cdef class LogSurvey:
                 rows = count_rows(plan, &event, &taken)
                 if taken != event.size:
                     return self._problem(P_ROWS, offset, code)
-                operation = UPDATE if event.operation == PARTIAL_UPDATE else event.operation
-                counts = self._counts(plan.table_number)
-                counts.events += 1
-                counts.rows[operation] += rows
-                counts.row_bytes[operation] += event.size
-                if counts.last_group != self.group_serial:
-                    counts.last_group = self.group_serial
-                    counts.groups += 1
-                if operation != INSERT and self.key_of is not None:
-                    self.measurable_events += 1
-                    if self.measurable_events % MEASURED_EVERY == 1:
-                        self._measure(plan, number, &event, rows)
-                if self.has_group:
-                    self.group.rows[operation] += rows
-                    self.group.row_bytes += event.size
+                size = event.size
+                if self.ask_rows is None or self._has_rows(number, code, body, end, offset, &rows, &size):
+                    self._count(plan, number, &event, rows, size)
         self.rows_open = not ends
         if ends:
             self.maps.end_statement()
+        return 0
+
+    cdef int _count(self, Plan* plan, int32_t number, RowsEvent* event, int64_t rows, int64_t size) except -1 nogil:
+        """Count selected rows of an event, and their bytes."""
+        cdef int operation = UPDATE if event.operation == PARTIAL_UPDATE else event.operation
+        cdef TableCounts* counts = self._counts(plan.table_number)
+        self.has_change = True
+        counts.events += 1
+        counts.rows[operation] += rows
+        counts.row_bytes[operation] += size
+        if counts.last_group != self.group_serial:
+            counts.last_group = self.group_serial
+            counts.groups += 1
+        if operation != INSERT and self.key_of is not None:
+            self.measurable_events += 1
+            if self.measurable_events % MEASURED_EVERY == 1:
+                self._measure(plan, number, event, rows)
+        if self.has_group:
+            self.group.rows[operation] += rows
+            self.group.row_bytes += size
         return 0
 
     cdef int _measure(self, Plan* plan, int32_t number, RowsEvent* event, int64_t rows) except -1 nogil:

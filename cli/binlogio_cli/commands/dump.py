@@ -19,7 +19,7 @@ from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
-from binlogio_cli.messages import DAMAGE, OK, error_text, say, say_misnumbered, say_torn_tails
+from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, OK, error_text, say, say_misnumbered, say_torn_tails
 from binlogio_cli.output import (
     STDOUT,
     Dump,
@@ -240,7 +240,7 @@ def command(
     ):
         is_whole = dumping.write(reader, stream, watch)
     if not dumping.found and (selection.is_partial or options["offset"]):
-        say("no event group of the logs is selected by the options")
+        say(NOTHING_SELECTED)
     dumping.say_columns()
     return OK if is_whole else DAMAGE
 

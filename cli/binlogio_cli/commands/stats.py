@@ -11,13 +11,13 @@ import click
 from binlogio.archive.stats import archive_stats
 from binlogio.storage import find_logs, load_keyring
 from binlogio.storage.index_file import base_name
-from binlogio_cli.messages import DAMAGE, Refusal, say, say_misnumbered
+from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, Refusal, say, say_misnumbered
 from binlogio_cli.options import definitions_file, definitions_option
 from binlogio_cli.output import OutputFile, force_option, open_output, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import duration_text, moment_text, size_text, width_text
 from binlogio_cli.quoting import safe
-from binlogio_cli.selection import files_argument, keyring_option
+from binlogio_cli.selection import Selection, files_argument, keyring_option, say_columns, selection_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,6 +29,7 @@ _EXAMPLE: Final = """\b
 Examples
   binlogio stats /var/lib/mysql                     tables, transactions and event types of all logs
   binlogio stats --html report.html binlog.0*       a page with charts
+  binlogio stats -T shop.orders --start-datetime '2026-11-20 12:00' binlog.0*
   binlogio stats --json binlog.000042 | jq '.tables[0]'
 """
 _LONGEST_LIST: Final = 40
@@ -43,11 +44,13 @@ _LONGEST_LIST: Final = 40
 )
 @force_option
 @quiet_option
+@selection_options
 @keyring_option
 @definitions_option
 def command(
     files: tuple[str, ...],
     top: int,
+    selection: Selection,
     html: str | None,
     keyring: str | None,
     table_definitions: GivenDefinitions | None,
@@ -60,17 +63,36 @@ def command(
     By table, event type and time: rows and bytes; the biggest and the longest transactions; replication lag; threads;
     GTIDs that are missing; and what compressed transactions or MINIMAL row images would have saved. Exits with 1 if
     damage was passed over.
+
+    With options that select: transactions with a selected change, their events and bytes as a whole, and the rows that
+    are selected. Times in the output are UTC.
     """
     if html is not None and is_json:
         raise Refusal("give --json or --html, not both")
     logs = find_logs(files)
+    inputs = (*(log.name for log in logs), keyring, definitions_file())
+    logs = selection.logs_of(logs)
     names = [log.name for log in logs]
     say_misnumbered(names)
-    inputs = (*names, keyring, definitions_file())
     output = OutputFile.checked(html, inputs, force=force)
     keys = None if keyring is None else load_keyring(keyring)
+    selection.check_positions(logs, keys)
+    rows = selection.row_choice(refuses_unknown=False)
     with watched_logs(names, is_shown=not quiet) as on_read:
-        stats = archive_stats(logs, keys, top=top, definitions=table_definitions, on_read=on_read)
+        stats = archive_stats(
+            logs,
+            keys,
+            top=top,
+            definitions=table_definitions,
+            on_read=on_read,
+            groups=selection.group_choice() or None,
+            rows=rows,
+            start_offset=selection.start_offset,
+            stop_offset=selection.stop_offset,
+        )
+    if not stats.transactions and selection.is_partial:
+        say(NOTHING_SELECTED)
+    say_columns(rows)
     for warning in stats.warnings:
         say(warning)
     if html is not None:
