@@ -23,7 +23,8 @@ _MOST_PLANS: Final = 1000  # with other names, or with generated columns; a stre
 class KeySource:
     """Table plans in which every column has a name (if `needs_names`) and the key is known.
 
-    For SQL that is written from the log alone, `tells_generated` marks generated columns, as far as they are known.
+    Generated columns are marked, as far as they are known: for SQL that is written from the log alone
+    (`tells_generated`), and in logs of MariaDB, whose updates may lack them although their values change.
     """
 
     def __init__(
@@ -52,7 +53,9 @@ class KeySource:
             BinlogFormatError: a definition that was given does not fit the log.
         """
         plan = self._plan(event)
-        return self._with_generated(plan, event) if self._tells_generated else plan
+        if self._tells_generated or self._reader.context.is_mariadb:
+            return self._with_generated(plan, event)
+        return plan
 
     def _plan(self, event: Any) -> TablePlan:
         plan = self._reader.plan(event)
@@ -79,7 +82,7 @@ class KeySource:
         table: TableDefinition | ParsedTable | None = self._reader.given_table(event)
         if table is None:
             table = self._reader.logged_table(event)
-            if table is not None and table.is_versioned:
+            if self._tells_generated and table is not None and table.is_versioned:
                 raise ReplayError(
                     f"{plan.schema}.{plan.table} is a system-versioned table, and SQL cannot change its history rows",
                     hint=Hint.UNDO_AS_BINLOG,

@@ -16,7 +16,7 @@ import pytest
 import binlogio
 from binlogio.errors import ReplayError
 from binlogio.replay import SqliteTarget, replay
-from corpus import Case, cases
+from corpus import FIXTURES, Case, cases
 from expected_tables import differences
 
 if TYPE_CHECKING:
@@ -31,12 +31,16 @@ REFUSED: Final = {
     "mariadb118/compressed": "only row changes can be replayed",
     "mysql97/compressed": "only row changes can be replayed",
 }
-# MariaDB leaves virtual columns out of minimal images altogether, and out of the after images of FULL_NODUP.
+# MariaDB leaves virtual columns out of minimal images altogether, and out of the after images of FULL_NODUP; since
+# 11.8.9 it leaves all generated columns out of updates.
 NOT_IN_THE_LOG: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "mariadb1011/rowimage_minimal": {"corpus.autoinc": ("gv",)},
     "mariadb118/rowimage_minimal": {"corpus.autoinc": ("gv",)},
     "mariadb118/rowimage_full_nodup": {"corpus.autoinc": ("gv",)},
-}
+    "mariadb118/generated_columns": {
+        "corpus.computed": ("s", "v"), "corpus.in_key": ("s",), "corpus.keyless": ("s", "v"),
+    },
+}  # fmt: skip
 
 
 def real_cases() -> list[Case]:
@@ -74,6 +78,25 @@ def test_log_that_cannot_be_replayed_is_refused_with_the_reason(case: Case, tmp_
 
     assert caught.value.file == str(case.logs[0])
     assert caught.value.offset is not None
+
+
+def test_generated_columns_that_an_update_lacks_are_not_those_of_before(tmp_path: Path) -> None:
+    """MariaDB computes them where the event is applied; SQLite cannot."""
+    log = FIXTURES / "mariadb118" / "generated_columns" / "binlog.000001"
+    with closing(SqliteTarget.open(tmp_path / "replayed.db")) as target, binlogio.open(log) as reader:
+        summary = replay(reader, target)
+    with closing(sqlite3.connect(tmp_path / "replayed.db")) as connection:
+        rows = {
+            name: sorted(connection.execute(f'SELECT * FROM "corpus.{name}"'), key=str)
+            for name in ("computed", "in_key", "keyless")
+        }
+
+    assert rows == {
+        "computed": [(1, 11, "x", None, None), (30, None, "z", None, None)],
+        "in_key": [(2, 20, None), (4, 3, None)],
+        "keyless": [(2, 3, 4), (5, None, None)],
+    }
+    assert summary.incomplete_updates == 6
 
 
 @pytest.mark.skipif(

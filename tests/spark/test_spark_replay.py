@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from binlogio.errors import ReplayError
 from binlogio.schema import ColumnDefinition, TableDefinition
 from changed_rows import ORDERS, UUID, changes, held, row
-from corpus import MYSQL
+from corpus import FIXTURES, MYSQL
 from pyspark_binlogio import replay
 from pyspark_binlogio.options import BinlogOptionError
 from spark_frames import load
@@ -70,6 +70,17 @@ def test_base_holds_until_changes_touch_it(spark: SparkSession) -> None:
 
     assert held(replay(spark, whole, ORDERS, base)) == [(1, "new", None), (3, "base", None)]
     assert [found[:2] for found in held(replay(spark, partial, ORDERS, base))] == [(1, "base"), (3, "base")]
+
+
+def test_generated_columns_that_an_update_lacks_are_null(spark: SparkSession) -> None:
+    """MariaDB 11.8.9 leaves them out of updates and deletes. Without a key the rows cannot be told apart."""
+    log = FIXTURES / "mariadb118" / "generated_columns" / "binlog.000001"
+
+    computed = replay(spark, log, "corpus.computed").collect()
+    assert sorted(map(tuple, computed), key=str) == [(1, 11, "x", None, None), (30, None, "z", None, None)]
+    for name in ("in_key", "keyless"):
+        with pytest.raises(ReplayError, match="is unknown: MariaDB leaves generated columns out"):
+            replay(spark, log, f"corpus.{name}")
 
 
 def test_table_without_a_key_is_a_multiset(spark: SparkSession) -> None:

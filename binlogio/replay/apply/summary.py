@@ -32,6 +32,7 @@ class RowCounts:
     unwanted_statements: int = 0
     events: int = 0
     incomplete_inserts: int = 0
+    incomplete_updates: int = 0
     ignored: int = 0
     rows_by_table: Counter[str] = field(default_factory=Counter)
     algorithms: Counter[tuple[str, Algorithm]] = field(default_factory=Counter)
@@ -52,6 +53,7 @@ class RowCounts:
         self.unwanted_statements += other.unwanted_statements
         self.events += other.events
         self.incomplete_inserts += other.incomplete_inserts
+        self.incomplete_updates += other.incomplete_updates
         self.ignored += other.ignored
         self.rows_by_table += other.rows_by_table
         self.algorithms += other.algorithms
@@ -67,9 +69,10 @@ class ReplaySummary(RowCounts):
     `statements` are those that were not applied (DDL and the like); `unfinished` is True if the log ends in the
     middle of a group, which was not applied; `prepared` counts XA transactions that wait for an XA COMMIT beyond the
     end of the log. `incomplete_inserts` are rows of which the log left columns out (binlog_row_image=MINIMAL): the
-    source gave them their default values, which the log does not say; here they are NULL. `ignored` are changes that
-    did not fit in IDEMPOTENT mode. `waits` counts how often a worker waited for its turn, `retries` how often a
-    transaction was tried again. `keeps_gtids` where transactions have the GTIDs of the log at the target.
+    source gave them their default values, which the log does not say; here they are NULL. `incomplete_updates`
+    are those of rows whose generated columns the log left out (MariaDB); in SQLite these are NULL. `ignored` are
+    changes that did not fit in IDEMPOTENT mode. `waits` counts how often a worker waited for its turn, `retries` how
+    often a transaction was tried again. `keeps_gtids` where transactions have the GTIDs of the log at the target.
     `unmatched` are the globs of the filter that matched no table.
     """
 

@@ -237,6 +237,11 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
             "(binlog_row_image=MINIMAL): these columns have the default"
             " values of the target, or NULL; the values of the source are not known"
         )
+    if summary.incomplete_updates:
+        say(
+            f"{summary.incomplete_updates} updates lack generated columns in the log (MariaDB leaves them out): these "
+            "columns are NULL in the changed rows"
+        )
     if summary.prepared:
         say(f"{summary.prepared} XA transactions are prepared; their XA COMMIT is not in the logs")
     if summary.keeps_gtids and summary.skipped_groups and not summary.groups:

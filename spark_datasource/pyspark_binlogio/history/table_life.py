@@ -53,6 +53,18 @@ class Stretch:
     defaults: dict[str, Default] = field(default_factory=dict)
     then: ColumnChanges = NOTHING
 
+    @property
+    def is_mariadb(self) -> bool:
+        """Whether the log is one of MariaDB."""
+        context = self.flavor_of if self.mapped is None else self.mapped.context
+        return context is not None and context.is_mariadb
+
+    def unlogged(self) -> tuple[str, ...]:
+        """Return the generated columns in a log of MariaDB, whose updates may lack them though their values change."""
+        if self.definition is None or not self.is_mariadb:
+            return ()
+        return tuple(column.name for column in self.definition.columns if column.generated_from is not None)
+
     def plan(self) -> TablePlan | None:
         """Return the columns; None if they are unknown.
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
 from binlogio.values import JsonDiffs, JsonDocument
-from pyspark_binlogio.state.stage import AT, LAYOUT, Stage, is_present, whole
+from pyspark_binlogio.state.stage import ALWAYS, AT, LAYOUT, Stage, is_present, whole
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -182,7 +182,7 @@ class _Fold:
         columns = known.get((layout, mask))
         if columns is None:
             bits = self._bits[layout]
-            columns = tuple(n for n, bit in enumerate(bits) if bit is not None and mask >> bit & 1)
+            columns = tuple(n for n, bit in enumerate(bits) if bit is not None and (bit == ALWAYS or mask >> bit & 1))
             known[layout, mask] = columns
         return columns
 

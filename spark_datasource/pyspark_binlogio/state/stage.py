@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 
 AT: Final = "_at"
 LAYOUT: Final = "_layout"
+ALWAYS: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The bits of a bitmap: for each column its number in the table at that time, None if it had no such column."""
+    """The bits of a bitmap: for each column its number in the table at that time, None if it had no such column.
+
+    ALWAYS for a column whose value is not known, and NULL, after an image that lacks it.
+    """
 
     bits: tuple[int | None, ...]
 
@@ -70,7 +74,7 @@ def is_present(bitmap: str, layouts: tuple[Layout, ...], column: int) -> Column:
         if bit is None:
             continue
         byte = F.conv(F.hex(F.substring(bitmap, bit // 8 + 1, 1)), 16, 10).cast("int")
-        here = byte.bitwiseAND(1 << bit % 8) != 0
+        here = F.expr("true") if bit == ALWAYS else byte.bitwiseAND(1 << bit % 8) != 0
         found = here if len(layouts) == 1 else F.when(F.col(LAYOUT) == number, here).otherwise(found)
     return found
 

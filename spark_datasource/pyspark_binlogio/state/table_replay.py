@@ -30,7 +30,7 @@ from pyspark_binlogio.spark_types import spark_ddl
 from pyspark_binlogio.state.frames import frame_stage
 from pyspark_binlogio.state.logs import ReplayLogs
 from pyspark_binlogio.state.rows import state_of
-from pyspark_binlogio.state.stage import Layout, Stage, is_present, literal, whole
+from pyspark_binlogio.state.stage import ALWAYS, Layout, Stage, is_present, literal, whole
 from pyspark_binlogio.state.until import Until, UntilLike
 
 if TYPE_CHECKING:
@@ -232,6 +232,15 @@ def _key(known: _KnownStretch, images: Images) -> tuple[str, ...]:
         return tuple(labels[position] for position, _ in known.plan.primary_key)
     if not images.whole_before and len(images.before_present) == 1:
         (bits,) = images.before_present
+        lacking = {label.casefold() for number, label in enumerate(labels) if not bits >> number & 1}
+        if known.stretch.is_mariadb and (
+            definition is None or lacking <= {name.casefold() for name in known.stretch.unlogged()}
+        ):
+            raise ReplayError(
+                f"the key of {'.'.join(known.stretch.name)} is unknown: MariaDB leaves generated columns out of row "
+                "images, so the columns that are there need not be a key",
+                hint="pass key, or a TableDefinition as table",
+            )
         return tuple(label for number, label in enumerate(labels) if bits >> number & 1)
     if not images.whole_before:
         raise ReplayError(
@@ -255,7 +264,8 @@ class _StretchColumns:
     def layout(self) -> Layout:
         """Return the places of the columns in the bitmaps of the stretch."""
         numbers = {column.label: number for number, column in enumerate(self._first.plan.columns)}
-        return Layout(tuple(numbers[one] if isinstance(one, str) else None for one in self._origins))
+        unlogged = dict.fromkeys(self._first.stretch.unlogged(), ALWAYS)
+        return Layout(tuple({**numbers, **unlogged}[one] if isinstance(one, str) else None for one in self._origins))
 
     def shown(self, rows: DataFrame, number: int) -> DataFrame:
         """Return the changes of the stretch, with the columns of the last one."""

@@ -93,6 +93,14 @@ class SqliteTable:
         """Return whether an inserted row lacks a column whose value is not known."""
         return any(value is ABSENT and not known for value, known in zip(row, self._has_default, strict=False))
 
+    def lacks_generated(self, row: Sequence[Any]) -> list[ColumnPlan]:
+        """Return the generated columns whose value after an update is not in the log."""
+        return [
+            column
+            for column, value in zip(self.plan.columns, row, strict=False)
+            if column.generated and value is ABSENT
+        ]
+
     def _insert(self, positions: tuple[int, ...]) -> str:
         names = ", ".join(quoted(self.plan.columns[position].label) for position in positions)
         what = f"({names}) VALUES ({', '.join('?' * len(positions))})" if positions else "DEFAULT VALUES"
@@ -149,6 +157,8 @@ class SqliteTable:
         columns, values = self._present(after)
         if not columns:
             return algorithm
+        computed = self.lacks_generated(after)  # what they were is not what they are now
+        columns, values = [*columns, *computed], [*values, *[None] * len(computed)]
         changes = ", ".join(f"{quoted(column.label)} = ?" for column in columns)
         what = "UPDATE OR IGNORE" if replaces else "UPDATE"
         try:

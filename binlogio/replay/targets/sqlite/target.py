@@ -355,6 +355,7 @@ class SqliteSession:
                 if before is not None and after is not None:
                     algorithm = table.update(before, after, replaces=replaces)
                     counts.updates += 1
+                    counts.incomplete_updates += bool(table.lacks_generated(after))
                 else:
                     algorithm = table.delete(before or ())
                     counts.deletes += 1
