@@ -82,16 +82,17 @@ def check_images(step: RowsStep) -> TablePlan:
             found=", ".join(assumed),
             hint=Hint.TABLE_DEFINITION,
         )
-    present = _positions(event.present, plan)
+    present = logged = _positions(event.present, plan)
     if isinstance(event, DeleteRowsEvent):
         needed, known = _all(plan), present
     elif isinstance(event, WriteRowsEvent):
         needed, known = _row_positions(plan), present
     else:
         after = _positions(event.present_after, plan)
-        known = present | after
-        needed, known = after | (_row_positions(plan) - known), present
-    missing = sorted(needed - known)
+        logged = present | after
+        needed, known = after | (_row_positions(plan) - logged), present
+    computed = {place for place, column in enumerate(plan.columns) if column.generated and place not in logged}
+    missing = sorted(needed - known - computed)
     if missing:
         needs_all = isinstance(event, DeleteRowsEvent) or not plan.primary_key
         expected = "all columns" if needs_all else "the key and the changed columns"
