@@ -91,6 +91,17 @@ cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t*
 cdef void mark_partial(Plan* plan, Layout* layout, const uint8_t** pointers, int64_t stride,
                        const uint8_t* partial_bits) noexcept nogil
 
+cdef inline uint64_t _size_after(const uint8_t* at, int32_t width) noexcept nogil:
+    """Return the size of a value with its length before it, which has `-width` bytes, 1 to 4."""
+    if width == -1:
+        return 1 + <uint64_t>at[0]
+    if width == -2:
+        return 2 + <uint64_t>u16(at)
+    if width == -3:
+        return 3 + <uint64_t>u24(at)
+    return 4 + <uint64_t>u32(at)
+
+
 cdef inline const uint8_t* pass_values(Layout* layout, const uint8_t* at, const uint8_t* end, const uint8_t** pointers,
                                        int64_t stride) noexcept nogil:
     """Pass one image; the pointer of slot s goes to pointers[s * stride], where they are not NULL.
@@ -119,14 +130,8 @@ cdef inline const uint8_t* pass_values(Layout* layout, const uint8_t* at, const 
                 size = width
             elif end - at < -width:
                 return NULL
-            elif width == -1:
-                size = 1 + <uint64_t>at[0]
-            elif width == -2:
-                size = 2 + <uint64_t>u16(at)
-            elif width == -3:
-                size = 3 + <uint64_t>u24(at)
             else:
-                size = 4 + <uint64_t>u32(at)
+                size = _size_after(at, width)
             if <uint64_t>(end - at) < size:
                 return NULL
             at += size
@@ -140,14 +145,8 @@ cdef inline const uint8_t* pass_values(Layout* layout, const uint8_t* at, const 
             if kept:
                 return NULL
             size = 0
-        elif width == -1:
-            size = 1 + <uint64_t>at[0]
-        elif width == -2:
-            size = 2 + <uint64_t>u16(at)
-        elif width == -3:
-            size = 3 + <uint64_t>u24(at)
         else:
-            size = 4 + <uint64_t>u32(at)
+            size = _size_after(at, width)
         size &= kept
         if pointers != NULL:
             pointers[layout.slot[i] * stride] = <const uint8_t*>(<uintptr_t>at & kept)

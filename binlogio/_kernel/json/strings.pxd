@@ -70,6 +70,14 @@ cdef inline bint _has_escapes(uint64_t word) noexcept nogil:
             | ((word - 0x2020202020202020ULL) & ~word & 0x8080808080808080ULL)) != 0
 
 
+cdef inline uint8_t* _put_byte(uint8_t* to, uint8_t c, uint64_t* seen) noexcept nogil:
+    seen[0] |= c
+    if c < 0x20 or c == 34 or c == 92:
+        return _escape(to, c)
+    to[0] = c
+    return to + 1
+
+
 cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, uint64_t* seen) noexcept nogil:
     """UTF-8, escaped as json.dumps(ensure_ascii=False) would.
 
@@ -82,7 +90,6 @@ cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, ui
     cdef uint64_t word, last
     cdef uint32_t four, four_last
     cdef uint64_t[2] escapes
-    cdef uint8_t c
     while size - at >= 16:
         if not _copy_sixteen(p + at, to, escapes, seen):
             at += 16
@@ -109,23 +116,11 @@ cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, ui
                 memcpy(to, &four, 4)
                 memcpy(to + (size - at) - 4, &four_last, 4)
                 return to + (size - at)
-        c = p[at]
+        to = _put_byte(to, p[at], seen)
         at += 1
-        seen[0] |= c
-        if c < 0x20 or c == 34 or c == 92:
-            to = _escape(to, c)
-        else:
-            to[0] = c
-            to += 1
     while at < size:
-        c = p[at]
+        to = _put_byte(to, p[at], seen)
         at += 1
-        seen[0] |= c
-        if c < 0x20 or c == 34 or c == 92:
-            to = _escape(to, c)
-        else:
-            to[0] = c
-            to += 1
     return to
 
 
