@@ -17,8 +17,6 @@ from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import EventFilter
 from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
-from binlogio_cli.dump.json_output import JsonDump
-from binlogio_cli.dump.text_output import TextDump, TextStyle
 from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, OK, error_text, say, say_misnumbered, say_torn_tails
 from binlogio_cli.output import (
     STDOUT,
@@ -366,8 +364,12 @@ class Dumping:
     def _dump_of(self, reader: BinlogReader) -> Dump:
         selection, options = self._selection, self._options
         if self._form == "json":
+            from binlogio_cli.dump.json_output import JsonDump  # noqa: PLC0415 - each format imports much of its own
+
             return JsonDump(reader, selection.zone, integers_as_strings=options["json_integers"] == "string")
         if self._form == "text":
+            from binlogio_cli.dump.text_output import TextDump, TextStyle  # noqa: PLC0415
+
             style = TextStyle(
                 verbosity=options["verbose"],
                 short=options["short_form"],
@@ -376,7 +378,7 @@ class Dumping:
                 zone=selection.zone,
             )
             return TextDump(reader, style)
-        from binlogio_cli.dump.sql_output import SqlDump  # noqa: PLC0415 - replay code is seldom needed
+        from binlogio_cli.dump.sql_output import SqlDump  # noqa: PLC0415
 
         if selection.stop_time is None and selection.start is None and selection.stop is None:
             reader.leave_out(_logs_without(reader, self._wanted))
