@@ -7,7 +7,8 @@ raises the error; it also reads logs whose event headers have more than 19 bytes
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -66,37 +67,18 @@ Images = list[tuple[Any, Any]]
 """The before and the after image of each row as Arrow accepts them: a tuple of values, or JSON text; None without."""
 
 
-@dataclass(slots=True)
-class RowsTransaction:
-    """What a transaction says after its rows were found: its thread, and its XID, once it is known."""
-
-    thread_id: int | None = None
-    xid: int | None = None
-
-
-class SourceFacts(NamedTuple):
-    """What the source columns are made of."""
-
-    end_pos: int
-    transaction: RowsTransaction
-    commit_timestamp: int | None
-    statement: str | None
-
-    def value(self, name: str) -> int | str | None:
-        """Return the value of a source column."""
-        found: int | str | None = getattr(self.transaction if name in ("thread_id", "xid") else self, name)
-        return found
-
-
 class FoundRows(NamedTuple):
-    """The rows of an event: `first_row` counts the rows before them at the same position."""
+    """The rows of an event: `first_row` counts the rows before them at the same position.
+
+    `source` has the values of the source columns; the XID once the walk has found it.
+    """
 
     kind: RecordType
     event: RowsEvent
-    source: GroupFacts
+    group: GroupFacts
     first_row: int
     images: Images
-    facts: SourceFacts
+    source: Mapping[str, int | str | None]
 
 
 class RowsWalk:
@@ -113,10 +95,10 @@ class RowsWalk:
         self._definitions = definitions
         self._decoder = Decoder(decompress=decompress_zstd, only=OPENED_TYPES)
         self._types: dict[TablePlan, RecordType] = {}
-        self._source = GroupFacts()
+        self._group = GroupFacts()
         self._groups = GroupTracker()
         self._end_pos = 0
-        self._transaction = RowsTransaction()
+        self._transaction: dict[str, int | str | None] = {}  # its thread, and its XID, which follows the rows
         self._commit_timestamp: int | None = None
         self._statement: str | None = None
         self._at, self._row = -1, 0
@@ -151,15 +133,15 @@ class RowsWalk:
         """Follow the event groups by the bodies of events, most of which are not parsed, as in the kernel."""
         self._groups.take_body(code, frame.body, frame.context)
         if self._groups.starts_group:
-            self._transaction = RowsTransaction()
+            self._transaction = {}
         self._note_source(code, frame.body)
 
     def _note_source(self, code: int, body: bytes) -> None:
         """Take the thread, the XID and the statement of the rows that an event belongs to."""
         if code == EventType.QUERY_EVENT and starts_transaction(sql_of_body(body)):
-            self._transaction.thread_id = int.from_bytes(body[:4], "little")
+            self._transaction["thread_id"] = int.from_bytes(body[:4], "little")
         elif code == EventType.XID_EVENT and len(body) == _XID_SIZE:
-            self._transaction.xid = int.from_bytes(body, "little", signed=True)
+            self._transaction["xid"] = int.from_bytes(body, "little", signed=True)
         elif code == EventType.ROWS_QUERY_LOG_EVENT and body:
             self._statement = body[1:].decode("utf-8", "backslashreplace")
         elif code == EventType.ANNOTATE_ROWS_EVENT:
@@ -182,12 +164,12 @@ class RowsWalk:
             elif isinstance(event, GTID_EVENTS):
                 found = EventGroup(event).facts
                 has_clock = found.sequence_number is not None and found.sequence_number >= 0
-                self._source = found if has_clock else GroupFacts(found.gtid)
+                self._group = found if has_clock else GroupFacts(found.gtid)
                 commit_timestamp = EventGroup(event).commit_timestamp
                 is_in_range = commit_timestamp is not None and commit_timestamp <= _LARGEST_TIME
                 self._commit_timestamp = commit_timestamp if is_in_range else None
                 if isinstance(event, MariadbGtidEvent):
-                    self._transaction.thread_id = event.thread_id
+                    self._transaction["thread_id"] = event.thread_id
             elif isinstance(event, UnknownEvent):
                 if event.header.type_code in _STATEMENTS:
                     self._definitions.follow_body(event.header.type_code, event.body, context)
@@ -222,13 +204,17 @@ class RowsWalk:
         if header.offset != self._at:
             self._at, self._row = header.offset, 0
         first_row, plan = self._row, kind.plan
-        facts = SourceFacts(self._end_pos, self._transaction, self._commit_timestamp, self._statement)
+        event_source = {
+            "end_pos": self._end_pos,
+            "commit_timestamp": self._commit_timestamp,
+            "statement": self._statement,
+        }
         if event.ends_statement:
             self._statement = None
         if self._selection.wants(plan.schema, plan.table) and self._wants_event(event):
             images = row_images(event, plan, None if self._selection.mixed else kind)
             self._row += len(images)
-            yield FoundRows(kind, event, self._source, first_row, images, facts)
+            yield FoundRows(kind, event, self._group, first_row, images, ChainMap(self._transaction, event_source))
         elif header.inner is not None:  # events that share a position are counted, wanted or not
             self._row += sum(1 for _ in decode_rows(event, plan, ()))
 
@@ -238,7 +224,7 @@ class RowsWalk:
             where.wants_event(
                 pos=header.offset, timestamp=header.timestamp, server_id=header.server_id, op=event.operation.op
             )
-            and where.wants_group(self._source.gtid)
+            and where.wants_group(self._group.gtid)
         )
 
     def _plan(self, event: TableMapEvent, context: ParseContext) -> TablePlan:
@@ -282,24 +268,36 @@ def read_frames(
     Raises:
         BinlogError: the bytes are not a binary log. Batches with the rows before the damage come first.
     """
-    walk, batches = RowsWalk(selection, definitions), _Batches(file, selection)
+    batches = _Batches(file, selection)
+    try:
+        for rows in _found_rows(frames, selection, definitions):
+            yield from batches.add(rows)
+    except BinlogError as exc:
+        exc.locate(file=file)
+        yield from batches.rest()
+        raise
+    yield from batches.rest()
+
+
+def _found_rows(
+    frames: Iterator[EventFrame], selection: RowSelection, definitions: DefinitionSource
+) -> Iterator[FoundRows]:
+    """Yield the rows of events; if records have its XID, those of a group once it was read to its end."""
+    walk, found = RowsWalk(selection, definitions), list[FoundRows]()
     waits = "xid" in selection.source_columns
-    found: list[FoundRows] = []  # of the group at hand, if they wait for its XID
     try:
         for frame in frames:
             for rows in walk.take(frame):
                 found.append(rows)
                 if not waits:
-                    yield from batches.add(found.pop())
+                    yield found.pop()
             if not walk.is_in_group:
-                yield from batches.add_all(found)
-        yield from batches.add_all(found)
-    except BinlogError as exc:
-        exc.locate(file=file)
-        yield from batches.add_all(found)
-        yield from batches.rest()
+                yield from found
+                found.clear()
+    except BinlogError:
+        yield from found
         raise
-    yield from batches.rest()
+    yield from found
 
 
 class _Batches:
@@ -324,12 +322,6 @@ class _Batches:
         while len(records.rows) >= most or records.size >= _MOST_BYTES:
             yield name, records.take(most)
 
-    def add_all(self, found: list[FoundRows]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Add the rows of events, and empty the list."""
-        for rows in found:
-            yield from self.add(rows)
-        found.clear()
-
     def rest(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the batches that are not full."""
         yield from ((name, records.take(self._most)) for name, records in self._pending.items() if records.rows)
@@ -352,9 +344,9 @@ class _Pending:
         errors = "backslashreplace" if self.kind is None else "replace"  # bytes as \udcff, as the kernel writes them
         plan, event, header = found.kind.plan, found.event, found.event.header
         names = (_encodable(plan.schema, errors), _encodable(plan.table, errors))
-        common = (event.operation.op, header.timestamp, header.server_id, *found.source, *names)
+        common = (event.operation.op, header.timestamp, header.server_id, *found.group, *names)
         place, present = (_encodable(file, "replace"), header.offset), present_bitmaps(event)
-        source = [found.facts.value(one.name) for one in SOURCE_FIELDS if one.name in self.source_columns]
+        source = [found.source.get(one.name) for one in SOURCE_FIELDS if one.name in self.source_columns]
         self.rows += (
             (*place, row, *common, *images, *present, *source)
             for row, images in enumerate(found.images, start=found.first_row)
