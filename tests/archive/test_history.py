@@ -19,12 +19,11 @@ from binlogio.archive import HistoryOptions, KeyRefused, RowVersion, SearchSumma
 from binlogio.archive.key_index import IndexSummary, KeyIndex, index_place
 from binlogio.errors import UnsupportedFeature
 from binlogio.options import ServerVariables
-from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.storage import find_logs
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL
-from written_logs import UUID
+from written_logs import ITEMS, UUID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,16 +39,6 @@ CASES: Final = tuple(
 ) + tuple(MARIADB / name for name in ("rowimage_minimal", "metadata_minimal", "compressed", "incident"))  # fmt: skip
 RENAMED: Final = ("ddl_mix", "compressed")  # statements change columns that the log does not name: indexes say so
 MOST_KEYS: Final = 4  # of a table
-ITEMS: Final = TableDefinition(
-    "shop",
-    "items",
-    (
-        ColumnDefinition("tenant", "smallint unsigned", nullable=False),
-        ColumnDefinition("code", "varchar(20)", nullable=False),
-        ColumnDefinition("amount", "int"),
-    ),
-    ("tenant", "code"),
-)
 Key = tuple[tuple[str, Any], ...]
 Place = tuple[str, int, int]
 

@@ -15,7 +15,7 @@ from zlib import crc32
 import pyarrow as pa
 import pytest
 
-from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, Statement, TableDefinition, Update
+from binlogio import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio.archive import IndexSummary, index_logs
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.storage import find_logs
@@ -24,6 +24,7 @@ from corpus import MARIADB, MYSQL
 from logs import CountedFile, raw_events, with_checksum
 from spark_frames import load, records_of
 from spark_streams import Stream
+from written_logs import ITEMS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,16 +41,6 @@ from pyspark_binlogio.read.batch_reader import view_columns
 from pyspark_binlogio.scan.partitions import LogPartition
 from pyspark_binlogio.source import BinlogDataSource
 
-ITEMS: Final = TableDefinition(
-    "shop",
-    "items",
-    (
-        ColumnDefinition("tenant", "smallint unsigned", nullable=False),
-        ColumnDefinition("code", "varchar(20)", nullable=False),
-        ColumnDefinition("amount", "int"),
-    ),
-    ("tenant", "code"),
-)
 ROTATED: Final = MYSQL / "rotated"
 UUID: Final = "2f658ac8-e51b-11f1-a314-02fc00000001"
 HOUR: Final = 3600

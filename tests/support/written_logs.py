@@ -27,6 +27,16 @@ T: Final = TableDefinition(
 )
 T2: Final = replace(T, name="t2")
 N: Final = replace(T, name="n", engine="MyISAM")
+ITEMS: Final = TableDefinition(
+    "shop",
+    "items",
+    (
+        ColumnDefinition("tenant", "smallint unsigned", nullable=False),
+        ColumnDefinition("code", "varchar(20)", nullable=False),
+        ColumnDefinition("amount", "int"),
+    ),
+    ("tenant", "code"),
+)
 BLOBS: Final = TableDefinition("shop", "b", (ColumnDefinition("data", "blob"),))
 TRX: Final = ["BEGIN", "map t", "WriteRows", "Xid"]
 STMT: Final = ["BEGIN", "map n", "WriteRows", "COMMIT"]
