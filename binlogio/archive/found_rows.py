@@ -7,8 +7,8 @@ columns of a log, or of parts of it, and then all columns of the rows that match
 from __future__ import annotations
 
 from array import array
-from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow as pa
 from binlogio.archive.row_keys import KeySelection
 from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
-from binlogio.columnar.splits.split_bounds import group_around
+from binlogio.columnar.splits.split_bounds import groups_around
 from binlogio.errors import UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.format.splits import Split
@@ -25,7 +25,7 @@ from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.source import DefinitionSource
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from binlogio.archive.statements import WatchBytes
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "commit_timestamp", "statement")
 _NEAR: Final = 1 << 16  # bytes between places that are read together
 _LONGEST: Final = 1 << 22  # bytes that are read together
+_WHOLE: Final = None, Range()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,19 +140,26 @@ class MatchReader:
 
     def ranges(self, log: LogFile, places: Sequence[int]) -> Iterator[tuple[Split | None, Range]]:
         """Yield byte ranges with the groups of positions that are near to each other; the log is None."""
+        if not places:
+            return
         at = 0
-        while at < len(places):
-            first = last = places[at]
-            begin = group_around(log, first, self._options.keyring)
-            while at < len(places) and (begin is None or (places[at] < last + _NEAR and places[at] < first + _LONGEST)):
-                last = places[at]
-                at += 1
-            yield None if begin is None else Split(begin, last + 1), Range(first, last + 1)
+        with groups_around(log, self._options.keyring) as group_around:
+            while at < len(places):
+                first = last = places[at]
+                begin = group_around(first)
+                while at < len(places) and (
+                    begin is None or (places[at] < last + _NEAR and places[at] < first + _LONGEST)
+                ):
+                    last = places[at]
+                    at += 1
+                yield None if begin is None else Split(begin, last + 1), Range(first, last + 1)
 
     def matches(
-        self, log: LogFile, split: Split | None, pos: Range, definitions: DefinitionSource
+        self, log: LogFile, definitions: Callable[[], DefinitionSource], places: Sequence[int] | None = None
     ) -> Iterator[RowMatch]:
-        """Yield the row changes that match, in a byte range of a log or in all of it.
+        """Yield the row changes that match, near to some positions in a log or in all of it.
+
+        `definitions` is called again where the log is read again from an earlier place.
 
         Raises:
             UnsupportedFeature: the log is a stream, which cannot be read twice.
@@ -161,12 +169,12 @@ class MatchReader:
             raise UnsupportedFeature(
                 "a search reads a log twice, which a stream does not allow", file=log.name, hint="give the file by name"
             )
-        plain = self._selection(pos)
+        plain = self._selection()
         values = {one.name: getattr(plain, one.name) for one in fields(plain)}
         selection = KeySelection(**values, key_of=self._matcher.columns_of)
-        with closing(LogPartReader(selection, self._options.keyring, definitions=definitions)) as reader:
-            for _, batch in reader.read((log, split)):
-                yield from self._matcher.matches_in(batch)
+        ranges = iter([_WHOLE]) if places is None else self.ranges(log, places)
+        for batch in self._batches(log, ranges, selection, definitions):
+            yield from self._matcher.matches_in(batch)
 
     def versions(
         self,
@@ -191,18 +199,38 @@ class MatchReader:
         if not wanted:
             return
         places = array("q", sorted({place for place, _ in wanted}))
+        selection = self._selection(mixed=True, source_columns=_SOURCE_COLUMNS)
         ranges = self.ranges(log, places)
+        source: Callable[[], DefinitionSource] = partial(
+            DefinitionSource, definitions or self._options.definitions, follows_ddl=False
+        )
         if statements is not None:
-            ranges = iter([(None, Range(places[0], places[-1] + 1))])
-        for split, pos in ranges:
-            if statements is not None:
-                source = statements.copy()
-            else:
-                source = DefinitionSource(definitions or self._options.definitions, follows_ddl=False)
-            selection = self._selection(pos, mixed=True, source_columns=_SOURCE_COLUMNS)
-            with closing(LogPartReader(selection, self._options.keyring, definitions=source)) as reader:
+            ranges, source = iter([(None, Range(places[0], places[-1] + 1))]), statements.copy
+        for batch in self._batches(log, ranges, selection, source):
+            yield from self._versions_in(batch, wanted, np.asarray(places))
+
+    def _batches(
+        self,
+        log: LogFile,
+        ranges: Iterator[tuple[Split | None, Range]],
+        selection: RowSelection,
+        definitions: Callable[[], DefinitionSource],
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of ranges of a log, which is opened again where a range begins before the last one ends."""
+        reader, end = None, 0
+        try:
+            for split, pos in ranges:
+                if reader is None or split is None or split.start < end:
+                    if reader is not None:
+                        reader.close()
+                    reader = LogPartReader(selection, self._options.keyring, definitions=definitions())
+                reader.choose(replace(selection.where, pos=selection.where.pos.within(pos)))
                 for _, batch in reader.read((log, split)):
-                    yield from self._versions_in(batch, wanted, np.asarray(places))
+                    yield batch
+                end = pos.end
+        finally:
+            if reader is not None:
+                reader.close()
 
     def _versions_in(
         self, batch: pa.RecordBatch, wanted: Mapping[tuple[int, int], RowMatch], places: np.ndarray
@@ -221,8 +249,7 @@ class MatchReader:
                 new_key=match.new_key,
             )
 
-    def _selection(self, pos: Range, **options: Any) -> RowSelection:
-        where = self._options.where
+    def _selection(self, **options: Any) -> RowSelection:
         return RowSelection(
             **{
                 "wants": self._matcher.wants,
@@ -231,7 +258,7 @@ class MatchReader:
                 "verify_checksum": self._options.verify_checksum,
                 "batch_rows": DEFAULT_BATCH_ROWS,
                 "limits": self._options.limits,
-                "where": replace(where, pos=where.pos.within(pos)),
+                "where": self._options.where,
                 **options,
             }
         )

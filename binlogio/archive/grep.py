@@ -13,7 +13,6 @@ import pyarrow as pa
 from binlogio.archive.found_rows import MatchReader, RowMatch, SearchOptions, SearchSummary
 from binlogio.archive.statements import LogStatements
 from binlogio.errors import BinlogError, ConditionError
-from binlogio.event_filter import Range
 from binlogio.row_condition import RowCondition
 from binlogio.schema.given import GivenDefinitions
 
@@ -79,7 +78,7 @@ def _changes_in(
 
     statements.begin_search()
     try:
-        for match in reader.matches(log, None, Range(), statements):
+        for match in reader.matches(log, lambda: statements):
             matches.append(match)
             if len(matches) >= _MOST_MATCHES:
                 yield from versions()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import merge
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +29,6 @@ from binlogio.archive.row_keys import FoundKeys, KeyChoice, KeyRefused, RowKey, 
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar import EventSelection, read_events
 from binlogio.errors import BinlogError
-from binlogio.event_filter import Range
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
 
@@ -290,11 +290,9 @@ class _KeySearch:
             self._matcher.name, self._matcher.key, self._matcher.choice.names, self._options.where.timestamp
         )
         self._summary.rows_compared += len(index.table(self._matcher.name))
-        wanted, found = set(places), []
-        for split, pos in self._reader.ranges(log, places):
-            source = DefinitionSource(given, follows_ddl=False)
-            found += [one for one in self._reader.matches(log, split, pos, source) if one.pos in wanted]
-        return found
+        wanted = set(places)
+        source = partial(DefinitionSource, given, follows_ddl=False)
+        return [one for one in self._reader.matches(log, source, places) if one.pos in wanted]
 
     # ------------------------------------------------------------------------------------------- by reading the log
 
@@ -306,7 +304,7 @@ class _KeySearch:
             learn_statements(before, self._passed, self._options.keyring, self._options.limits)
             found = self._pass(log, before)
         self._passed.clear()
-        self._follow(log, found, lambda: self._reader.matches(log, None, Range(), before.copy()))
+        self._follow(log, found, lambda: self._reader.matches(log, before.copy))
         self._summary.logs_read += 1
         self._summary.bytes_read += log.size or 0
         return found
@@ -321,7 +319,7 @@ class _KeySearch:
 
         statements.begin_search(note_statement)
         try:
-            for match in self._reader.matches(log, None, Range(), statements):
+            for match in self._reader.matches(log, lambda: statements):
                 found.matches.append(match)
         except BinlogError as exc:
             found.error = exc

@@ -180,6 +180,28 @@ def test_a_changed_key_is_reported_and_followed(tmp_path: Path) -> None:
         list(index_logs(logs))
 
 
+def test_changes_far_apart_in_one_transaction_are_all_found(tmp_path: Path) -> None:
+    """Each is read from the begin of the transaction, which the range before has read to its end."""
+    settings = ServerVariables(server_version="9.7.4", server_uuid=UUID)
+    with BinlogWriter(tmp_path / "binlog", variables=settings) as writer:
+        session = writer.session()
+        session.execute(Statement("CHANGE", [Insert(ITEMS, [(2, "a", 0)])]))
+        session.commit()
+        session.begin()
+        for number in range(4):
+            session.execute(Statement("CHANGE", [Update(ITEMS, [((2, "a", number), (2, "a", number + 1))])]))
+            rows = [(1, f"filler {number} {row}", row) for row in range(6000)]
+            session.execute(Statement("CHANGE", [Insert(ITEMS, rows)]))
+        session.commit()
+    logs = find_logs(tmp_path)
+    list(index_logs(logs))
+    found, summary = searched(logs, "shop.items", "2,a")
+
+    assert summary.logs_by_index == len(logs)
+    assert [json.loads(one.after)["amount"] for one in found] == [0, 1, 2, 3, 4]
+    assert found[2].pos - found[1].pos > 1 << 16
+
+
 def test_index_that_is_not_of_the_log_is_noticed_and_not_used(tmp_path: Path) -> None:
     folder = MYSQL / "incident"
     log = tmp_path / "binlog.000002"

@@ -6,6 +6,7 @@ parts are numbered, and `part_definitions` passes table definitions from a part 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from binlogio.columnar.parallel.part_definitions import PartDefinitions
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.parallel.part_definitions import PartFacts
     from binlogio.columnar.record_types import RowSelection
     from binlogio.columnar.walk.log_walk import LogWalk
+    from binlogio.event_filter import EventFilter
     from binlogio.format.splits import Split
     from binlogio.storage.encryption import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
@@ -104,6 +106,12 @@ class LogPartReader:
             verify_checksum=self._selection.verify_checksum, decryptor_for=decryptor_for, limits=self._selection.limits
         )
         return lambda _: read_frames(log.name, _frames(opened, framer), self._selection, self._definitions)
+
+    def choose(self, where: EventFilter) -> None:
+        """Select other events, from the next part on."""
+        self._selection = replace(self._selection, where=where)
+        if self._walk is not None:
+            self._walk.choose(where)
 
     def forget_plans(self) -> None:
         """Resolve every table map again: the definitions have changed."""

@@ -6,6 +6,7 @@ the bytes around the two ends of the range.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
@@ -16,6 +17,8 @@ from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from binlogio.format.splits import Split
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
@@ -92,28 +95,43 @@ def is_one_piece(log: LogFile, keyring: Keyring | None = None) -> bool:
         opened.close()
 
 
-def group_around(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
-    """Return the offset of an event group that begins at or before `offset`, near to it.
+@contextmanager
+def groups_around(log: LogFile, keyring: Keyring | None = None) -> Iterator[Callable[[int], int | None]]:
+    """Provide a function that returns the offset of an event group that begins at or before an offset, near to it.
 
-    0 for the beginning of the log, None for a log that is one piece.
+    It returns 0 for the beginning of the log, None for a log that is one piece.
 
     Raises:
         OSError, UnsupportedFeature: as `split_bounds`.
     """
     opened = log.open(keyring)
-    try:
-        has_checksum = _divisible(opened) if is_compiled() else None
-        step = _FIRST_STEP_BACK
+
+    def around(offset: int) -> int | None:
         if has_checksum is None:
             return None
+        step = _FIRST_STEP_BACK
         while step < offset:
             found = group_at(opened, offset - step, offset + 1, has_checksum=has_checksum)
             if found is not None:
                 return found
             step *= 8
         return 0
+
+    try:
+        has_checksum = _divisible(opened) if is_compiled() else None
+        yield around
     finally:
         opened.close()
+
+
+def group_around(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
+    """Return what the function of `groups_around` returns.
+
+    Raises:
+        OSError, UnsupportedFeature: as `split_bounds`.
+    """
+    with groups_around(log, keyring) as around:
+        return around(offset)
 
 
 def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.event_scanner import ImagePlan
     from binlogio.columnar.batches.row_batcher import OpenBatcher, TableBatch
     from binlogio.columnar.walk.log_cursor import DecryptorFor
+    from binlogio.event_filter import EventFilter
     from binlogio.storage.log_file import LogFile, OpenedLog
 
 _TABLE_ID_SIZE: Final = 6  # bytes; if it is 4, two bytes of flags follow, which plans do not depend on
@@ -105,7 +106,7 @@ class LogWalk:
         self._router.keeps_sources = bool(selection.source_columns)
         self._router.follows_all = self._definitions.follows_all
         if selection.where:
-            self._router.choose(**selection.where.as_choice())
+            self.choose(selection.where)
         self._cursor = LogCursor(opened, selection, decryptor_for, self._router)
         self._batcher = open_batcher(self._router, selection, log.name)
         self._big_events = BigEvents(
@@ -150,6 +151,10 @@ class LogWalk:
         self._cursor.window.close()
         if self._ahead is not None:
             self._ahead.close()
+
+    def choose(self, where: EventFilter) -> None:
+        """Select other events, from the next split on."""
+        self._router.choose(**where.as_choice())
 
     def forget_plans(self) -> None:
         """Resolve every table map again: the definitions of tables have changed."""
