@@ -273,6 +273,20 @@ def test_reading_continues_after_damage_where_it_may(form: str, tmp_path: Path) 
         assert "ROLLBACK\n/*!*/;\n" in text.removeprefix(before)
 
 
+def test_sql_after_damage_restores_the_session_before_it_sets_it_again(tmp_path: Path) -> None:
+    """Else sql_log_bin would be saved when it is 0 already, and stay 0."""
+    data = bytearray((INCIDENT / "binlog.000001").read_bytes())
+    data[1500] ^= 1
+    damaged = tmp_path / "binlog.000001"
+    damaged.write_bytes(data)
+    text = CliRunner().invoke(cli, ["dump", "--format", "sql", "-D", "--force-read", str(damaged)]).stdout
+    saved, restored = "SET @binlogio_sql_log_bin = @@session.sql_log_bin", "sql_log_bin = @binlogio_sql_log_bin\n"
+    order = [line.startswith(saved) for line in text.splitlines(keepends=True) if saved in line or restored in line]
+
+    assert order == [True, False, True, False]
+    assert text.index("ROLLBACK") < text.index(restored) < text.rindex(saved)
+
+
 def test_sql_is_not_logged_and_idempotent_on_request() -> None:
     text = CliRunner().invoke(cli, ["dump", "--format", "sql", "-D", "-i", "-o", "-", LOGS[1]])
     refused = CliRunner().invoke(cli, ["dump", "-D", LOGS[1]])

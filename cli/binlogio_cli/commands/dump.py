@@ -259,6 +259,7 @@ class Dumping:
         self._wanted = selection.group_choice()
         self._rows = selection.row_choice(refuses_unknown=False)
         self._schemas = renames(options["rewrite_db"])
+        self._dump: Dump | None = None
 
     def open(self, logs: tuple[str, ...]) -> BinlogReader:
         """Open the logs, from where the selection begins in the first one to where it ends in the last one."""
@@ -323,6 +324,8 @@ class Dumping:
                 end = "its end" if start is None else str(start)
                 say(f"{log.name}: what is from {good} to {end} is left out")
                 stream.write(_LEFT_OUT[self._form].format(good, end))
+                if self._form == "sql" and self._dump is not None:
+                    stream.write_all(self._dump.foot())  # the next output sets the session again
                 number = reader.files.index(log.name)
                 logs = reader.files[number if start is not None else number + 1 :]
                 if not logs:
@@ -333,7 +336,7 @@ class Dumping:
 
     def _write_from(self, reader: BinlogReader, stream: Output, watch: WatchBytes) -> None:
         names = self._names_of(reader)
-        dump = self._dump_of(reader if names is None else cast("BinlogReader", names))
+        dump = self._dump = self._dump_of(reader if names is None else cast("BinlogReader", names))
         with reader:
             requires_rows = self._options["require_row_format"]
             is_plain = self._rows is None and names is None and not requires_rows
