@@ -313,6 +313,9 @@ class _Counter:
         if name == "rows":
             kind = event_name(value & 0xFF)
             self._warn(f"{self._file}: at {offset}: the rows of a {kind} do not fit their table; not counted")
+        elif name == "large rows":
+            kind = event_name(value)
+            self._warn(f"{self._file}: at {offset}: the rows of a {kind} of more than 64 MiB are not counted")
 
     def warn_of_assumptions(self) -> None:
         """Name the tables whose rows may be counted wrongly."""

@@ -25,6 +25,7 @@ from binlogio._kernel.event_scanner import (
 from binlogio._kernel.primitives import crc32_of
 from binlogio.archive.observer import Damage, LogEnd
 from binlogio.columnar.batches.records import TableRecords
+from binlogio.columnar.fallback import ROWS_TYPES
 from binlogio.columnar.walk.table_plans import KnownPlan
 from binlogio.columnar.windows import Window
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
@@ -128,6 +129,7 @@ class ArchiveSurvey:
         self.assumed: Final[dict[str, None]] = {}
         self._keyring = keyring
         self._plans: dict[tuple[bool, str, bytes], tuple[KnownPlan, ImagePlan]] = {}
+        self.counts_rows: Final = counts_rows
         self._definitions = DefinitionSource(definitions, follows_ddl=counts_rows)
         self._context: ParseContext | None = None
         self._zstd = ZstdFrames()
@@ -420,6 +422,8 @@ class _LogWalk:
             self._damaged(begin, begin + size, f"{reason}, found 0x{summed:08x}")
         else:
             self._kernel.take_part(head, begin)
+            if self._survey.counts_rows and head[4] in ROWS_TYPES:
+                self._observer.problem("large rows", begin, head[4])
         return True
 
     def _stopped(self, status: int) -> None:

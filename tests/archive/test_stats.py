@@ -160,6 +160,20 @@ def test_damage_is_passed_and_said() -> None:
     assert "61059 to 61233" in result.stderr
 
 
+def test_rows_events_that_are_too_large_to_count_are_named(tmp_path: Path) -> None:
+    """They count as events and bytes."""
+    table = TableDefinition("shop", "photos", (ColumnDefinition("photo", "longblob"),))
+    with BinlogWriter(tmp_path / "binlog", variables=ServerVariables(max_binlog_cache_size=1 << 30)) as writer:
+        session = writer.session("shop")
+        session.execute(Statement("", [Insert(table, [{"photo": bytes(65 << 20)}])]))
+        session.execute(Statement("", [Insert(table, [{"photo": b"small"}])]))
+    stats = archive_stats(find_logs([tmp_path]))
+
+    (warning,) = stats.warnings
+    assert warning.endswith("the rows of a WRITE_ROWS_EVENT of more than 64 MiB are not counted")
+    assert [one.inserts for one in stats.tables] == [1]
+
+
 def test_a_log_without_a_head_is_left_out_and_named(tmp_path: Path) -> None:
     shutil.copy(MYSQL / "gtid_on" / "binlog.000001", tmp_path)
     expected = archive_stats(find_logs(tmp_path))
