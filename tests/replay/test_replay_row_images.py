@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,10 +16,8 @@ from binlogio.replay.targets.mysql.target import MysqlTarget
 from corpus import FIXTURES
 from expected_tables import differences
 from real_servers import KINDS, Instance, vendor
+from server_tables import expected as tables_of
 from target_servers import emptied, rows_of, tables, url
-
-sys.path.insert(0, str(FIXTURES))
-from server_tables import expected as tables_of  # type: ignore[import-not-found]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

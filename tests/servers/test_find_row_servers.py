@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
@@ -22,9 +21,7 @@ from binlogio.replay import replay
 from binlogio.replay.targets.mysql.target import MysqlTarget
 from corpus import FIXTURES
 from real_servers import KINDS, Instance, vendor
-
-sys.path.insert(0, str(FIXTURES))
-from record_find_row import create, relay_log  # type: ignore[import-not-found]
+from record_find_row import create, relay_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

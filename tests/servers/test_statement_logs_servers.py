@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Final
 
 import pytest
@@ -12,14 +11,12 @@ pytest.importorskip("pymysql")
 
 from corpus import FIXTURES
 from real_servers import vendor
-
-sys.path.insert(0, str(FIXTURES))
-from record_statement_logs import (  # type: ignore[import-not-found]
-    SETTINGS,
+from record_statement_logs import (
     STATEMENTS,
     STATEMENTS_WITH_MORE,
     record_all,
 )
+from regenerate import PLAIN_LOG
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 CASES: Final = json.loads((FIXTURES / "statement_logs.json").read_text("utf-8"))["cases"]
@@ -27,7 +24,7 @@ CASES: Final = json.loads((FIXTURES / "statement_logs.json").read_text("utf-8"))
 
 def test_a_server_logs_each_statement_as_it_was_recorded() -> None:
     """Every case, in every format."""
-    options = [f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items()]
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in PLAIN_LOG.items()]
 
     with vendor("mysql").server("sl", *options) as instance:
         found = json.loads(json.dumps(record_all(str(instance.socket), instance.data)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import closing
 from typing import Any, Final
 
@@ -11,11 +10,9 @@ import pymysql
 
 from binlogio.replay.targets.mysql.position_table import SCHEMA
 from binlogio.schema.identifiers import backticked
-from corpus import FIXTURES, Case, cases
+from corpus import Case, cases
 from real_servers import Instance
-
-sys.path.insert(0, str(FIXTURES))
-from server_tables import expected as tables_of  # type: ignore[import-not-found]
+from server_tables import expected as tables_of
 
 OPTIONS: Final = {
     "mysql": (
