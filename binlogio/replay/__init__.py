@@ -1,6 +1,7 @@
 """Replay (point-in-time recovery) and undo (flashback): applies or reverses the row changes of a log.
 
-`applier` has `replay`, `targets` the databases, `undo` the inverse, `transactions` the event groups of a log.
+`apply` has `replay`, `targets` the databases, `undo` the inverse, `transactions` the event groups of a log, and
+`table_history` the lives of tables, for replays that read many pieces of logs at once.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from binlogio.lazy_names import lazy_names
 if TYPE_CHECKING:
     from binlogio.replay.apply.replay import ReplaySummary, replay
     from binlogio.replay.filters import ReplayFilter
+    from binlogio.replay.table_history import Detour, Images, Life, Mark, Place, Stretch, TableHistory, marks_of
     from binlogio.replay.targets.sqlite.target import SqliteTarget
 
-__all__ = ["ReplayFilter", "ReplaySummary", "SqliteTarget", "replay"]
+__all__ = [
+    "Detour", "Images", "Life", "Mark", "Place", "ReplayFilter", "ReplaySummary", "SqliteTarget", "Stretch",
+    "TableHistory", "marks_of", "replay",
+]  # fmt: skip
 
 if not TYPE_CHECKING:  # undo and `dump --format sql` need no target
     __getattr__: Final = lazy_names(
@@ -23,6 +28,7 @@ if not TYPE_CHECKING:  # undo and `dump --format sql` need no target
             "apply.replay": "replay",
             "apply.summary": "ReplaySummary",
             "filters": "ReplayFilter",
+            "table_history": "Detour Images Life Mark Place Stretch TableHistory marks_of",
             "targets.sqlite.target": "SqliteTarget",
         },
     )

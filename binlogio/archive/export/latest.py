@@ -35,7 +35,9 @@ from binlogio.constants import EventType
 from binlogio.errors import ExportError, Hint, UnsupportedFeature
 from binlogio.event_filter import EventFilter
 from binlogio.replay import statements
-from binlogio.schema.ddl import (
+from binlogio.schema.ddl.first_words import may_be_ddl
+from binlogio.schema.ddl.parser import parse_ddl
+from binlogio.schema.ddl.tree import (
     AlterTable,
     CreateTable,
     DropDatabase,
@@ -43,9 +45,7 @@ from binlogio.schema.ddl import (
     RenameTables,
     TruncateTable,
     Unreadable,
-    may_be_ddl,
 )
-from binlogio.schema.ddl.parser import parse_ddl
 
 if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan

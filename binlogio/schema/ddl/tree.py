@@ -2,7 +2,7 @@
 
 A tree depends on the text, the sql_mode and the server alone. What depends on the tables (IF EXISTS, the collation that
 a column inherits, the name under which a table is known) is left to the visitors: `statements` (definitions),
-`binlogio.replay.targets.sqlite.ddl` (tables of SQLite) and `pyspark_binlogio.history` (the lives of tables).
+`binlogio.replay.targets.sqlite.ddl` (tables of SQLite) and `binlogio.replay.table_history` (the lives of tables).
 
 A part that cannot be parsed is `Unparsed`: a statement about a table whose name can be read still has that name. A
 statement whose names cannot be read is `Unreadable`.

@@ -25,9 +25,9 @@ from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
+from binlogio.replay import Mark, Place, marks_of
 from binlogio.schema import DefinitionSource
 from binlogio.storage import base_name, log_number
-from pyspark_binlogio.history.log_marks import Mark, Place, marks_of
 from pyspark_binlogio.options import BinlogReadOptions
 from pyspark_binlogio.pyspark_api import is_connect
 from pyspark_binlogio.scan.damage import option_hints
@@ -38,9 +38,9 @@ from pyspark_binlogio.spark_types import spark_ddl, spark_type
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from binlogio.replay import Stretch
     from binlogio.rows import TablePlan
     from binlogio.storage import LogFile
-    from pyspark_binlogio.history.table_life import Stretch
     from pyspark_binlogio.state.until import Until
 
 _HEAD: Final = "file string, pos bigint, row int, gtid string"

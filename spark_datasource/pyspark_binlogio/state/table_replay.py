@@ -19,14 +19,13 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
+from binlogio.replay import Images, Life, Stretch, TableHistory
 from binlogio.schema import TableDefinition
 from binlogio.schema.ddl import UNKNOWN_DEFAULT, Default
-from pyspark_binlogio.history.log_marks import Images
-from pyspark_binlogio.history.table_history import TableHistory
-from pyspark_binlogio.history.table_life import Life, Stretch, detoured
 from pyspark_binlogio.options import BinlogOptionError
 from pyspark_binlogio.scan.damage import option_hints
 from pyspark_binlogio.spark_types import spark_ddl
+from pyspark_binlogio.state.detours import detoured
 from pyspark_binlogio.state.frames import frame_stage
 from pyspark_binlogio.state.logs import ReplayLogs
 from pyspark_binlogio.state.rows import state_of

@@ -14,10 +14,20 @@ from binlogio.events import BinlogEvent
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.control import IncidentEvent
 from binlogio.events.query import QueryEvent
+from binlogio.replay.table_history import (
+    Cut,
+    Definition,
+    Mark,
+    Place,
+    Prepared,
+    TableHistory,
+    TextChange,
+    Void,
+    XaEnd,
+    marks_of,
+)
 from binlogio.schema.ddl.tree import Default
 from logs import header, log, query
-from pyspark_binlogio.history.log_marks import Cut, Definition, Mark, Place, Prepared, TextChange, Void, XaEnd, marks_of
-from pyspark_binlogio.history.table_history import TableHistory
 from row_events import rows_of
 from sqlite_replays import T
 
