@@ -155,6 +155,21 @@ class Hint(Enum):
             " (--exclude-gtids, or stop before it and start after it)"
         ),
     )
+    RECORD_ORDER = (
+        "sort the records by file, pos and row, and give each task whole transactions",
+        "sort the records by file, pos and row",
+        "write pyspark_binlogio.in_transaction_order(df, n), which puts the records in order",
+    )
+    SERVER_VERSION = (
+        "set server_version to a version of the other vendor",
+        "give a version of the other vendor as server_version",
+        "set option serverVersion to a version of the other vendor",
+    )
+    OVERWRITE = (
+        "overwrite=True replaces the logs",
+        "write to another directory",
+        "mode overwrite replaces the logs",
+    )
 
     def about(self, value: object) -> HintAbout:
         """Return the hint with a value that its text names."""

@@ -89,3 +89,60 @@ def _arrow_type(found: ColumnKind) -> pa.DataType:
         make = pa.decimal128 if found.kind == kernel.DECIMAL128 else pa.decimal256
         return make(found.first, found.second)
     return _TYPES.get(found.arrow) or pa.type_for_alias(found.arrow)
+
+
+# ------------------------------------------------------------------------------------------------- from Arrow to SQL
+
+_KEY_BYTES: Final = 255  # what an index of any server may have
+
+
+def sql_type_of(kind: pa.DataType, *, is_key: bool = False) -> str | None:
+    """Return the SQL type of a column for values of an Arrow type, which has room for all of them; None without one.
+
+    Args:
+        kind: the type; of a dictionary, that of its values counts.
+        is_key: the column is in a key, so that texts and bytes have a length.
+    """
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    types = pa.types
+    if (
+        types.is_decimal(kind)
+        and 0 <= kind.scale <= min(kind.precision, _MAX_SCALE)
+        and kind.precision <= _MAX_PRECISION
+    ):
+        return f"decimal({kind.precision},{kind.scale})"
+    if types.is_timestamp(kind):
+        return ("datetime" if kind.tz is None else "timestamp") + _FRACTIONS[kind.unit]
+    if types.is_time(kind) or types.is_duration(kind):
+        return "time" + _FRACTIONS[kind.unit]
+    if types.is_fixed_size_binary(kind) and kind.byte_width <= _KEY_BYTES:
+        return f"binary({kind.byte_width})"
+    if str(kind) in ("string", "large_string", "string_view"):
+        return f"varchar({_KEY_BYTES})" if is_key else "longtext"
+    if types.is_fixed_size_binary(kind) or str(kind) in ("binary", "large_binary", "binary_view"):
+        return f"varbinary({_KEY_BYTES})" if is_key else "longblob"
+    if types.is_struct(kind) and {field.name for field in kind} == {"srid", "wkb"}:
+        return "geometry"
+    return _SQL_TYPES.get(kind)
+
+
+_MAX_PRECISION: Final = 65
+_MAX_SCALE: Final = 30
+_FRACTIONS: Final = {"s": "", "ms": "(3)", "us": "(6)", "ns": "(6)"}
+_SQL_TYPES: Final = {
+    pa.bool_(): "tinyint(1)",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.uint8(): "tinyint unsigned",
+    pa.uint16(): "smallint unsigned",
+    pa.uint32(): "int unsigned",
+    pa.uint64(): "bigint unsigned",
+    pa.float16(): "float",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): "date",
+    pa.date64(): "date",
+    pa.null(): "longtext",
+}

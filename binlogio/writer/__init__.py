@@ -14,48 +14,46 @@ from typing import TYPE_CHECKING, Final
 from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from binlogio.writer.batches import BatchChange, EncodedRow, RowsStatement, TransactionEncoder
-    from binlogio.writer.log.gtids import DomainState
-    from binlogio.writer.log.log_builder import LogBuilder, LoggedGtids, writer_kernel
-    from binlogio.writer.log.log_index import LogIndex
+    from binlogio.writer.batches import BatchChange
+    from binlogio.writer.log.log_builder import LoggedGtids
     from binlogio.writer.log.log_storage import LocalStorage, LogStorage
     from binlogio.writer.log.object_storage import ObjectStorage
-    from binlogio.writer.log.recovery import examine
-    from binlogio.writer.query_events import QueryContext
+    from binlogio.writer.record_logs import (
+        BatchNumber,
+        LogFolder,
+        Segment,
+        SegmentWriter,
+        no_gtids,
+        transactions_of,
+    )
     from binlogio.writer.rules.known_objects import KnownObjects, Trigger, Uses
     from binlogio.writer.rules.statement import Delete, Insert, LoadedFile, Statement, Update
     from binlogio.writer.rules.statement_facts import LoggingWarning, StatementFacts, StatementKind, TableAccess
     from binlogio.writer.server_format import server_format_of, variables_in_effect
-    from binlogio.writer.session.open_tables import OpenTable, OpenTables
     from binlogio.writer.session.session import Session
     from binlogio.writer.session.xa import XaXid
     from binlogio.writer.writer import BinlogWriter
 
 __all__ = [
-    "BatchChange", "BinlogWriter", "Delete", "DomainState", "EncodedRow", "Insert", "KnownObjects", "LoadedFile",
-    "LocalStorage", "LogBuilder", "LogIndex", "LogStorage", "LoggedGtids", "LoggingWarning", "ObjectStorage",
-    "OpenTable", "OpenTables", "QueryContext", "RowsStatement", "Session", "Statement", "StatementFacts",
-    "StatementKind", "TableAccess", "TransactionEncoder", "Trigger", "Update", "Uses", "XaXid", "examine",
-    "server_format_of", "variables_in_effect", "writer_kernel",
+    "BatchChange", "BatchNumber", "BinlogWriter", "Delete", "Insert", "KnownObjects", "LoadedFile", "LocalStorage",
+    "LogFolder", "LogStorage", "LoggedGtids", "LoggingWarning", "ObjectStorage", "Segment", "SegmentWriter", "Session",
+    "Statement", "StatementFacts", "StatementKind", "TableAccess", "Trigger", "Update", "Uses", "XaXid", "no_gtids",
+    "server_format_of", "transactions_of", "variables_in_effect",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # who needs only the parts that make logs does not import sessions
     __getattr__: Final = lazy_names(
         __name__,
         {
-            "batches": "BatchChange EncodedRow RowsStatement TransactionEncoder",
-            "log.gtids": "DomainState",
-            "log.log_builder": "LogBuilder LoggedGtids writer_kernel",
-            "log.log_index": "LogIndex",
+            "batches": "BatchChange",
+            "log.log_builder": "LoggedGtids",
             "log.log_storage": "LocalStorage LogStorage",
             "log.object_storage": "ObjectStorage",
-            "log.recovery": "examine",
-            "query_events": "QueryContext",
+            "record_logs": "BatchNumber LogFolder Segment SegmentWriter no_gtids transactions_of",
             "rules.known_objects": "KnownObjects Trigger Uses",
             "rules.statement": "Delete Insert LoadedFile Statement Update",
             "rules.statement_facts": "LoggingWarning StatementFacts StatementKind TableAccess",
             "server_format": "server_format_of variables_in_effect",
-            "session.open_tables": "OpenTable OpenTables",
             "session.session": "Session",
             "session.xa": "XaXid",
             "writer": "BinlogWriter",

@@ -78,7 +78,7 @@ def binlogio_session(app_name: str = "binlogio", *, settings: dict[str, str] | N
 
 def in_transaction_order(records: DataFrame, partitions: int) -> DataFrame:
     """Order records of the view `rows` for `write.format("binlog")`: ranges of whole transactions, in log order."""
-    from pyspark_binlogio.write.transactions import ordered  # noqa: PLC0415
+    from pyspark_binlogio.write import ordered  # noqa: PLC0415
 
     return ordered(records, partitions)
 

@@ -93,13 +93,13 @@ class BinlogDataSource(DataSource):
             BinlogError: the last log of the directory is in use.
             OSError: the directory cannot be read.
         """
-        from pyspark_binlogio.write.log_writer import BinlogBatchWriter  # noqa: PLC0415
+        from pyspark_binlogio.write import BinlogBatchWriter  # noqa: PLC0415
 
         return BinlogBatchWriter(self._write_options(), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
         """Return a writer of the batches of a stream; errors as those of `writer`."""
-        from pyspark_binlogio.write.log_writer import BinlogStreamWriter  # noqa: PLC0415
+        from pyspark_binlogio.write import BinlogStreamWriter  # noqa: PLC0415
 
         options = self._write_options()
         if overwrite:

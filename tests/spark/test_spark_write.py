@@ -210,7 +210,7 @@ def test_appended_logs_of_mariadb_continue_its_gtids(tmp_path: Path) -> None:
     write([in_domains(numbered(range(1, 6)))], tmp_path, serverVersion="10.11.6-MariaDB")
     with pytest.raises(BinlogFormatError, match=r"already contain transactions with these GTIDs, or later ones.*0-7-4"):
         write([in_domains(numbered(range(4, 9)))], tmp_path, serverVersion="10.11.6-MariaDB")
-    with pytest.raises(WriterStateError, match=r"one of the other vendor.*set serverVersion"):
+    with pytest.raises(WriterStateError, match=r"one of the other vendor.*set option serverVersion"):
         write([numbered(range(1, 3))], tmp_path)
 
     assert [path.name for path in logs(tmp_path)] == ["binlog.000001"]

@@ -18,6 +18,7 @@ from binlogio.options import ServerVariables
 from binlogio.reader import BinlogReader
 from binlogio.storage.log_file import LogFile
 from binlogio.writer.log.log_storage import LocalStorage
+from binlogio.writer.record_logs import BatchNumber, LogFolder, Segment, SegmentWriter, transactions_of
 from corpus import MYSQL
 from crashing_storage import Crash, CrashingStorage
 from spark_frames import load
@@ -38,9 +39,6 @@ from spark_writes import (
 )
 
 pytest.importorskip("pyspark.sql.datasource")
-from pyspark_binlogio.write.log_commit import BatchNumber, LogFolder
-from pyspark_binlogio.write.segments import Segment, SegmentWriter
-from pyspark_binlogio.write.transactions import transactions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,7 +101,7 @@ def staged(storage: Any, name: str, numbers: range) -> list[Segment]:
         segment
         for number, part in enumerate(cut(numbered(numbers), 2))
         for segment in SegmentWriter(storage, f"{name}{number}", VARIABLES, None, EMPTY_GTID_SET).write(
-            transactions(whole_records(part))
+            transactions_of(whole_records(part))
         )
     ]
 

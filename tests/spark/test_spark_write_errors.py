@@ -86,7 +86,7 @@ def test_tasks_that_overlap_or_share_a_transaction_are_refused(tmp_path: Path) -
             lambda t: t,
             {"serverVersion": "10.11.6-MariaDB"},
             UnsupportedFeature,
-            "not a GTID of MariaDB, whose logs are written .option serverVersion., found '3e11fa47",
+            "not a GTID of MariaDB, whose logs are written, found '3e11fa47",
         ),
         (
             lambda t: t.set_column(6, "gtid", pa.nulls(len(t), pa.string())),

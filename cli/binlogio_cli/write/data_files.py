@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlogio.arrow.encode import Operation, TableEncoder, new_buffer
-from binlogio.arrow.types import GEOMETRY
+from binlogio.arrow.types import GEOMETRY, sql_type_of
 from binlogio.arrow.values import as_value
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.rows.plan import resolve_plan
@@ -52,9 +52,6 @@ _OPERATIONS: Final[dict[str, Operation]] = {
 }
 _NULLS_OF_CSV: Final = ("", "NULL", "\\N")
 _OWN_ROW: Final = re.compile(r"^row \d+(?:, )?|, row \d+$")
-_MAX_PRECISION: Final = 65
-_MAX_SCALE: Final = 30
-_TEXT_KEY: Final = 255
 
 
 def row_refused(file: Path, row: int, reason: str) -> Refusal:
@@ -238,56 +235,17 @@ def table_of(columns: pa.Schema, schema: str, name: str, key: Sequence[str]) -> 
 
 
 def _sql_type(field: pa.Field, *, is_key: bool) -> str:
-    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    found = _SQL_TYPES.get(kind)
-    if found is not None:
-        return found
-    types = pa.types
-    if (
-        types.is_decimal(kind)
-        and 0 <= kind.scale <= min(kind.precision, _MAX_SCALE)
-        and kind.precision <= _MAX_PRECISION
-    ):
-        return f"decimal({kind.precision},{kind.scale})"
-    if types.is_timestamp(kind):
-        return ("datetime" if kind.tz is None else "timestamp") + _FRACTIONS[kind.unit]
-    if types.is_time(kind) or types.is_duration(kind):
-        return "time" + _FRACTIONS[kind.unit]
-    if types.is_fixed_size_binary(kind) and kind.byte_width <= _TEXT_KEY:
-        return f"binary({kind.byte_width})"
-    if str(kind) in ("string", "large_string", "string_view"):
-        return f"varchar({_TEXT_KEY})" if is_key else "longtext"
-    if types.is_fixed_size_binary(kind) or str(kind) in ("binary", "large_binary", "binary_view"):
-        return f"varbinary({_TEXT_KEY})" if is_key else "longblob"
-    if types.is_nested(kind) and not is_key:
-        return "json"
-    raise UnsupportedFeature(
-        "no column type fits this column of the file",
-        field=field.name,
-        found=str(kind),
-        hint="give the table with --ddl",
-    )
-
-
-_SQL_TYPES: Final = {
-    pa.bool_(): "tinyint(1)",
-    pa.int8(): "tinyint",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.uint8(): "tinyint unsigned",
-    pa.uint16(): "smallint unsigned",
-    pa.uint32(): "int unsigned",
-    pa.uint64(): "bigint unsigned",
-    pa.float16(): "float",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.date32(): "date",
-    pa.date64(): "date",
-    pa.null(): "longtext",
-    GEOMETRY: "geometry",
-}
-_FRACTIONS: Final = {"s": "", "ms": "(3)", "us": "(6)", "ns": "(6)"}
+    found = sql_type_of(field.type, is_key=is_key)
+    if found is None and pa.types.is_nested(field.type) and not is_key:
+        found = "json"
+    if found is None:
+        raise UnsupportedFeature(
+            "no column type fits this column of the file",
+            field=field.name,
+            found=str(field.type),
+            hint="give the table with --ddl",
+        )
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------------- writing

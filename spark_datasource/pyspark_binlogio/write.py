@@ -1,7 +1,8 @@
 """The batch and stream writers: write records of the view `rows` as binary logs, on Spark's driver and in its tasks.
 
-Implements Spark's writer interfaces, and adds missing columns. Transactions, staged files and the commit are in
-`transactions`, `segments` and `log_commit`.
+Implements Spark's writer interfaces, adds missing columns, and puts a data frame in the order of its transactions:
+Spark passes the partitions of a frame to a writer unchanged, so a frame must be partitioned between transactions first.
+What the tasks write, and the commit, are in `binlogio.writer.record_logs`.
 
     driver    makes the staging directory, with a marker that has the id of this attempt to write
     a task    stages files in that directory, which readers ignore, and returns a description of them
@@ -30,21 +31,33 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from binlogio.errors import WriterStateError
 from binlogio.options import ServerVariables
-from binlogio.writer import LocalStorage, ObjectStorage, server_format_of, variables_in_effect
+from binlogio.writer import (
+    BatchNumber,
+    LocalStorage,
+    LogFolder,
+    ObjectStorage,
+    Segment,
+    SegmentWriter,
+    no_gtids,
+    server_format_of,
+    transactions_of,
+    variables_in_effect,
+)  # fmt: skip
 from pyspark_binlogio.options import BinlogOptionError, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.scan.damage import option_hints
+from pyspark_binlogio.scan.request import given_definitions
 from pyspark_binlogio.spark_types import VARIANT
 from pyspark_binlogio.views.rows import ROW_COLUMNS
-from pyspark_binlogio.write.log_commit import BatchNumber, LogFolder
-from pyspark_binlogio.write.segments import Segment, SegmentWriter, no_gtids
-from pyspark_binlogio.write.transactions import transactions
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from binlogio.writer import LoggedGtids
@@ -124,12 +137,12 @@ class _LogWriter:
             self._storage(),
             f"{self._staging}/{uuid.uuid4().hex}",
             self._variables,
-            self._options.schema_file,
+            given_definitions(self._options.schema_file),
             executed,
             f"{self._options.basename}.000001",
         )
         try:
-            staged = Staged(tuple(writer.write(transactions(_as_records(batches, self._options)))))
+            staged = Staged(tuple(writer.write(transactions_of(_as_records(batches, self._options)))))
             self._refuse_late_task()
         except BaseException:
             writer.remove()
@@ -302,3 +315,25 @@ def _default(name: str, kind: pa.DataType, count: int, first_row: int, options: 
     constants = {"file": "", "server_id": 1, "schema": schema, "table": table}
     value = constants.get(name)
     return pa.nulls(count, kind) if value is None else pa.array([value] * count, kind)
+
+
+_LOG_NUMBER: Final = r"\.(\d+)(?:\.\w+)?$"
+
+
+def ordered(frame: DataFrame, partitions: int) -> DataFrame:
+    """Return the records in `partitions` ranges of whole transactions, each sorted. Missing columns are ignored."""
+    names = frame.columns
+    file = F.col("file") if "file" in names else F.lit("")
+    row = F.col("row") if "row" in names else F.lit(0)
+    identity = [F.col(name) for name in ("gtid", "sequence_number") if name in names]
+    is_named = F.coalesce(*(column.cast("string") for column in identity), F.lit(None)).isNotNull()
+    transaction = Window.partitionBy(file, *identity, F.when(~is_named, F.col("pos")))
+    keys = {
+        "_stem": F.regexp_replace(file, _LOG_NUMBER, ""),
+        "_number": F.coalesce(F.nullif(F.regexp_extract(file, _LOG_NUMBER, 1), F.lit("")).cast("bigint"), F.lit(-1)),
+        "_begin": F.min("pos").over(transaction),
+        "_row": row,
+    }
+    keyed = frame.withColumns(keys)
+    cut = keyed.repartitionByRange(partitions, "_stem", "_number", "_begin")
+    return cut.sortWithinPartitions("_stem", "_number", "pos", "_row").drop(*keys)
