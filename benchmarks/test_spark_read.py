@@ -71,7 +71,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, bulk: Path) -> list[str]:
 
 def frame(spark: SparkSession, logs: list[str], partitions: int, **options: str) -> DataFrame:
     """Return the logs, in that many partitions."""
-    from pyspark_binlogio.scan.partitions import OPEN_COST_BYTES  # noqa: PLC0415
+    from pyspark_binlogio.scan import OPEN_COST_BYTES  # noqa: PLC0415
 
     size = sum(Path(log).stat().st_size + OPEN_COST_BYTES for log in logs)
     return spark.read.format("binlog").options(maxPartitionBytes=str(-(-size // partitions)), **options).load(logs)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark_binlogio.delta_sink import BatchSink
     from pyspark_binlogio.source import BinlogDataSource
     from pyspark_binlogio.source import BinlogDataSource as DefaultSource
-    from pyspark_binlogio.state.until import UntilLike
+    from pyspark_binlogio.state import UntilLike
 
 __all__ = [
     "BinlogDataSource",
@@ -118,7 +118,7 @@ def replay(
         BinlogOptionError: an invalid option or argument.
         OSError: a path matches no file.
     """
-    from pyspark_binlogio.state.table_replay import replay_changes  # noqa: PLC0415
+    from pyspark_binlogio.state import replay_changes  # noqa: PLC0415
 
     return replay_changes(spark, changes, table, base, until, key=key, unfollowed=unfollowed, options=options)
 

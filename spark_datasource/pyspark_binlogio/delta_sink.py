@@ -24,9 +24,7 @@ from binlogio.schema import TableDefinition
 from pyspark_binlogio.options import BinlogOptionError
 from pyspark_binlogio.pyspark_api import is_connect
 from pyspark_binlogio.spark_types import quoted
-from pyspark_binlogio.state.frames import frame_stage
-from pyspark_binlogio.state.rows import DELETED, changed_rows, touched_keys
-from pyspark_binlogio.state.until import Until
+from pyspark_binlogio.state import DELETED, Until, changed_rows, frame_stage, touched_keys
 
 try:
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -38,7 +36,7 @@ except ModuleNotFoundError as exc:
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_binlogio.state.stage import Stage
+    from pyspark_binlogio.state import Stage
 
 _QUERY_ID: Final = "sql.streaming.queryId"
 _NO_QUERY: Final = "binlogio"

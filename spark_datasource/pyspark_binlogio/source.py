@@ -58,7 +58,7 @@ class BinlogDataSource(DataSource):
             BinlogError: a log that was looked into is damaged.
             OSError: a path matches no file, or a file cannot be read.
         """
-        from pyspark_binlogio.read.batch_reader import view_columns  # noqa: PLC0415
+        from pyspark_binlogio.read import view_columns  # noqa: PLC0415
         from pyspark_binlogio.spark_types import quoted, spark_ddl  # noqa: PLC0415
 
         self._has_own_schema = True  # Spark calls this only if the user gives no schema, and keeps the source
@@ -73,14 +73,14 @@ class BinlogDataSource(DataSource):
             BinlogError: the keyring is invalid.
             OSError: the keyring cannot be read.
         """
-        from pyspark_binlogio.read.batch_reader import BinlogBatchReader  # noqa: PLC0415
+        from pyspark_binlogio.read import BinlogBatchReader  # noqa: PLC0415
 
         options = self._read_options()
         return BinlogBatchReader(options, schema, has_every_column=self._has_own_schema, statements=self._statements)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return a reader that follows the logs as they grow; errors as those of `reader`."""
-        from pyspark_binlogio.read.stream_reader import BinlogStreamReader  # noqa: PLC0415
+        from pyspark_binlogio.stream import BinlogStreamReader  # noqa: PLC0415
 
         options = self._read_options()
         return BinlogStreamReader(options, schema, has_every_column=self._has_own_schema, statements=self._statements)

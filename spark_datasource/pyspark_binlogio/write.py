@@ -51,10 +51,9 @@ from binlogio.writer import (
 )  # fmt: skip
 from pyspark_binlogio.options import BinlogOptionError, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
-from pyspark_binlogio.scan.damage import option_hints
-from pyspark_binlogio.scan.request import given_definitions
+from pyspark_binlogio.scan import given_definitions, option_hints
 from pyspark_binlogio.spark_types import VARIANT
-from pyspark_binlogio.views.rows import ROW_COLUMNS
+from pyspark_binlogio.views import ROW_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -183,7 +183,7 @@ def reader_of(path: Path) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
 
     from pyspark_binlogio.options import BinlogReadOptions  # noqa: PLC0415
-    from pyspark_binlogio.read.batch_reader import view_columns  # noqa: PLC0415
+    from pyspark_binlogio.read import view_columns  # noqa: PLC0415
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
 
     options = {"path": str(path), "table": "shop.orders", "view": "changes"}

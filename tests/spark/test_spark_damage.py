@@ -25,7 +25,7 @@ pytest.importorskip("pyspark.sql.datasource")
 from pyspark.sql import datasource
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pyspark_binlogio.read.batch_reader import BinlogBatchReader, view_columns
+from pyspark_binlogio.read import BinlogBatchReader, view_columns
 
 AS_THEY_WERE = ["pos", "row", "op", "before", "after"]
 LOG = MYSQL / "gtid_on" / "binlog.000001"

@@ -30,8 +30,8 @@ pytest.importorskip("pyspark.sql.datasource")
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pyspark_binlogio.options import BinlogReadOptions
-from pyspark_binlogio.read.batch_reader import view_columns
-from pyspark_binlogio.scan.request import statements_of
+from pyspark_binlogio.read import view_columns
+from pyspark_binlogio.scan import statements_of
 from pyspark_binlogio.source import BinlogDataSource
 
 UUID: Final = "2f658ac8-e51b-11f1-a314-02fc00000001"

@@ -9,8 +9,8 @@ import pytest
 
 from binlogio.event_filter import EventFilter, Range
 from corpus import MYSQL
-from pyspark_binlogio.read.filters import NOTHING_PUSHED, push
-from pyspark_binlogio.views.view import VIEWS
+from pyspark_binlogio.read import NOTHING_PUSHED, push
+from pyspark_binlogio.views import VIEWS
 from spark_frames import load
 
 if TYPE_CHECKING:

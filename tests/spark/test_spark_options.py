@@ -26,9 +26,8 @@ from corpus import MYSQL
 from pyspark_binlogio import binlogio_session
 from pyspark_binlogio.java import JavaNotFoundError
 from pyspark_binlogio.options import VIEW_NAMES, BinlogOptionError, BinlogReadOptions, nearest
-from pyspark_binlogio.scan.partitions import Piece
-from pyspark_binlogio.scan.request import Request, given_definitions
-from pyspark_binlogio.views.view import VIEWS
+from pyspark_binlogio.scan import Piece, Request, given_definitions
+from pyspark_binlogio.views import VIEWS
 
 LOG = MYSQL / "types_int" / "binlog.000001"
 JSON_LOG = MYSQL / "partial_json" / "binlog.000001"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark.sql.datasource")
 from pyspark.sql.types import StructType
 
-from pyspark_binlogio.scan.partitions import OPEN_COST_BYTES, LogPartition, Piece, partitions
+from pyspark_binlogio.scan import OPEN_COST_BYTES, LogPartition, Piece, partitions
 from pyspark_binlogio.source import BinlogDataSource
 
 LOGS = [
@@ -260,7 +260,7 @@ def test_a_thousand_gigabytes_are_planned_without_reading(tmp_path: Path, monkey
             file.truncate(1 << 30)
     opened: list[Any] = []
     monkeypatch.setattr(LogFile, "open", lambda *args: opened.append(args))
-    from pyspark_binlogio.scan.request import find_log_files  # noqa: PLC0415
+    from pyspark_binlogio.scan import find_log_files  # noqa: PLC0415
 
     logs = find_log_files(BinlogReadOptions.parse({"path": f"{tmp_path}/binlog.*"}))
     planned = partitions(map(Piece, logs), 128 << 20)

@@ -37,8 +37,8 @@ from pyspark.sql import datasource
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pyspark_binlogio.options import BinlogReadOptions
-from pyspark_binlogio.read.batch_reader import view_columns
-from pyspark_binlogio.scan.partitions import LogPartition
+from pyspark_binlogio.read import view_columns
+from pyspark_binlogio.scan import LogPartition
 from pyspark_binlogio.source import BinlogDataSource
 
 ROTATED: Final = MYSQL / "rotated"

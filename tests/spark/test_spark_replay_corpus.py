@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from binlogio.rows.plan import TablePlan
     from binlogio.values.column import ColumnPlan
-    from pyspark_binlogio.state.table_replay import LogReplay
+    from pyspark_binlogio.state import LogReplay
 
 pytestmark = pytest.mark.spark
 
@@ -64,7 +64,7 @@ UNTOLD: Final = {
 
 def opened(spark: SparkSession, case: Case) -> LogReplay:
     """Return the logs of a case, looked through."""
-    from pyspark_binlogio.state.table_replay import LogReplay  # noqa: PLC0415 - there may be no Spark
+    from pyspark_binlogio.state import LogReplay  # noqa: PLC0415 - there may be no Spark
 
     options = {"zeroDates": "text", **({"keyring": str(case.keys)} if case.keys is not None else {})}
     return LogReplay.open(spark, [str(log) for log in case.logs], [], None, options)
@@ -144,7 +144,7 @@ def test_replay_gives_the_tables_of_the_server(spark: SparkSession, case: Case) 
 
 def states(spark: SparkSession, replay: LogReplay, name: str) -> Iterator[tuple[int, DataFrame]]:
     """Yield the state of a table from shuffled records, by the number of their partitions."""
-    from pyspark_binlogio.state.rows import state_of  # noqa: PLC0415
+    from pyspark_binlogio.state import state_of  # noqa: PLC0415
 
     stages = [
         (replace(stage, changes=stage.changes.localCheckpoint()), start)

@@ -18,7 +18,7 @@ pytest.importorskip("pyspark.sql.datasource")
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pyspark_binlogio.options import BinlogReadOptions
-from pyspark_binlogio.read.batch_reader import view_columns
+from pyspark_binlogio.read import view_columns
 from pyspark_binlogio.source import BinlogDataSource
 
 if TYPE_CHECKING:

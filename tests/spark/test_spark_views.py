@@ -15,7 +15,7 @@ from binlogio.columnar.event_records import EVENT_SCHEMA
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio import register
 from pyspark_binlogio.source import BinlogDataSource
-from pyspark_binlogio.views.rows import ROW_COLUMNS
+from pyspark_binlogio.views import ROW_COLUMNS
 from spark_frames import GTID_ON, MARIADB_GTID, TYPES_INT, changes, count, load, records_of
 
 if TYPE_CHECKING:

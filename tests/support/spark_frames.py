@@ -95,7 +95,7 @@ def tasks(*paths: Path | str, filters: Sequence[Any] = (), **options: str) -> li
     """
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
 
-    from pyspark_binlogio.read.batch_reader import view_columns  # noqa: PLC0415
+    from pyspark_binlogio.read import view_columns  # noqa: PLC0415
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
 
     given = {**options, "paths": json.dumps([str(path) for path in paths])}

@@ -29,7 +29,7 @@ class Stream:
     def __init__(self, path: Path | str, offset: str | None = None, **options: str) -> None:
         from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
 
-        from pyspark_binlogio.read.batch_reader import view_columns  # noqa: PLC0415
+        from pyspark_binlogio.read import view_columns  # noqa: PLC0415
         from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
 
         if not HAS_READ_LIMITS and not LIMITS.isdisjoint(options):

@@ -37,10 +37,8 @@ from binlogio.event_filter import HIGHEST, Range
 from binlogio.format import check_event_start
 from binlogio.storage import base_name, log_number
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, AvailableNowSource, require_pyspark
-from pyspark_binlogio.read.batch_reader import BinlogBatchReader
-from pyspark_binlogio.scan.damage import option_hints
-from pyspark_binlogio.scan.partitions import LogPartition, Piece
-from pyspark_binlogio.scan.request import find_log_files, follows_ddl
+from pyspark_binlogio.read import BinlogBatchReader
+from pyspark_binlogio.scan import LogPartition, Piece, find_log_files, follows_ddl, option_hints
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,0 +1,390 @@
+"""Planning of a read: its request, log files and partitions, and the handling of damaged logs.
+
+Readers, views and replays use the same planning. Nothing in here decodes rows.
+
+Partitions: large logs are cut into byte ranges, and small logs packed into one partition, by file sizes only, so that a
+thousand files of a gigabyte are planned fast wherever they are; only a `Cut` that a caller passes in may read. A file
+that cannot be cut (relay log, encrypted, compressed) is detected by the task of its first range, which reads all of it;
+the tasks of the other ranges read nothing. Compressed files are known by their names, and are one piece from the start.
+
+    partition := piece+          the pieces of a partition have at most maxPartitionBytes together, except for a
+                                 larger single piece
+    piece     := file range?     range: the event groups that begin in it; none: the whole file
+
+If only a range of positions is wanted, the bytes outside of it are in no piece, except that of the group in which the
+range begins: its task searches backwards for the beginning (`is_before`).
+
+Damage is handled by Spark's three modes:
+
+    FAILFAST        the error ends the query
+    PERMISSIVE      records before the damage, a record with the error text, then records from the next event group on
+    DROPMALFORMED   the same without the record of the error
+
+The event group that contains the damage is lost. Where event groups cannot be found by position (relay, encrypted
+and compressed logs) the rest of the log is lost. Every piece of a log reads its header; damage in the header is
+reported by the first piece only. Files that cannot be opened are errors in every mode, as with Spark's own sources.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from binlogio.errors import BinlogError, BinlogFormatError, Surface
+from binlogio.event_filter import EVERY_EVENT, EventFilter, Range, parse_gtid_state
+from binlogio.format import Split, cut
+from binlogio.schema import GivenDefinitions, load_definitions
+from binlogio.storage import COMPRESSED_SUFFIXES, base_name, find_logs, is_index_file, log_number, read_index
+from pyspark_binlogio.options import refused
+
+if TYPE_CHECKING:
+    from binlogio.columnar import LoggedStatements
+    from binlogio.storage import Keyring, LogFile
+    from pyspark_binlogio.options import BinlogReadOptions
+
+
+# --------------------------------------------------------------------------------------------------------- request
+
+
+_LOGGER: Final = logging.getLogger("pyspark_binlogio")
+_PROBED_LOGS: Final = 8
+_MOST_SCANNED: Final = 1 << 30  # bytes that the driver scans without being asked to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The request of a read, the same for all its tasks. `columns` selects columns of the table; None selects all.
+
+    `statements` are the DDL in the logs, if the read follows it. `names` are all columns of the read, if known.
+    """
+
+    options: BinlogReadOptions
+    where: EventFilter = EVERY_EVENT
+    keyring: Keyring | None = field(default=None, repr=False)
+    definitions: GivenDefinitions | None = None
+    statements: LoggedStatements | None = field(default=None, repr=False)
+    columns: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = None
+
+    def has_column(self, name: str) -> bool:
+        """Return True if the read has a column of this name."""
+        return self.names is None or name in self.names
+
+
+def request_of(options: BinlogReadOptions) -> Request:
+    """Return the request of a read by its options.
+
+    Raises:
+        BinlogOptionError: `schemaFile` looks like JSON, and is invalid.
+        BinlogError: the keyring is invalid, or a definition is not supported.
+        OSError: one of their files cannot be read.
+    """
+    keyring = None
+    if options.keyring is not None:
+        from binlogio.storage import load_keyring  # noqa: PLC0415 - seldom needed
+
+        keyring = load_keyring(options.keyring)
+    known, wanted = (
+        None if text is None else parse_gtid_state(text) for text in (options.starting_gtids, options.ending_gtids)
+    )
+    times = Range()
+    if options.starting_timestamp is not None:
+        times = times.within(Range(start=options.starting_timestamp))
+    if options.ending_timestamp is not None:
+        times = times.within(Range(end=options.ending_timestamp))
+    where = EventFilter(timestamp=times, known_gtids=known, wanted_gtids=wanted)
+    return Request(options=options, where=where, keyring=keyring, definitions=given_definitions(options.schema_file))
+
+
+def given_definitions(schema_file: str | None) -> GivenDefinitions | None:
+    """Return the definitions of option `schemaFile`: a file, or JSON itself.
+
+    JSON definitions that do not fit a table are ignored.
+
+    Raises:
+        BinlogOptionError: it looks like JSON, and is invalid.
+        UnsupportedFeature: a statement in it is not supported, or defines no table.
+        OSError: the file cannot be read.
+    """
+    if schema_file is None or not schema_file.lstrip().startswith("{"):
+        return load_definitions(schema_file)
+    try:
+        tables = json.loads(schema_file)
+    except (ValueError, RecursionError) as exc:
+        raise refused("schemaFile", schema_file, f"a file, or JSON ({exc})") from exc
+    return GivenDefinitions(tables, passes_over=True)
+
+
+def follows_ddl(options: BinlogReadOptions, logs: list[LogFile], keyring: Keyring | None) -> bool:
+    """Return whether a read needs the DDL in the logs.
+
+    Raises:
+        OSError, UnsupportedFeature: a log cannot be read.
+    """
+    from binlogio.columnar import lacks_names  # noqa: PLC0415 - options are parsed where nothing is read
+
+    if options.follow_ddl != "auto" or options.view not in ("rows", "changes") or options.schema_file is not None:
+        return options.follow_ddl == "true" and options.view in ("rows", "changes")
+    found = None
+    for log in (*logs[:1], *reversed(logs[-_PROBED_LOGS:])):
+        found = lacks_names(log, keyring)
+        if found is not None:
+            break
+    if found is False:
+        return False
+    size = sum(log.size or 0 for log in logs)
+    if size > _MOST_SCANNED:
+        _LOGGER.warning(
+            "binlog: columns may have no names: followDdl=auto does not scan %d bytes of logs for DDL; "
+            "set followDdl to true or false, or give schemaFile",
+            size,
+        )
+    return size <= _MOST_SCANNED
+
+
+def statements_of(
+    options: BinlogReadOptions, keyring: Keyring | None, known: LoggedStatements | None = None
+) -> LoggedStatements | None:
+    """Return the DDL in the logs of a read, and in those before its first position; None if the read needs none.
+
+    The logs are scanned from where those of `known` end, if they are still the same logs.
+
+    Raises:
+        OSError, BinlogError: a log cannot be read.
+    """
+    from binlogio.columnar import LoggedStatements  # noqa: PLC0415
+
+    if options.follow_ddl == "false" or not options.paths:
+        return None
+    logs = find_log_files(replace(options, starting_position=None))
+    statements = known or LoggedStatements()
+    statements.forget_others(logs, keyring)
+    if not statements and not follows_ddl(options, logs, keyring):
+        return None
+    for log in logs:
+        statements.add(log, keyring)
+    return statements
+
+
+def find_log_files(options: BinlogReadOptions) -> list[LogFile]:
+    """Return the logs, in the order in which they were written.
+
+    Raises:
+        OSError: a path matches no file, and `ignoreMissingFiles` is not set.
+        BinlogError: a URI that cannot be opened.
+    """
+    start, end = options.starting_position, options.ending_position
+    found = []
+    for path in options.paths:
+        for log in _find(path, options):
+            name = base_name(log.name)
+            is_between = (start is None or _side(name, start) >= 0) and (end is None or _side(name, end) <= 0)
+            if is_between and options.wants_file(name):
+                found.append(log)
+    return found
+
+
+def _side(name: str, position: tuple[str, int]) -> int:
+    """Return -1 for a log before that of a position, 1 for one after it, else 0 (also for logs of another series)."""
+    stem, number, _ = log_number(name)
+    its_stem, its_number, _ = log_number(position[0])
+    return 0 if stem != its_stem else (number > its_number) - (number < its_number)
+
+
+def _find(path: str, options: BinlogReadOptions) -> Iterator[LogFile]:
+    if options.recursive_file_lookup and "://" in path:
+        from binlogio.storage import find_objects_below  # noqa: PLC0415 - imports pyarrow
+
+        try:
+            yield from find_objects_below(path)
+        except FileNotFoundError:
+            if not options.ignore_missing_files:
+                raise
+        return
+    if options.recursive_file_lookup and Path(path).is_dir():
+        folders = sorted(folder for folder, _, files in os.walk(path) if files)
+        for folder in folders:
+            yield from _find_one(folder, missing_ok=True)
+        return
+    yield from _find_one(path, missing_ok=options.ignore_missing_files)
+
+
+def _find_one(path: str, *, missing_ok: bool) -> Iterator[LogFile]:
+    """Yield the logs that a path names; those of an index file one by one, since old logs may have been purged."""
+    if not missing_ok:
+        yield from find_logs(path)
+        return
+    try:
+        if is_index_file(path) and "://" not in path:
+            for name in read_index(Path(path)):
+                yield from _find_one(str(Path(path).parent / name), missing_ok=True)
+        else:
+            yield from find_logs(path)
+    except FileNotFoundError:
+        return
+
+
+# ------------------------------------------------------------------------------------------------------ partitions
+
+
+Cut = Callable[["LogFile", Split, int], Iterable[Split]]
+"""A function that cuts a range of a log into pieces of about so many bytes."""
+
+OPEN_COST_BYTES: Final = 4 << 20
+"""The cost of opening a file when files are packed, as Spark's spark.sql.files.openCostInBytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A log, or the event groups of it that begin in a range of bytes.
+
+    `within` restricts positions: the range of a batch of a stream, which begins and ends between groups, or the wanted
+    one of a read. `is_before`: only groups near the end of `split` have events in the wanted range.
+    """
+
+    log: LogFile
+    split: Split | None = None
+    within: Range | None = None
+    is_before: bool = False
+
+    @property
+    def extent(self) -> Split:
+        """The bytes that the piece covers; none if only the end of them is read."""
+        size = self.log.size or 0
+        if self.is_before:
+            return Split(0, 0)
+        if self.split is not None:
+            return self.split
+        return Split(0, size) if self.within is None else Split(self.within.start, min(size, self.within.end))
+
+    @property
+    def size(self) -> int:
+        """The number of these bytes."""
+        return self.extent.end - self.extent.start
+
+
+class LogPartition(InputPartition):
+    """The input of one task: pieces of logs, in order, and for a batch of a stream the DDL before them."""
+
+    def __init__(self, pieces: tuple[Piece, ...]) -> None:
+        super().__init__(None)
+        self.pieces = pieces
+        self.statements: LoggedStatements | None = None
+
+
+def wanted_pieces(log: LogFile, wanted: Range) -> Iterator[Piece]:
+    """Yield the pieces of a log that may have events at the wanted positions, without reading it."""
+    if wanted == Range() or not log.size or log.name.endswith(COMPRESSED_SUFFIXES):
+        yield Piece(log)
+        return
+    if wanted.start > 0:
+        yield Piece(log, Split(0, wanted.start), wanted, is_before=True)
+    if wanted.start < min(log.size, wanted.end):
+        yield Piece(log, None, wanted)
+
+
+def evenly(log: LogFile, within: Split, max_bytes: int) -> Iterator[Split]:
+    """Yield pieces of the same size, regardless of event groups."""
+    size = within.end - within.start
+    for split in cut(size, max(1, -(-size // max_bytes))):
+        yield Split(within.start + split.start, within.start + split.end)
+
+
+def partitions(wholes: Iterable[Piece], max_bytes: int | None, cut_up: Cut = evenly) -> list[InputPartition]:
+    """Return partitions of at most about `max_bytes` that cover the pieces in order; one a piece if it is None."""
+    if max_bytes is None:
+        return [LogPartition((piece,)) for piece in wholes]
+    planned: list[InputPartition] = []
+    pieces: list[Piece] = []
+    size = 0
+    for piece, piece_size in _pieces(wholes, max_bytes, cut_up):
+        if pieces and size + piece_size > max_bytes:
+            planned.append(LogPartition(tuple(pieces)))
+            pieces, size = [], 0
+        pieces.append(piece)
+        size += piece_size + OPEN_COST_BYTES
+    if pieces:
+        planned.append(LogPartition(tuple(pieces)))
+    return planned
+
+
+def _pieces(wholes: Iterable[Piece], max_bytes: int, cut_up: Cut) -> Iterator[tuple[Piece, int]]:
+    for whole in wholes:
+        if whole.is_before:
+            yield whole, 0
+            continue
+        start, end = whole.extent
+        size = whole.size
+        is_all = start == 0 and end == (whole.log.size or 0)
+        if whole.log.name.endswith(COMPRESSED_SUFFIXES) or (size <= max_bytes and is_all):
+            yield whole, size
+            continue
+        for split in cut_up(whole.log, Split(start, end), max_bytes):
+            yield replace(whole, split=split), split.end - split.start
+
+
+# ---------------------------------------------------------------------------------------------------------- damage
+
+
+@contextmanager
+def option_hints() -> Iterator[None]:
+    """Let the hints of errors name the options of the data source; also usable as a decorator."""
+    try:
+        yield
+    except BinlogError as exc:
+        exc.surface = Surface.SPARK
+        raise
+
+
+def tolerant(
+    read: Callable[[Piece], Iterator[pa.RecordBatch]], piece: Piece, options: BinlogReadOptions
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a piece, and of the part after the damage.
+
+    Raises:
+        BinlogError: the log is damaged, and the mode is FAILFAST; or it cannot be read for another reason.
+    """
+    rest: Piece | None = piece
+    while rest is not None:
+        try:
+            yield from read(rest)
+        except BinlogError as exc:
+            exc.surface = Surface.SPARK
+            if options.mode == "FAILFAST" or not isinstance(exc, BinlogFormatError):
+                raise
+            if options.mode == "PERMISSIVE" and _is_of(rest, exc.offset):
+                yield corrupt_record(piece.log.name, exc, options.column_name_of_corrupt_record)
+            rest = _after(rest, exc.offset)
+        else:
+            rest = None
+
+
+def _is_of(piece: Piece, offset: int | None) -> bool:
+    return offset is None or piece.split is None or piece.split.start <= offset
+
+
+def _after(piece: Piece, offset: int | None) -> Piece | None:
+    """Return the part of a piece after the damage."""
+    if offset is None or piece.log.size is None:
+        return None
+    start, end = (0, piece.log.size) if piece.split is None else piece.split
+    if offset + 1 <= start:  # damage before the piece: in the head that every piece reads
+        return None
+    return Piece(piece.log, Split(offset + 1, end)) if offset + 1 < end else None
+
+
+def corrupt_record(file: str, exc: BinlogFormatError, column: str) -> pa.RecordBatch:
+    """Return one record that has only the position and the error text."""
+    columns = {"file": pa.array([file]), "_file": pa.array([file]), column: pa.array([str(exc)])}
+    if exc.offset is not None:
+        columns["pos"] = columns["_pos"] = pa.array([exc.offset], pa.int64())
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

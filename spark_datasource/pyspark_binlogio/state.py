@@ -1,0 +1,1425 @@
+"""Replay on Spark: the rows of a table at a moment, from logs or from data frames.
+
+The life of a table (`binlogio.replay.table_history`) is divided into stages, stretches with the same key; images of one
+stretch are converted to the columns of a later one. The rows of a stage are computed in one of three ways:
+
+    full after images, key     the last image of each key; an update of the key ends one row and begins another
+    no key                     how many times each whole row was added and removed
+    otherwise                  a fold: columns that an image lacks keep their value
+
+From logs, tasks search for the marks of the history first; then each stretch is read with the columns that the table
+had there. A data frame has no statements and no rollbacks, so all of its changes take effect. Its JSON images become
+structs of the columns of a given table definition: the text that `binlogio.values.text` makes of values is parsed,
+numbers and dates from their text, bytes from 0x and hexadecimal digits. Dates that are not in the calendar become NULL.
+Images with other columns than those of the definition are refused: a value would be lost, or belong to another column.
+
+The public entry is `pyspark_binlogio.replay`; a module of that name would replace the function.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from functools import partial, reduce
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, Union, cast
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import DoubleType, FloatType, LongType, StringType, StructField, StructType
+
+from binlogio.columnar import WHOLE, RecordType, split_bounds
+from binlogio.constants import ColumnType, EventType
+from binlogio.errors import BinlogError, ReplayError
+from binlogio.event_filter import EventFilter, Gtids, parse_gtid_state
+from binlogio.options import Position, ReadOptions
+from binlogio.reader import BinlogReader
+from binlogio.replay import Images, Life, Mark, Place, Stretch, TableHistory, marks_of
+from binlogio.rows import TablePlan, resolve_plan
+from binlogio.schema import DefinitionSource, TableDefinition
+from binlogio.schema.ddl import UNKNOWN_DEFAULT, Default
+from binlogio.storage import base_name, log_number
+from binlogio.values import JsonDiffs, JsonDocument
+from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions
+from pyspark_binlogio.pyspark_api import is_connect
+from pyspark_binlogio.scan import LogPartition, Piece, Request, find_log_files, option_hints, partitions, request_of
+from pyspark_binlogio.spark_types import quoted, spark_ddl, spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from binlogio.replay import Detour, Stretch
+    from binlogio.rows import TablePlan
+    from binlogio.storage import LogFile
+
+
+# ------------------------------------------------------------------------------------------------- end of a replay
+
+# A group is included as a whole or not at all.
+#
+#     time        groups whose last event is not later; the first later one ends the replay
+#     position    groups that end there or before
+#     GTID set    the groups of the set, and no others
+
+
+UntilLike = Union[datetime, "tuple[str, int]", Position, str, None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Until:
+    """The end of a replay; `moment` is in seconds since 1970, `position` has the log's base name."""
+
+    moment: float | None = None
+    position: tuple[str, int] | None = None
+    gtids: Gtids | None = None
+
+    @classmethod
+    def of(cls, given: UntilLike) -> Until:
+        """Return the end that the caller gives.
+
+        Raises:
+            BinlogError: the text is not a GTID set.
+        """
+        if given is None:
+            return cls()
+        if isinstance(given, datetime):
+            aware = given if given.tzinfo is not None else given.replace(tzinfo=timezone.utc)
+            return cls(moment=aware.timestamp())
+        if isinstance(given, str):
+            return cls(gtids=parse_gtid_state(given))
+        file, offset = given
+        return cls(position=(base_name(file), offset))
+
+
+# ---------------------------------------------------------------------------------------------------------- stages
+
+# A stage has the changes of a table between changes of its key, all with images of the same columns. A change is
+# (_at, _layout, before, after, before_present, after_present): `_at` orders changes, `_layout` maps bits of the present
+# bitmaps to columns. `before` and `after` are structs of the same columns, NULL where there is no such image.
+
+
+AT: Final = "_at"
+LAYOUT: Final = "_layout"
+ALWAYS: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The bits of a bitmap: for each column its number in the table at that time, None if it had no such column.
+
+    ALWAYS for a column whose value is not known, and NULL, after an image that lacks it.
+    """
+
+    bits: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Changes of a table while its key stays the same.
+
+    Args:
+        changes: the changes; those of an insert have values in all columns.
+        image: the struct of an image.
+        key: names of the columns that identify a row; empty without a key.
+        layouts: by the number in `_layout`.
+        json: columns that hold JSON documents.
+        whole_after: every after image has all columns.
+        has_diffs: some after images have changes to a document instead of the document.
+    """
+
+    changes: DataFrame
+    image: StructType
+    key: tuple[str, ...]
+    layouts: tuple[Layout, ...]
+    json: frozenset[str] = frozenset()
+    whole_after: bool = True
+    has_diffs: bool = False
+
+
+def whole(image: StructType) -> Column:
+    """Return all columns of a frame as one struct."""
+    return F.struct(*(F.col(quoted(name)) for name in image.names))
+
+
+def is_present(bitmap: str, layouts: tuple[Layout, ...], column: int) -> Column:
+    """Return whether an image has a column, by its bitmap; False if the table had no such column."""
+    found: Column = F.expr("false")
+    for number, layout in enumerate(layouts):
+        bit = layout.bits[column]
+        if bit is None:
+            continue
+        byte = F.conv(F.hex(F.substring(bitmap, bit // 8 + 1, 1)), 16, 10).cast("int")
+        here = F.expr("true") if bit == ALWAYS else byte.bitwiseAND(1 << bit % 8) != 0
+        found = here if len(layouts) == 1 else F.when(F.col(LAYOUT) == number, here).otherwise(found)
+    return found
+
+
+def literal(default: Default, kind: str) -> Column:
+    """Return a column's default as a value of a Spark type."""
+    text = default.text
+    if isinstance(text, bytes) and kind != "binary":
+        text = text.decode("latin-1") if kind == "string" else str(int.from_bytes(text, "big"))
+    if isinstance(text, str) and kind == "binary":
+        text = text.encode()
+    if text is None:
+        return F.lit(None).cast(kind)
+    if kind.startswith("interval"):
+        hours, minutes, seconds = str(text).split(":")
+        sign = -1 if hours.startswith("-") else 1
+        parts = (int(hours), sign * int(minutes), sign * float(seconds))
+        return F.expr(f"make_dt_interval(0, {parts[0]}, {parts[1]}, {parts[2]})")
+    return F.lit(bytearray(text) if isinstance(text, bytes) else text).cast(kind)
+
+
+# -------------------------------------------------------------------------------- fold of images that lack columns
+
+# Applies the changes in the order of the log, in Python tasks, and determines from which image each column of a row
+# comes. Only key values become Python objects: a row is a list of image numbers, one for each column, and the values
+# are gathered at the end. Rows with different keys are folded in different tasks, unless an update changed one key to
+# the other. A partial JSON update is in a record as the SQL functions that `JsonDiffs.sql` makes of it where the
+# document itself is unknown. They are parsed, and applied to the document.
+
+
+MOST_MOVES: Final = 500_000
+"""Changes of keys that the driver follows; with more of them one task folds the whole table."""
+
+_UNKNOWN: Final = -1
+_COMPACT_ROWS: Final = 1 << 17
+_BATCH_ROWS: Final = 1 << 13
+_BASE_LAYOUT: Final = -1
+
+Key = tuple[Any, ...]
+
+
+def folded(stage: Stage, base: DataFrame | None) -> DataFrame:
+    """Return the table's rows after the changes; `base` are those before, with the same columns."""
+    changes = stage.changes.select(
+        AT,
+        LAYOUT,
+        "before",
+        "after",
+        "before_present",
+        "after_present",
+        F.when(F.col("before").isNotNull(), _key_of(stage, "before")).alias("old"),
+        F.when(F.col("after").isNotNull(), _new_key(stage)).alias("new"),
+    )
+    apart = _component(changes)
+    if base is not None:
+        changes = _as_inserts(stage, base).unionByName(changes)
+    parts = changes.sparkSession.conf.get("spark.sql.shuffle.partitions") or "1"
+    ordered = apart(changes, int(parts)).sortWithinPartitions(AT)
+    fold = _Fold(stage).batches
+    wanted = ordered.select(LAYOUT, "before", "after", "before_present", "after_present", "old", "new")
+    return wanted.mapInArrow(fold, StructType([StructField(f.name, f.dataType) for f in stage.image.fields]))
+
+
+def _key_of(stage: Stage, image: str) -> Column:
+    return F.struct(*(F.col(image).getField(name).alias(f"k{n}") for n, name in enumerate(stage.key)))
+
+
+def _new_key(stage: Stage) -> Column:
+    """Return the key after a change: columns that the after image lacks come from the before image."""
+    parts = []
+    for n, name in enumerate(stage.key):
+        new, old = F.col("after").getField(name), F.col("before").getField(name)
+        present = is_present("after_present", stage.layouts, stage.image.names.index(name))
+        parts.append(F.when(F.col("before").isNull() | present, new).otherwise(old).alias(f"k{n}"))
+    return F.struct(*parts)
+
+
+def _as_inserts(stage: Stage, base: DataFrame) -> DataFrame:
+    rows = base.select(whole(stage.image).alias("after"))
+    nothing = F.lit(None).cast("binary")
+    return rows.select(
+        F.struct(
+            F.lit(-1).cast("bigint").alias("file"),
+            F.lit(0).cast("bigint").alias("pos"),
+            F.lit(0).cast("bigint").alias("row"),
+        ).alias(AT),
+        F.lit(_BASE_LAYOUT).alias(LAYOUT),
+        F.lit(None).cast(stage.image).alias("before"),
+        "after",
+        nothing.alias("before_present"),
+        nothing.alias("after_present"),
+        F.lit(None).cast(stage.changes.select(_key_of(stage, "before").alias("k")).schema["k"].dataType).alias("old"),
+        _key_of(stage, "after").alias("new"),
+    )
+
+
+def _component(changes: DataFrame) -> Callable[[DataFrame, int], DataFrame]:
+    """Return a function that puts all changes of a row into one partition, also if its key changed."""
+    key = F.coalesce(F.col("new"), F.col("old"))
+    moves = changes.where("old IS NOT NULL AND new IS NOT NULL AND NOT (old <=> new)").select("old", "new").distinct()
+    found = moves.limit(MOST_MOVES + 1).collect()
+    if not found:
+        return lambda frame, parts: frame.repartition(parts, key)
+    if len(found) > MOST_MOVES:
+        return lambda frame, parts: frame.repartition(1)
+    numbers = list(_components((move["old"], move["new"]) for move in found).items())
+    kind = moves.schema["old"].dataType
+    table = changes.sparkSession.createDataFrame(
+        numbers, StructType([StructField("moved", kind), StructField("component", LongType())])
+    )
+
+    def apart(frame: DataFrame, parts: int) -> DataFrame:
+        joined = frame.join(
+            F.broadcast(table), F.coalesce(F.col("new"), F.col("old")).eqNullSafe(F.col("moved")), "left"
+        )
+        number = F.coalesce(F.col("component"), F.xxhash64(F.coalesce(F.col("new"), F.col("old"))))
+        return joined.repartition(parts, number)
+
+    return apart
+
+
+def _components(moves: Iterable[tuple[Key, Key]]) -> dict[Key, int]:
+    """Return a number for each key, the same for keys that are joined by moves."""
+    above: dict[Key, Key] = {}
+
+    def root(key: Key) -> Key:
+        path = []
+        while (parent := above.setdefault(key, key)) != key:
+            path.append(key)
+            key = parent
+        for one in path:
+            above[one] = key
+        return key
+
+    for old, new in moves:
+        above[root(old)] = root(new)
+    numbers: dict[Key, int] = {}
+    return {key: numbers.setdefault(root(key), len(numbers)) for key in list(above)}
+
+
+class _Fold:
+    """The fold of one partition; Spark pickles it."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._bits = tuple(layout.bits for layout in stage.layouts)
+        self._names = tuple(stage.image.names)
+        self._json = {n: name for n, name in enumerate(stage.image.names) if stage.has_diffs and name in stage.json}
+
+    def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows after the changes, which are in order."""
+        rows = _Rows(len(self._names))
+        for batch in batches:
+            self._take(rows, batch)
+            if rows.images >= max(_COMPACT_ROWS, 2 * len(rows.by_key)):
+                rows.compact()
+        for columns in rows.gathered():
+            yield pa.RecordBatch.from_arrays(columns, names=list(self._names))
+
+    def _take(self, rows: _Rows, batch: pa.RecordBatch) -> None:
+        first = rows.add(batch.column("before").flatten(), batch.column("after").flatten())
+        layouts = batch.column(LAYOUT).to_pylist()
+        olds, news = (_keys(batch.column(name)) for name in ("old", "new"))
+        masks = [_bitmaps(batch.column(f"{side}_present")) for side in ("before", "after")]
+        by_key, width = rows.by_key, len(self._names)
+        known: dict[tuple[int, int], tuple[int, ...]] = {}
+        for n, (layout, old, new, had, has) in enumerate(zip(layouts, olds, news, *masks, strict=True)):
+            if new is None:
+                by_key.pop(old, None)
+                continue
+            after = first + batch.num_rows + n
+            if old is None:
+                by_key[new] = [after] * width
+                continue
+            row = by_key.pop(old, None)
+            if row is None:
+                row = [_UNKNOWN] * width
+                for column in self._present(known, layout, had):
+                    row[column] = first + n
+            for column in self._present(known, layout, has):
+                name = self._json.get(column)
+                row[column] = after if name is None else rows.changed(column, name, row[column], after)
+            by_key[new] = row
+
+    def _present(self, known: dict[tuple[int, int], tuple[int, ...]], layout: int, mask: int) -> tuple[int, ...]:
+        """Return the columns that an image has."""
+        columns = known.get((layout, mask))
+        if columns is None:
+            bits = self._bits[layout]
+            columns = tuple(n for n, bit in enumerate(bits) if bit is not None and (bit == ALWAYS or mask >> bit & 1))
+            known[layout, mask] = columns
+        return columns
+
+
+class _Rows:
+    """The current rows: for each key and column the number of the image that has the value.
+
+    Numbers below -1 are documents that a change to another document made.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.by_key: dict[Key, list[int]] = {}
+        self.images = 0
+        self._width = width
+        self._parts: list[tuple[int, list[pa.Array]]] = []
+        self._documents: list[str | None] = []
+
+    def add(self, before: list[pa.Array], after: list[pa.Array]) -> int:
+        """Add the images of a batch, before images first, and return the number of the first one."""
+        first = self.images
+        for side in (before, after):
+            self._parts.append((self.images, side))
+            self.images += len(side[0]) if side else 0
+        return first
+
+    def changed(self, column: int, name: str, document: int, image: int) -> int:
+        """Return the number of a document after an image: the image itself, or the document with its changes."""
+        text = self._text(column, image)
+        if text is None or not JsonDiffs.is_sql(text, name):
+            return image
+        old = self._text(column, document)
+        if old is None:
+            return _UNKNOWN  # an unknown value cannot be changed
+        self._documents.append(JsonDiffs.from_sql(text).apply(JsonDocument.from_text(old)).text)
+        return -1 - len(self._documents)
+
+    def _text(self, column: int, number: int) -> str | None:
+        if number == _UNKNOWN:
+            return None
+        if number < 0:
+            return self._documents[-2 - number]
+        low, high = 0, len(self._parts)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._parts[middle][0] <= number else (low, middle)
+        begin, arrays = self._parts[low]
+        found: str | None = arrays[column][number - begin].as_py()
+        return found
+
+    def gathered(self, most: int = _BATCH_ROWS) -> Iterator[list[pa.Array]]:
+        """Yield the values of the rows, some rows at a time."""
+        rows = list(self.by_key.values())
+        columns = self._columns() if rows else []
+        for start in range(0, len(rows), most):
+            part = rows[start : start + most]
+            yield [self._values(column, [row[n] for row in part]) for n, column in enumerate(columns)]
+
+    def compact(self) -> None:
+        """Drop the images that no row refers to."""
+        columns = next(self.gathered(max(1, len(self.by_key))), None)
+        for number, key in enumerate(self.by_key):
+            self.by_key[key] = [number] * self._width
+        self._parts = [(0, columns)] if columns is not None else []
+        self.images = len(self.by_key)
+        self._documents = []
+
+    def _columns(self) -> list[pa.ChunkedArray]:
+        return [pa.chunked_array([arrays[n] for _, arrays in self._parts]) for n in range(self._width)]
+
+    def _values(self, column: pa.ChunkedArray, numbers: list[int]) -> pa.Array:
+        found = column.take(pa.array([None if number < 0 else number for number in numbers], pa.int64()))
+        values = found.combine_chunks()
+        values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
+        if not any(number < _UNKNOWN for number in numbers):
+            return values
+        texts = [
+            self._documents[-2 - number] if number < _UNKNOWN else value
+            for number, value in zip(numbers, values.to_pylist(), strict=True)
+        ]
+        return pa.array(texts, values.type)
+
+
+def _keys(column: pa.StructArray) -> list[Key | None]:
+    parts = [part.to_pylist() for part in column.flatten()]
+    valid = column.is_valid().to_pylist()
+    return [key if here else None for key, here in zip(zip(*parts, strict=True), valid, strict=True)]
+
+
+def _bitmaps(column: pa.Array) -> list[int]:
+    return [0 if bits is None else int.from_bytes(bits, "little") for bits in column.to_pylist()]
+
+
+# ------------------------------------------------------------------------------------------------- rows of a stage
+
+
+DELETED: Final = "_deleted"
+BEFORE_ALL: Final = "struct(bigint(-1) AS file, bigint(0) AS pos, bigint(0) AS row)"
+
+
+def state_of(stage: Stage, base: DataFrame | None) -> DataFrame:
+    """Return the table's rows after the changes; `base` are those before, with the same columns."""
+    if not stage.key:
+        return _multiset(stage, base)
+    if stage.whole_after and not stage.has_diffs:
+        return _rows_of(_last_per_key(stage, base).where("row IS NOT NULL"), stage.image, "row")
+    return folded(stage, base)
+
+
+def changed_rows(stage: Stage, target: DataFrame | None) -> DataFrame:
+    """Return the changes to a table: the rows that changed, and the keys of deleted rows, with `_deleted`.
+
+    `target` has the current rows of the table; without it, images must be whole.
+    """
+    if stage.whole_after and not stage.has_diffs:
+        last = _last_per_key(stage, None)
+    else:
+        touched = touched_keys(stage)
+        base = None
+        if target is not None:
+            same = [target[name].eqNullSafe(touched[f"k{n}"]) for n, name in enumerate(stage.key)]
+            base = target.join(touched, same, "left_semi")
+        state = state_of(stage, base).select(whole(stage.image).alias("row"))
+        kept = state.select(*_named_key(F.col("row"), stage.key), "row")
+        last = touched.join(kept, [f"k{n}" for n in range(len(stage.key))], "left")
+    columns = []
+    for name in stage.image.names:
+        value = F.col("row").getField(name)
+        value = F.coalesce(value, F.col(f"k{stage.key.index(name)}")) if name in stage.key else value
+        columns.append(value.alias(name))
+    return last.select(*columns, F.col("row").isNull().alias(DELETED))
+
+
+def touched_keys(stage: Stage) -> DataFrame:
+    """Return the keys of the changed rows, before and after, as k0, k1 ..."""
+    sides = F.array(*(F.struct(*_named_key(F.col(side), stage.key)) for side in ("before", "after")))
+    here = F.array(F.col("before").isNotNull(), F.col("after").isNotNull())
+    pairs = stage.changes.select(F.explode(F.arrays_zip(sides.alias("key"), here.alias("here"))).alias("one"))
+    return pairs.where("one.here").select("one.key.*").distinct()
+
+
+def _named_key(image: Column, key: tuple[str, ...]) -> list[Column]:
+    return [image.getField(name).alias(f"k{n}") for n, name in enumerate(key)]
+
+
+def _rows_of(frame: DataFrame, image: StructType, value: str) -> DataFrame:
+    """Return the columns of a struct."""
+    return frame.select(*(F.col(value).getField(name).alias(name) for name in image.names))
+
+
+def _last_per_key(stage: Stage, base: DataFrame | None) -> DataFrame:
+    """Return the last image of each key, null if the row was deleted; the key's columns are k0, k1 ..."""
+    before = [F.col("before").getField(name) for name in stage.key]
+    after = [F.col("after").getField(name) for name in stage.key]
+    same = reduce(lambda one, other: one & other, map(Column.eqNullSafe, before, after))
+    moved = F.col("before").isNotNull() & F.col("after").isNotNull() & ~same
+    both, one = F.array(F.expr("true"), F.expr("false")), F.array(F.expr("false"))
+    sides = F.explode(F.when(moved, both).otherwise(one)).alias("is_old")
+    ends = F.col("after").isNull() | F.col("is_old")
+    keyed = stage.changes.select(AT, "before", "after", sides).select(
+        F.col(AT),
+        *(
+            F.when(ends, old).otherwise(new).alias(f"k{n}")
+            for n, (old, new) in enumerate(zip(before, after, strict=True))
+        ),
+        F.when(~ends, F.col("after")).alias("row"),
+    )
+    if base is not None:
+        start = base.select(F.expr(BEFORE_ALL).alias(AT), whole(stage.image).alias("row"))
+        keys = (F.col("row").getField(name).alias(f"k{n}") for n, name in enumerate(stage.key))
+        keyed = start.select(AT, *keys, "row").unionByName(keyed)
+    return keyed.groupBy(*(f"k{n}" for n in range(len(stage.key)))).agg(F.max_by("row", AT).alias("row"))
+
+
+def _multiset(stage: Stage, base: DataFrame | None) -> DataFrame:
+    after = F.col("after")
+    if not stage.whole_after:
+        after = F.when(F.col("after").isNotNull(), F.struct(*(_overlaid(stage, n) for n in range(len(stage.image)))))
+    sides = F.array(
+        F.struct(F.lit(-1).alias("count"), F.col("before").alias("row")),
+        F.struct(F.lit(1).alias("count"), after.alias("row")),
+    )
+    counted = stage.changes.select(F.inline(sides)).where("row IS NOT NULL")
+    if base is not None:
+        counted = counted.unionByName(base.select(F.lit(1).alias("count"), whole(stage.image).alias("row")))
+    total = counted.groupBy(_exact(stage.image).alias("as")).agg(
+        F.sum("count").alias("count"), F.first("row").alias("row")
+    )
+    many = total.where("count > 0").select(F.explode(F.expr("array_repeat(row, int(count))")).alias("row"))
+    return _rows_of(many, stage.image, "row")
+
+
+def _overlaid(stage: Stage, column: int) -> Column:
+    """Return the value of a column after a change: that of the after image, else that of the before image."""
+    name = stage.image.names[column]
+    new, old = F.col("after").getField(name), F.col("before").getField(name)
+    return (
+        F.when(F.col("before").isNull() | is_present("after_present", stage.layouts, column), new)
+        .otherwise(old)
+        .alias(name)
+    )
+
+
+def _exact(image: StructType) -> Column:
+    """Return a row in a form that groups only rows with the same bits: Spark groups -0.0 with 0.0."""
+    parts = []
+    for field in image.fields:
+        value = F.col("row").getField(field.name)
+        parts.append(value.cast("string") if isinstance(field.dataType, (FloatType, DoubleType)) else value)
+    return F.struct(*(part.alias(f"c{n}") for n, part in enumerate(parts)))
+
+
+# --------------------------------------------------------------------------------------------------------- detours
+
+# Changes in groups that are rolled back take effect nowhere, those of XA transactions at the commit.
+
+
+_KIND: Final = pa.struct([("file", pa.int64()), ("pos", pa.int64()), ("row", pa.int64())])
+_ROW_BITS: Final = 30  # of a number that orders the rows of a group: offset in the group, row
+
+
+def detoured(place: Column, detours: Iterable[Detour]) -> Column:
+    """Return the place at which a change takes effect; NULL if it has no effect."""
+    route = _Route(detours)
+
+    def moved(file: pa.Array, pos: pa.Array, row: pa.Array) -> pa.Array:
+        return route.moved(file, pos, row)
+
+    udf = arrow_udf(moved, "struct<file: bigint, pos: bigint, row: bigint>")  # type: ignore[call-overload]
+    column: Column = udf(place.getField("file"), place.getField("pos"), place.getField("row"))
+    return column
+
+
+class _Route:
+    """The detours in order; Spark pickles it."""
+
+    def __init__(self, detours: Iterable[Detour]) -> None:
+        self._void: list[tuple[Place, Place]] = []
+        self._late: list[tuple[Place, Place, Place]] = []
+        for one in sorted(detours, key=lambda detour: (detour.start, detour.end)):
+            if one.to is not None:
+                self._late.append((one.start, one.end, one.to))
+            elif self._void and one.start <= self._void[-1][1]:
+                self._void[-1] = self._void[-1][0], max(one.end, self._void[-1][1])
+            else:
+                self._void.append((one.start, one.end))
+        self._void_starts = [start for start, _ in self._void]
+        self._late_starts = [start for start, _, _ in self._late]
+
+    def moved(self, file: pa.Array, pos: pa.Array, row: pa.Array) -> pa.Array:
+        """Return the places at which changes at these places take effect."""
+        columns = [np.asarray(one).copy() for one in (file, pos, row)]
+        valid = np.ones(len(file), bool)
+        for number in np.flatnonzero(self._may_be_concerned(columns)):
+            place = self._to(Place(*(int(column[number]) for column in columns)))
+            if place is None:
+                valid[number] = False
+            else:
+                for column, value in zip(columns, place, strict=True):
+                    column[number] = value
+        return pa.StructArray.from_arrays(
+            [pa.array(column) for column in columns], fields=list(_KIND), mask=pa.array(~valid)
+        )
+
+    def _may_be_concerned(self, columns: list[np.ndarray]) -> np.ndarray:
+        """Return which places may be in a detour, by file and offset alone."""
+        file, pos, _ = columns
+        concerned = np.zeros(len(file), bool)
+        for number in np.unique(file):
+            here = file == number
+            for ranges in (self._void, [(start, end) for start, end, _ in self._late]):
+                own = [(start.pos, end.pos) for start, end in ranges if start.file == number]
+                if own:
+                    starts, ends = (np.array(one) for one in zip(*own, strict=True))
+                    at = np.searchsorted(starts, pos, side="right") - 1
+                    concerned |= here & (at >= 0) & (pos <= ends[np.maximum(at, 0)])
+        return concerned
+
+    def _to(self, place: Place) -> Place | None:
+        at = bisect_right(self._void_starts, place) - 1
+        if at >= 0 and place < self._void[at][1]:
+            return None
+        at = bisect_right(self._late_starts, place) - 1
+        if at < 0 or place >= self._late[at][1]:
+            return place
+        start, _, to = self._late[at]
+        return to._replace(row=(place.pos - start.pos << _ROW_BITS) + place.row)
+
+
+# ------------------------------------------------------------------------------------------------- changes in logs
+
+
+_HEAD: Final = "file string, pos bigint, row int, gtid string"
+_PRESENT: Final = "before_present binary, after_present binary"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayLogs:
+    """The logs of a replay in order, and the options for reading them."""
+
+    spark: SparkSession
+    names: tuple[str, ...]
+    options: dict[str, str]
+
+    @classmethod
+    @option_hints()
+    def find(cls, spark: SparkSession, paths: Sequence[str], options: dict[str, str]) -> ReplayLogs:
+        """Return the logs that the paths name.
+
+        Raises:
+            OSError: a path matches no file.
+            BinlogOptionError: an unknown option.
+        """
+        parsed = BinlogReadOptions.parse({**options, "paths": json.dumps(list(paths))})
+        names = dict.fromkeys(log.name for log in _listed(spark, parsed))
+        return cls(spark, tuple(sorted(names, key=_by_number) if _is_one_series(names) else names), options)
+
+    def marks(self, until: Until) -> list[Mark]:
+        """Return the facts of the logs besides row changes, up to the end of the replay.
+
+        Raises:
+            PythonException: a file is damaged or not a log; with file and offset.
+        """
+        options = BinlogReadOptions.parse({**self.options, "paths": json.dumps(list(self.names))})
+        request = request_of(options)
+        numbers = {name: number for number, name in enumerate(self.names)}
+        planned = partitions((Piece(log) for log in _listed(self.spark, options)), options.max_partition_bytes)
+        pieces = [part.pieces for part in planned if isinstance(part, LogPartition)]
+        if not pieces:
+            return []
+        scan = _MarkTask(pieces, request, numbers, until)
+        found = self.spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(scan, "mark binary").collect()
+        return [pickle.loads(row["mark"]) for row in found]  # noqa: S301 - our own tasks made it
+
+    def place(self) -> Column:
+        """Return the place of a record."""
+        return F.struct(self._number().alias("file"), F.col("pos"), F.col("row").cast("bigint").alias("row"))
+
+    def _number(self) -> Column:
+        if len(self.names) == 1:
+            return F.lit(0).cast("bigint")
+        first = log_number(self.names[0])
+        if (
+            _is_one_series(self.names)
+            and not first[2]
+            and log_number(self.names[-1])[1] - first[1] == len(self.names) - 1
+        ):
+            return F.substring_index("file", ".", -1).cast("bigint") - first[1]
+        names = F.array(*(F.lit(name) for name in self.names))
+        return (F.array_position(names, F.col("file")) - 1).cast("bigint")
+
+    def rows(self, stretch: Stretch, plan: TablePlan, end: Place) -> DataFrame | None:
+        """Return the row changes of a stretch, with places; None if it is in none of the logs."""
+        image = self.image(plan)
+        ddl = f"{_HEAD}, before {spark_ddl(image)}, after {spark_ddl(image)}, {_PRESENT}"
+        options = {**self.options, "table": ".".join(stretch.name)}
+        if stretch.definition is not None and "schemaFile" not in options:
+            options["schemaFile"] = json.dumps({".".join(stretch.name): stretch.definition.to_json()})
+        found: DataFrame | None = None
+        for files, more in self._ranges(stretch.start, end):
+            part = self.spark.read.format("binlog").schema(ddl).options(**options, **more).load(files)
+            found = part if found is None else found.unionByName(part)
+        if found is None:
+            return None
+        placed = found.withColumn("_at", self.place())
+        if stretch.start.row:
+            placed = placed.where(F.col("_at") >= _literal(stretch.start))
+        return placed.where(F.col("_at") < _literal(end)) if end.row else placed
+
+    def image(self, plan: TablePlan) -> pa.DataType:
+        """Return the type of an image of the table in Spark."""
+        zero_dates = BinlogReadOptions.parse(self.options).zero_dates
+        return spark_type(RecordType.of(plan, None, zero_dates=zero_dates).image_type)
+
+    def _ranges(self, start: Place, end: Place) -> Iterator[tuple[list[str], dict[str, str]]]:
+        """Yield the files to read, with the options for their first and last position."""
+        first, last = max(start.file, 0), min(end.file, len(self.names) - 1)
+        if first > last:
+            return
+        begin = {"startingPosition": _position(self.names[first], start.pos)} if start.file >= 0 and start.pos else {}
+        stop = {"endingPosition": _position(self.names[last], end.pos + (end.row > 0))} if end.file == last else {}
+        if first == last:
+            yield [self.names[first]], {**begin, **stop}
+            return
+        whole = list(self.names[first + bool(begin) : last + 1 - bool(stop)])
+        if begin:
+            yield [self.names[first]], begin
+        if whole:
+            yield whole, {}
+        if stop:
+            yield [self.names[last]], stop
+
+
+def _listed(spark: SparkSession, options: BinlogReadOptions) -> list[LogFile]:
+    """Return the logs. On Spark Connect a task lists them, since the client may be on another machine."""
+    if not is_connect(spark):
+        return find_log_files(options)
+    (row,) = spark.range(0, 1, 1, 1).mapInArrow(partial(_listed_by_task, options), "logs binary").collect()
+    found: list[LogFile] = pickle.loads(row["logs"])  # noqa: S301 - our own task made it
+    return found
+
+
+def _listed_by_task(options: BinlogReadOptions, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"logs": [pickle.dumps(find_log_files(options))]})
+
+
+class _MarkTask:
+    """The function of the tasks that find marks; Spark pickles it."""
+
+    def __init__(
+        self, pieces: list[tuple[Piece, ...]], request: Request, numbers: dict[str, int], until: Until
+    ) -> None:
+        self._pieces = pieces
+        self._request = request
+        self._numbers = numbers
+        self._until = until
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the marks of the parts with these numbers."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for piece in self._pieces[number]:
+                    found = [pickle.dumps(mark) for mark in self._marks(piece)]
+                    yield pa.RecordBatch.from_arrays([pa.array(found, pa.binary())], names=["mark"])
+
+    def _marks(self, piece: Piece) -> Iterator[Mark]:
+        where = EventFilter(wanted_gtids=self._until.gtids)
+        with option_hints(), _opened(piece, self._request) as reader:
+            if reader is None:
+                return
+            try:
+                yield from marks_of(
+                    reader, self._numbers[piece.log.name], self._is_beyond(piece.log.name), where.wants_group
+                )
+            except BinlogError as exc:
+                exc.locate(file=piece.log.name)
+                raise
+
+    def _is_beyond(self, name: str) -> Callable[[int, int], bool]:
+        until = self._until
+        if until.moment is not None:
+            moment = until.moment
+            return lambda end, timestamp: timestamp > moment
+        if until.position is None:
+            return lambda end, timestamp: False
+        file, offset = until.position
+        own = base_name(name)
+        if own == file:
+            return lambda end, timestamp: end > offset
+        stem, number, _ = log_number(own)
+        last_stem, last, _ = log_number(file)
+        return lambda end, timestamp: stem == last_stem and number > last
+
+
+@contextmanager
+def _opened(piece: Piece, request: Request) -> Iterator[BinlogReader | None]:
+    """Provide a reader of the events of a piece; None if no event group begins in it."""
+    options = request.options
+    bounds = WHOLE if piece.split is None else split_bounds(piece.log, piece.split, request.keyring)
+    if bounds is None:
+        yield None
+        return
+    read = ReadOptions(verify_checksum=options.verify_checksum, start_offset=bounds.start, stop_offset=bounds.stop)
+    source = DefinitionSource(request.definitions, follows_ddl=False)  # a piece may not have the DDL before it
+    reader = _PieceReader([piece.log], read, keyring=request.keyring, definitions=source)
+    reader.skips_description = bounds.start is not None
+    with reader:
+        yield reader
+
+
+class _PieceReader(BinlogReader):
+    """A reader that skips the format description if that belongs to another piece."""
+
+    skips_description = False
+
+    def __next__(self) -> Any:
+        event = super().__next__()
+        if self.skips_description and event.header.type_code == EventType.FORMAT_DESCRIPTION_EVENT:
+            self.skips_description = False
+            return super().__next__()
+        return event
+
+
+def _literal(place: Place) -> Column:
+    return F.struct(
+        *(F.lit(value).cast("bigint").alias(name) for name, value in zip(("file", "pos", "row"), place, strict=True))
+    )
+
+
+def _position(name: str, offset: int) -> str:
+    return f"{base_name(name)}:{offset}"
+
+
+def _by_number(name: str) -> tuple[str, int, str]:
+    return log_number(name)
+
+
+def _is_one_series(names: Iterable[str]) -> bool:
+    """Return whether the names are those of one server's logs, so that their numbers are their order."""
+    found: list[Any] = [log_number(name) for name in names]
+    return len({(stem, more) for stem, _, more in found}) == 1 and all(number >= 0 for _, number, _ in found)
+
+
+# ------------------------------------------------------------------------------------------ changes in data frames
+
+
+_NEEDED: Final = ("file", "pos", "row", "before", "after")
+_IMAGES: Final = {"before": "before_present", "after": "after_present"}
+_BITMAPS: Final = tuple(_IMAGES.values())
+_ENDS: Final = (("least", F.min), ("most", F.max))
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """Facts of one pass over all changes: files, and the bitmaps that occur; of JSON images, their columns.
+
+    `columns` has names of columns with the bitmap of their image; None for an image that is no JSON object.
+    """
+
+    files: tuple[str, ...]
+    before: frozenset[bytes]
+    after: frozenset[bytes]
+    columns: frozenset[tuple[tuple[str, ...] | None, bytes | None]] = frozenset()
+
+
+def frame_stage(
+    changes: DataFrame, table: str | TableDefinition, base: DataFrame | None, until: Until, key: Sequence[str] | None
+) -> tuple[Stage, DataFrame | None]:
+    """Return the changes of a table, and the rows before them.
+
+    Raises:
+        BinlogOptionError: the frame is not in the shape of the view `rows`, or a column of the key is not in it.
+    """
+    definition = table if isinstance(table, TableDefinition) else None
+    name = definition.full_name if definition is not None else str(table)
+    missing = [column for column in _NEEDED if column not in changes.columns]
+    if missing:
+        raise BinlogOptionError(f"binlog: the changes lack the columns {', '.join(missing)} of the view rows")
+    own = _of_table(changes, name)
+    for bitmap in _BITMAPS:
+        if bitmap not in own.columns:
+            own = own.withColumn(bitmap, F.lit(None).cast("binary"))
+    if isinstance(own.schema["after"].dataType, StringType):
+        if definition is None:
+            raise BinlogOptionError(
+                f"binlog: the images are JSON text; give the definition of {name}, "
+                "or load the changes with option table"
+            )
+        facts = _facts(own, has_json=True)
+        _check_columns(facts.columns, definition)
+        own = typed_images(own, definition)
+    else:
+        facts = _facts(own)
+        own = own if definition is None else _named(own, definition)
+    image = own.schema["after"].dataType
+    if not isinstance(image, StructType):
+        raise BinlogOptionError(f"binlog: after: expected a struct or a string, found {image.simpleString()}")
+    names = tuple(key) if key is not None else definition.primary_key if definition is not None else ()
+    lacking = [one for one in names if one not in image.names]
+    if lacking:
+        raise BinlogOptionError(
+            f"binlog: key: {name} has no column {', '.join(lacking)}; it has {', '.join(image.names)}"
+        )
+    placed = _until(own.withColumn("_at", _place(facts)), until)
+    return _stage(placed, image, names, facts, definition), None if base is None else base.select(
+        whole(image).alias("row")
+    ).select("row.*")
+
+
+def _named(changes: DataFrame, definition: TableDefinition) -> DataFrame:
+    """Return the changes with the definition's names instead of @1, @2 ... (columns without names in the log)."""
+    image = changes.schema["after"].dataType
+    numbered = [f"@{number + 1}" for number in range(len(definition.columns))]
+    if not isinstance(image, StructType) or image.names != numbered:
+        return changes
+    pairs = zip(definition.columns, image.fields, strict=True)
+    named = StructType([StructField(column.name, field.dataType) for column, field in pairs])
+    return changes.withColumns({name: F.col(name).cast(named) for name in ("before", "after")})
+
+
+def _of_table(changes: DataFrame, name: str) -> DataFrame:
+    if "schema" not in changes.columns or "table" not in changes.columns:
+        return changes
+    schema, _, table = name.partition(".")
+    return changes.where((F.col("schema") == schema) & (F.col("table") == table))
+
+
+def _facts(changes: DataFrame, *, has_json: bool = False) -> _Facts:
+    """Return the files and bitmaps: by minimum and maximum, which are cheap; one by one only if these differ."""
+    names = ("file", *_BITMAPS)
+    ends = [end(name).alias(f"{which}_{name}") for name in names for which, end in _ENDS]
+    images = [_columns(*pair).alias(pair[0]) for pair in _IMAGES.items()] if has_json else []
+    bounds = changes.agg(*ends, *images).first()
+    least, most = ([None if bounds is None else bounds[f"{which}_{name}"] for name in names] for which, _ in _ENDS)
+    columns = frozenset(
+        (None if one.names is None else tuple(one.names), None if one.bitmap is None else bytes(one.bitmap))
+        for image in (_IMAGES if has_json else ())
+        for one in (bounds[image] if bounds is not None else ())
+    )
+    files = tuple(dict.fromkeys(file for file in (least[0], most[0]) if file is not None))
+    if least[1:] == most[1:] and (len(files) < 2 or _is_numbered(files)):
+        before, after = (frozenset({bytes(one)} if one is not None else ()) for one in least[1:])
+        return _Facts(files, before, after, columns)
+    seen = changes.groupBy(*names).count().collect()
+    before, after = (frozenset(bytes(row[name]) for row in seen if row[name] is not None) for name in _BITMAPS)
+    return _Facts(tuple(sorted({row["file"] for row in seen}, key=log_number)), before, after, columns)
+
+
+def _columns(image: str, bitmap: str) -> Column:
+    """Return the sets of columns that JSON images have, each with its bitmap."""
+    found = F.struct(F.json_object_keys(image).alias("names"), F.col(bitmap).alias("bitmap"))
+    return F.collect_set(F.when(F.col(image).isNotNull(), found))
+
+
+def _check_columns(columns: frozenset[tuple[tuple[str, ...] | None, bytes | None]], table: TableDefinition) -> None:
+    """Refuse JSON images whose columns are not those of the definition, by name and by place in the bitmap.
+
+    Raises:
+        BinlogOptionError: there is such an image, or one that is no JSON object.
+    """
+    places = {name: number for number, column in enumerate(table.columns) for name in (column.name, f"@{number + 1}")}
+    for names, bitmap in sorted(columns, key=str):
+        if names is None:
+            raise BinlogOptionError(f"binlog: an image of {table.full_name} is not a JSON object")
+        bits = None if bitmap is None else int.from_bytes(bitmap, "little")
+        found = [places.get(name) for name in names]
+        if None in found or (bits is not None and bits != sum(1 << place for place in found if place is not None)):
+            raise BinlogOptionError(
+                f"binlog: the definition of {table.full_name} does not fit the JSON images of the changes: expected "
+                f"columns {', '.join(column.name for column in table.columns)}, found {', '.join(names)}; give the "
+                "definition that the table has in the logs, or load the changes with option table"
+            )
+
+
+def _is_numbered(files: tuple[str, ...]) -> bool:
+    """Return whether two names differ in their last number alone; all names between them then do too."""
+    found: list[Any] = [log_number(file) for file in files]
+    widths = {len(file) for file in files}
+    return len({stem for stem, _, _ in found}) == 1 and len(widths) == 1 and not any(more for _, _, more in found)
+
+
+def _stage(
+    changes: DataFrame, image: StructType, key: tuple[str, ...], facts: _Facts, definition: TableDefinition | None
+) -> Stage:
+    width = len(definition.columns) if definition is not None else len(image)
+    bitmaps = [int.from_bytes(bits, "little") for bits in facts.before | facts.after]
+    width = max([width, *(bits.bit_length() for bits in bitmaps)])
+    every = (1 << width) - 1
+    whole_after = all(int.from_bytes(bits, "little") == every for bits in facts.after)
+    whole_before = all(int.from_bytes(bits, "little") == every for bits in facts.before)
+    numbers = {column.name: n for n, column in enumerate(definition.columns)} if definition is not None else {}
+    if not numbers and width == len(image):
+        numbers = {name: n for n, name in enumerate(image.names)}
+    if not whole_after and not all(name in numbers for name in image.names):
+        raise BinlogOptionError(
+            "binlog: some images lack columns, and the data does not say which; give the table's definition"
+        )
+    return Stage(
+        changes=changes.select("_at", F.lit(0).alias("_layout"), "before", "after", *_BITMAPS),
+        image=image,
+        key=key,
+        layouts=(Layout(tuple(numbers.get(name) for name in image.names)),),
+        json=frozenset(_documents(image, definition)),
+        whole_after=whole_after,
+        has_diffs=bool(key) and not whole_before,
+    )
+
+
+def _documents(image: StructType, definition: TableDefinition | None) -> list[str]:
+    """Return the columns that may hold JSON documents."""
+    if definition is not None:
+        return [column.name for column in definition.columns if column.sql_type.name == "json"]
+    return [field.name for field in image.fields if isinstance(field.dataType, StringType)]
+
+
+def _place(facts: _Facts) -> Column:
+    return F.struct(_number(facts.files).alias("file"), F.col("pos"), F.col("row").cast("bigint").alias("row"))
+
+
+def _number(files: tuple[str, ...]) -> Column:
+    if len(files) <= 1:
+        return F.lit(0).cast("bigint")
+    if _is_numbered(files):
+        return F.substring_index("file", ".", -1).cast("bigint")
+    return F.array_position(F.array(*(F.lit(file) for file in files)), F.col("file")).cast("bigint")
+
+
+def _until(changes: DataFrame, until: Until) -> DataFrame:
+    if until.gtids is not None:
+        where = EventFilter(wanted_gtids=until.gtids)
+        # A lambda, since the type hints of the method would select another kind of UDF.
+        is_wanted = F.udf(lambda gtid: where.wants_group(gtid), "boolean", useArrow=False)  # noqa: PLW0108
+        return changes.where(is_wanted(F.col("gtid")))
+    if until.position is not None:
+        file, offset = until.position
+        stem, number, _ = log_number(file)
+        own = F.substring_index("file", "/", -1)
+        later = F.substring_index("file", ".", -1).try_cast("bigint") > number
+        later = later & (F.substring(own, 1, len(stem)) == stem) & (own != file)
+        return changes.where(~((own == file) & (F.col("pos") >= offset)) & ~F.coalesce(later, F.expr("false")))
+    if until.moment is None:
+        return changes
+    late = F.col("timestamp").cast("double") > until.moment
+    first = changes.where(late).agg(F.min(F.struct("_at", "file", "gtid", "sequence_number")).alias("first")).first()
+    if first is None or first["first"] is None:
+        return changes
+    cut = first["first"]
+    place = F.struct(*(F.lit(cut["_at"][name]).cast("bigint").alias(name) for name in ("file", "pos", "row")))
+    found = changes.where(F.col("_at") < place)
+    if cut["gtid"] is not None:
+        found = found.where(~F.col("gtid").eqNullSafe(F.lit(cut["gtid"])))
+    if cut["sequence_number"]:
+        same = (F.col("file") == cut["file"]) & F.col("sequence_number").eqNullSafe(F.lit(cut["sequence_number"]))
+        found = found.where(~same)
+    return found
+
+
+_TIME = r"^(-?)(\d+):(\d+):(\d+(?:\.\d+)?)$"
+
+
+def plan_of(definition: TableDefinition) -> TablePlan:
+    """Return the columns of a definition, as MySQL has them."""
+    return resolve_plan(definition.table_map(1), definition=definition.plan_columns())
+
+
+def typed_images(changes: DataFrame, definition: TableDefinition) -> DataFrame:
+    """Return the changes, with structs for `before` and `after`.
+
+    Raises:
+        BinlogOptionError: a column whose values cannot be parsed from their text.
+    """
+    image = spark_type(RecordType.of(plan_of(definition), None, zero_dates="null").image_type)
+    names = [*(field.name for field in image), *(f"@{number + 1}" for number in range(len(image)))]
+    texts = ", ".join(f"{quoted(name)} string" for name in names)
+    for name in ("before", "after"):
+        parsed = F.from_json(F.col(name), texts)
+        values = F.struct(*(_typed(_text(parsed, n, field), field).alias(field.name) for n, field in enumerate(image)))
+        changes = changes.withColumn(name, F.when(F.col(name).isNotNull(), values))
+    return changes
+
+
+def _text(parsed: Column, number: int, field: pa.Field) -> Column:
+    """Return the text of a column, by its name or by its number where the log has no names."""
+    return F.coalesce(parsed.getField(field.name), parsed.getField(f"@{number + 1}"))
+
+
+def _typed(text: Column, field: pa.Field) -> Column:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        raise BinlogOptionError(
+            f"binlog: column {field.name}: a geometry cannot be parsed from its text; "
+            "load the changes with option table"
+        )
+    if pa.types.is_binary(kind):
+        return F.unhex(F.substring(text, 3, 1 << 30))
+    if pa.types.is_list(kind):
+        return F.from_json(text, spark_ddl(kind))
+    if pa.types.is_duration(kind):
+        sign = F.when(F.regexp_extract(text, _TIME, 1) == "-", -1).otherwise(1)
+        hours, minutes = (F.regexp_extract(text, _TIME, n).cast("int") * sign for n in (2, 3))
+        seconds = F.regexp_extract(text, _TIME, 4).cast("decimal(18,6)") * sign
+        return F.when(text.isNotNull(), F.make_dt_interval(F.lit(0), hours, minutes, seconds))
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return F.try_to_timestamp(F.concat(text, F.lit("+00:00")))
+    return text.cast("string") if pa.types.is_string(kind) else text.try_cast(spark_ddl(kind))
+
+
+# ---------------------------------------------------------------------------------------------------------- replay
+
+
+UNFOLLOWED: Final = ("error", "ignore")
+
+
+@option_hints()
+def replay_changes(
+    spark: SparkSession,
+    changes: DataFrame | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    table: str | TableDefinition,
+    base: DataFrame | None,
+    until: UntilLike,
+    *,
+    key: Sequence[str] | None,
+    unfollowed: str,
+    options: dict[str, str],
+) -> DataFrame:
+    """Return the rows of a table; arguments and errors as in `pyspark_binlogio.replay`."""
+    if unfollowed not in UNFOLLOWED:
+        raise BinlogOptionError(f"binlog: unfollowed: expected one of {', '.join(UNFOLLOWED)}, found {unfollowed!r}")
+    if isinstance(changes, DataFrame):
+        if options:
+            raise BinlogOptionError(
+                f"binlog: {', '.join(options)}: options apply to paths of logs, but changes is a data frame, "
+                "which was read before"
+            )
+        return state_of(*frame_stage(changes, table, base, Until.of(until), key))
+    paths = [os.fspath(one) for one in ([changes] if isinstance(changes, (str, os.PathLike)) else changes)]
+    given = [table] if isinstance(table, TableDefinition) else []
+    log_replay = LogReplay.open(spark, paths, given, until, options)
+    return log_replay.state(table if isinstance(table, str) else table.full_name, base, key=key, unfollowed=unfollowed)
+
+
+@dataclass(frozen=True, slots=True)
+class LogReplay:
+    """Logs with the history of their tables, each of which can be replayed."""
+
+    logs: ReplayLogs
+    history: TableHistory
+    until: Until
+
+    @classmethod
+    def open(
+        cls,
+        spark: SparkSession,
+        paths: Sequence[str],
+        definitions: Sequence[TableDefinition],
+        until: UntilLike,
+        options: dict[str, str],
+    ) -> LogReplay:
+        """Read the history of the tables from the logs; errors as those of `pyspark_binlogio.replay`."""
+        stop = Until.of(until)
+        if stop.gtids is not None:
+            options = {**options, "endingGtids": str(stop.gtids)}
+        logs = ReplayLogs.find(spark, paths, options)
+        return cls(logs, TableHistory(logs.marks(stop), definitions), stop)
+
+    def state(
+        self, table: str, base: DataFrame | None = None, *, key: Sequence[str] | None = None, unfollowed: str = "error"
+    ) -> DataFrame:
+        """Return the rows of a table; arguments and errors as those of `pyspark_binlogio.replay`."""
+        schema, _, name = table.partition(".")
+        state = None if self.history.life((schema, name)).is_whole else base
+        for stage, start in self.stages(table, key, unfollowed):
+            state = state_of(stage, None if state is None else start.base(state))
+        if state is None:
+            raise ReplayError(f"the columns of {table} are unknown", hint="pass a TableDefinition as table")
+        return state
+
+    def plan(self, table: str) -> TablePlan:
+        """Return the columns that the table has at the end; errors as those of `pyspark_binlogio.replay`."""
+        schema, _, name = table.partition(".")
+        return _known(self.history.life((schema, name)), table, UNFOLLOWED[1])[-1].plan
+
+    def stages(self, table: str, key: Sequence[str] | None, unfollowed: str) -> list[tuple[Stage, _EarlierRows]]:
+        """Return the parts of a table's life with one key, and the conversion of earlier rows to their columns."""
+        schema, _, name = table.partition(".")
+        life = self.history.life((schema, name))
+        if unfollowed == "error" and life.problems:
+            place, problem = life.problems[0]
+            problem.locate(file=self.logs.names[max(place.file, 0)], offset=place.pos)
+            raise problem
+        images = self.history.images_of(life)
+        stretches = _known(life, table, unfollowed)
+        detours = self.history.detours_of(life)
+        found = []
+        for part, leading in _parts(stretches, key, images):
+            last = part[-1]
+            image = self.logs.image(last.plan)
+            struct = self._struct(image)
+            frames = []
+            layouts = []
+            for number, stretch in enumerate(part):
+                columns = _StretchColumns(part[number:], image, unfollowed)
+                layouts.append(columns.layout())
+                rows = self.logs.rows(stretch.stretch, stretch.plan, min(stretch.stretch.end, self.history.cut))
+                if rows is not None:
+                    frames.append(columns.shown(rows, number))
+            changes = reduce(DataFrame.unionByName, frames) if frames else self._nothing(struct)
+            if detours:
+                changes = changes.withColumn("_at", detoured(F.col("_at"), detours)).where("_at IS NOT NULL")
+            stage = Stage(
+                changes=changes,
+                image=struct,
+                key=leading,
+                layouts=tuple(layouts),
+                json=frozenset(c.label for c in last.plan.columns if c.type == ColumnType.JSON),
+                whole_after=images.whole_after,
+                has_diffs=images.has_diffs,
+            )
+            found.append((stage, _EarlierRows(part, image, unfollowed)))
+        for before, following in pairwise(found):
+            following[1].follows = before[1].part[-1]
+        return found
+
+    def _struct(self, image: pa.DataType) -> StructType:
+        return cast("StructType", from_arrow_type(image))
+
+    def _nothing(self, struct: StructType) -> DataFrame:
+        place = "struct<file: bigint, pos: bigint, row: bigint>"
+        empty = self.logs.spark.range(0)
+        return empty.select(
+            F.lit(None).cast(place).alias("_at"),
+            F.lit(0).alias("_layout"),
+            F.lit(None).cast(struct).alias("before"),
+            F.lit(None).cast(struct).alias("after"),
+            F.lit(None).cast("binary").alias("before_present"),
+            F.lit(None).cast("binary").alias("after_present"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownStretch:
+    """A stretch with its columns."""
+
+    stretch: Stretch
+    plan: TablePlan
+
+
+def _known(life: Life, table: str, unfollowed: str) -> list[_KnownStretch]:
+    """Return the stretches with known columns. Others have no changes, but the statements at their ends count."""
+    found: list[_KnownStretch] = []
+    is_now = False
+    for stretch in life.stretches:
+        plan = stretch.plan()
+        is_now = plan is not None
+        if plan is not None:
+            found.append(_KnownStretch(stretch, plan))
+        elif found:
+            last = found[-1]
+            then = last.stretch.then.followed_by(stretch.then)
+            found[-1] = _KnownStretch(replace(last.stretch, then=then), last.plan)
+    if not found or (not is_now and unfollowed == "error"):
+        raise ReplayError(f"the columns of {table} are unknown", hint="pass a TableDefinition as table")
+    return found
+
+
+def _parts(
+    stretches: list[_KnownStretch], key: Sequence[str] | None, images: Images
+) -> list[tuple[list[_KnownStretch], tuple[str, ...]]]:
+    """Return runs of stretches with the same key, and the names of the key in the last stretch of each."""
+    parts: list[tuple[list[_KnownStretch], tuple[str, ...]]] = []
+    last_key: tuple[str, ...] | None = None
+    for number, known in enumerate(stretches):
+        own = tuple(key) if key is not None else _key(known, images)
+        former = _former(own, stretches[number - 1].stretch) if number else None
+        if number and former == tuple(name.casefold() for name in last_key or ()):
+            parts[-1] = [*parts[-1][0], known], own
+        else:
+            parts.append(([known], own))
+        last_key = own
+    return parts
+
+
+def _former(key: tuple[str, ...], before: Stretch) -> tuple[str, ...] | None:
+    """Return the former names of the columns of a key; None if one is new."""
+    then = before.then
+    names = [name.casefold() for name in key]
+    if any(name in then.added for name in names):
+        return None
+    return tuple(then.renamed.get(name, name) for name in names)
+
+
+def _key(known: _KnownStretch, images: Images) -> tuple[str, ...]:
+    """Return the key: that of the definition, of the log's metadata, or the columns that all before images have."""
+    definition, labels = known.stretch.definition, [column.label for column in known.plan.columns]
+    if definition is not None and definition.primary_key:
+        folded = {label.casefold(): label for label in labels}
+        if all(name.casefold() in folded for name in definition.primary_key):
+            return tuple(folded[name.casefold()] for name in definition.primary_key)
+    if known.plan.primary_key:
+        return tuple(labels[position] for position, _ in known.plan.primary_key)
+    if not images.whole_before and len(images.before_present) == 1:
+        (bits,) = images.before_present
+        lacking = {label.casefold() for number, label in enumerate(labels) if not bits >> number & 1}
+        if known.stretch.is_mariadb and (
+            definition is None or lacking <= {name.casefold() for name in known.stretch.unlogged()}
+        ):
+            raise ReplayError(
+                f"the key of {'.'.join(known.stretch.name)} is unknown: MariaDB leaves generated columns out of row "
+                "images, so the columns that are there need not be a key",
+                hint="pass key, or a TableDefinition as table",
+            )
+        return tuple(label for number, label in enumerate(labels) if bits >> number & 1)
+    if not images.whole_before:
+        raise ReplayError(
+            f"the key of {'.'.join(known.stretch.name)} is unknown, and its row images are not full",
+            hint="pass key, or a TableDefinition as table",
+        )
+    return ()
+
+
+class _StretchColumns:
+    """The columns of a stretch, converted to those of the last stretch of its part."""
+
+    def __init__(self, stretches: list[_KnownStretch], image: pa.DataType, unfollowed: str) -> None:
+        self._first = stretches[0]
+        self._image = image
+        self._steps = [one.stretch.then for one in stretches[:-1]]
+        self._unfollowed = unfollowed
+        self._labels = {column.label.casefold(): column.label for column in self._first.plan.columns}
+        self._origins = [self._origin(field.name) for field in image]
+
+    def layout(self) -> Layout:
+        """Return the places of the columns in the bitmaps of the stretch."""
+        numbers = {column.label: number for number, column in enumerate(self._first.plan.columns)}
+        unlogged = dict.fromkeys(self._first.stretch.unlogged(), ALWAYS)
+        return Layout(tuple({**numbers, **unlogged}[one] if isinstance(one, str) else None for one in self._origins))
+
+    def shown(self, rows: DataFrame, number: int) -> DataFrame:
+        """Return the changes of the stretch, with the columns of the last one."""
+        return rows.select(
+            "_at",
+            F.lit(number).alias("_layout"),
+            self.image("before").alias("before"),
+            self.image("after", number).alias("after"),
+            "before_present",
+            "after_present",
+        )
+
+    def image(self, name: str, number: int | None = None) -> Column:
+        """Return an image; an insert gets the defaults of the columns that its image lacks."""
+        identical = all(origin == field.name for origin, field in zip(self._origins, self._image, strict=True))
+        defaults = self._first.stretch.defaults if number is not None else {}
+        own = Layout(tuple(range(len(self._first.plan.columns))))
+        parts = []
+        for origin, field in zip(self._origins, self._image, strict=True):
+            kind = spark_ddl(field.type)
+            if not isinstance(origin, str):
+                parts.append(self._literal(origin, kind).alias(field.name))
+                continue
+            value = F.col(name).getField(origin).cast(kind)
+            default = defaults.get(origin.casefold())
+            if default is not None and default.is_known and default.text is not None:
+                identical = False
+                column = self._labels_in_order().index(origin)
+                lacks = F.col("before").isNull() & ~is_present("after_present", (own,), column)
+                value = F.when(lacks, self._literal(default, kind)).otherwise(value)
+            parts.append(value.alias(field.name))
+        if identical:
+            return F.col(name).cast(spark_ddl(self._image))
+        return F.when(F.col(name).isNotNull(), F.struct(*parts))
+
+    def _labels_in_order(self) -> list[str]:
+        return [column.label for column in self._first.plan.columns]
+
+    def _origin(self, name: str) -> str | Default:
+        """Return the name of a column in the stretch; if it was added later, the default of existing rows."""
+        now = name.casefold()
+        for step in reversed(self._steps):
+            if now in step.added:
+                return self._checked(step.defaults.get(now, UNKNOWN_DEFAULT), name)
+            now = step.renamed.get(now, now)
+        label = self._labels.get(now)
+        return label if label is not None else self._checked(UNKNOWN_DEFAULT, name)
+
+    def _checked(self, default: Default, name: str) -> Default:
+        if not default.is_known and self._unfollowed == "error":
+            raise ReplayError(
+                "a column was added whose values in existing rows cannot be determined",
+                field=f"{'.'.join(self._first.stretch.name)}.{name}",
+            )
+        return default if default.is_known else Default()
+
+    def _literal(self, default: Default, kind: str) -> Column:
+        is_zero = isinstance(default.text, str) and default.text.startswith("0000-00-00")
+        if is_zero and kind != "string":
+            return F.lit(None).cast(kind)
+        return literal(default, kind)
+
+
+class _EarlierRows:
+    """The conversion of the rows before a stage to the columns of the stage."""
+
+    def __init__(self, part: list[_KnownStretch], image: pa.DataType, unfollowed: str) -> None:
+        self.part = part
+        self.follows: _KnownStretch | None = None
+        self._image = image
+        self._unfollowed = unfollowed
+
+    def base(self, rows: DataFrame) -> DataFrame:
+        """Return the rows with the columns of the stage."""
+        stretches = self.part if self.follows is None else [self.follows, *self.part]
+        columns = _StretchColumns(stretches, self._image, self._unfollowed)
+        one = rows.select(whole(rows.schema).alias("row"))
+        return one.select(columns.image("row").alias("row")).select("row.*")
