@@ -54,11 +54,17 @@ class BatchChange:
     `binlogio.read_rows` gives, or equivalent ones. Rows of an update are logged whether or not they differ.
     With binlog_row_value_options=PARTIAL_JSON documents that are unchanged are not in `after`, and a column of it may
     have JSON diffs (`binlogio.arrow.types.JSON_DIFFS`), which are logged as given.
+
+    `present` and, for an update, `present_after` are the bitmaps of the images, for rows that were logged with fewer
+    columns: bit i of byte i // 8 is column i, and the batches need only these columns. Without them binlog_row_image
+    says which columns are logged.
     """
 
     table: TableDefinition
     before: pa.RecordBatch | pa.Table | None = None
     after: pa.RecordBatch | pa.Table | None = None
+    present: bytes | None = None
+    present_after: bytes | None = None
 
     @property
     def operation(self) -> Operation:
@@ -83,6 +89,20 @@ class BatchChange:
                 found=counts[1],
             )
         return max(counts, default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedChange:
+    """Changes of rows of a table by a statement, in the bytes of their events: each with its own bitmaps."""
+
+    table: TableDefinition
+    operation: Operation
+    rows: Sequence[EncodedRow]
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+        return len(self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +271,7 @@ class BatchSession:
         self._bitmaps: dict[tuple[int, str], tuple[bytes | None, bytes | None]] = {}
         self._checks: dict[int, BatchChecks] = {}
 
-    def write(self, changes: Iterable[BatchChange]) -> Gtid | None:
+    def write(self, changes: Iterable[BatchChange | EncodedChange]) -> Gtid | None:
         """Write a transaction, each change as a separate statement.
 
         Returns its GTID, None with gtid_mode=OFF or without any row.
@@ -269,7 +289,8 @@ class BatchSession:
         if not is_transactional and len(opened) > 1:
             raise refusal(1785)
         for change, table in opened:
-            self._check(change, table)
+            if isinstance(change, BatchChange):
+                self._check(change, table)
         context = QueryContext(
             thread_id=self._session.thread_id,
             schema=self._schema,
@@ -316,23 +337,25 @@ class BatchSession:
         for batch in batches:
             checks.check_values(batch)
 
-    def _statement(self, change: BatchChange, table: OpenTable, timestamp: int) -> RowsStatement:
+    def _statement(self, change: BatchChange | EncodedChange, table: OpenTable, timestamp: int) -> RowsStatement:
+        statement = RowsStatement(
+            table=table,
+            operation=change.operation,
+            timestamp=timestamp,
+            server_id=self._variables.server_id,
+            flags=self._server_format.rows.flags,
+        )
+        if isinstance(change, EncodedChange):
+            return replace(statement, encoded=change.rows)
+        if change.present is not None or change.present_after is not None:
+            return replace(statement, change=change, present=change.present, present_after=change.present_after)
         key = table.table_id, change.operation
         bitmaps = self._bitmaps.get(key)
         if bitmaps is None:
             if len(self._bitmaps) >= MAX_ENCODERS:
                 self._bitmaps.clear()
             bitmaps = self._bitmaps[key] = _present(table, change.operation, self._variables.binlog_row_image)
-        return RowsStatement(
-            table=table,
-            operation=change.operation,
-            timestamp=timestamp,
-            server_id=self._variables.server_id,
-            change=change,
-            present=bitmaps[0],
-            present_after=bitmaps[1],
-            flags=self._server_format.rows.flags,
-        )
+        return replace(statement, change=change, present=bitmaps[0], present_after=bitmaps[1])
 
 
 def _present(table: OpenTable, operation: Operation, row_image: str) -> tuple[bytes | None, bytes | None]:

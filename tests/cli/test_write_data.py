@@ -19,10 +19,12 @@ import binlogio
 from binlogio.events.base import event_name
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.schema import from_table_map
+from binlogio.schema import from_table_map, load_definitions
 from binlogio_cli.main import cli
+from corpus import MARIADB, MARIADB118, MYSQL
 
 UTC: Final = timezone.utc
+IMAGES: Final = ["op", "before", "after", "before_present", "after_present"]
 DDL: Final = """-- a dump
 /*!40101 SET @saved = @@character_set_client */;
 CREATE DATABASE shop;
@@ -101,6 +103,14 @@ def records(folder: Path, table: str = "shop.t") -> pa.Table:
 def rows(folder: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = records(folder)["after"].to_pylist()
     return found
+
+
+def exported(folder: Path, log: Path, kind: str, *options: str, table: str = "shop.t") -> bytes:
+    """Return the file of change records that `binlogio export` makes of a table."""
+    arguments = ["export", "--to", str(folder), "--format", kind, "--table", table, *options, str(log)]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.stderr
+    return (folder / f"{table}.{kind}").read_bytes()
 
 
 def transactions(folder: Path) -> list[int]:
@@ -398,14 +408,78 @@ def test_each_statement_is_a_group_in_a_table_without_transactions(tmp_path: Pat
     assert [one["op"] for one in records(tmp_path).to_pylist()] == [NAMES.get(one["op"], one["op"]) for one in CHANGES]
 
 
-def test_records_with_minimal_images_are_refused(tmp_path: Path) -> None:
-    """Their missing columns would be NULL."""
-    options = ("--primary-key", "id", "--set", "binlog_row_image=MINIMAL")
+@pytest.mark.parametrize("row_image", ["MINIMAL", "NOBLOB"])
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "jsonl"])
+def test_records_keep_their_row_images(tmp_path: Path, row_image: str, kind: str) -> None:
+    """Columns that an image lacks are not NULL: the log that is written has the same bitmaps."""
+    options = ("--primary-key", "id", "--set", f"binlog_row_image={row_image}")
     assert write(tmp_path, "t.parquet", pa.Table.from_pylist(CHANGES), *options).exit_code == 0
-    result = write(tmp_path / "again", "t.parquet", records(tmp_path), "--primary-key", "id")
+    result = write(
+        tmp_path / "again", f"t.{kind}", exported(tmp_path / "x", tmp_path / "logs", kind), "--primary-key", "id"
+    )
+
+    assert result.exit_code == 0, result.stderr
+    assert records(tmp_path / "again").select(IMAGES).equals(records(tmp_path).select(IMAGES))
+    assert any(bits == b"\x01" for bits in records(tmp_path)["before_present"].to_pylist())
+
+
+IMAGED: Final = [MYSQL / "rowimage_minimal", MARIADB / "rowimage_minimal", MARIADB118 / "rowimage_full_nodup"]
+
+
+@pytest.mark.parametrize("folder", IMAGED, ids=lambda folder: f"{folder.parent.name} {folder.name}")
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_row_images_of_servers_are_written_as_they_were(tmp_path: Path, folder: Path, kind: str) -> None:
+    """Each table of a log of a real server, exported and written."""
+    log, definitions = folder / "binlog.000001", tmp_path / "tables.json"
+    definitions.write_text(CliRunner().invoke(cli, ["schema", str(log)]).stdout, "utf-8")
+    with binlogio.open(log) as reader:
+        created = [event for event in reader if isinstance(event, QueryEvent) and b"CREATE TABLE" in event.sql]
+        server = reader.context.server_version
+    tables = [f"{event.schema}.{event.sql.decode().split()[2].strip('`')}" for event in created]
+    assert len(tables) > 2
+    for table, event in zip(tables, created, strict=True):
+        options = ("--table-definitions", str(definitions))
+        content = exported(tmp_path / f"{table} out", log, kind, *options, table=table)
+        home, given = tmp_path / table, load_definitions(str(definitions))
+        ddl = f"USE {event.schema};\n{event.sql.decode()}"
+        result = write(home, f"t.{kind}", content, "--set", f"server_version={server}", "--table", table, ddl=ddl)
+
+        assert result.exit_code == 0, result.stderr
+        read, again = (
+            pa.Table.from_batches(list(binlogio.read_rows(place, table=table, definitions=given))).select(IMAGES)
+            for place in (log, home / "logs")
+        )
+        assert len(read) > 2
+        assert again.equals(read)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_bitmap_of_another_table_is_refused(tmp_path: Path, kind: str) -> None:
+    images = {"op": "insert", "after": {"id": 1, "v": "a"}}
+    records = pa.Table.from_pylist([{**images, "after_present": b"\x07"}])
+    content = records if kind == "parquet" else json.dumps({**images, "after_present": "0x07"})
+    result = write(tmp_path, f"t.{kind}", content, "--primary-key", "id")
 
     assert result.exit_code == 2
-    assert "row 3: 'before' lacks columns (a minimal row image)" in result.stderr
+    assert "row 1: \"after_present\" is not a bitmap of the 2 columns of 'after': 07" in result.stderr
+
+
+def test_lines_without_bitmaps_have_the_columns_that_they_name(tmp_path: Path) -> None:
+    """A before image with the key alone is one of MINIMAL; the row after has what it had, and the changes."""
+    lines = [
+        {"op": "insert", "after": {"id": 1, "v": "a", "w": "b"}},
+        {"op": "update", "before": {"id": 1}, "after": {"w": "c"}},
+        {"op": "delete", "before": {"id": 1}},
+    ]
+    ddl = "CREATE TABLE shop.t (id INT PRIMARY KEY, v TEXT, w TEXT)"
+    result = write(tmp_path, "t.jsonl", "".join(f"{json.dumps(one)}\n" for one in lines), ddl=ddl)
+
+    assert result.exit_code == 0, result.stderr
+    found = records(tmp_path).select(IMAGES).to_pylist()
+    assert [(one["before_present"], one["after_present"]) for one in found] == [
+        (None, b"\x07"), (b"\x01", b"\x05"), (b"\x01", None),
+    ]  # fmt: skip
+    assert found[1]["after"] == {"id": 1, "v": None, "w": "c"}
 
 
 # ----------------------------------------------------------------------------------------------- values that do not fit

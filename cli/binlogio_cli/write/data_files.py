@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby, islice, zip_longest
@@ -27,12 +27,15 @@ from binlogio.arrow.encode import Operation, TableEncoder, new_buffer
 from binlogio.arrow.types import GEOMETRY, sql_type_of
 from binlogio.arrow.values import as_value
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.primitives import bitmap_size
+from binlogio.rows.image import RowChange, RowImage, encode_rows
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema import ColumnDefinition, TableDefinition, value_from_json
 from binlogio.schema.types import BINARY_TYPES, GEOMETRY_TYPES, Vendor
+from binlogio.values.absent import ABSENT
 from binlogio.values.geometry import Geometry
 from binlogio.writer import Delete, Insert, Statement, Update
-from binlogio.writer.batches import BatchChange, BatchSession
+from binlogio.writer.batches import BatchChange, BatchSession, EncodedChange, EncodedRow
 from binlogio.writer.log.log_builder import describe_format
 from binlogio.writer.rows.value_checks import BatchChecks
 from binlogio_cli.messages import Refusal
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from binlogio.writer.rules.statement import Change
 
 _BATCH_ROWS: Final = 1 << 16
+_IMAGES: Final = ("before", "after")
 _INFERRED_ROWS: Final = 10_000
 _OPERATIONS: Final[dict[str, Operation]] = {
     **dict.fromkeys(("insert", "c", "r"), "insert"),
@@ -264,6 +268,7 @@ class DataWriter:
         context = describe_format(writer.variables).context
         self._plan = resolve_plan(table_map, context, definition=table.plan_columns(self._vendor))
         self._transaction_rows = transaction_rows
+        self._encoded: BatchSession | None = None  # of rows whose images lack columns
 
     def write(self, data: DataFile) -> None:
         """Write all rows.
@@ -302,6 +307,8 @@ class DataWriter:
     def _execute_batches(self, session: Session, changes: list[BatchChange]) -> None:
         found: list[_RowChange] = []
         for change in changes:
+            if change.present is not None or change.present_after is not None:
+                raise UnsupportedFeature("an image lacks columns, and servers before 5.6 log all columns")
             pairs = zip_longest(self._objects(change.before), self._objects(change.after))
             found += [(change.operation, before, after) for before, after in pairs]
         self._execute(session, found)
@@ -322,30 +329,47 @@ class DataWriter:
 
     def _changes_of_records(self, batch: pa.RecordBatch) -> list[BatchChange]:
         found, start = [], 0
-        for operation, same in groupby(_operations(batch)):
+        for (operation, *bitmaps), same in groupby(zip(_operations(batch), *_bitmaps(batch), strict=True)):
             count = len(list(same))
             part = batch.slice(start, count)
             if operation != "update":
                 _require_none(part, "before" if operation == "insert" else "after", start, operation)
-            before = None if operation == "insert" else self._columns(_image(part, "before", start))
-            after = None if operation == "delete" else self._columns(_image(part, "after", start))
-            found.append(BatchChange(self._table, before, after))
+            images: list[pa.RecordBatch | None] = []
+            present: list[bytes | None] = []
+            for name, bits, absent_from in zip(_IMAGES, bitmaps, ("insert", "delete"), strict=True):
+                if operation == absent_from:
+                    images.append(None)
+                    continue
+                image = self._columns(_image(part, name, bits, start), is_whole=bits is None)
+                images.append(image)
+                present.append(None if bits is None else self._bitmap(image.schema.names))
+            found.append(BatchChange(self._table, *images, *present))
             start += count
         return found
 
-    def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the columns of the table, in types that the encoder takes."""
+    def _bitmap(self, names: Collection[str]) -> bytes:
+        """Return the bitmap of an image with these columns."""
+        bits = sum(1 << place for place, column in enumerate(self._table.columns) if column.name in names)
+        return bits.to_bytes(bitmap_size(len(self._table.columns)), "little")
+
+    def _columns(self, batch: pa.RecordBatch, *, is_whole: bool = True) -> pa.RecordBatch:
+        """Return the columns of the table, in types that the encoder takes; all of them for a whole image."""
         places = {name.casefold(): place for place, name in enumerate(batch.schema.names)}
         if len(places) < batch.num_columns:
             found = ", ".join(batch.schema.names)
             raise UnsupportedFeature("a column is named twice", field=self._table.full_name, found=found)
-        arrays = []
+        arrays = {}
         for column in self._table.columns:
             place = places.pop(column.name.casefold(), None)
-            arrays.append(pa.nulls(batch.num_rows) if place is None else _fitting(batch.column(place), column))
+            if place is not None:
+                arrays[column.name] = _fitting(batch.column(place), column)
+            elif is_whole:
+                arrays[column.name] = pa.nulls(batch.num_rows)
         for name in places:
             self._table.column_index(name)  # refuses the name
-        return pa.RecordBatch.from_arrays(arrays, [column.name for column in self._table.columns])
+        if not arrays:
+            raise UnsupportedFeature("an image has no columns", field=self._table.full_name)
+        return pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
 
     def _refuse(
         self,
@@ -377,7 +401,8 @@ class DataWriter:
                 checks.check_nulls(image)
                 checks.check_values(image)
         buffer = new_buffer(0, checksum=False)
-        TableEncoder(self._plan, change.operation).encode(buffer, change.before, change.after, table_id=1)
+        encoder = TableEncoder(self._plan, change.operation, change.present, change.present_after)
+        encoder.encode(buffer, change.before, change.after, table_id=1)
 
     # ---------------------------------------------------------------------------------------------------- JSON objects
 
@@ -405,10 +430,45 @@ class DataWriter:
 
     def _execute(self, session: Session, changes: list[_RowChange]) -> None:
         """Execute a transaction, each run of changes of one kind as a statement."""
+        if not all(map(self._is_whole, changes)):
+            self._write_as_given(changes)
+            return
         session.begin()
         for operation, run in groupby(changes, key=lambda change: change[0]):
             session.execute(Statement("", [_change_of(self._table, operation, list(run))]))
         session.commit()
+
+    def _is_whole(self, change: _RowChange) -> bool:
+        """Return whether the images of a change have all columns."""
+        return all(image is None or len(image) == len(self._table.columns) for image in change[1:])
+
+    def _write_as_given(self, changes: list[_RowChange]) -> None:
+        """Write a transaction whose images have the columns that they name, whatever binlog_row_image is."""
+        if self._encoded is None:
+            self._encoded = BatchSession(self._writer, self._table.schema)
+        found = [
+            EncodedChange(self._table, operation, [self._encoded_row(change) for change in run])
+            for operation, run in groupby(changes, key=lambda change: change[0])
+        ]
+        for part in [found] if self._table.is_transactional else ([one] for one in found):
+            self._encoded.write(part)
+
+    def _encoded_row(self, change: _RowChange) -> EncodedRow:
+        images: list[RowImage | None] = []
+        bitmaps = []
+        for values in change[1:]:
+            if values is None:
+                images.append(None)
+                continue
+            for column in self._table.columns:
+                if not column.nullable and values.get(column.name, ABSENT) is None:
+                    raise UnsupportedFeature(
+                        "the column cannot be NULL", field=f"{self._table.full_name}.{column.name}"
+                    )
+            images.append(RowImage(self._plan, tuple(values.get(one.name, ABSENT) for one in self._table.columns)))
+            bitmaps.append(self._bitmap(values))
+        second = bitmaps[1] if len(bitmaps) > 1 else None
+        return bitmaps[0], second, encode_rows([RowChange(*images)], self._plan, bitmaps[0], second)
 
     def _refuse_objects(self, path: Path, changes: list[_RowChange], refused: BinlogError) -> None:
         """Raise the error of the first row that is refused by itself, as `_refuse`.
@@ -421,6 +481,9 @@ class DataWriter:
             for number, change in enumerate(changes, self.row_count + 1):
                 session.begin()
                 try:
+                    if not self._is_whole(change):
+                        self._encoded_row(change)
+                        continue
                     session.execute(Statement("", [_change_of(self._table, change[0], [change])]))
                 except BinlogError as exc:
                     raise row_refused(path, number, str(exc)) from exc
@@ -435,13 +498,21 @@ class DataWriter:
         for name, image, is_wanted in wanted:
             if isinstance(image, dict) is not is_wanted and (is_wanted or image is not None):
                 raise _RecordError(0, f"{operation} {'without' if is_wanted else 'with'} {name!r}")
-        return (
-            operation,
-            row_from_json(before, self._table, self._vendor) if isinstance(before, dict) else None,
-            row_from_json(after, self._table, self._vendor, is_whole=operation != "update")
-            if isinstance(after, dict)
-            else None,
-        )
+        images = [self._json_image(record, name, operation) for name in _IMAGES]
+        if operation == "update" and images[0] is not None and record.get("after_present") is None:
+            images[1] = {**images[0], **(images[1] or {})}
+        return operation, images[0], images[1]
+
+    def _json_image(self, record: Json, name: str, operation: Operation) -> Json | None:
+        """Return the columns of an image: those of its bitmap; without one all of an insert, else those it names."""
+        image, bitmap = record.get(name), record.get(f"{name}_present")
+        if not isinstance(image, dict):
+            return None
+        if bitmap is None:
+            return row_from_json(image, self._table, self._vendor, is_whole=operation == "insert")
+        bits = _bits(_bytes_of(bitmap, name), len(image), name, 0)
+        present = {column: image[column] for place, column in enumerate(image) if bits >> place & 1}
+        return row_from_json(present, self._table, self._vendor, is_whole=False)
 
 
 _RowChange = tuple[Operation, Json | None, Json | None]
@@ -527,11 +598,11 @@ def _require_none(records: pa.RecordBatch, name: str, start: int, operation: Ope
         raise _RecordError(start + row, f"{operation} with {name!r}")
 
 
-def _image(records: pa.RecordBatch, name: str, start: int) -> pa.RecordBatch:
-    """Return the images of some records of one kind.
+def _image(records: pa.RecordBatch, name: str, bits: int | None, start: int) -> pa.RecordBatch:
+    """Return the images of some records of one kind, with the columns of their bitmap.
 
     Raises:
-        _RecordError: one is missing, or lacks columns.
+        _RecordError: one is missing.
     """
     if name not in records.schema.names:
         raise _RecordError(start, f"the record has no {name!r}")
@@ -539,13 +610,59 @@ def _image(records: pa.RecordBatch, name: str, start: int) -> pa.RecordBatch:
     if images.null_count:
         row = images.is_valid().to_pylist().index(False)
         raise _RecordError(start + row, f"the record has no {name!r}")
-    present = f"{name}_present"
-    if present in records.schema.names:
-        for row, bits in enumerate(records.column(present).to_pylist()):
-            if bits is not None and int.from_bytes(bits, "little") != (1 << images.type.num_fields) - 1:
-                raise _RecordError(start + row, f"{name!r} lacks columns (a minimal row image)")
-    fields = [images.type.field(i).name for i in range(images.type.num_fields)]
-    return pa.RecordBatch.from_arrays(images.flatten(), fields)
+    places = [place for place in range(images.type.num_fields) if bits is None or bits >> place & 1]
+    columns = images.flatten()
+    fields = [images.type.field(place).name for place in places]
+    return pa.RecordBatch.from_arrays([columns[place] for place in places], fields)
+
+
+def _bitmaps(batch: pa.RecordBatch) -> list[list[int | None]]:
+    """Return the bitmaps of the before and after images of change records; None for images with all columns.
+
+    Raises:
+        _RecordError: one is that of a table with other columns.
+    """
+    found: list[list[int | None]] = []
+    for name in _IMAGES:
+        present = f"{name}_present"
+        if present not in batch.schema.names or name not in batch.schema.names:
+            found.append([None] * batch.num_rows)
+            continue
+        count = batch.schema.field(name).type.num_fields
+        known: dict[bytes | None, int | None] = {None: None}
+        bitmaps = batch.column(present).to_pylist()
+        for row, given in enumerate(bitmaps):
+            if given not in known:
+                bits = _bits(given, count, name, row)
+                known[given] = None if bits == (1 << count) - 1 else bits
+        found.append([known[given] for given in bitmaps])
+    return found
+
+
+def _bits(bitmap: bytes, count: int, name: str, row: int) -> int:
+    """Return a bitmap as a number.
+
+    Raises:
+        _RecordError: it is none of an image with so many columns.
+    """
+    bits = int.from_bytes(bitmap, "little")
+    if len(bitmap) != bitmap_size(count) or bits >> count:
+        raise _RecordError(
+            row, f'"{name}_present" is not a bitmap of the {count} columns of {name!r}: {bitmap.hex() or "empty"}'
+        )
+    return bits
+
+
+def _bytes_of(value: object, name: str) -> bytes:
+    """Return the bytes of a bitmap in JSON, as exports write it.
+
+    Raises:
+        _RecordError: it is not of this form.
+    """
+    if isinstance(value, str) and value.startswith("0x"):
+        with suppress(ValueError):
+            return bytes.fromhex(value[2:])
+    raise _RecordError(0, f'"{name}_present" is {value!r}, not bytes such as "0x1f"')
 
 
 # --------------------------------------------------------------------------------------------------------- conversions
