@@ -27,7 +27,7 @@ from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows.value_checks import BatchChecks
 from binlogio.writer.rules.logging_format import refusal
-from binlogio.writer.rules.row_image import RowOperation, image_columns
+from binlogio.writer.rules.row_image import ImageRules, RowOperation, image_columns
 from binlogio.writer.server_format import DEFAULT_SERVER_FORMAT, server_format_of
 
 if TYPE_CHECKING:
@@ -354,17 +354,21 @@ class BatchSession:
         if bitmaps is None:
             if len(self._bitmaps) >= MAX_ENCODERS:
                 self._bitmaps.clear()
-            bitmaps = self._bitmaps[key] = _present(table, change.operation, self._variables.binlog_row_image)
+            bitmaps = self._bitmaps[key] = _present(
+                table, change.operation, self._variables.binlog_row_image, self._server_format.rows.images
+            )
         return replace(statement, change=change, present=bitmaps[0], present_after=bitmaps[1])
 
 
-def _present(table: OpenTable, operation: Operation, row_image: str) -> tuple[bytes | None, bytes | None]:
+def _present(
+    table: OpenTable, operation: Operation, row_image: str, rules: ImageRules
+) -> tuple[bytes | None, bytes | None]:
     """Return the bitmaps of the images as `TableEncoder` takes them; None where an image has all columns.
 
     The batches name every column. Servers that set the spare bits after the null bits leave those of bitmaps unset.
     """
     count = len(table.plan.columns)
-    columns = image_columns(table.definition, row_image, RowOperation(operation), range(count))
+    columns = image_columns(table.definition, row_image, RowOperation(operation), range(count), rules)
     bitmaps = [
         None
         if len(chosen) == count and not table.plan.spare_null_bits

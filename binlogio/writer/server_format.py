@@ -35,7 +35,7 @@ from binlogio.constants import EventType, QueryStatus, RowsFlag, TableMapFlag
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.format_description import server_version_numbers
 from binlogio.events.mariadb import MariadbGtidFlag
-from binlogio.writer.rules.row_image import MARIADB_IMAGES, MYSQL_IMAGES, ImageRules
+from binlogio.writer.rules.row_image import MARIADB_11_8_9_IMAGES, MARIADB_IMAGES, MYSQL_IMAGES, ImageRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -361,6 +361,15 @@ _MARIADB_5_5: Final = replace(
     missing=MappingProxyType({**_NO_IMAGES, "gtid_mode": "OFF", "gtid_domain_id": 0, "gtid_seq_no": 0}),
     query=replace(_MARIADB_10_0.query, collation=_LATIN1_SWEDISH_CI),
 )
+_MARIADB_11_8: Final = replace(
+    _MARIADB_11_4,
+    name="MariaDB 11.8",
+    has_thread_ids=True,
+    query=replace(_MARIADB_11_4.query, collation=_UTF8MB4_UCA1400_AI_CI, marks_commits=False),
+)
+_MARIADB_11_8_9: Final = replace(
+    _MARIADB_11_8, name="MariaDB 11.8.9", rows=replace(_MARIADB_11_8.rows, images=MARIADB_11_8_9_IMAGES)
+)
 _MARIADB_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
     ((5, 5, 23), (5, 6, 0), _MARIADB_5_5),
     ((10, 0, 10), (10, 1, 0), _MARIADB_10_0),
@@ -371,16 +380,8 @@ _MARIADB_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
     ((10, 8, 0), (10, 10, 0), _MARIADB_10_8),
     ((10, 10, 0), (11, 4, 0), _MARIADB_10),
     ((11, 4, 0), (11, 5, 0), _MARIADB_11_4),
-    (
-        (11, 8, 0),
-        (11, 9, 0),
-        replace(
-            _MARIADB_11_4,
-            name="MariaDB 11.8",
-            has_thread_ids=True,
-            query=replace(_MARIADB_11_4.query, collation=_UTF8MB4_UCA1400_AI_CI, marks_commits=False),
-        ),
-    ),
+    ((11, 8, 0), (11, 8, 9), _MARIADB_11_8),
+    ((11, 8, 9), (11, 9, 0), _MARIADB_11_8_9),
 )
 DEFAULT_SERVER_FORMAT: Final = _MYSQL_FORMATS[-1][2]
 

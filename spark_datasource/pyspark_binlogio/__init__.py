@@ -141,8 +141,8 @@ def merge_into(
         format: "delta", the only one.
         key: the columns that identify a row, if there is no definition.
         txn_app_id: a name for the query, under which the numbers of its batches are kept; by default the id of the
-            query, which its checkpoint keeps. Needed on Spark Connect with several queries at a time, where a batch
-            does not name its query; a query with another checkpoint needs another name.
+            query, which its checkpoint keeps. Needed on Spark Connect with PySpark 4.3, and with several queries at a
+            time, where a batch does not name its query; a query with another checkpoint needs another name.
 
     Raises:
         BinlogOptionError: an unknown format, or no key; while merging, no `txn_app_id` where one is needed.

@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from pyspark_binlogio import BinlogDataSource, in_transaction_order, merge_into, replay
+from pyspark_binlogio.pyspark_api import has_pyspark
 
 
 def main(remote: str, log: str, table: str, key: str, folder: str) -> None:
@@ -26,7 +27,8 @@ def main(remote: str, log: str, table: str, key: str, folder: str) -> None:
     spark = SparkSession.builder.remote(remote).getOrCreate()
     spark.dataSource.register(BinlogDataSource)
     found: dict[str, Any] = {"replay": rows(replay(spark, log, table))}
-    sink = merge_into(Path(folder) / "delta", table, key=[key])
+    name = "copy" if has_pyspark((4, 3)) else None  # a batch of it has a session without queries
+    sink = merge_into(Path(folder) / "delta", table, key=[key], txn_app_id=name)
     for _ in range(2):
         changes = spark.readStream.format("binlog").option("table", table).load(log)
         run(changes.writeStream.foreachBatch(sink), f"{folder}/checkpoint")

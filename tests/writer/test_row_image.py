@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
-from binlogio.writer.rules.row_image import RowOperation, image_columns, primary_key_equivalent
+from binlogio.writer.rules.row_image import MARIADB_11_8_9_IMAGES, RowOperation, image_columns, primary_key_equivalent
 
 INSERT: Final = RowOperation.INSERT
 UPDATE: Final = RowOperation.UPDATE
@@ -138,3 +138,40 @@ def test_generated_columns_follow_what_they_depend_on() -> None:
     assert image_columns(table, "MINIMAL", INSERT, (0,)).after == (0, 4, 5, 6)
     assert image_columns(table, "MINIMAL", UPDATE, (1,)).after == (1, 4, 5)
     assert image_columns(table, "MINIMAL", UPDATE, (2,)).after == (2,)
+
+
+@pytest.mark.parametrize(
+    ("row_image", "operation", "given", "before", "after"),
+    [
+        ("FULL", INSERT, (0, 1, 2), None, (0, 1, 2, 3, 4)),
+        ("FULL", UPDATE, (1,), (0, 1, 2), (0, 1, 2)),
+        ("FULL", DELETE, (), (0, 1, 2), None),
+        ("MINIMAL", INSERT, (0, 1, 2), None, (0, 1, 2, 3)),
+        ("MINIMAL", UPDATE, (2,), (0,), (2,)),
+        ("MINIMAL", UPSERT, (0, 1), (0,), (0, 1)),
+        ("NOBLOB", INSERT, (0, 1, 2), None, (0, 1, 2, 3, 4)),
+        ("NOBLOB", UPDATE, (2,), (0, 1), (0, 1, 2)),
+        ("NOBLOB", DELETE, (), (0, 1), None),
+        ("FULL_NODUP", UPDATE, (1,), (0, 1, 2), (1,)),
+        ("FULL_NODUP", UPSERT, (0, 1), (0, 1, 2), (0, 1, 2)),
+    ],
+)
+def test_changes_of_mariadb_11_8_9_lack_generated_columns(
+    row_image: str, operation: RowOperation, given: tuple[int, ...], before: Any, after: Any
+) -> None:
+    """As a server logged them: of a table with a stored and a virtual column, and a key on the stored one."""
+    table = TableDefinition(
+        "s",
+        "k",
+        (
+            ColumnDefinition("id", "int", nullable=False),
+            ColumnDefinition("a", "int"),
+            ColumnDefinition("t", "text"),
+            ColumnDefinition("s", "int", generated_from=("a",)),
+            ColumnDefinition("v", "int", generated_from=("a",), virtual=True),
+        ),
+        ("id",),
+    )
+    found = image_columns(table, row_image, operation, given, MARIADB_11_8_9_IMAGES)
+
+    assert (found.before, found.after) == (before, after)

@@ -345,7 +345,7 @@ def test_batches_are_logged_like_the_same_rows_of_a_session(version: str, engine
         ("5.6.3", "5.5.3"),
         ("8.0.4", "5.7.9"),
         ("5.3.12-MariaDB", "5.5.23"),
-        ("12.1.2-MariaDB", "11.8.0"),
+        ("12.1.2-MariaDB", "11.8.9"),
     ],
 )
 def test_a_version_that_is_not_known_names_the_nearest(version: str, nearest: str) -> None:

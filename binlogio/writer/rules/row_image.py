@@ -8,18 +8,19 @@
 
 `key` is the primary key equivalent (PKE): the PRIMARY KEY, or the first UNIQUE key whose parts are all NOT NULL and
 whole columns, or all columns. `filled` are columns that the server fills: generated ones that depend on a given one (of
-an insert all), and those with CURRENT_TIMESTAMP. MariaDB's rules are others in four respects (`ImageRules`), and it has
+an insert all), and those with CURRENT_TIMESTAMP. MariaDB's rules are others in some respects (`ImageRules`), and it has
 FULL_NODUP since 11.4. An update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became has all columns in its after
 image, in MariaDB with FULL_NODUP alone. Blobs are the four sizes of BLOB and TEXT; JSON, GEOMETRY and VECTOR are not.
 
 Source: WL#5092; sql/table.cc, TABLE::mark_columns_per_binlog_row_image and mark_generated_columns; measured on 9.7.4,
-MariaDB 10.11.18 and 11.8.6.
+MariaDB 10.11.18, 11.8.6 and 11.8.9. Of 11.8.9 only these images are known: in which release, and in which other series,
+MariaDB took generated columns out of the images of updates and deletes is not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -49,18 +50,22 @@ class ImageRules:
         upserts_are_whole: an UPSERT has all columns in its after image.
         fills_all_generated: every generated column is in the after image of an update, whatever it depends on.
         fills_virtual: so are, and in that of an insert, those that no table stores.
+        changes_have_generated: generated columns are in the images of updates and deletes; else none of them is, with
+            any row image, also where it is in a key.
     """
 
     needs_key: bool = False
     upserts_are_whole: bool = True
     fills_all_generated: bool = False
     fills_virtual: bool = True
+    changes_have_generated: bool = True
 
 
 MYSQL_IMAGES: Final = ImageRules()
 MARIADB_IMAGES: Final = ImageRules(
     needs_key=True, upserts_are_whole=False, fills_all_generated=True, fills_virtual=False
 )
+MARIADB_11_8_9_IMAGES: Final = replace(MARIADB_IMAGES, changes_have_generated=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,10 @@ def image_columns(
         elif operation is not RowOperation.UPSERT or not rules.upserts_are_whole:
             written = _written(table, operation, frozenset(given), rules)
             after = _with_what_is_no_blob(table, row_image, written)
+    if operation is not RowOperation.INSERT and not rules.changes_have_generated:
+        before, after = (
+            tuple(i for i in image if table.columns[i].generated_from is None) for image in (before, after)
+        )
     return ImageColumns(
         before=None if operation is RowOperation.INSERT else before,
         after=None if operation is RowOperation.DELETE else after,
