@@ -91,6 +91,7 @@ class ServerVariables:
     `mysql56_temporal_format` is MariaDB's; False: TIME, DATETIME and TIMESTAMP of all tables are those of MariaDB 5.3,
     as of tables that a server created with OFF. Only a definition or the DDL says their fractions of a second.
     `binlog_encryption` is MySQL's, `encrypt_binlog` MariaDB's; a writer that has them ON needs the server's keyring.
+    `file_key_management_encryption_algorithm` is how MariaDB's events are encrypted: AES_CBC or AES_CTR.
     `gtid_seq_no` is 0 for the next number, and holds for one group.
     """
 
@@ -134,6 +135,7 @@ class ServerVariables:
     mysql56_temporal_format: bool = True
     binlog_encryption: bool = False
     encrypt_binlog: bool = False
+    file_key_management_encryption_algorithm: str = "AES_CBC"
 
     def __post_init__(self) -> None:
         """Refuse values that the server does not accept."""
@@ -189,6 +191,7 @@ VARIABLE_CHOICES: Final = {
     "binlog_transaction_dependency_tracking": ("COMMIT_ORDER", "WRITESET", "WRITESET_SESSION"),
     "binlog_error_action": ("ABORT_SERVER", "IGNORE_ERROR"),
     "transaction_isolation": ISOLATION_LEVELS,
+    "file_key_management_encryption_algorithm": ("AES_CBC", "AES_CTR"),
 }
 """The values of a variable that has a few, in capital letters."""
 VARIABLE_RANGES: Final = {

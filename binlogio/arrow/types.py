@@ -121,8 +121,9 @@ def sql_type_of(kind: pa.DataType, *, is_key: bool = False) -> str | None:
         return f"varchar({_KEY_BYTES})" if is_key else "longtext"
     if types.is_fixed_size_binary(kind) or str(kind) in ("binary", "large_binary", "binary_view"):
         return f"varbinary({_KEY_BYTES})" if is_key else "longblob"
-    if types.is_struct(kind) and {field.name for field in kind} == {"srid", "wkb"}:
-        return "geometry"
+    if types.is_struct(kind) and sorted(field.name for field in kind) == ["srid", "wkb"]:
+        is_geometry = types.is_integer(kind.field("srid").type) and types.is_binary(kind.field("wkb").type)
+        return "geometry" if is_geometry else None
     return _SQL_TYPES.get(kind)
 
 

@@ -278,7 +278,7 @@ class _MariadbDecryptor:
             )
         if self._decrypt is not None:
             return self._decrypt_event(self._decrypt, offset, data)
-        tries = [(mode, self._decrypt_event(mode, offset, data)) for mode in (_decrypt_cbc, _decrypt_ctr)]
+        tries = [(mode, self._decrypt_event(mode, offset, data)) for mode in (_decrypt_cbc, _ctr_bytes)]
         sense, mode, plain = max(
             ((_sense(plain, offset), mode, plain) for mode, plain in tries), key=lambda one: one[0]
         )
@@ -304,23 +304,24 @@ class _MariadbDecryptor:
 
 
 class MariadbEncryptor:
-    """Encrypts single events, in CBC: the default of file_key_management_encryption_algorithm."""
+    """Encrypts single events, in CBC or CTR."""
 
-    def __init__(self, event: StartEncryptionEvent, key: bytes) -> None:
+    def __init__(self, event: StartEncryptionEvent, key: bytes, *, uses_ctr: bool) -> None:
         self._nonce = event.nonce
         self._key = key
+        self._encrypt = _ctr_bytes if uses_ctr else _encrypt_cbc
 
     @classmethod
-    def of(cls, event: StartEncryptionEvent, keyring: Keyring) -> MariadbEncryptor:
+    def of(cls, event: StartEncryptionEvent, keyring: Keyring, *, uses_ctr: bool = False) -> MariadbEncryptor:
         """Return the encryptor of the events after `event`; raises what `mariadb_decryptor` does."""
-        return cls(event, _mariadb_key(event, keyring))
+        return cls(event, _mariadb_key(event, keyring), uses_ctr=uses_ctr)
 
     def __call__(self, offset: int, data: bytes) -> bytes:
         """Return the encrypted bytes of an event at `offset` of the file."""
         iv = self._nonce + (offset & 0xFFFFFFFF).to_bytes(4, "little")
         between = data[TIMESTAMP_BYTES.stop : EVENT_SIZE_BYTES.start]
         moved = len(between)
-        done = _encrypt_cbc(self._key, iv, between + data[TIMESTAMP_BYTES] + data[EVENT_SIZE_BYTES.stop :])
+        done = self._encrypt(self._key, iv, between + data[TIMESTAMP_BYTES] + data[EVENT_SIZE_BYTES.stop :])
         return done[moved : moved + 4] + done[:moved] + data[EVENT_SIZE_BYTES] + done[moved + 4 :]
 
 
@@ -341,15 +342,16 @@ def _decrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
     """
     whole = len(data) - len(data) % _BLOCK_SIZE
     plain = _cbc(key, iv).decryptor().update(data[:whole])
-    return plain + _decrypt_ctr(key, iv, data[whole:])
+    return plain + _ctr_bytes(key, iv, data[whole:])
 
 
 def _encrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
     whole = len(data) - len(data) % _BLOCK_SIZE
-    return _cbc(key, iv).encryptor().update(data[:whole]) + _decrypt_ctr(key, iv, data[whole:])
+    return _cbc(key, iv).encryptor().update(data[:whole]) + _ctr_bytes(key, iv, data[whole:])
 
 
-def _decrypt_ctr(key: bytes, iv: bytes, data: bytes) -> bytes:
+def _ctr_bytes(key: bytes, iv: bytes, data: bytes) -> bytes:
+    """Encrypt or decrypt with CTR, which are the same."""
     return _ctr(key, iv).decryptor().update(data)
 
 

@@ -32,6 +32,10 @@ VENDORS: Final[dict[str, tuple[dict[str, Any], Keyring]]] = {
     "8.0.14": ({"binlog_encryption": True}, MYSQL_KEYS),
     "11.8.6-MariaDB": ({"encrypt_binlog": True}, MARIADB_KEYS),
     "10.2.44-MariaDB": ({"encrypt_binlog": True, "binlog_checksum": "NONE"}, MARIADB_KEYS),
+    "10.11.18-MariaDB": (
+        {"encrypt_binlog": True, "file_key_management_encryption_algorithm": "AES_CTR"},
+        MARIADB_KEYS,
+    ),
 }
 
 

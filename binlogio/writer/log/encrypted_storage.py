@@ -108,9 +108,9 @@ class _MariadbLog:
 
     extra_size = 0
 
-    def __init__(self, start: int, event: StartEncryptionEvent, keyring: Keyring) -> None:
+    def __init__(self, start: int, event: StartEncryptionEvent, keyring: Keyring, *, uses_ctr: bool = False) -> None:
         self._start = start
-        self._encrypt = MariadbEncryptor.of(event, keyring)
+        self._encrypt = MariadbEncryptor.of(event, keyring, uses_ctr=uses_ctr)
         self._decrypt = mariadb_decryptor(event, keyring)
         self._cursor = start  # the start of an event
 
@@ -191,6 +191,7 @@ class EncryptedStorage:
         self._keyring = keyring
         self._is_log = is_log
         self._is_mariadb = variables.is_mariadb
+        self._uses_ctr = variables.file_key_management_encryption_algorithm == "AES_CTR"
         self._key: tuple[str, bytes] | None = None
         if asks_for_encryption(variables):
             self._key = _key_of(keyring, server_uuid, is_mariadb=self._is_mariadb)
@@ -233,7 +234,7 @@ class EncryptedStorage:
         """Append bytes; to an encrypted log of MariaDB whole events."""
         offset = self.size(name)
         if offset == 0 and self._is_mariadb and self._key is not None and self._is_log(name):
-            self._ciphers[name] = _log_of(bytes(data), self._keyring)
+            self._ciphers[name] = _log_of(bytes(data), self._keyring, uses_ctr=self._uses_ctr)
         self._storage.append(name, self._cipher(name).encrypted(offset, data))
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
@@ -261,12 +262,14 @@ class EncryptedStorage:
         cipher = self._ciphers.get(name)
         if cipher is None:
             head = self._storage.read(name, 0, _HEAD_SIZE) if self._is_log(name) else b""
-            cipher = self._ciphers[name] = _log_of(head, self._keyring) if head else _PlainLog()
+            cipher = self._ciphers[name] = (
+                _log_of(head, self._keyring, uses_ctr=self._uses_ctr) if head else _PlainLog()
+            )
         return cipher
 
 
-def _log_of(head: bytes, keyring: Keyring) -> LogCipher:
-    """Return the encryption of a log that begins like this."""
+def _log_of(head: bytes, keyring: Keyring, *, uses_ctr: bool) -> LogCipher:
+    """Return the encryption of a log that begins like this; `uses_ctr` is how events are added to one of MariaDB."""
     if head.startswith(ENCRYPTED_MAGIC):
         return _MysqlLog(open_mysql(head, keyring))
     found: list[StartEncryptionEvent] = []
@@ -281,7 +284,7 @@ def _log_of(head: bytes, keyring: Keyring) -> LogCipher:
         for _ in range(2):
             frame = framer.next_frame()
             if found and isinstance(frame, EventFrame):
-                return _MariadbLog(frame.end, found[0], keyring)
+                return _MariadbLog(frame.end, found[0], keyring, uses_ctr=uses_ctr)
     return _PlainLog()
 
 
