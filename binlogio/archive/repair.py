@@ -23,6 +23,7 @@ from binlogio.archive.copy import COPY_ALL, CopiedGtids, LogCopier, gtid_of
 from binlogio.archive.event_batches import BEGINS, EventBatch, LogEvents
 from binlogio.archive.group_editor import bare_event, parse_bare
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
+from binlogio.columnar.windows import Window
 from binlogio.constants import CHECKSUM_SIZE, EventType
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events.gtid import PreviousGtidsEvent
@@ -305,8 +306,7 @@ class _Repair:
                 self._has_gtids = self._gtids.has_groups
             if self._has_gtids:
                 return None
-            place = _next_event(opened, damaged_at + 1)
-            return None if place is None else (place, False, 0)
+            return _next_event(opened, damaged_at + 1, events.context)
         finally:
             opened.close()
 
@@ -363,6 +363,18 @@ def _shift_of(opened: OpenedLog, offset: int, end: int, context: ParseContext) -
     return shift
 
 
+def _next_event(opened: OpenedLog, offset: int, context: ParseContext) -> tuple[int, bool, int] | None:
+    """Return where the next event is that is certainly one, that no group begins there, and that log_pos is right."""
+    from binlogio.archive.survey import find_event  # noqa: PLC0415 - needs the kernel
+
+    window = Window(opened.read, readinto=opened.readinto)
+    try:
+        window.go_to(offset, opened)
+        return (window.offset, False, 0) if find_event(window, 0, context) else None
+    finally:
+        window.close()
+
+
 def _first_group(batch: EventBatch, *, has_gtids: bool) -> int | None:
     """Return the number of the first event with which a group certainly begins, or one more than that of the last one.
 
@@ -375,44 +387,6 @@ def _first_group(batch: EventBatch, *, has_gtids: bool) -> int | None:
     ends = np.nonzero(np.isin(batch.codes, _ENDINGS))[0] + 1
     both = [int(one[0]) for one in (begins, ends) if len(one)]
     return min(both) if both else None
-
-
-def _next_event(opened: OpenedLog, offset: int) -> int | None:
-    """Return the offset of the next header that has the log_pos of its place, and that another one follows."""
-    base, data = offset, b""
-    opened.seek(offset)
-    while True:
-        more = opened.read(_CHUNK)
-        data += more
-        if len(data) < 2 * _HEADER:
-            return None
-        raw = np.frombuffer(data, np.uint8).astype(np.uint32)
-        count = len(data) - _HEADER + 1
-        sizes, places = (
-            raw[at : at + count] | raw[at + 1 : at + 1 + count] << 8 | raw[at + 2 : at + 2 + count] << 16
-            | raw[at + 3 : at + 3 + count] << 24
-            for at in (9, 13)
-        )  # fmt: skip
-        offsets = (np.arange(base, base + count) & _LOW_BITS).astype(np.uint32)
-        for start in np.nonzero((places == offsets + sizes) & (sizes >= _HEADER))[0].tolist():
-            if _has_header(opened, base + start + int(sizes[start])):
-                return base + int(start)
-        if not more:
-            return None
-        kept = _HEADER - 1
-        base, data = base + len(data) - kept, data[-kept:]
-        opened.seek(base + kept)
-
-
-def _has_header(opened: OpenedLog, offset: int) -> bool:
-    """Return whether an event begins at an offset, or the log ends there."""
-    end = opened.end()
-    if offset >= end:
-        return offset == end
-    opened.seek(offset)
-    header = opened.read_up_to(_HEADER)
-    size, log_pos = int.from_bytes(header[9:13], "little"), int.from_bytes(header[13:17], "little")
-    return len(header) == _HEADER and size >= _HEADER and log_pos == (offset + size) & _LOW_BITS
 
 
 @contextmanager

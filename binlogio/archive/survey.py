@@ -561,22 +561,27 @@ class _LogWalk:
 
     def _search(self) -> bool:
         """Move the window to the next event after its begin that is certainly one; False, and to the end, without."""
-        window = self._window
-        first = 1
-        while True:
-            window.fill(2 * _MOST_RESUMED)
-            found = None
-            if not self._is_relay and self._decrypt is None:
-                found = _next_event(window.view, window.offset, first, self._context)
-            if found is not None:
-                window.take(found)
-                return True
-            if window.held < 2 * _MOST_RESUMED:
-                while window.fill():
-                    window.take(window.held)
-                return False
-            window.take(window.held - _MOST_RESUMED)
-            first = 0
+        can_search = not self._is_relay and self._decrypt is None
+        return find_event(self._window, 1, self._context if can_search else None)
+
+
+def find_event(window: Window, first: int, context: ParseContext | None) -> bool:
+    """Move a window to the next event, from its byte `first` on, that is certainly one; False, and to the end, without.
+
+    Without a context, events cannot be recognised.
+    """
+    while True:
+        window.fill(2 * _MOST_RESUMED)
+        found = None if context is None else _next_event(window.view, window.offset, first, context)
+        if found is not None:
+            window.take(found)
+            return True
+        if window.held < 2 * _MOST_RESUMED:
+            while window.fill():
+                window.take(window.held)
+            return False
+        window.take(window.held - _MOST_RESUMED)
+        first = 0
 
 
 def _event_size(view: memoryview) -> int:
