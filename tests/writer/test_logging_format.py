@@ -261,6 +261,7 @@ AUTO = replace(T, auto_increment=True)
         ((replace(T, unique_keys=2),), {}, []),
         ((T,), {"updates_on_duplicate": True}, []),
         ((T, TableAccess(schema="mysql", name="user", read=True)), {}, [UnsafeReason.ACL_TABLE_READ_IN_DML_DDL]),
+        ((replace(T, schema="mysql", name="user"),), {}, []),
     ],
 )
 def test_reasons_that_follow_from_tables(
@@ -286,6 +287,16 @@ def test_reasons_and_tables_of_sub_statements_are_the_statements_own() -> None:
     assert decision.statement_cache is CacheKind.TRANSACTION
     assert decision.cannot_be_rolled_back
     assert decide(T, sub_statements=(outer,), binlog_format="MIXED").format is LoggingFormat.ROW
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [("9.7.4", LoggingFormat.ROW), ("10.11.18-MariaDB-log", LoggingFormat.STATEMENT)]
+)
+def test_what_reads_a_temporary_table_is_logged_as_rows_by_mysql(version: str, expected: LoggingFormat) -> None:
+    """MariaDB has logged the temporary table in MIXED format too; 10.11.18 and 11.8.9 log the text."""
+    temporary = TableAccess(schema="w", name="tt", read=True, temporary=True)
+
+    assert decide(T, temporary, binlog_format="MIXED", more={"server_version": version}).format is expected
 
 
 def test_a_default_expression_counts_in_sub_statements_alone() -> None:
@@ -408,6 +419,7 @@ def test_updates_of_blackhole_tables_are_warned_of_in_row_format() -> None:
     assert decision.warnings[0].message.endswith("Table(s): 'b1,b2.'")
     assert decide(*holes, binlog_format="ROW", verb="INSERT").warnings == ()
     assert decide(*holes, verb="DELETE").warnings == ()
+    assert decide(T, replace(holes[0], write=False, read=True), binlog_format="ROW", verb="UPDATE").warnings == ()
 
 
 # ---------------------------------------------------------------------------------------------------------- caches
