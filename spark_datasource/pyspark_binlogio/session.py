@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SETTINGS: Final = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",  # a tenth more throughput than the default collector
     "spark.driver.memory": "4g",  # the limit of Java's heap, not what it takes
+    "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",  # else each process of a query starts a thread a core, which spins
     "spark.log.level": "ERROR",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
