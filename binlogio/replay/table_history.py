@@ -786,7 +786,7 @@ class TableStatement:
             return
         if isinstance(clauses, Unparsed) or clauses.exchanged is not None:
             others = statement.new_names if isinstance(clauses, Unparsed) else (clauses.exchanged,)
-            problem = ReplayError("a statement may move rows between two tables, which row changes do not tell")
+            problem = ReplayError("a statement may move rows between two tables, which row changes do not show")
             history.note(self._place, problem, frozenset(one[1].casefold() for one in others if one is not None))
         if life is None:
             return
@@ -796,7 +796,7 @@ class TableStatement:
         else:
             changes = column_changes(clauses, table)
             if changes.drops_rows:
-                problem = ReplayError("a statement empties or fills a partition, which row changes do not tell")
+                problem = ReplayError("a statement empties or fills a partition, which row changes do not show")
                 life.problems.append((self._place, problem))
         new_name = self._logged.full_name(changes.name) if changes.name is not None else name
         self._begin_stretch(life, new_name, changes)

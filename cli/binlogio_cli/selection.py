@@ -544,25 +544,28 @@ _SELECTION: Final = (
         "--start-position",
         metavar="POSITION",
         callback=_parse_position,
-        help="Start at this offset in the first log, or at FILE:OFFSET. Or GTIDs of MariaDB, one for each domain "
-        "(0-1-9,1-1-7, as in @@gtid_slave_pos): leave out what their domains have up to them.",
+        help="Start at this offset in the first log, or at FILE:OFFSET. With GTIDs of MariaDB, one for each domain "
+        "(0-1-9,1-1-7, as in @@gtid_slave_pos): skip the transactions of these domains up to the GTIDs.",
     ),
     click.option(
         "--stop-position",
         metavar="POSITION",
         callback=_parse_position,
-        help="Stop before this offset in the last log, or before FILE:OFFSET. Or GTIDs of MariaDB: select only what "
-        "their domains have up to them.",
+        help="Stop before this offset in the last log, or before FILE:OFFSET. With GTIDs of MariaDB: select only the "
+        "transactions of these domains up to the GTIDs.",
     ),
     click.option(
         "--start-datetime",
         metavar="TIME",
         callback=_parse_time,
-        help="Leave out what begins before this time: '2026-11-20 12:00:00', 20261120120000, ISO 8601, or seconds "
-        "since 1970.",
+        help="Skip event groups that begin before this time: '2026-11-20 12:00:00', 20261120120000, ISO 8601, or "
+        "seconds since 1970.",
     ),
     click.option(
-        "--stop-datetime", metavar="TIME", callback=_parse_time, help="Stop before what begins at or after this time."
+        "--stop-datetime",
+        metavar="TIME",
+        callback=_parse_time,
+        help="Stop before the first event group that begins at or after this time.",
     ),
     click.option(
         "--time-zone",
@@ -616,7 +619,7 @@ _READING: Final = (
         default=DEFAULT_LIMITS.event_size,
         show_default=True,
         metavar="BYTES",
-        help="Refuse an event of more bytes before memory is allocated for it.",
+        help="Refuse an event that is larger, before memory is allocated for it.",
     ),
     click.option(
         "--max-opened-size",
@@ -624,7 +627,7 @@ _READING: Final = (
         default=DEFAULT_LIMITS.opened_size,
         show_default=True,
         metavar="BYTES",
-        help="Refuse a compressed event that opens to more bytes before memory is allocated for it.",
+        help="Refuse a compressed event that is larger when decompressed, before memory is allocated for it.",
     ),
 )
 rewrite_option: Final = click.option(

@@ -73,7 +73,7 @@ def test_gtids_that_are_there_before_are_reported(tmp_path: Path, logs: list[Pat
     result = run("-o", tmp_path / "binlog.000001", *logs)
     in_order = run("-o", tmp_path / "binlog.000002", *sorted(set(logs)))
 
-    assert "GTIDs were in the logs before already: a log is there twice, or the order is wrong" in result.stderr
+    assert "GTIDs occur twice: a log was given twice, or the order of the logs is wrong" in result.stderr
     assert "already" not in in_order.stderr
 
 

@@ -260,10 +260,10 @@ def test_reading_continues_after_damage_where_it_may(form: str, tmp_path: Path) 
 
     assert refused.exit_code == result.exit_code == 1
     assert "at 1400: WRITE_ROWS_EVENT: the event's checksum is wrong" in result.stderr
-    assert "binlog.000001: what is from 986 to 1568 is left out" in result.stderr
+    assert "binlog.000001: bytes 986 to 1568 are left out" in result.stderr
     assert text.startswith(before.removesuffix("# End of log\n"))
     if form == "text":
-        assert "# From 986 to 1568 is left out.\n" in text
+        assert "# Bytes 986 to 1568 are left out.\n" in text
         assert "# at 2830" in text
     elif form == "json":
         positions = [json.loads(line)["pos"] for line in text.splitlines()]

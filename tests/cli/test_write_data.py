@@ -545,7 +545,7 @@ def test_a_value_that_does_not_fit_is_refused_with_row_and_column(
     [
         (pa.array([1.5, float("nan")]), "neither infinity nor NaN"),
         (pa.array([0, 1], pa.timestamp("ns")), "lose data"),
-        (pa.array([{"a": b"x"}, {"a": b"y"}]), "no JSON"),
+        (pa.array([{"a": b"x"}, {"a": b"y"}]), "not JSON"),
     ],
 )
 def test_values_of_arrow_that_no_column_can_have(tmp_path: Path, column: pa.Array, reason: str) -> None:
@@ -656,7 +656,7 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path: Path, name: str, cont
         (["--from", "{file}", "--table", "s.t", "--ddl", "{file}"], "not DDL"),
         (["x.jsonl", "--table", "s.t"], "need --from"),
         ([], "Expected SCRIPT, or --from"),
-        (["--from", "{other}", "--table", "s.t"], "does not tell the format"),
+        (["--from", "{other}", "--table", "s.t"], "does not show the format"),
     ],
 )
 def test_wrong_options(tmp_path: Path, arguments: list[str], reason: str) -> None:

@@ -191,7 +191,7 @@ def test_an_output_folder_is_needed_but_for_a_check() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({**INSERT, "refused": 1785}, "the line is not refused; expected error 1785"),
+        ({**INSERT, "refused": 1785}, "the line was not refused; expected error 1785"),
         ({**INSERT, "warnings": [1592]}, "the warnings are []; expected [1592]"),
         ({"do": "rollback_to", "name": "x", "refused": 1785}, "SAVEPOINT x does not exist"),
     ],

@@ -80,11 +80,11 @@ def test_second_replay_skips_what_is_there(tmp_path: Path, target: SqliteTarget)
 @pytest.mark.parametrize(
     ("before", "after", "reason"),
     [
-        (None, ONE, "INSERT of a row whose key is there already"),
-        ((7, "seven", None), (7, "7", None), "UPDATE of a row that is not there"),
+        (None, ONE, "INSERT of a row whose key exists already"),
+        ((7, "seven", None), (7, "7", None), "UPDATE of a row that does not exist"),
         (ONE, (2, "one", None), "UPDATE to a key that belongs to another row"),
-        ((7, "seven", None), None, "DELETE of a row that is not there"),
-        ((ABSENT, "uno", None), None, "DELETE of a row that is not there"),
+        ((7, "seven", None), None, "DELETE of a row that does not exist"),
+        ((ABSENT, "uno", None), None, "DELETE of a row that does not exist"),
     ],
 )
 def test_change_that_does_not_fit_is_refused_with_its_key(

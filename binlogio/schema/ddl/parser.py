@@ -87,7 +87,7 @@ def parse_tokens(rest: Iterator[Token], sql_mode: int = 0) -> tree.Ddl:
         return _OTHER
     verb = tokens[0].upper
     if variable:
-        return _unreadable(tokens, tree.Unparsed(reason=f"it is read as {variable} says, which it sets itself"))
+        return _unreadable(tokens, tree.Unparsed(reason=f"its syntax depends on {variable}, which it sets itself"))
     try:
         return _PARSERS[verb, what](_StatementHead(Words(tokens, sql_mode), problem))
     except UnsupportedFeature as exc:

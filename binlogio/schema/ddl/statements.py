@@ -207,7 +207,7 @@ class _Follower:
             case tree.Like(table):
                 like = self._full(table)
                 known = None if self._is_temporary(like) else self._find(like)
-                return known, "it was made like a table that the log does not tell of"
+                return known, "it was created like a table whose definition is not in the log"
             case tree.TableBody() as body:
                 setting = TableSetting(self._server, *self._database_collation(name[0]))
                 return KnownTable(created_table(body, *name, setting)), ""
@@ -222,7 +222,7 @@ class _Follower:
             return
         known = self._find(name)
         if known is None:  # it matters if it renames the table, or takes another table into it
-            reason = catalogue.unknown.get(name, f"it was {'.'.join(name)}, of which the log does not tell")
+            reason = catalogue.unknown.get(name, f"it was {'.'.join(name)}, whose definition is not in the log")
             for new in statement.new_names:
                 catalogue.forget(self._full(new), reason)
             return
@@ -242,7 +242,7 @@ class _Follower:
         catalogue = self._catalogue
         self._find(old)
         catalogue.rename_cascades(old, new)
-        reason = catalogue.unknown.get(old, f"it was {'.'.join(old)}, of which the log does not tell")
+        reason = catalogue.unknown.get(old, f"it was {'.'.join(old)}, whose definition is not in the log")
         known = catalogue.remove(old)
         if known is None:
             catalogue.forget(new, reason)

@@ -158,7 +158,7 @@ def _number(text: str) -> int | float:
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON value")
+    raise ValueError(f"{text} is not a JSON value")
 
 
 # ------------------------------------------------------------------------------------------------------- Python

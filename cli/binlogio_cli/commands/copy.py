@@ -55,20 +55,20 @@ Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of en
     metavar="NAME",
     help="Name of the logs in --out: NAME.000001 and so on. By default the names continue from that of the first log.",
 )
-@click.option("--merge", is_flag=True, help="In --out, begin no new log where a log that is read ends.")
+@click.option("--merge", is_flag=True, help="With --out: do not begin a new log for each log that is read.")
 @click.option(
     "--max-size", type=click.IntRange(min=1), metavar="BYTES", help="Begin a new log after this size, between groups."
 )
-@click.option("--max-groups", type=click.IntRange(min=1), help="Begin a new log after so many event groups.")
+@click.option("--max-groups", type=click.IntRange(min=1), help="Begin a new log after this number of event groups.")
 @click.option("--by-day", is_flag=True, help="Begin a new log with the first event group of a day (UTC).")
 @click.option(
-    "--checksum", type=click.Choice(["crc32", "none"]), help="Write checksums, or none, whatever the logs have."
+    "--checksum", type=click.Choice(["crc32", "none"]), help="Write checksums, or none. Default: as in the source."
 )
 @click.option(
     "--compression",
     type=click.Choice(["on", "off"]),
     help="Compress transactions (MySQL: TRANSACTION_PAYLOAD) or events (MariaDB: log_bin_compress), or write them "
-    "uncompressed, whatever the logs have.",
+    "uncompressed. Default: as in the source.",
 )
 @click.option(
     "--encrypt",
@@ -78,8 +78,8 @@ Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of en
 @click.option(
     "--drop-empty",
     is_flag=True,
-    help="Leave out transactions of which the filters leave nothing. By default one with a GTID stays as an empty "
-    "transaction, so that the GTID set has no gap.",
+    help="Leave out transactions from which the filters remove everything. By default, those with a GTID stay as empty "
+    "transactions, so that the GTID set has no gap.",
 )
 @force_option
 @selection_options
@@ -89,9 +89,10 @@ Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of en
 def command(files: tuple[str, ...], output: str | None, selection: Selection, reading: Reading, **options: Any) -> None:
     """Copy event groups into new binary logs: filter, cut, split, merge, decrypt, recompress.
 
-    Transactions are copied whole, with new positions and checksums, and as they are inside unless tables are selected
-    or schemas renamed. The heads of the new logs have the GTIDs that precede them. Compressed logs become plain ones,
-    and so do encrypted ones without --encrypt. Nothing gets its name before the copy is complete.
+    Transactions are copied whole, with new positions and checksums. Their contents change only if tables are selected
+    or schemas renamed. The heads of the new logs have the GTIDs that precede them. Compressed files are written
+    uncompressed, and encrypted logs decrypted unless --encrypt is given. The new files are renamed to their names when
+    the copy is complete.
     """
     out = options["out"]
     check_outputs(output, out)
@@ -138,7 +139,7 @@ def check_outputs(output: str | None, out: str | None) -> None:
     if (output is None) == (out is None):
         raise click.UsageError("give either --output for one new log or --out for a directory")
     if output == STDOUT:
-        raise click.UsageError("--output -: a log is written to a file, whose head is known last")
+        raise click.UsageError("--output -: a log cannot go to standard output, because its head is written last")
 
 
 def _first_name(reader: BinlogReader, basename: str | None, *, merges: bool) -> str:
@@ -173,7 +174,7 @@ def _report(summary: CopySummary, paths: list[str], options: CopyOptions) -> Non
     for table, count in sorted(summary.dropped_events.items()):
         say(f"  {table}: {count} rows events left out")
     if summary.repeated:
-        say(f"{summary.repeated} GTIDs were in the logs before already: a log is there twice, or the order is wrong")
+        say(f"{summary.repeated} GTIDs occur twice: a log was given twice, or the order of the logs is wrong")
     for place in summary.unfinished:
         say(f"{place.file}: at {place.offset}: the log ends in the middle of an event group, which is not copied")
     say_unmatched(summary.unmatched)

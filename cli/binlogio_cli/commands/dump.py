@@ -126,7 +126,7 @@ def _habits(command: Any) -> Any:
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Skip the first N events of the logs. A format description counts as well; that of the first log is shown.",
+    help="Skip the first N events of the logs. Format descriptions count too; that of the first log is always shown.",
 )
 @click.option("--skip-gtids", is_flag=True, help="With --format sql: do not set the GTIDs of the log (SET gtid_next).")
 @click.option(
@@ -151,7 +151,7 @@ def _habits(command: Any) -> Any:
     "-f",
     "--force-read",
     is_flag=True,
-    help="Continue after damage at the next event group that is whole, and report what is left out. Exit code 1.",
+    help="Continue after damage at the next complete event group, and report what is left out. Exit code 1.",
 )
 @click.option(
     "--follow",
@@ -244,7 +244,7 @@ def command(
 
 
 # What is in the output where something is left out after damage: SQL must not commit half a transaction.
-_LEFT_OUT: Final = {"text": "# From {} to {} is left out.\n", "json": "", "sql": "ROLLBACK\n/*!*/;\n"}
+_LEFT_OUT: Final = {"text": "# Bytes {} to {} are left out.\n", "json": "", "sql": "ROLLBACK\n/*!*/;\n"}
 
 
 class Dumping:
@@ -322,7 +322,7 @@ class Dumping:
                 say(error_text(exc))
                 start, is_whole = group_behind(log, max(good, exc.offset or 0) + 1, reader.keyring), False
                 end = "its end" if start is None else str(start)
-                say(f"{log.name}: what is from {good} to {end} is left out")
+                say(f"{log.name}: bytes {good} to {end} are left out")
                 stream.write(_LEFT_OUT[self._form].format(good, end))
                 if self._form == "sql" and self._dump is not None:
                     stream.write_all(self._dump.foot())  # the next output sets the session again

@@ -62,9 +62,7 @@ _WORKLOG: Final = (
 )
 @click.option("--database", default=SCHEMA, show_default=True, help="The default database of the statements.")
 @definitions_option
-@click.option(
-    "--table", "is_table", is_flag=True, help="Print the definition tables of WL#2687, as the rules have them."
-)
+@click.option("--table", "is_table", is_flag=True, help="Print the definition tables of WL#2687 for the rule sets.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each statement, format and rule set.")
 def command(
     statements: str | None,
@@ -78,8 +76,9 @@ def command(
     """Show how a server logs STATEMENTS: format, cache, flush, warnings and errors, in each binlog_format.
 
     STATEMENTS are SQL, separated by semicolons, or a sequence in the notation of WL#2687; - is standard input. The
-    tables t (InnoDB) and n (MyISAM) are there, with the columns a and b; CREATE TABLE and --table-definitions add
-    others. A statement that ends in /* error 1062 */ fails after its first row. What is open at the end is rolled back.
+    tables t (InnoDB) and n (MyISAM) exist, with the columns a and b; CREATE TABLE and --table-definitions add others. A
+    statement that ends in /* error 1062 */ fails after its first row. A transaction that is open at the end is rolled
+    back.
     """
     try:
         if is_table:

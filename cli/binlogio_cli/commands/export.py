@@ -46,22 +46,22 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
 @click.option(
     "--latest",
     is_flag=True,
-    help="Export each row once, as its last change left it, without deleted rows; needs primary keys and full images.",
+    help="Export only the last state of each row, without deleted rows; needs primary keys and full images.",
 )
 @click.option(
-    "--key", metavar="NAMES", help="The primary key, for --latest, where neither log nor --table-definitions tell it."
+    "--key", metavar="NAMES", help="For --latest: the primary key, if neither log nor --table-definitions have it."
 )
 @click.option(
-    "--partition-by", type=click.Choice(["day"]), help="A directory or a partition for each day (UTC) of the changes."
+    "--partition-by", type=click.Choice(["day"]), help="Write a directory or partition for each day (UTC) of changes."
 )
-@click.option("--append", is_flag=True, help="Continue an export: what it holds of the logs is left out.")
-@click.option("--force", is_flag=True, help="Replace an export, but for tables of Delta and Iceberg.")
+@click.option("--append", is_flag=True, help="Continue an export: skip the changes that it already has.")
+@click.option("--force", is_flag=True, help="Replace an export, except tables of Delta and Iceberg.")
 @click.option(
     "--compression",
     type=click.Choice(["zstd", "snappy", "lz4", "gzip", "none"]),
-    help="Of Parquet and Arrow files.  [default: zstd; lz4 for Arrow]",
+    help="The compression of Parquet and Arrow files.  [default: zstd; lz4 for Arrow]",
 )
-@click.option("--catalog", metavar="NAME", help="The catalog for Iceberg, of pyiceberg's configuration.")
+@click.option("--catalog", metavar="NAME", help="For Iceberg: the catalog, by its name in pyiceberg's configuration.")
 @click.option(
     "--zero-dates",
     type=click.Choice(["error", "null", "text"]),
@@ -88,9 +88,9 @@ def command(
 ) -> None:
     """Write row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta or Iceberg.
 
-    Each table has files or a table of its own. A record is a change: its position, operation, times and GTID, and the
-    row before and after it. Values are never rounded or lost: docs/export.md has the types of each format. If the
-    export fails, the target is as it was. What it holds is noted in it, so that --append repeats nothing.
+    Each table gets separate files or a separate table. A record is a change: its position, operation, times and GTID,
+    and the row before and after it. Values are never rounded or lost: docs/export.md has the types of each format. If
+    the export fails, the target is not changed. The target stores which logs it has, so that --append repeats nothing.
     """
     logs = files
     if selection.start is not None or selection.stop is not None:

@@ -49,9 +49,9 @@ def command(
 ) -> None:
     """Show the row changes in FILES (paths, directories, URIs) whose values before or after match CONDITION.
 
-    CONDITION compares columns with values as in WHERE of SQL: id = 42 AND (total > 10 OR note LIKE '%x%'), before.total
-    for the value before the change. Tables without these columns are passed over. Of rows that do not match only the
-    columns of the condition are read.
+    CONDITION compares columns with values, as WHERE in SQL: id = 42 AND (total > 10 OR note LIKE '%x%'); before.total
+    is the value before the change. Tables without these columns are skipped. Of rows that do not match, only the
+    columns of the condition are decoded.
     """
     if selection.condition is not None:
         raise Refusal("grep takes a condition as its first argument, and not --where")

@@ -35,14 +35,12 @@ Examples: a row of a year of logs; a composite key; what happened to it on one d
 @click.option(
     "--key-columns",
     metavar="NAMES",
-    help="Columns of which KEY has the values, separated by commas, in place of the primary key.",
+    help="The columns of KEY, separated by commas, instead of the primary key.",
 )
-@click.option(
-    "--follow-key", is_flag=True, help="Where an UPDATE changes the key of the row, continue with the new key."
-)
+@click.option("--follow-key", is_flag=True, help="If an UPDATE changes the key of the row, continue with the new key.")
 @click.option("--no-statements", is_flag=True, help="Do not show the statements (DDL) that name the table.")
-@click.option("--index-dir", metavar="DIR", help="Where `binlogio index` has put the indexes, if not beside the logs.")
-@click.option("--no-index", is_flag=True, help="Read all logs, those too that have an index.")
+@click.option("--index-dir", metavar="DIR", help="The directory of the indexes. Default: the directory of the logs.")
+@click.option("--no-index", is_flag=True, help="Read all logs, even if they have an index.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each change and statement.")
 @output_option
 @force_option
@@ -69,8 +67,8 @@ def command(
     """Show every change of the row of TABLE (schema.table) that has KEY, in FILES (paths, directories, URIs).
 
     KEY is the value of the primary key, such as 42, or values with names: id=42, or tenant=7,id=42. Texts with commas
-    are in single quotes, bytes are hexadecimal digits. Texts are compared by their bytes, also where the server would
-    ignore case. Logs with an index (`binlogio index`) are asked, others are read as a whole; the result is the same.
+    are in single quotes, bytes are hexadecimal digits. Texts are compared by their bytes, even if the server ignores
+    case. Logs with an index (`binlogio index`) are read only in part; the result is the same without an index.
     """
     if selection.databases or selection.tables or selection.exclude_tables:
         raise Refusal("history takes one table, as its first argument, and not --database or --table")

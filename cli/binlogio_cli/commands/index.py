@@ -45,16 +45,18 @@ def _parse_keys(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 
 @click.command("index", epilog=_EXAMPLE)
 @files_argument
-@click.option("--index-dir", metavar="DIR", help="Write the indexes into this directory (or URI), not beside the logs.")
+@click.option(
+    "--index-dir", metavar="DIR", help="Write the indexes to this directory or URI. Default: the directory of the logs."
+)
 @click.option(
     "--key",
     "keys",
     multiple=True,
     metavar="TABLE=COLUMNS",
     callback=_parse_keys,
-    help="Columns to find rows of a table by, in place of its primary key; may be repeated.",
+    help="The columns that identify rows of a table, instead of its primary key; may be repeated.",
 )
-@click.option("--force", is_flag=True, help="Make the indexes again that are there already.")
+@click.option("--force", is_flag=True, help="Replace existing indexes.")
 @quiet_option
 @reading_options
 def command(
@@ -69,8 +71,8 @@ def command(
     """Make an index of the keys in each of FILES (paths, directories, URIs), for `binlogio history`.
 
     An index has the positions of the changes of each row, in a Parquet file named after the log with .keys.parquet
-    appended; it has about a hundredth of the size of the log, or less. An index that is there and of the log as it is
-    stays. Logs in use get none, and tables without a primary key are not in it.
+    appended. Its size is about a hundredth of the log, or less. An existing index is kept if it matches its log. Logs
+    in use get no index. Tables without a primary key are not in the index.
     """
     made = passed = 0
     logs = find_logs(files)

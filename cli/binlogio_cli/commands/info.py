@@ -31,7 +31,7 @@ Examples
 
 @click.command("info", epilog=_EXAMPLE)
 @files_argument
-@click.option("--tables", is_flag=True, help="Show the tables with row changes; reads the logs as a whole.")
+@click.option("--tables", is_flag=True, help="Show the tables with row changes; reads the whole logs.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each log.")
 @keyring_option
 def command(
@@ -42,7 +42,7 @@ def command(
 ) -> int:
     """Show server, times, GTIDs and format of each log in FILES (paths, directories, index files, URIs).
 
-    Reads the first and the last few KiB of each log, however large it is. Exits with 1 if a log cannot be read.
+    Reads only the first and the last few KiB of each log. Exits with 1 if a log cannot be read.
     """
     is_damaged = False
     for number, info in enumerate(

@@ -50,8 +50,7 @@ Examples: one log; all logs of a directory, with a new index file; an index file
 @click.option(
     "--recompute-checksums",
     is_flag=True,
-    help="Take events whose checksum is wrong as they are, and give them the right one. By default their transactions "
-    "are lost.",
+    help="Accept events with a wrong checksum, and write the right one. By default their transactions are lost.",
 )
 @click.option("--json", "is_json", is_flag=True, help="Print the report as JSON.")
 @force_option
@@ -60,10 +59,9 @@ Examples: one log; all logs of a directory, with a new index file; an index file
 def command(files: tuple[str, ...], output: str | None, reading: Reading, **options: Any) -> int:
     """Make readable logs from damaged ones; exit with 1 if anything is lost.
 
-    Reads each log, searches after damage for the next transaction, and writes all complete transactions with new
-    positions and checksums. A transaction that is damaged or incomplete is left out whole. The flag IN_USE is cleared.
-    The report has the byte ranges that are not in the new logs, and the GTIDs that are missing. No log is changed in
-    place.
+    Reads each log, searches for the next transaction after damage, and writes all complete transactions with new
+    positions and checksums. A damaged or incomplete transaction is left out completely. The flag IN_USE is cleared.
+    The report has the byte ranges that are not in the new logs, and the missing GTIDs. No log is changed in place.
     """
     force, out = options["force"], options["out"]
     with reading.open(files) as reader:

@@ -82,7 +82,7 @@ def command(
             say(f"{table}: its rows up to {place} were logged with another definition than this, the last one")
         if found.assumed:
             listed = ", ".join(f"{table} ({', '.join(columns)})" for table, columns in found.assumed.items())
-            say(f"the logs do not tell the character set of these columns, that of the server is assumed: {listed}")
+            say(f"the logs do not have the character set of these columns; that of the server is assumed: {listed}")
         for table, reason in unknown.items():
             say(f"{table}: left out: {reason}")
     if not tables:

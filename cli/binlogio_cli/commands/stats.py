@@ -37,7 +37,9 @@ _LONGEST_LIST: Final = 40
 
 @click.command("stats", epilog=_EXAMPLE)
 @files_argument
-@click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="List so many transactions.")
+@click.option(
+    "--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="The number of transactions to list."
+)
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON document.")
 @click.option(
     "--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with charts to this new file."
@@ -58,14 +60,14 @@ def command(
     force: bool,  # noqa: FBT001
     quiet: bool,  # noqa: FBT001
 ) -> int:
-    """Show what changes which tables in FILES (paths, directories, index files, URIs), when, and how.
+    """Show statistics of the logs in FILES (paths, directories, index files, URIs).
 
-    By table, event type and time: rows and bytes; the biggest and the longest transactions; replication lag; threads;
-    GTIDs that are missing; and what compressed transactions or MINIMAL row images would have saved. Exits with 1 if
-    damage was passed over.
+    Shows rows and bytes by table, event type and time; the biggest and the longest transactions; replication lag;
+    threads; missing GTIDs; and the bytes that compressed transactions or MINIMAL row images would save. Exits with 1 if
+    damage was skipped.
 
-    With options that select: transactions with a selected change, their events and bytes as a whole, and the rows that
-    are selected. Times in the output are UTC.
+    With options that select, it counts transactions with a selected change, with all their events and bytes, and the
+    selected rows. Times in the output are UTC.
     """
     if html is not None and is_json:
         raise Refusal("give --json or --html, not both")

@@ -131,7 +131,7 @@ def _report(summary: UndoSummary, reader: BinlogReader) -> None:
         (summary.filtered_groups, "event groups were left out by the filters"),
         (summary.rolled_back_groups, f"event groups were rolled back in the log; {_NOT_UNDONE}"),
         (summary.rolled_back_events, f"rows events were rolled back to a savepoint; {_NOT_UNDONE}"),
-        (summary.sequence_events, "rows events of sequences are left out: sequences do not go back"),
+        (summary.sequence_events, "rows events of sequences are left out: sequences are not reversed"),
         (summary.prepared, "XA transactions are prepared and not undone; their XA COMMIT is not in the logs"),
     ):
         if count:

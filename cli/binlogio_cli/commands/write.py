@@ -69,7 +69,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
     "change records with op, before and after.",
 )
 @click.option(
-    "--format", "kind", type=click.Choice(list(FORMATS)), help="The format of the data file, else by its name."
+    "--format", "kind", type=click.Choice(list(FORMATS)), help="The format of the data file. Default: by its name."
 )
 @click.option("--table", metavar="SCHEMA.NAME", help="The table of the rows.")
 @click.option("--primary-key", metavar="COLUMN,...", help="The primary key of the table, if there is no --ddl.")
@@ -80,7 +80,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
     help="SQL statements that define the table. They come first in the log.",
 )
 @click.option(
-    "--transaction-rows", type=click.IntRange(min=1), default=1000, show_default=True, help="Rows of a transaction."
+    "--transaction-rows", type=click.IntRange(min=1), default=1000, show_default=True, help="Rows in each transaction."
 )
 @click.option(
     "--set",
@@ -252,7 +252,7 @@ def _data(
 
     kind = kind or next((name for name, endings in FORMATS.items() if path.suffix.lower() in endings), None)
     if kind is None:
-        raise click.UsageError(f"The name {path.name!r} does not tell the format; give --format.")
+        raise click.UsageError(f"The name {path.name!r} does not show the format; give --format.")
     if ddl is not None and primary_key is not None:
         raise click.UsageError("--primary-key is in the --ddl.")
     variables = ServerVariables(**{"sync_binlog": 0, **overrides})

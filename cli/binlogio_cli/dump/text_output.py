@@ -214,8 +214,7 @@ class TextDump:
         """Yield the lines before the first event of the output and of each file."""
         if not self._file:
             yield (
-                "# binlogio dump. Row changes are comments: this text is to be read; what a server takes is "
-                "--format sql.\n"
+                "# binlogio dump. Row changes are comments: this text is for people; for a server use --format sql.\n"
             )
             yield f"# Times are in {zone_text(self._options.zone)}.\n"
         file = self._reader.position.file

@@ -736,7 +736,7 @@ def _json_texts(array: pa.Array, column: ColumnDefinition) -> pa.Array:
     try:
         texts = [None if value is None else json.dumps(value, ensure_ascii=False) for value in array.to_pylist()]
     except TypeError as exc:
-        raise BinlogFormatError(f"the value is no JSON: {exc}", field=column.name) from exc
+        raise BinlogFormatError(f"the value is not JSON: {exc}", field=column.name) from exc
     return pa.array(texts, pa.string())
 
 

@@ -317,7 +317,7 @@ class ScriptRunner:
                 raise
         else:
             if refused is not None:
-                raise _InvalidLine(f"the line is not refused; expected error {refused}")
+                raise _InvalidLine(f"the line was not refused; expected error {refused}")
         client = self._clients.get(line.get("session", ""))
         self._check_warnings(line, client.session if client is not None else None)
 
@@ -664,7 +664,7 @@ class ScriptRunner:
         if "after_bytes" in line:
             self._session(line).commit()
             if self._writer.position.file != start.file:
-                raise _InvalidLine("the transaction ends the log (max_binlog_size), and can be no part of it")
+                raise _InvalidLine("the transaction ends the log (max_binlog_size), and cannot be a part of it")
         self._clients.clear()
         self._writer.crash()
         self._is_crashed = True

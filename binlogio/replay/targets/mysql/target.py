@@ -130,7 +130,7 @@ class MysqlTarget:
             raise ReplayError(
                 "another replay of this source is running at the target",
                 found=f"a connection that has the lock {lock_name(self._source)}",
-                hint="wait for its end, or KILL its connection if its client is no more",
+                hint="wait until it ends, or KILL its connection if its client has ended",
             )
 
     def _make_position_table(self) -> None:

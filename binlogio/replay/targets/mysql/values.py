@@ -91,7 +91,7 @@ def _opaque(node: JsonOpaque) -> str:
         return f"CAST({text} AS DECIMAL({precision}, {node.data[1]}))"
     if node.type_code not in _CASTS:
         raise ReplayError(
-            "a JSON document has a value of an SQL type that no SQL expression gives",
+            "a JSON document has a value of an SQL type that no SQL expression can produce",
             found=text,
             hint=(Hint.APPLY_EVENTS, Hint.UNDO_AS_BINLOG),
         )

@@ -110,7 +110,7 @@ class SqliteTable:
         try:
             self._connection.execute(sql, values)
         except ConstraintViolated as exc:
-            error = self._error(f"INSERT of a row whose key is there already: {exc.__cause__}", row)
+            error = self._error(f"INSERT of a row whose key exists already: {exc.__cause__}", row)
             raise RowConflict(error.reason, field=error.field, found=error.found) from exc
         except SqliteRefusal as exc:
             raise self._error(f"INSERT failed: {exc.__cause__}", row) from exc
@@ -194,7 +194,7 @@ class SqliteTable:
             sql = f"SELECT {self._row_id} FROM {self.name} WHERE {same} LIMIT 1"  # noqa: S608
             row = self._connection.execute(sql, values).fetchone()
         if row is None:
-            error = self._error(f"{what} of a row that is not there", before)
+            error = self._error(f"{what} of a row that does not exist", before)
             raise RowNotFound(error.reason, field=error.field, found=error.found)
         return int(row[0]), search.algorithm
 
