@@ -154,16 +154,16 @@ EXECUTED: Final = {
         path=text("Its name, relative to the folder of the script."),
         text=text("Its contents."),
         bytes=defined("bytes"),
-        on_duplicate=text("What happens to rows whose key is there.", enum=["", "IGNORE", "REPLACE"]),
+        on_duplicate=text("What happens to rows whose key exists already.", enum=["", "IGNORE", "REPLACE"]),
         block_size=value_of("integer", "The size of its blocks in the log, in bytes.", minimum=1, maximum=1 << 30),
         database_collation=text("The collation of the database, if the statement depends on it."),
     ),
-    "table_exists": flag("True if CREATE TABLE IF NOT EXISTS found the table there."),
-    "modifies_engine": flag("If an engine with two-phase commit has changes; without it the changes decide."),
+    "table_exists": flag("True if the table of CREATE TABLE IF NOT EXISTS exists already."),
+    "modifies_engine": flag("True if an engine with two-phase commit has changes. Default: decided by the changes."),
     "updated_schemas": list_of({"type": "string"}, "The databases for the scheduler of replicas."),
     "statements": value_of(
         "array",
-        "Those that a CALL executed, in order. Each is logged by itself, and the CALL never is.",
+        "The statements that a CALL executed, in order. Each is logged separately; the CALL is not logged.",
         items=defined("statement"),
         minItems=1,
     ),
@@ -172,11 +172,13 @@ EXECUTED: Final = {
 
 _DEFINITIONS: Final[dict[str, Schema]] = {
     "statement": object_of("A statement of a procedure.", ("sql",), **EXECUTED),
-    "session": text("The client, by a name of the script's choice; without it the client without a name."),
-    "at": text("The time from this line on, in ISO 8601; without any, the time of the machine."),
+    "session": text("The session, by any name. Default: the session without a name."),
+    "at": text("The time from this line on, in ISO 8601. Default: the current time."),
     "schema": text("The default database of the session from this line on (USE)."),
-    "refused": unsigned("The error with which the writer has to refuse the line. The script continues.", most=1 << 16),
-    "warnings": list_of({"type": "integer"}, "The numbers of all warnings and notes that the line has to give."),
+    "refused": unsigned("The error that the line is expected to cause. The script continues.", most=1 << 16),
+    "warnings": list_of(
+        {"type": "integer"}, "The numbers of all warnings and notes that the line is expected to cause."
+    ),
     "column": _record(ColumnDefinition),
     "key": _record(KeyDefinition),
     "foreign_key": _record(ForeignKeyDefinition),
@@ -202,8 +204,8 @@ _DEFINITIONS: Final[dict[str, Schema]] = {
         ]
     },
     "facts": object_of(
-        "What is known of a statement before it is executed, if its text does not say it.",
-        kind=text("The kind of the statement, DML without it.", enum=[kind.name for kind in StatementKind]),
+        "Facts about a statement whose text cannot be parsed.",
+        kind=text("The kind of the statement. Default: DML.", enum=[kind.name for kind in StatementKind]),
         writes=list_of(_TABLE_NAME, "The tables that it locks for writing, in the order of the locks."),
         reads=list_of(_TABLE_NAME, "The tables that it reads."),
         unsafe=list_of({"enum": [reason.name for reason in UnsafeReason]}, "Why it is unsafe in STATEMENT format."),
@@ -225,7 +227,7 @@ _DEFINITIONS: Final[dict[str, Schema]] = {
                 ("gtrid",),
                 gtrid=defined("bytes"),
                 bqual=defined("bytes"),
-                format_id=unsigned("The number of the format, 1 without it.", most=(1 << 31) - 1),
+                format_id=unsigned("The number of the format. Default: 1.", most=(1 << 31) - 1),
             ),
         ]
     },
@@ -237,7 +239,7 @@ _DEFINITIONS: Final[dict[str, Schema]] = {
                 "Text or bytes with a collation.",
                 ("value",),
                 value=defined("bytes"),
-                collation=text("The name of the collation; binary without it."),
+                collation=text("The name of the collation. Default: binary."),
             ),
         ]
     },
@@ -249,7 +251,7 @@ def session_variables() -> Schema:
     properties = {**fields_of(ServerVariables), **fields_of(ClientVariables)}
     properties["sql_mode"] |= {
         "type": ["integer", "string"],
-        "description": "The number, or names as in SET sql_mode, but ANSI and TRADITIONAL.",
+        "description": "The number, or names as in SET sql_mode, except ANSI and TRADITIONAL.",
     }
     return object_of("Variables of the session, by the server's names.", **properties)
 
@@ -260,7 +262,7 @@ def table_properties() -> dict[str, Schema]:
 
 
 _VARIABLES: Final = object_of(
-    "The variables of the server, by its names. Only in the first line of the first script.",
+    "The server variables, by their names. Only in the first line of the first script.",
     ("do",),
     do={"const": "variables"},
     **fields_of(ServerVariables),

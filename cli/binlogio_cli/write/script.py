@@ -450,7 +450,7 @@ class ScriptRunner:
         """XA PREPARE. Any session may commit the transaction or roll it back."""
         self._session(line).xa_prepare(_xid(line))
 
-    @action("xid", xid=_XID, one_phase=flag("ONE PHASE: of a transaction that is not prepared."))
+    @action("xid", xid=_XID, one_phase=flag("ONE PHASE: commit a transaction that is not prepared."))
     def xa_commit(self, line: Json) -> None:
         """XA COMMIT."""
         self._session(line).xa_commit(_xid(line), one_phase=line.get("one_phase", False))
@@ -493,7 +493,7 @@ class ScriptRunner:
     @action(
         "sql",
         sql=text("The statement."),
-        schemas=list_of({"type": "string"}, "The databases that it changes; without them, those of its text."),
+        schemas=list_of({"type": "string"}, "The databases that it changes. Default: those of its text."),
         error=unsigned("The error with which it ended.", most=1 << 16),
     )
     def ddl(self, line: Json) -> None:
@@ -652,7 +652,7 @@ class ScriptRunner:
 
     @action(
         after_bytes=unsigned(
-            "The crash comes while the transaction of the session is written: so many of its bytes are."
+            "The crash happens while the transaction of the session is written, after this number of bytes."
         )
     )
     def crash(self, line: Json) -> None:
