@@ -9,7 +9,7 @@ the command line or an option of Spark is a `Hint`, which has a text for each of
       UnsupportedFeature     the bytes are fine, this version (or this call, without a key) cannot read them
       LoggingError           the statement cannot be logged, with the server's error number and symbol
         CacheLimitExceeded
-      WriterStateError       the writer was used in an order that makes no sense
+      WriterStateError       the writer was used in an impossible order
         CommitOutcomeUnknown the group may or may not be in the log
       ExportError            an export cannot be made with these arguments, or into this target
       PositionError          a position that the caller gave is not the start of an event
@@ -350,7 +350,7 @@ class ExportError(BinlogError):
 
 
 class ConditionError(BinlogError):
-    """A condition on the values of rows cannot be read, names a column that is not there, or does not fit its type."""
+    """A condition on rows cannot be parsed, names a column that does not exist, or does not fit its type."""
 
 
 class ReplayError(BinlogError):

@@ -131,7 +131,7 @@ class EventFilter:
         return not is_known and (self.wanted_gtids is None or _has(self.wanted_gtids, gtid))
 
     def gtid_answer(self, gtid: str | None) -> tuple[bool, int, int]:
-        """Return `wants_group`, and the first and the last number around that of the GTID that have the same answer."""
+        """Return `wants_group`, and the range of numbers around that of the GTID for which the result is the same."""
         parsed = None if gtid is None else parse_gtid(gtid)
         first, last = like_numbers(parsed, self.known_gtids, self.wanted_gtids)
         if self.gtids is not None and parsed is not None:

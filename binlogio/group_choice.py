@@ -109,7 +109,7 @@ class GroupChoice:
         return not tables or any(self._wants_name(*name) for name in tables)
 
     def gtid_answer(self, gtid: str | None) -> tuple[bool, int, int]:
-        """Return `wants_gtid` of a GTID as text, and the first and the last number around its own with that answer."""
+        """Return `wants_gtid` of a GTID as text, and the range of numbers around it that have the same result."""
         parsed = None if gtid is None else parse_gtid(gtid)
         return self.wants_gtid(parsed), *like_numbers(parsed, *self._gtids)
 

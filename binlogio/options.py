@@ -2,7 +2,7 @@
 
 Defines names, defaults and ranges, and which variables each session can set.
 
-Source of the variables: sql/sys_vars.cc; a 9.7.4 server, asked for each default and for what it makes of 0 and
+Source of the variables: sql/sys_vars.cc; the defaults of a 9.7.4 server, and the values to which it changes 0 and
 2**64 - 1; MariaDB: sql/sys_vars.cc.
 """
 
@@ -32,9 +32,9 @@ class Limits:
     Args:
         event_size: of an event as stored. No server replicates more than its max_allowed_packet, which is 1 GiB at
             most.
-        opened_size: of what is compressed and has to be held as a whole once it is opened: a compressed event of
+        opened_size: of compressed data that is kept in memory as a whole after decompression: a compressed event of
             MariaDB, a value of one of its compressed columns, an event inside a compressed transaction. A compressed
-            transaction itself may be of any size.
+            transaction itself may have any size.
     """
 
     event_size: int = 1 << 30
@@ -78,21 +78,21 @@ class ServerVariables:
     Sizes are in bytes, delays in microseconds. A value out of range is refused, not clipped as the server does. Those
     in SESSION_VARIABLES are what a session starts with, and may be set by it.
 
-    Two defaults are not those of a 9.7 server. `binlog_row_metadata` is FULL (server: MINIMAL), because only then does
-    a log say the names of its columns, which its readers here want. `enforce_gtid_consistency` is None, which is what
-    `gtid_mode` asks for (server: ON in any case, which refuses more than GTIDs need where gtid_mode is OFF).
+    Two defaults are not those of a 9.7 server. `binlog_row_metadata` is FULL (server: MINIMAL), because readers need
+    the column names. `enforce_gtid_consistency` is None, which follows `gtid_mode` (server: always ON, which is
+    stricter than necessary if gtid_mode is OFF).
 
     `rule_set` names the rules of an older server (`binlogio.writer.rules.rule_sets`); None: those of `server_version`.
-    `binlog_transaction_dependency_tracking` left the server with 8.4, which always does WRITESET.
+    `binlog_transaction_dependency_tracking` was removed from the server in 8.4, which always uses WRITESET.
 
     `server_version` is any of MySQL from 5.0 and MariaDB from 5.5 (`binlogio.writer.server_format` lists them). A
-    variable that it does not have counts for nothing: a log of 5.5 has no checksums, GTIDs and row images whatever is
-    asked for. Defaults are those of 9.7 nevertheless.
-    `mysql56_temporal_format` is MariaDB's; False: TIME, DATETIME and TIMESTAMP of all tables are those of MariaDB 5.3,
-    as of tables that a server created with OFF. Only a definition or the DDL says their fractions of a second.
+    variable that it does not have is ignored: a log of 5.5 has no checksums, GTIDs and row images. The defaults are
+    those of 9.7 for every version.
+    `mysql56_temporal_format` is MariaDB's; False: TIME, DATETIME and TIMESTAMP of all tables have the formats of
+    MariaDB 5.3, as in tables that a server created with OFF. Their fraction digits are only in a definition or the DDL.
     `binlog_encryption` is MySQL's, `encrypt_binlog` MariaDB's; a writer that has them ON needs the server's keyring.
     `file_key_management_encryption_algorithm` is how MariaDB's events are encrypted: AES_CBC or AES_CTR.
-    `gtid_seq_no` is 0 for the next number, and holds for one group.
+    `gtid_seq_no` applies to one group; 0 is the next number.
     """
 
     server_version: str = "9.7.0"

@@ -54,7 +54,7 @@ _MOST_PLANS: Final = 2048  # of one log, with its definitions as they are now
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The text of events that a writer has taken; it may be empty."""
+    """The text of events that a text writer has processed; it may be empty."""
 
     text: bytes
 
@@ -156,7 +156,7 @@ class BinlogReader:
         return self._events
 
     def read_by(self, source: GroupSource[GroupT_co]) -> Iterator[BinlogEvent | GroupT_co]:
-        """Let `source` read the logs, and return the iterator: the groups that it yields come in place of their events.
+        """Let `source` read the logs, and return an iterator over events and over the groups that `source` yields.
 
         To be called before the first event is read.
         """
@@ -202,27 +202,27 @@ class BinlogReader:
     def begin_at(self, number: int, offset: int | None) -> None:
         """Begin with log `number` (from 0) at `offset`, the start of an event; logs before it are not read.
 
-        To be called before the first event is read. `definitions` must know what the logs say up to there, if names of
-        columns come from DDL.
+        Call this before the first event is read. If column names come from DDL, `definitions` must have the definitions
+        of the logs up to this position.
         """
         self._logs = self._logs[number:]
         self._options = replace(self._options, start_offset=offset)
         self._begun = self._logs[0].name if self._logs and offset is not None else None
 
     def leave_out(self, numbers: Collection[int]) -> None:
-        """Do not read the logs of these numbers (from 0). To be called before the first event is read.
+        """Do not read the logs with these numbers (from 0). Call this before the first event is read.
 
-        Statements in them that name columns of tables in later logs are unknown then.
+        DDL in these logs is not known then, so tables in later logs may lack column names.
         """
         self._logs = [log for number, log in enumerate(self._logs) if number not in numbers]
 
     def choose(self, choice: GroupChoice | None) -> None:
-        """Give only the event groups that are wanted by their time and GTID, and end before the first one at `stop`.
+        """Return only event groups that are selected by their time and GTID; end before the first group at `stop`.
 
-        The kernel passes over the others, and over groups without a table or statement that is wanted, without making
-        their events: damage in these is found only if it is in headers or against a checksum. Other groups without a
-        wanted change, and events outside of groups, are given. To be called before the first event is read; groups that
-        `read_by` yields are not judged.
+        The kernel skips other groups, and groups without a selected table or statement, without making their events:
+        damage in skipped groups is detected only in headers and by checksums. Groups without a selected change that the
+        kernel cannot skip, and events outside of groups, are returned. Call this before the first event is read. The
+        selection does not apply to groups that `read_by` yields.
         """
         self._choice = choice or None
         self._chosen = self._choice.compiled() if self._choice is not None and self._decoder.is_compiled else None
@@ -260,14 +260,14 @@ class BinlogReader:
 
     @property
     def group(self) -> EventGroup | None:
-        """The event group of the last event, those inside of payloads too; None for an event outside of groups."""
+        """The event group of the last event, also of one inside a payload; None for an event outside of groups."""
         return self._tracker.group
 
     def groups(self) -> Iterator[EventGroup]:
-        """Yield the event groups from here on; each is an iterator of its events, of which those left are passed over.
+        """Yield the event groups from here on. Each iterates over its events; unread events of a group are skipped.
 
         Raises:
-            BinlogError: while iterating, where the bytes are not a binary log.
+            BinlogError: while iterating, if the bytes are not a valid binary log.
         """
         events = iter(self)
         event = next(events, None)
@@ -306,7 +306,7 @@ class BinlogReader:
 
     @property
     def unnamed_tables(self) -> dict[str, str]:
-        """Tables (`schema.table`) with columns `@1`, `@2` despite DDL in the log, and which statement caused it."""
+        """Tables (`schema.table`) that have no column names despite DDL in the log, with the reason."""
         return {".".join(name): reason for name, reason in self._definitions.unnamed.items()}
 
     def check_start(self, position: Position) -> None:
@@ -365,7 +365,7 @@ class BinlogReader:
             self._writer.forget_tables()
 
     def given_table(self, event: RowsEvent) -> TableDefinition | None:
-        """Return the table of a rows event as `definitions` have it; None where they do not.
+        """Return the table of a rows event as defined in `definitions`; None if it is not there.
 
         The event must be the last one.
         """
@@ -373,7 +373,7 @@ class BinlogReader:
         return self._definitions.given(table.schema, table.table, self.context)
 
     def logged_table(self, event: RowsEvent) -> ParsedTable | None:
-        """Return the table of a rows event as the DDL in the log up to here leaves it; None where there is none.
+        """Return the table of a rows event as defined by the DDL in the log up to here; None without such DDL.
 
         The event must be the last one.
         """
@@ -385,7 +385,7 @@ class BinlogReader:
         """Return the definition of a table and where it comes from, for its table map.
 
         Raises:
-            UnsupportedFeature: neither the log nor a definition that was given names the columns.
+            UnsupportedFeature: neither the log nor a given definition has the names of the columns.
         """
         return self._definitions.describe(event, self.context)
 
@@ -547,7 +547,7 @@ class BinlogReader:
             return
 
     def _made(self, framer: EventFramer, opened: OpenedLog, stop: int | None) -> _Text | list[BinlogEvent]:
-        """Return what the kernel makes of the next bytes: text, where there is a writer that takes them, or events."""
+        """Return what the kernel makes of the next bytes: text if a text writer is set, otherwise events."""
         if self._writer is None:
             return self._decoder.cut(framer, stop, by_group=self._choice is not None)
         place = self._tracker.place
@@ -559,7 +559,7 @@ class BinlogReader:
         return self._decoder.cut_one(framer, stop)
 
     def _written(self, writer: EventTexts, framer: EventFramer, opened: OpenedLog, stop: int | None) -> bytes | None:
-        """Return the text of what the writer takes next, None if that is nothing; more bytes are read up to its end."""
+        """Return the next text of the text writer, None if it takes no event; reads more bytes if an event is cut."""
         while (found := self._decoder.write(framer, stop, writer)) is None and writer.needs_data:
             before = framer.buffered
             if before >= _MOST_WRITTEN:
@@ -707,29 +707,28 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
 
     Args:
         source: a path, a glob, a directory, an index file, a URI (`s3://...`), `-`, an open file, or a list of these.
-            Files compressed with gzip, zstd, xz or bzip2, and encrypted ones, are opened on the way. Of a directory,
-            files are read that are logs by their content, and all others of the same numbered series.
+            Files compressed with gzip, zstd, xz or bzip2 are decompressed, encrypted ones decrypted. In a directory,
+            all files are read that are logs by their content, and the other numbered files of the same series.
         verify_checksum: compare the CRC32 of every event with its bytes.
         start_offset: in the first file, begin at this offset, which must be the start of an event or the end of the
-            file; the format description before it is given all the same.
+            file; the format description before it is returned too.
         stop_offset: in the last file, stop before the first event at or after this offset.
         open_payloads: return the events inside compressed transactions as well.
         limits: the largest sizes that a log may claim before it is refused.
         keyring: the server's keys, for encrypted logs: a file, or a mapping from key id to key.
         filesystem: a `pyarrow.fs` filesystem on which to find `source`.
-        definitions: what the columns of tables are, for logs that do not say it (those without
-            binlog_row_metadata=FULL): a mapping from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a
-            JSON object; or a file of the same in JSON, or of SQL such as `mysqldump --no-data --databases shop` writes.
-            Tables that are not in it get what the DDL in the log says of them, from a CREATE TABLE on; all others have
-            columns `@1`, `@2`.
-        follow: read the last log as it grows, and the logs after it when the server makes them. The function is called
-            where nothing is left to read, and then it is looked for more: it waits, or raises an exception to end.
+        definitions: definitions of tables, for logs without binlog_row_metadata=FULL: a mapping from `schema.table` to
+            a `TableDefinition`, a CREATE TABLE text or a JSON object; or a file that has the same as JSON, or as SQL
+            such as the output of `mysqldump --no-data --databases shop`. The columns of other tables come from the DDL
+            in the log, from a CREATE TABLE on; without DDL they are named `@1`, `@2`.
+        follow: read the last log as it grows, and the logs that the server creates after it. The function is called
+            when no more bytes are available; it waits, or raises an exception to end the iteration.
 
     Raises:
         OSError: a file does not exist or cannot be opened.
-        UnsupportedFeature: a definition is not understood, or the last log cannot be followed.
-        PositionError: while iterating, where no event starts at `start_offset`.
-        BinlogError: while iterating, where the bytes are not a binary log.
+        UnsupportedFeature: a definition cannot be parsed, or the last log cannot be followed.
+        PositionError: while iterating, if no event starts at `start_offset`.
+        BinlogError: while iterating, if the bytes are not a valid binary log.
     """
     options = ReadOptions(
         verify_checksum=verify_checksum,

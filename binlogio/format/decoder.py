@@ -89,8 +89,8 @@ class Decoder:
     def cut(self, framer: EventFramer, stop: int | None = None, *, by_group: bool = False) -> list[BinlogEvent]:
         """Return events that begin before offset `stop`, up to the first one that `decode` has to take.
 
-        With `by_group`, only events of one group. The list is empty where that is the next one. Each event goes through
-        `follow` when it is at hand.
+        With `by_group`, only events of one group. The list is empty if `decode` has to take the next event. `follow` is
+        called for each event when it is returned.
         """
         if not self._is_set_to(framer.context) or self._cutter is None:
             return []
@@ -134,7 +134,7 @@ class Decoder:
             yield from self.decode_payload(event, frame.context, plain_payload(event, self._decompress))
 
     def follow(self, event: BinlogEvent) -> None:
-        """Keep or forget table maps by the event that is at hand now."""
+        """Update the table maps of the statement with the current event."""
         if self._statement_ended:
             self._table_maps.clear()
             self._statement_ended = False
@@ -145,18 +145,18 @@ class Decoder:
             self._statement_ended = event.ends_statement  # type: ignore[union-attr]
 
     def end_statement(self) -> None:
-        """Forget the table maps before the next event: the last rows event of a statement was passed over."""
+        """Forget the table maps before the next event: the last rows event of a statement was skipped."""
         self._statement_ended = True
 
     def known_table_map(self, table_id: int) -> TableMapEvent | None:
-        """Return the table map that a rows event which follows now refers to; None if there is none."""
+        """Return the table map with this id for the next rows event; None if the statement has none."""
         return None if self._statement_ended else self._table_maps.get(table_id)
 
     def table_map(self, table_id: int, *, offset: int, event_type: int) -> TableMapEvent:
         """Return the table map that a rows event of the current statement refers to.
 
         Raises:
-            MissingTableMap: there is none; the reader may have started in mid-statement.
+            MissingTableMap: the statement has no such table map; the reader may have started inside a statement.
         """
         found = self._table_maps.get(table_id)
         if found is None:

@@ -48,10 +48,10 @@ class EventFrames:
         return self.offset + len(self)
 
     def add_frame(self, frame: bytes) -> None:
-        """Add an event that is complete but for its position and checksum.
+        """Add an event that lacks only its position and checksum.
 
         Raises:
-            BinlogFormatError: it is not as long as its header says.
+            BinlogFormatError: its length differs from the size in its header.
         """
         if len(frame) < HEADER_SIZE or int.from_bytes(frame[EVENT_SIZE_BYTES], "little") != len(frame):
             raise BinlogFormatError("a frame is not as long as its header says", field="event_size", found=len(frame))

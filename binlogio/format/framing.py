@@ -118,8 +118,9 @@ class TornTail:
 class EventFramer:
     """Cuts a stream of bytes into event frames.
 
-    `feed` bytes in any portions, call `next_frame` until it says NEED_DATA, and `finish` when there are no more; then
-    it says END, or raises if the stream stops where it should not. After an error the framer stays where it is.
+    Call `feed` with bytes in portions of any size, `next_frame` until it returns NEED_DATA, and `finish` after the last
+    bytes; then `next_frame` returns END, or raises if the stream ends at a wrong place. After an error the framer does
+    not move.
 
     Args:
         verify_checksum: compare the CRC32 of every event with its bytes.
@@ -287,10 +288,10 @@ class EventFramer:
         *,
         inside: bool,
     ) -> bool:
-        """Pass over groups that are not wanted; return True if the buffer ends in the middle of such a group.
+        """Skip groups that are not selected; return True if the buffer ends in the middle of such a group.
 
-        `follow` is called with type and body of the events in them that may define a table. `inside` if the next
-        event is in the middle of such a group.
+        `follow` is called with type and body of the skipped events that may define a table. `inside` is True if the
+        next event is in the middle of a skipped group.
         """
         if not self._is_of_usual_form:
             return inside
@@ -449,7 +450,7 @@ class EventFramer:
         self._decrypt = self._decryptor_for(event)
 
     def _end_of_data(self, buffered: int) -> Framing:
-        """Handle an incomplete event: wait for data; at the end, tell a torn tail from a cut file and from damage."""
+        """Handle an incomplete event: wait for data; at the end, distinguish torn tail, truncated file and damage."""
         if not self._finished:
             return NEED_DATA
         if self._needs_description:

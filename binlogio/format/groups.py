@@ -73,7 +73,7 @@ class GroupKind(Enum):
 
 
 class GroupFacts(NamedTuple):
-    """What a record has of its event group: the GTID as text, and MySQL's logical clock; None where there is none."""
+    """The facts about its event group that a record has: the GTID as text, MySQL's logical clock; None if missing."""
 
     gtid: str | None = None
     last_committed: int | None = None
@@ -81,10 +81,10 @@ class GroupFacts(NamedTuple):
 
 
 class EventGroup:
-    """An event group: what its first event says, and, once it was read to its end, where it ends and what it is.
+    """An event group: the facts of its first event and, when it was read to its end, its end and its kind.
 
-    `first` is its GTID event, in logs that have them; `last` the event that ends it, None until that was read, and in
-    a group that is incomplete in the log. An iteration, where `BinlogReader.groups` made it, reads the events.
+    `first` is its first event, in logs with GTIDs the GTID event. `last` is the event that ends it; None until that
+    event was read, and if the group is incomplete in the log. Groups of `BinlogReader.groups` can be iterated over.
     """
 
     __slots__ = ("events", "first", "last")
@@ -115,7 +115,7 @@ class EventGroup:
 
     @property
     def gtid(self) -> Gtid | MariadbGtid | None:
-        """The transaction's identifier; None where the log has none.
+        """The GTID of the transaction; None if the log has none.
 
         Raises:
             BinlogFormatError: it is invalid.
@@ -145,12 +145,12 @@ class EventGroup:
 
     @property
     def commit_timestamp(self) -> int | None:
-        """When the server that wrote the log committed the group, in microseconds since 1970, UTC."""
+        """The commit time on the server that wrote the log, in microseconds since 1970, UTC."""
         return self.first.immediate_commit_timestamp if isinstance(self.first, _GTIDS) else None
 
     @property
     def original_commit_timestamp(self) -> int | None:
-        """When the first server committed the group, in microseconds since 1970, UTC."""
+        """The commit time on the first server, in microseconds since 1970, UTC."""
         return self.first.originally_committed if isinstance(self.first, _GTIDS) else None
 
     @property
@@ -195,7 +195,7 @@ class GroupTracker:
         return bool(self._action & _OUTSIDE_OF_GROUPS)
 
     def resume(self, place: GroupPlace) -> None:
-        """Continue in the state in which another tracker is, whose group is not known here."""
+        """Continue in the state of another tracker; the current group stays unknown."""
         self.place, self.group = place, None
         self._steps = _STEPS_FROM[place]
 
@@ -228,7 +228,7 @@ class GroupTracker:
         return self.place
 
     def take_body(self, code: int, body: bytes, context: ParseContext) -> GroupPlace:
-        """Take the next event by its type and body, which is not parsed for that; return the state after it."""
+        """Take the next event by its type and its unparsed body; return the state after it."""
         codec, flag = EVENT_CODECS.get(code), b""
         event_class = UnknownEvent if codec is None else codec.event_class
         if event_class in ROWS_EVENTS:
@@ -281,7 +281,7 @@ def _facts(event: BinlogEvent) -> tuple[bool, bytes]:
 
 
 def _step(event_class: type, before: GroupPlace, flag: bool, sql: bytes) -> _Step:  # noqa: FBT001 - of the event
-    """Return the step of an event that its class alone does not say."""
+    """Return the step of an event whose class alone does not determine it."""
     if event_class is QueryEvent:
         return _to(before, _after_query(sql, before))
     if event_class is MariadbGtidEvent:

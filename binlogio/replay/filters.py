@@ -55,12 +55,12 @@ class NamedStatement:
 class ReplayFilter:
     """Selection of groups, tables and statements; everything by default.
 
-    `start` and `stop` are places (file by base name): groups that begin before `start`, or at or after `stop`, are not
-    applied. `start_timestamp` and `stop_timestamp` say the same of a group's first event, in seconds since 1970.
-    `tables` and `exclude_tables` are globs over `schema.table`; `rewrite_db` maps names of schemas. `after_gtids` and
-    `up_to_gtids` are states of a server: transactions of the one are left out, and those that are not in the other.
-    `server_ids` are those of the first event of a group. `rows` selects single rows; statements that change rows are
-    refused then.
+    `start` and `stop` are positions (file by base name): groups that begin before `start`, or at or after `stop`, are
+    not applied. `start_timestamp` and `stop_timestamp` are the same for the time of a group's first event, in seconds
+    since 1970. `tables` and `exclude_tables` are globs over `schema.table`; `rewrite_db` maps names of schemas.
+    `after_gtids` and `up_to_gtids` are GTID states of a server: transactions in `after_gtids`, and those not in
+    `up_to_gtids`, are left out. `server_ids` are those of the first event of a group. `rows` selects single rows;
+    statements that change rows are then refused.
     """
 
     start: Position | None = None
@@ -124,10 +124,10 @@ class ReplayFilter:
         return self.is_by_name or self.rows is not None
 
     def wants_statement(self, scope: StatementScope) -> bool:
-        """Return whether what a statement changes is wanted.
+        """Return whether the tables that a statement changes are selected.
 
         Raises:
-            UnsupportedFeature: only a part of it is.
+            UnsupportedFeature: only some of them are.
         """
         if scope.kind == SERVER:
             return not self.tables
@@ -140,10 +140,10 @@ class ReplayFilter:
         return found.pop()
 
     def _wants_named_table(self, schema: str, table: str) -> bool:
-        """`wants_table` of a name in a statement, which a server that folds case has as it was typed.
+        """Return `wants_table` for a name in a statement, whose case may differ from that of the table.
 
         Raises:
-            UnsupportedFeature: it is another table, or not, depending on that.
+            UnsupportedFeature: the result depends on whether the server ignores case.
         """
         is_wanted, name = self.wants_table(schema, table), f"{schema}.{table}"
         for pattern in (*self.tables, *self.exclude_tables):
@@ -198,7 +198,7 @@ class ReplayFilter:
             return NamedStatement(event.sql, creates=creates, refusal=refusal)
 
     def _without_unwanted(self, text: str, scope: StatementScope) -> str:
-        """Return a DROP TABLE of some wanted tables without the others; all other statements as they are."""
+        """Return a DROP TABLE without the tables that are not selected; other statements unchanged."""
         wanted = [self._wants_named_table(*name) for name in scope.tables] if scope.names else []
         if all(wanted) or not any(wanted):
             return text

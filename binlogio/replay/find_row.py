@@ -51,7 +51,7 @@ class Index:
     is_primary: bool = False
 
     def is_key(self, target: TablePlan) -> bool:
-        """Return True where a value of it belongs to one row at most: primary, or unique without nullable columns."""
+        """Return True if a key value identifies at most one row: primary, or unique without nullable columns."""
         return self.is_primary or (
             self.is_unique and not any(target.columns[position].nullable for position, _ in self.parts)
         )
@@ -61,7 +61,7 @@ class Index:
 class RowSearch:
     """Condition for the row: the first that has `key` by the index's collations, and `same` byte by byte.
 
-    Both are (position, value). `key` is empty for a scan, `same` where the key tells the row alone.
+    Both are (position, value). `key` is empty for a scan, `same` if the key alone identifies the row.
     """
 
     algorithm: Algorithm
@@ -71,11 +71,11 @@ class RowSearch:
 
 
 class RowConflict(ReplayError):
-    """A row change does not fit the rows of the target: its key is there already, or the row is not."""
+    """A row change does not fit the rows of the target: its key exists already, or the row does not exist."""
 
 
 class RowNotFound(RowConflict):
-    """No row is the one that the before image tells."""
+    """No row matches the before image."""
 
 
 @dataclass(frozen=True, slots=True)

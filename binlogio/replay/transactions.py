@@ -2,10 +2,10 @@
 
 Handles groups, savepoints, XA transactions, and the table definitions at each point of the log.
 
-    A group inside a compressed payload ends with the payload; one that never ended, as a server that died leaves it, is
-    none. XA: steps are put aside at XA PREPARE and belong to the transaction of XA COMMIT, which is a group of its own.
-    XA COMMIT alone decides whether they are wanted: an XA PREPARE before the start of the replay, or one that the
-    target has already, counts as well.
+    A group inside a compressed payload ends with the payload. A group without an end, as after a crash of the server,
+    is not a transaction. XA: the steps of XA PREPARE are kept, and belong to the transaction of XA COMMIT, which is a
+    separate group. Only XA COMMIT decides whether they are applied, even if the XA PREPARE is before the start of the
+    replay or already in the target.
 """
 
 from __future__ import annotations
@@ -112,10 +112,10 @@ class SpilledEvent:
 
 @dataclass(frozen=True, slots=True)
 class RowsStep:
-    """The rows of one event. `plan` is None where the log does not say enough, and `refusal` says what is missing.
+    """The rows of one event. `plan` is None if facts are missing in the log; `refusal` then says which.
 
-    `held` is the event, or where it is read from; `cascades` are foreign keys by which the change of these rows changed
-    rows of other tables without a word in the log.
+    `held` is the event, or the place from which it is read; `cascades` are foreign keys through which the change of
+    these rows changed rows of other tables that are not in the log.
     """
 
     held: Any
@@ -162,8 +162,8 @@ class RowsStep:
 class StatementStep:
     """A statement, with the events that give it its context.
 
-    The default database of the event has the name that it has in the target, and so have the schemas in the text in
-    `named`, which is None where the event's own is that. `ddl` has the names of the source.
+    The default database of the event has its name in the target. `named` is the text with the names of the schemas in
+    the target; None if the text of the event needs no change. `ddl` has the names of the source.
     """
 
     event: QueryEvent
@@ -234,11 +234,11 @@ class LoggedTransaction:
 
     `end` is the end of its last event; `outcome` is `commit`, `rollback` or `prepare`; `xid` is that of an XA group.
 
-    `commits_itself` where a statement of it ends the transaction that it is in: DDL and the like. `is_filtered` where
-    nothing of it is wanted: it keeps its place all the same. One without steps changes nothing. `is_bound` where it
-    uses what only its session has, such as temporary tables. `shared_by` is the number of transactions of the log that
-    it is made of (`commit_groups`). `gtid` is that of either vendor, None where it has none; `log` tells the log from
-    others of its name.
+    `commits_itself` is True if one of its statements commits, as DDL does. `is_filtered` is True if nothing of it is
+    selected; it still keeps its place in the commit order. A transaction without steps changes nothing. `is_bound` is
+    True if it uses objects of its session, such as temporary tables. `shared_by` is the number of transactions of the
+    log that it consists of (`commit_groups`). `gtid` is a GTID of either vendor, or None; `log` distinguishes the log
+    from others of the same name.
     """
 
     path: str
@@ -296,9 +296,9 @@ class _OpenGroup:
 class TransactionReader:
     """Iterates over the transactions of a log.
 
-    `unfinished` is True where it ended in the middle of one, `prepared` are the XA ones that wait.
+    `unfinished` is True if the log ended in the middle of a transaction; `prepared` are the prepared XA transactions.
 
-    `logs` tells, by base name, the logs that were read from others of their names. `progress` is what the target keeps.
+    `logs` has the identity of each log that was read, by base name. `progress` is the state that the target stores.
     """
 
     def __init__(
@@ -566,9 +566,9 @@ class TransactionReader:
             group.steps.append(RefusedStep(event.header.offset, refusal))
 
     def _load(self, group: _OpenGroup, event: Any) -> None:
-        """Put a file together, or take it.
+        """Assemble the file of a LOAD DATA, or use it.
 
-        Numbers of files come again: with the file of a LOAD DATA that failed, and from 1 after a restart.
+        File numbers repeat: after a LOAD DATA that failed, and from 1 after a restart.
         """
         if isinstance(event, BeginLoadQueryEvent):
             self._blocks[event.file_id] = [event.block]
@@ -614,7 +614,7 @@ class TransactionReader:
 
     @property
     def unmatched(self) -> tuple[str, ...]:
-        """The globs of the filter that no row and no statement that was read can be of."""
+        """The globs of the filter that matched no table of the rows and statements that were read."""
         return tuple(self._unmatched)
 
     def _rows(self, event: Any) -> RowsStep | None:

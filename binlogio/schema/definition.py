@@ -145,8 +145,8 @@ class KeyDefinition:
 class ForeignKeyDefinition:
     """A foreign key. `parent` is the table that it refers to, as `schema.name`.
 
-    `on_delete` and `on_update` say how it changes rows of its own table: CASCADE, SET NULL, SET DEFAULT, or "" where it
-    changes none.
+    `on_delete` and `on_update` are its actions on rows of the child table: CASCADE, SET NULL, SET DEFAULT, or "" for no
+    change.
     """
 
     parent: str
@@ -169,11 +169,11 @@ class ForeignKeyDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A table. `primary_key` names its columns in the key's order, empty where there is none.
+    """A table. `primary_key` has the names of its columns in the order of the key; empty without a primary key.
 
-    `primary_key_prefixes` has a length in characters for each of them, 0 for the whole column; empty where all are
-    whole. `unique_keys` are the others in the order of their declaration. `foreign_keys` are its own;
-    `is_foreign_key_parent` where one of some table refers to it.
+    `primary_key_prefixes` has a length in characters for each key column, 0 for the whole column; empty if all are
+    whole. `unique_keys` are the other unique keys in the order of their declaration. `foreign_keys` are those of this
+    table; `is_foreign_key_parent` is True if a foreign key of some table refers to it.
     """
 
     schema: str

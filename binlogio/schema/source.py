@@ -3,11 +3,11 @@
     FULL metadata of the table map, else the definition that the user gave, else the DDL in the log up to here, else
     none: @1, @2 ...
 
-A given definition that does not fit the table map is an error. One that the log itself led to is dropped instead, with
-the reason kept in `unnamed`: statements can be missing from a log (sql_log_bin=0, a purged file), and its rows can be
-read without names. MariaDB's FULL metadata does not tell UUID and INET from BINARY, VECTOR from VARBINARY, nor the
-fraction digits of old temporal columns: tables with such columns ask for a definition as well, and take it if it has
-the same columns. Statements are carried out when a table asks for them.
+A given definition that does not fit the table map is an error. A definition from DDL in the log is dropped instead, and
+`unnamed` has the reason: statements can be missing from a log (sql_log_bin=0, a purged file), and its rows can be read
+without names. MariaDB's FULL metadata does not distinguish UUID and INET from BINARY, VECTOR from VARBINARY, and lacks
+the fraction digits of old temporal columns: for tables with such columns a definition is used too, if it has the same
+columns. Statements are applied only when a table needs them.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class DefinitionSource:
         return tuple(dict.fromkeys((*logged, *given))) if logged or given else ()
 
     def know_cascades(self, cascades: Iterable[Cascade]) -> None:
-        """Take note of foreign keys that earlier logs told of."""
+        """Add foreign keys that are known from earlier logs."""
         for one in cascades:
             self._catalogue.add_cascades(one.child, (one,))
 

@@ -137,10 +137,10 @@ KeyringSource = Union[str, "os.PathLike[str]", Mapping[str, object], Mapping[int
 
 
 def load_keyring(source: KeyringSource) -> Keyring:
-    """Return the keys of either vendor, told apart by content.
+    """Return the keys of either vendor; the content determines the vendor.
 
-    A string that begins like a JSON object or a key file is taken as such a text, any other as a path. In a mapping
-    from keys' names to keys, in hex or bytes, names that are numbers mean MariaDB.
+    A string that begins like a JSON object or a key file is such a text, any other string is a path. A mapping has key
+    names and keys, in hex or bytes; names that are numbers are keys of MariaDB.
 
     Raises:
         BinlogFormatError: this is neither vendor's keyring.

@@ -86,7 +86,7 @@ class LogFile:
         return cast("ByteStream", open(self.name, "rb", buffering=0))
 
     def open(self, keyring: Keyring | None = None) -> OpenedLog:
-        """Return the plain bytes: decompressed and decrypted where the file's first bytes say so.
+        """Return the plain bytes; compression and encryption are detected by the first bytes of the file.
 
         Raises:
             OSError: the file cannot be opened.
@@ -136,7 +136,7 @@ class OpenedLog:
     def feed(self, framer: EventFramer) -> None:
         """Give a framer the bytes that it needs next.
 
-        Where the file ends before them, say so instead of reading what is left.
+        If the file ends before these bytes, finish the framer without reading the rest.
 
         Raises:
             BinlogFormatError: corrupt compressed input.

@@ -38,16 +38,15 @@ Source = str | os.PathLike[str] | BinaryIO
 def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | None = None) -> list[LogFile]:
     """Return the files that `source` names, in the order in which they were written.
 
-    A directory gives the binary logs in it, a glob what it matches without the server's own files beside logs, both in
-    the order of their numbers; an index file gives its own order; a list is taken in its order. Logs that a server
-    purges meanwhile are left out, and so is the GTID index that MariaDB 11 keeps beside a log of the list
-    (`binlog.000001.idx`), and ours of keys (`binlog.000001.keys.parquet`), which a shell's `binlog.0*` names as well.
-    Of an index file in a list only the logs are taken that the list does not name: `binlog.*` names all of them twice.
+    A directory gives its binary logs, a glob the matching files except other files of the server, both in the order of
+    their numbers. An index file and a list keep their order. Logs that a server purges meanwhile are left out. Left out
+    of a list are GTID indexes of MariaDB 11 (`binlog.000001.idx`) and key indexes of binlogio
+    (`binlog.000001.keys.parquet`) of its logs, which the pattern `binlog.0*` of a shell matches too. An index file in a
+    list adds only the logs that the list does not name, since `binlog.*` names the logs and their index file.
 
     Raises:
-        FileNotFoundError: a path, glob or directory that names no file; an index file that names a log that is not
-            there.
-        BinlogFormatError: an index file that cannot be one.
+        FileNotFoundError: a path, glob or directory that names no file; an index file that names a missing log.
+        BinlogFormatError: an index file that is damaged.
         UnsupportedFeature: a named pipe.
     """
     if isinstance(source, (str, os.PathLike)):
@@ -153,11 +152,11 @@ def _local(name: str) -> LogFile:
 
 
 def follow_last(logs: list[LogFile], wait: Callable[[], None]) -> None:
-    """Let the last of `logs` be read as it grows, and add the logs after it when the server makes them.
+    """Let the last of `logs` be read as it grows, and add the logs that the server creates after it.
 
     Args:
         logs: the list that a reader reads.
-        wait: called where no bytes are left; then they are looked for again.
+        wait: called when no more bytes are available; then the file is read again.
 
     Raises:
         UnsupportedFeature: the last log is not a file with a number in its name.

@@ -1,11 +1,11 @@
 """Commit groups: consecutive transactions of a log that share one commit of the target.
 
-A server that commits waits for the disk. What commits at the same time waits once, but a client sees neither that its
-commit is queued nor where, so commits in the order of the log would wait one after the other. Where they share a
-transaction of the target, their order is that of its statements, and they wait once. The states that the target shows
-are states that the source had; some are left out. Only those that the source let run together, by its logical clock:
-none of them waits for another one. Only rows: what commits by itself, uses what only its session has, or is text, has a
-commit of its own.
+A server waits for the disk at each commit. Commits at the same time wait only once, but a client cannot see whether its
+commit is queued, so commits in the order of the log would wait one after the other. If transactions share a transaction
+of the target, their order is that of its statements, and they wait once. Every state of the target is a state that the
+source had; some states of the source do not appear. Only transactions that ran in parallel on the source, by its
+logical clock, share a commit, and only row changes: statements, and transactions that commit themselves or use objects
+of their session, have a separate commit.
 """
 
 from __future__ import annotations

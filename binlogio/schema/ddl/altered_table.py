@@ -1,8 +1,8 @@
 """Applies the parsed clauses of an ALTER TABLE to a table.
 
-The server's order is not that of the clauses: first the columns that are there (by their old names) are dropped and
-changed in place; then, in the order of the clauses and by new names, columns are added and those with a new place are
-moved. `alter_table` parses the clauses.
+The server does not apply the clauses in their order: first it drops and changes existing columns in place, by their old
+names; then it adds columns and moves those with a new position, in the order of the clauses and by new names.
+`alter_table` parses the clauses.
 
 Source: sql/sql_table.cc, mysql_prepare_alter_table of both servers.
 """
@@ -121,7 +121,7 @@ def _with_columns(table: ParsedTable, alter: AlterClauses, changes: list[_Change
 
 
 def _put(table: ParsedTable, columns: list[ColumnDefinition], change: _Change) -> None:
-    """Insert a column where it goes. MariaDB keeps its own versioning columns last."""
+    """Insert a column at its position. MariaDB keeps its versioning columns last."""
     if change.place is None:
         at = len(columns)
         while at and columns[at - 1] in VERSIONING_COLUMNS:

@@ -44,14 +44,14 @@ class KnownDatabase:
 class Catalogue:
     """Tables by schema and name.
 
-    `unknown` has the reason for each that was lost; `temporary` are (thread id, schema, name).
+    `unknown` has the reason for each table whose definition was lost. `temporary` has temporary tables as (thread id,
+    schema, name); `old_temporary` has those of earlier logs, which a restarted server does not have.
 
-    `lost` is why all tables were forgotten that no statement has defined since; None if that never happened.
-    `folds_names` is True once a table map has shown that the server does not tell names apart by their case.
-    `old_temporary` are as `temporary`, of earlier logs: a server that was started again has none of them.
+    `lost` is the reason why all tables were forgotten that no later statement has defined; None if that never happened.
+    `folds_names` is True once a table map has shown that the server ignores the case of names.
 
-    `cascades` are the foreign keys of each table that change its rows. They stay where a table becomes unknown: all
-    that is known of it then is that it is there. One that ALTER TABLE drops stays if its name is not known.
+    `cascades` are the foreign keys of each table that change its rows. They are kept when the definition of a table is
+    lost, because the table still exists. A foreign key that ALTER TABLE drops is kept if its name is not known.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Catalogue:
         self.unknown.pop(name, None)
 
     def remove(self, name: TableName) -> KnownTable | None:
-        """Take note that there is no such table any more; returns what it was."""
+        """Remove a table that no longer exists, and return its definition."""
         known = self.known_name(name)
         self._dropped.add(known)
         self.unknown.pop(known, None)
@@ -125,7 +125,7 @@ class Catalogue:
         return table
 
     def remove_database(self, schema: str) -> None:
-        """Take note that there is no such database any more."""
+        """Remove the tables of a database that no longer exists."""
         for name in [name for name in (*self._tables, *self.unknown, *self.cascades) if name[0] == schema]:
             self.remove(name)
         self.databases[schema] = KnownDatabase(None, is_fresh=True)
@@ -136,7 +136,7 @@ class Catalogue:
             self.cascades[name] = tuple(dict.fromkeys((*self.cascades.get(name, ()), *cascades)))
 
     def drop_foreign_keys(self, child: TableName, names: Collection[str]) -> None:
-        """Take note that a table has no foreign keys of these names any more; of names that are not known, nothing."""
+        """Remove the foreign keys of a table that have these names; unknown names are ignored."""
         left = tuple(one for one in self.cascades.get(child, ()) if not any(map(one.has_name, names)))
         if left:
             self.cascades[child] = left

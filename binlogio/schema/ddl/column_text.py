@@ -7,7 +7,7 @@ its server. Tables are elsewhere.
     type      := word+ ("(" arguments ")")?
     attribute := UNSIGNED | ZEROFILL | charset | collation | NOT? NULL | DEFAULT expression | generated | key | ...
 
-A word that is not known here makes the whole column unreadable: a definition is right, or there is none.
+An unknown word makes the whole column unreadable, so that a definition is never wrong.
 Source: sql/sql_yacc.yy, rules field_def, type and column_attribute of both servers.
 """
 

@@ -42,7 +42,7 @@ from binlogio.schema.definition import ColumnDefinition
 VERSIONING_COLUMNS: Final = tuple(
     ColumnDefinition(name, "timestamp(6)", nullable=False, visible=False) for name in ("row_start", "row_end")
 )
-"""What MariaDB adds after the columns of a table WITH SYSTEM VERSIONING that has none of its own for it."""
+"""The columns that MariaDB adds to a table WITH SYSTEM VERSIONING that does not define period columns."""
 
 _KEY_WORDS: Final = ("INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "FOREIGN", "CONSTRAINT", "CHECK")
 _KEY_HINTS: Final = ("USING", "TYPE")
@@ -256,9 +256,9 @@ def begins_key(words: Words) -> bool:
 
 
 def read_key(words: Words) -> Key | None:
-    """Return the key at the place.
+    """Parse the key at the current token.
 
-    None for what is none that names rows or could be dropped as one: constraints and periods.
+    Returns None for constraints and periods, which are not keys.
     """
     name = ""
     if words.sees("CHECK") or words.sees("CONSTRAINT", "CHECK") or _is_named_check(words):
@@ -419,7 +419,7 @@ def read_assignment(words: Words, keywords: Container[str], expected: str) -> No
     """Read `name = value`; for names among `keywords` the "=" can be missing.
 
     Raises:
-        UnsupportedFeature: there is none; `expected` is for the message.
+        UnsupportedFeature: no assignment follows; the message has `expected`.
     """
     start, name = words.at, words.next
     if not name.is_name:

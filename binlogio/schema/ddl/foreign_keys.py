@@ -122,7 +122,7 @@ def dropped_foreign_keys(words: Words) -> tuple[str, ...]:
 def _numbers(references: list[Reference], *, is_created: bool) -> list[int]:
     """Return the numbers of foreign keys.
 
-    In CREATE TABLE, those without a name are counted from 1. ALTER TABLE continues with the numbers that are there.
+    In CREATE TABLE, those without a name are numbered from 1. ALTER TABLE continues after the existing numbers.
     """
     if not is_created or any(
         one.is_of_column or (one.has_index_name and not one.constraint) or "_ibfk_" in one.constraint.casefold()

@@ -64,10 +64,10 @@ class Partitions:
     def name_of(self, value: Any) -> str | None:
         """Return the partition of a row with this value in the column, as number or in the server's text form.
 
-        None where there is none.
+        None if no partition accepts the value.
 
         Raises:
-            ValueError: it cannot be told.
+            ValueError: the partition cannot be determined.
         """
         number = self._number(value)
         if not self.is_range:
@@ -153,7 +153,7 @@ class PartitionChange:
 
 
 def read_partitions(words: Words) -> Partitions | None:
-    """Return the PARTITION BY anywhere after the place; None where there is none, or one that is not known here."""
+    """Return the PARTITION BY after the current token; None without one, or if it is not supported."""
     while not words.ended and not words.sees("PARTITION", "BY"):
         words.take()
     try:
@@ -185,10 +185,10 @@ def read_partition_clause(words: Words) -> PartitionClause:
 
 
 def partition_change(clause: PartitionClause | None, partitions: Partitions | None) -> PartitionChange | None:
-    """Return what a clause does to the partitions of a table; None for nothing.
+    """Return the change that a clause makes to the partitions of a table; None if it changes nothing.
 
     Raises:
-        UnsupportedFeature: rows may go, and it cannot be told which.
+        UnsupportedFeature: rows may be removed, and it is not known which.
     """
     if clause is None:
         return None

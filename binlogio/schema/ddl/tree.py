@@ -72,7 +72,7 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class FromSelect:
-    """The body of CREATE TABLE ... SELECT, whose columns the statement does not tell."""
+    """The body of CREATE TABLE ... SELECT; the statement does not have the column definitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,8 @@ class CreateTable:
 class ColumnClause:
     """A column that is added (`old` is None) or has a new definition.
 
-    `place` is where it goes: None (as it is), "" (first), or after a name. `is_conditional` with IF [NOT] EXISTS.
+    `place` is its position: None (unchanged), "" (first), or the name of the column before it. `is_conditional` is True
+    with IF [NOT] EXISTS.
     """
 
     old: str | None
