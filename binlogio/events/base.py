@@ -292,7 +292,7 @@ class UnknownEvent:
 
     @property
     def ignorable(self) -> bool:
-        """True where the writer said that a reader may skip the event."""
+        """True if the event is marked as ignorable: a reader may skip it."""
         return bool(self.header.flags & HeaderFlag.IGNORABLE)
 
 

@@ -296,7 +296,7 @@ class AnonymousGtidEvent:
 
 
 class _VarlenBytes(Adapter):  # type: ignore[misc]
-    """Bytes of which each is an integer of its own, one or two bytes long."""
+    """Bytes, each stored as a separate integer of one or two bytes."""
 
     def _decode(self, obj: list[int], context: Container, path: str) -> bytes:
         return bytes(obj)

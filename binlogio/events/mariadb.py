@@ -111,7 +111,7 @@ class MariadbXid:
 
 
 class _FlagsExtra(Construct):  # type: ignore[misc]
-    """The second byte of flags, 0 where there is none: a zero byte here is already the padding."""
+    """The second byte of flags; 0 if it is missing, since a zero byte here is padding."""
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> int:
         at = stream.tell()
@@ -177,7 +177,7 @@ MARIADB_GTID_LIST: Final = Struct(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MariadbGtidEvent:
-    """The first event of an event group, in the place of BEGIN; of a statement of its own where FL_STANDALONE is set.
+    """The first event of an event group, instead of BEGIN; if FL_STANDALONE is set, the group is a single statement.
 
     `flags` are MariadbGtidFlag, `flags_extra` MariadbGtidExtraFlag; a field that no flag announces is None. `sa_seq_no`
     is the number of the group that began the ALTER which this one ends, `thread_id` the connection that ran the group.

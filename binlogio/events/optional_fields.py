@@ -39,7 +39,7 @@ class IfMore(Construct):  # type: ignore[misc]
 
 
 class Announced(Construct):  # type: ignore[misc]
-    """`layout` where `announced(context)` says so, None elsewhere; on the way out the two must agree."""
+    """`layout` if `announced(context)` is True, otherwise None; when building, the value must agree with it."""
 
     def __init__(self, announced: Callable[[Container], object], layout: Construct) -> None:
         super().__init__()

@@ -70,7 +70,7 @@ class _NoExtra(Adapter):  # type: ignore[misc]
 
 
 class _SameAsPresent(Construct):  # type: ignore[misc]
-    """No bytes: in v0 the one bitmap holds for both images."""
+    """No bytes: in v0 one bitmap is used for both images."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> bytes:
         return bytes(context.present)

@@ -96,7 +96,7 @@ class TransactionPayloadEvent:
 
     @property
     def uncompressed_size(self) -> int:
-        """Bytes that the payload is said to have once opened; the payload's own size where the field is missing."""
+        """The size of the decompressed payload in bytes, by its field; without the field, the size of the payload."""
         return int(dict(self.fields).get(PayloadField.UNCOMPRESSED_SIZE, len(self.payload)))
 
     @classmethod

@@ -89,7 +89,7 @@ class UuidOf(Adapter):  # type: ignore[misc]
 
 
 class TagOf(Adapter):  # type: ignore[misc]
-    """A layout of bytes whose value is a Tag. Capital letters, which no server writes, would not survive: an error."""
+    """A layout of bytes whose value is a Tag. Capital letters are an error: no server writes them."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> Tag:
         text = bytes(obj).decode("latin-1")

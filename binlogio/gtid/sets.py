@@ -220,7 +220,7 @@ class GtidSet:
         return bool(self.sources)
 
     def __str__(self) -> str:
-        """Return the set as the server prints it: each UUID once, on a line of its own."""
+        """Return the set as the server prints it: each UUID once, on a separate line."""
         parts: list[str] = []
         last: Uuid | None = None
         for tsid, intervals in self.sources:

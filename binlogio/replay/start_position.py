@@ -88,7 +88,7 @@ class SkippedPart:
 class Bounds:
     """The part of the logs that the caller chose by places.
 
-    `given` is the start as the caller said it, `numbers` are those of the logs, by their names.
+    `given` is the start of the caller, `numbers` are the numbers of the logs by their names.
     """
 
     start: LogPlace = BEGINNING

@@ -132,7 +132,7 @@ def _is_change(text: str, server: ServerDefaults) -> bool:
 def asks_for_client_file(sql: bytes) -> bool:
     """Return whether a statement is LOAD DATA LOCAL or LOAD XML LOCAL, for which a server asks the client for a file.
 
-    No server logs such a text: what it loaded is in the log as rows, or with the content of the file.
+    No server logs such a text: the log has the loaded rows, or the content of the file.
     """
     begin = sql.lstrip()
     if not (begin[:4].upper() == b"LOAD" or begin.startswith((b"/*", b"--", b"#"))):

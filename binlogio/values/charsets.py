@@ -183,7 +183,7 @@ PATCHES: Final[dict[str, tuple[str, dict[int, str]]]] = {
         },
     ),
 }
-"""Eight-bit sets that are a Python codec but for some bytes."""
+"""Eight-bit sets that differ from a Python codec in some bytes."""
 
 BIG5_PATCHES: Final[dict[bytes, str | None]] = {
     b"\xa1\x5a": None,
@@ -201,7 +201,7 @@ BIG5_PATCHES: Final[dict[bytes, str | None]] = {
     b"\xf9\xdb": "\u7ca7",
     b"\xf9\xdc": "\u5afa",
 }
-"""Python's big5 but for these; None is no character."""
+"""Differences from Python's big5; None is not a character."""
 
 EUCJPMS_IBM: Final = (
     "\u2170\u2171\u2172\u2173\u2174\u2175\u2176\u2177\u2178\u2179\u2160\u2161\u2162\u2163\u2164\u2165"

@@ -123,9 +123,9 @@ class LazyGroup(click.Group):
 
 
 class Interrupts:
-    """Ends a command at SIGINT with one exit code, whatever becomes of the KeyboardInterrupt.
+    """Ends a command at SIGINT with one exit code, even if the KeyboardInterrupt is lost.
 
-    Libraries in C lose it where they import a module or drop an object, or raise an error of their own.
+    Libraries in C lose it when they import a module or free an object, or raise another error.
     """
 
     def __init__(self) -> None:

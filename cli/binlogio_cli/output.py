@@ -54,7 +54,7 @@ quiet_option: Final = click.option(
 
 
 class Output:
-    """Text for a binary stream, in UTF-8 whatever the locale is.
+    """Text for a binary stream, in UTF-8 in every locale.
 
     `errors` is the error handler for bytes that are not text (surrogates): `surrogateescape` writes the original bytes.
     """

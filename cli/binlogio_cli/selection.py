@@ -1,4 +1,4 @@
-"""The options that select a part of the logs, and those that say how logs are read: the same in every command.
+"""The options that select a part of the logs, and those for reading logs: the same in every command.
 
 Decorators for commands, and the forms of positions and times:
 
@@ -481,7 +481,7 @@ def _parse_condition(ctx: click.Context, param: click.Parameter, text: str | Non
     """Parse a condition on rows.
 
     Raises:
-        BadParameter: the text is none.
+        BadParameter: the text is not a condition.
     """
     if text is None:
         return None

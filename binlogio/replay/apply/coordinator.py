@@ -1,13 +1,13 @@
 """Coordinator: gives transactions to workers as the logical clock allows, and makes them commit in order.
 
-    A worker executes its transaction up to its commit, waits for its turn, commits, and signals the next one. A
-    statement that commits by itself (DDL) waits for its turn before it is executed. A new file begins when the one
-    before it has ended altogether. A transaction that meets a lock is tried again. One that is older than those that
-    hold the lock, and wait for its turn, has them roll back first; they execute again when their turn has come. If one
-    fails, all later ones roll back (`preserve_commit_order`); without that, what the clock let run at the same time is
-    left to itself. Transactions that share a commit (`commit_groups`) and fail, or meet a lock, are applied again one
-    by one, so that all before the one at fault stay. A single worker gets packets of transactions (`packets`), which
-    the session commits one by one, and which end at the first error.
+    A worker executes its transaction up to the commit, waits for its turn, commits, and signals the next worker. A
+    statement that commits itself (DDL) waits for its turn before it is executed. A new file begins when all
+    transactions of the file before it have ended. A transaction that meets a lock is retried. If newer transactions
+    that wait for their turn hold the lock, they roll back first and execute again in their turn. If a transaction
+    fails, all later ones roll back (`preserve_commit_order`); without that option, parallel transactions are not
+    affected. Transactions that share a commit (`commit_groups`) and fail, or meet a lock, are applied again one by one,
+    so that all before the failing one are kept. A single worker gets packets of transactions (`packets`), which the
+    session commits one by one up to the first error.
 
 Source: WL#6813; sql/rpl_rli_pdb.cc, Slave_worker::retry_transaction; sql/rpl_replica_commit_order_manager.cc.
 """
@@ -53,14 +53,14 @@ def _conflict_hint(transaction: LoggedTransaction) -> Hints:
 
 
 class LockRefused(ReplayError):
-    """A deadlock, or a lock that was not given in time: the transaction may be tried again."""
+    """A deadlock or a lock wait timeout: the transaction may be retried."""
 
 
 class Coordinator:
-    """One replay of one log, from `start` on, or from where the target is.
+    """One replay of one log, from `start` or from the stored position of the target.
 
-    `transactions_per_commit` holds where commits are in order: otherwise the target's own group commit is at work. A
-    single worker whose transactions do not share commits gets packets of up to `packet_bytes`; 0 for none.
+    `transactions_per_commit` applies if commits are in order; otherwise the target uses its group commit. A single
+    worker whose transactions do not share commits gets packets of up to `packet_bytes`; 0 for none.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptLog:
-    """A stored position's log: what tells it from other logs of its name.
+    """The log of a stored position, with facts that distinguish it from other logs of its name.
 
     `identity` is None if it is not known: stored by an earlier version, or a log without a format description.
     `is_complete` is True if its server closed the log and the replay read it to its end. `start` is the start position
@@ -85,7 +85,7 @@ class KeptLog:
 
 UNKNOWN_LOG = KeptLog()
 UNKNOWN_SOURCE: Final = ""
-"""The source of a position that was stored without one; it counts for any source that has no position of its own."""
+"""The source of a position that was stored without a source; used for any source that has no position."""
 
 
 STREAM_SOURCE: Final = "<stream>"
@@ -120,7 +120,7 @@ class Progress:
     others: tuple[Progress, ...] = ()
 
     def has(self, transaction: LoggedTransaction) -> bool:
-        """Return whether the group is there."""
+        """Return whether the target has the group."""
         start, end = transaction.start, transaction.end
         if self.gtids is not None and has_gtid(self.gtids, transaction.gtid):
             return True

@@ -55,30 +55,30 @@ def replay(
     """Apply the transactions of a log to a target; the caller closes both.
 
     Args:
-        reader: the log, from the beginning of an event group; with `definitions` of tables where it does not say names
-            and keys (binlog_row_metadata=MINIMAL, and no DDL).
-        target: where the tables are. One that was used before continues after the groups that it has.
+        reader: the log, from the beginning of an event group; with `definitions` of tables if the log does not have
+            names and keys (binlog_row_metadata=MINIMAL, and no DDL).
+        target: the database. If it was used before, the replay continues after the groups that it has.
         workers: how many transactions may run in parallel, as far as the log's logical clock allows.
-        preserve_commit_order: commit in the order of the log; otherwise only what the clock orders is in order.
-        transactions_per_commit: how many consecutive row transactions may share a commit of the target where commits
-            are in order; None for as many as there are workers. Only servers share commits; SQLite has its own way.
-        wanted: which part of the log.
-        resumes: True continues at the stored position of the target, whatever start `wanted` has; False ignores that
-            position. None continues there if the logs and the start agree with it, and raises PositionError if they
-            contradict it.
-        gtids: "keep" gives transactions the GTIDs that they have in the log, "new" those that the target gives them.
-            None keeps them where the target is a MySQL server with gtid_mode=ON, the log has them, all of each
-            transaction is wanted, and no earlier replay kept a position in the target.
-        source: the name under which the target stores the position of these logs, which two sources with the same
-            server id need; by default the server id.
+        preserve_commit_order: commit in the order of the log; otherwise only in the order of the logical clock.
+        transactions_per_commit: how many consecutive row transactions may share a commit of the target if commits are
+            in order; None for the number of workers. This applies to servers only.
+        wanted: the selected part of the log.
+        resumes: True continues at the stored position of the target and ignores the start of `wanted`; False ignores
+            the stored position. None continues there if the logs and the start agree with it, and raises PositionError
+            if they contradict it.
+        gtids: "keep" keeps the GTIDs of the log, "new" lets the target assign new ones. None keeps them if the target
+            is a MySQL server with gtid_mode=ON, the log has GTIDs, whole transactions are selected, and no earlier
+            replay stored a position in the target.
+        source: the name under which the target stores the position of these logs; necessary for two sources with the
+            same server id. By default the server id.
         ignore_cascades: whether to continue if foreign keys of the source changed rows that are not in the log and the
             target cannot change them.
-        watch: called with every transaction that is in the target, from any thread.
+        watch: called with each transaction after it is in the target, from any thread.
 
     Raises:
         PositionError: the start, the stop or the target's position does not fit the logs. Nothing was changed.
-        ReplayError: a change does not fit what is in the target, or the log does not say enough. The group it is in is
-            not applied, all groups before it are.
+        ReplayError: a change does not fit the rows of the target, or facts are missing in the log. The group of the
+            change is not applied, all groups before it are.
         BinlogError: the log is damaged.
     """
     summary = ReplaySummary()
@@ -136,7 +136,7 @@ def replay(
 
 
 def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter, source: str | None) -> ReplayPlan:
-    """Return what the target must know before the first change."""
+    """Return the facts that the target needs before the first change."""
     log = reader.logs[bounds.start.number] if reader.logs else None
     identity = None if log is None or log.stream is not None else log_identity(log, reader.keyring)
     is_stream = log is not None and log.stream is not None

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 class RowCounts:
     """Counts of what one worker applied.
 
-    `algorithms` counts by table and by how rows were found, `unwanted_statements` those of tables that were not chosen.
+    `algorithms` counts rows by table and by search algorithm, `unwanted_statements` statements on tables that are not
+    selected.
 
-    `events` are rows events that a server applied by itself: none of the other numbers has their rows, and how these
-    were found is its own choice. `server_rows` is what the server counted meanwhile, by table and kind of change (see
-    `targets.mysql.server_rows`); empty where it does not say.
+    `events` are rows events that a server applied itself: their rows are not in the other counters, and the server
+    chose how to find them. `server_rows` are the counters of the server for that time, by table and kind of change (see
+    `targets.mysql.server_rows`); empty if the server does not report them.
     """
 
     inserts: int = 0
@@ -66,14 +67,13 @@ class ReplaySummary(RowCounts):
 
     `position` is the end of the last applied group, or None.
 
-    `statements` are those that were not applied (DDL and the like); `unfinished` is True if the log ends in the
-    middle of a group, which was not applied; `prepared` counts XA transactions that wait for an XA COMMIT beyond the
-    end of the log. `incomplete_inserts` are rows of which the log left columns out (binlog_row_image=MINIMAL): the
-    source gave them their default values, which the log does not say; here they are NULL. `incomplete_updates`
-    are those of rows whose generated columns the log left out (MariaDB); in SQLite these are NULL. `ignored` are
-    changes that did not fit in IDEMPOTENT mode. `waits` counts how often a worker waited for its turn, `retries` how
-    often a transaction was tried again. `keeps_gtids` where transactions have the GTIDs of the log at the target.
-    `unmatched` are the globs of the filter that matched no table.
+    `statements` were not applied (DDL and similar); `unfinished` is True if the log ends in the middle of a group,
+    which was not applied; `prepared` counts XA transactions whose XA COMMIT is not in the logs. `incomplete_inserts`
+    are rows whose images lack columns (binlog_row_image=MINIMAL): the source used default values, which are not in the
+    log; here they are NULL. `incomplete_updates` are updates of rows whose generated columns are not in the log
+    (MariaDB); in SQLite these are NULL. `ignored` are changes that did not fit in IDEMPOTENT mode. `waits` counts how
+    often a worker waited for its turn, `retries` how often a transaction was retried. `keeps_gtids` is True if the
+    transactions have the GTIDs of the log in the target. `unmatched` are the globs of the filter that matched no table.
     """
 
     groups: int = 0

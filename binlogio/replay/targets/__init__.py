@@ -110,7 +110,7 @@ class Target(Protocol):
 
     @property
     def cascades(self) -> tuple[Cascade, ...]:
-        """The foreign keys that change rows, which earlier logs told of, if the target does not have them itself."""
+        """The foreign keys that change rows, known from earlier logs, if the target does not have them itself."""
 
     def session(self, number: int) -> TargetSession:
         """Return a session for worker `number`, from 0."""

@@ -58,7 +58,7 @@ def check_images(step: RowsStep) -> TablePlan:
     """Return the plan of a step whose images have all that an undo needs.
 
     Raises:
-        ReplayError: the log does not say enough of the table, or its images lack columns; says which.
+        ReplayError: facts about the table are missing in the log, or its images lack columns; the message says which.
         BinlogFormatError: the event is of another table than its table map.
     """
     if step.plan is None:

@@ -33,7 +33,7 @@ class UndoOutput(Protocol):
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
         """Return the whole output in pieces.
 
-        `groups` hold what `inverse` gave, in the order in which it is to be carried out.
+        `groups` are the results of `inverse`, in the order of their execution.
         """
 
 

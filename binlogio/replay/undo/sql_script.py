@@ -73,7 +73,7 @@ _MOST_CHECKED: Final = 64
 
 
 class SqlScript:
-    """An `UndoOutput`. `checks_rows` where a row that is not there is to be an error."""
+    """An `UndoOutput`. If `checks_rows`, a missing row is an error."""
 
     needs_names: ClassVar[bool] = True
 

@@ -2,8 +2,8 @@
 
 The inverse of a row is in `inverse`, the outputs in `sql_script` and `binlog_file`.
 
-    The log is read once, from its beginning to its end. The inverse of each transaction goes to a temporary file as
-    soon as the transaction has ended; when all are there, they are read from the last to the first. In memory are the
+    The log is read once, from its beginning to its end. The inverse of each transaction is written to a temporary file
+    at the end of the transaction; after the last one, they are read from the last to the first. Memory holds the
     events of one transaction (and of those that XA PREPARE has put aside), and eight bytes for every other one.
 """
 
@@ -49,11 +49,11 @@ class OnStatement(Enum):
 class UndoSummary:
     """Counts of an undo.
 
-    `transactions` have been inverted, with `rows`, counted by what they are in the log. `end` is the place in the log
-    that the inverse goes back to, where a statement stopped it. `statements` were left as they are.
-    `rolled_back_groups` and `rolled_back_events` were rolled back by the source, whose tables without transactions keep
-    them all the same; `sequence_events` are of MariaDB's sequences, which do not go back. `lost_cascades` counts rows
-    events by their table and a table whose rows a foreign key changed with them: these rows are not in the log.
+    `transactions` were reversed; `rows` counts their changes by the operation in the log. `end` is the position to
+    which the undo leads back, if a statement stopped it. `statements` were not reversed. `rolled_back_groups` and
+    `rolled_back_events` were rolled back by the source, but its tables without transactions keep these changes.
+    `sequence_events` are those of MariaDB's sequences, which are not reversed. `lost_cascades` counts rows events by
+    their table and the child table whose rows a foreign key changed with them: the log does not have these rows.
     `filtered_groups`, `prepared`, `unfinished` and `unmatched` as in `ReplaySummary`.
     """
 
@@ -72,7 +72,7 @@ class UndoSummary:
 
 
 class Undo:
-    """An undo that is ready: `summary` says of what, `pieces` gives it. Close it to delete the temporary file."""
+    """A completed undo: `summary` has its counts, `pieces` its output. `close` deletes the temporary file."""
 
     def __init__(self, output: UndoOutput, spool: Spool) -> None:
         self.summary = UndoSummary()

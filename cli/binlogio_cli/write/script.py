@@ -340,7 +340,7 @@ class ScriptRunner:
 
     @action("name", "sql", name=text("The view, as schema.name."), sql=text("The SELECT of the view."))
     def view(self, line: Json) -> None:
-        """Define a view, which statements may name. Nothing is logged: CREATE VIEW is a line of its own."""
+        """Define a view, which statements may name. Nothing is logged: CREATE VIEW needs a separate line."""
         self._views[line["name"]] = line["sql"]
 
     @action(
@@ -497,7 +497,7 @@ class ScriptRunner:
         error=unsigned("The error with which it ended.", most=1 << 16),
     )
     def ddl(self, line: Json) -> None:
-        """Execute a statement that is logged as text in every format: DDL, accounts and the like."""
+        """Execute a statement that is logged as text in every format, such as DDL and account statements."""
         client, sql = self._client(line), line["sql"]
         facts, schemas = StatementFacts(kind=StatementKind.DDL), line.get("schemas")
         error = line.get("error", 0)

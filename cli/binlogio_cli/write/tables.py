@@ -160,7 +160,7 @@ def _statements(sql: str, server: ServerDefaults) -> Iterable[tuple[list[Token],
 
 
 def _unique_keys(table: ParsedTable, primary_key: Collection[str]) -> Iterable[KeyDefinition]:
-    """Yield the UNIQUE keys of columns, but for the one that identifies rows."""
+    """Yield the UNIQUE keys of columns, except the one that identifies rows."""
     for key in table.keys:
         columns, prefixes = tuple(name for name, _ in key.parts), tuple(size for _, size in key.parts)
         if key.is_unique and all(columns) and columns != tuple(primary_key):

@@ -58,7 +58,7 @@ class _Client(pymysql.connections.Connection):  # type: ignore[misc]  # PyMySQL 
 
 
 class Connection:
-    """One connection; what the server refuses comes out as a ReplayError with its number.
+    """One connection; an error of the server is raised as a ReplayError with its number.
 
     A server may ask its client for a file as the answer to any statement (LOAD DATA LOCAL). No file is ever opened:
     `load` sends the data that its caller has, and all other requests are refused.

@@ -1,6 +1,6 @@
 """GTIDs of the source at a server target: statements that set them, and the state of the server.
 
-    MySQL      SET gtid_next = 'uuid:number' before a transaction; `gtid_executed` is the set of what is there, and the
+    MySQL      SET gtid_next = 'uuid:number' before a transaction; `gtid_executed` has the executed GTIDs, and the
                server skips a transaction that it has.
     MariaDB    SET gtid_domain_id, server_id, gtid_seq_no before a transaction; `gtid_binlog_state` has the last number
                of each domain and server.

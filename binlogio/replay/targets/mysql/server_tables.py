@@ -86,7 +86,7 @@ _COUNTERS: Final = (
 
 
 def counted_rows(ask: Ask) -> Counter[tuple[str, str]] | None:
-    """Return the counters by table and kind of change; None where the server does not count, or does not tell."""
+    """Return the counters by table and kind of change; None if the server does not count or does not show them."""
     try:
         if ask(_IS_ON) != [(1,)]:
             return None

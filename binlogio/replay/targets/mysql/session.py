@@ -166,7 +166,7 @@ class MysqlSession:
                 raise ReplayError("a non-transactional table, or a missing table", found=f"{schema}.{table}")
 
     def _run_waiting(self) -> None:
-        """Send what was only collected, so that it goes in one packet."""
+        """Send the collected statements in one packet."""
         waiting, self._waiting = self._waiting, []
         try:
             self._connection.run_all(waiting)

@@ -58,7 +58,7 @@ class MysqlTable:
         """Return the table as the target's information schema describes it.
 
         Raises:
-            ReplayError: there is none.
+            ReplayError: the target has no such table.
         """
         where = f"table_schema = {text_literal(plan.schema)} AND table_name = {text_literal(plan.table)}"
         columns = ask(

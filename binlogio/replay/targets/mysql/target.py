@@ -2,16 +2,16 @@
 
 The steps of a transaction are in `mysql.session`.
 
-DDL commits before and after itself, so its position cannot be part of it: it is announced before and confirmed after
-it. A replay that finds one announced and not confirmed does it again, and takes "exists already" and "does not exist"
-for an answer.
+DDL commits before and after itself, so its position cannot be written in the same transaction: it is announced before
+and confirmed after the DDL. A replay that finds an announced and unconfirmed DDL executes it again, and accepts the
+errors "exists already" and "does not exist".
 
-With the GTIDs of the source (`kept_gtids`), the GTIDs of the target say what is there, DDL included, and no position is
-stored.
+With the GTIDs of the source (`kept_gtids`), the GTIDs of the target show which groups it has, including DDL, and no
+position is stored.
 
-A server finishes the statement that it executes, or all that it has received, after its client was killed. So the first
-worker holds a lock with the name of the source (GET_LOCK), which ends with its connection, and a replay reads the
-position only after it was free.
+After a client was killed, a server still finishes what it has received. Therefore the first worker holds a lock with
+the name of the source (GET_LOCK), which ends with its connection, and a replay reads the position only when it has this
+lock.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class MysqlTarget:
         """Connect. Nothing is changed before `prepare`.
 
         Raises:
-            ReplayError: the URL is none, or the server refuses.
+            ReplayError: the URL is invalid, or the server refuses.
             OSError: the server cannot be reached.
         """
         address = MysqlAddress.parse(url)

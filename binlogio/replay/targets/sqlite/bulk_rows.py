@@ -58,7 +58,7 @@ def may_join(step: RowsStep, last: RowsStep) -> bool:
 
 
 def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | None:
-    """Return the rows of events that `may_join`; None where they have to be decoded one by one."""
+    """Return the rows of events that `may_join`; None if they must be decoded one by one."""
     plan, first = steps[0].plan, steps[0].head
     if (
         plan is None

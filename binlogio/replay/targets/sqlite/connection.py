@@ -26,11 +26,11 @@ class SqliteRefusal(ReplayError):
 
 
 class ConstraintViolated(SqliteRefusal):
-    """A row is not allowed beside those that are there."""
+    """A row conflicts with existing rows."""
 
 
 class SqliteRows(sqlite3.Cursor):
-    """The answer to a statement. Most of it is read when it is asked for, and may prove to be damaged only then."""
+    """The result of a statement. Rows are read on demand, so damage of the database may be found only then."""
 
     def fetchone(self) -> Any:
         """Return the next row, or None after the last one.

@@ -120,7 +120,7 @@ def stored_default(default: Default, column: ColumnDefinition, plan: ColumnPlan)
     """Return the stored form of a default that is known and not the time of the statement.
 
     Raises:
-        Lossy: it is none of the column's values.
+        Lossy: it is not a value of the column.
     """
     text = default.text
     if text is None:

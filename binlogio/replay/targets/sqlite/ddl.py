@@ -71,7 +71,7 @@ class SqliteDdl:
     def follow(self, step: StatementStep, logged: LoggedDdl, context: ParseContext) -> bool:
         """Carry out a statement; `made` has the names of all tables that were made so.
 
-        False where it is none that defines a table, or is not understood.
+        Returns False if it does not define a table, or cannot be parsed.
 
         Raises:
             ReplayError: the rows of a table do not allow it.
@@ -222,7 +222,7 @@ class _DdlStatement:
         return True
 
     def _rename(self, renames: tuple[tuple[Name, Name], ...]) -> bool:
-        """Tables get other names; what is known of them goes with them."""
+        """Rename tables and their definitions."""
         self._see_all_chosen()
         kept = self._kept
         pairs = [(self._logged.full_name(old), self._logged.full_name(new)) for old, new in renames]
@@ -239,7 +239,7 @@ class _DdlStatement:
         return True
 
     def _move(self, old: TableName, new: TableName) -> None:
-        """Give a table another name, if it is there."""
+        """Rename a table if it exists."""
         if self._step.is_wanted and self._exists(old):
             rename(self._connection, self._target(old), self._target(new))
 
@@ -443,7 +443,7 @@ def empty_partitions(
     """Remove the rows of partitions that are dropped or truncated.
 
     Raises:
-        ValueError: it cannot be told which these are.
+        ValueError: they cannot be determined.
     """
     target = quoted(table)
     if not change.names:

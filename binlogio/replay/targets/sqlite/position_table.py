@@ -65,7 +65,7 @@ def row_of(source: str, low: Position, progress: Progress) -> tuple[str, str, in
 
 
 def progress_of(rows: Iterable[tuple[Any, ...]], source: str | None) -> Progress:
-    """Return what the answer to READ says of a source; nothing is there where there is no row.
+    """Return the progress of a source from the result of READ; without a row, the target has no groups of it.
 
     Without a source, that of the only row.
 

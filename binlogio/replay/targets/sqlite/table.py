@@ -67,7 +67,7 @@ class SqliteTable:
         """Add rows that have values for the same columns.
 
         Raises:
-            ReplayError: a row of such a key is there.
+            ReplayError: a row with this key exists.
         """
         positions = tuple(position for position in range(len(self.plan.columns)) if rows[0][position] is not ABSENT)
         sql = self._insert_sql.get(positions)
@@ -147,7 +147,7 @@ class SqliteTable:
         return is_done
 
     def update(self, before: Sequence[Any], after: Sequence[Any], *, replaces: bool = False) -> Algorithm:
-        """Change the row that `before` tells.
+        """Change the row that matches `before`.
 
         Raises:
             ReplayError: the row is not there, or its new key belongs to another one.
@@ -174,7 +174,7 @@ class SqliteTable:
         return algorithm
 
     def delete(self, before: Sequence[Any]) -> Algorithm:
-        """Remove the row that `before` tells.
+        """Remove the row that matches `before`.
 
         Raises:
             ReplayError: the row is not there.
@@ -199,7 +199,7 @@ class SqliteTable:
         return int(row[0]), search.algorithm
 
     def _open(self) -> _Found:
-        """Make the table, or see that the one that is there fits.
+        """Create the table, or check that the existing one fits.
 
         Raises:
             ReplayError: it does not.
@@ -268,7 +268,7 @@ class SqliteTable:
         return columns, [sqlite_value(row[column.position], column) for column in columns]
 
     def _error(self, reason: str, row: Sequence[Any]) -> ReplayError:
-        """Return the error that says which table and which key."""
+        """Return the error with the table and the key."""
         pairs = list(zip(self.plan.columns, row, strict=False))
         key = [position for position, _ in self.plan.primary_key]
         shown = [pairs[position] for position in key if position < len(pairs)] or pairs
@@ -288,7 +288,7 @@ def _shown(value: Any, column: ColumnPlan) -> str:
 
 @contextmanager
 def _named(plan: TablePlan) -> Iterator[None]:
-    """Provide a refusal says which table it was about."""
+    """Add the table to the message of a refusal."""
     try:
         yield
     except SqliteRefusal as exc:

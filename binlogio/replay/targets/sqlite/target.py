@@ -97,7 +97,7 @@ class SqliteTarget:
 
         Args:
             path: the file.
-            idempotent: rows that are there already are replaced, rows that are not there are not missed.
+            idempotent: existing rows are replaced, missing rows are ignored.
             groups_per_commit: how many event groups wait for the disk together.
 
         Raises:
@@ -141,7 +141,7 @@ class SqliteTarget:
 
     @property
     def cascades(self) -> tuple[Cascade, ...]:
-        """The foreign keys that change rows, which DDL of earlier logs told of."""
+        """The foreign keys that change rows, known from DDL of earlier logs."""
         return self._ddl.kept.cascades
 
     @property
