@@ -194,6 +194,14 @@ class BinlogReader:
         return self._definitions
 
     @property
+    def is_seekable(self) -> bool:
+        """True if the log that is being read can be read from an event on, without the bytes before it."""
+        framer, opened = self._framer, self._opened
+        if framer is None or opened is None:
+            return False
+        return opened.seekable and not (framer.is_relay_log or framer.decrypts)
+
+    @property
     def can_begin_elsewhere(self) -> bool:
         """True for logs that can be read twice and were not read yet."""
         is_begun = self._framer is not None or self._options.start_offset is not None

@@ -24,6 +24,8 @@ class EventTexts:
     prefix: bytes
     rows_gtid: bytes
     rows_thread: int
+    rows_xid: int | None
+    finds_xids: bool
     rows_statement: bytes | None
     thread_id: int
     paused: bool

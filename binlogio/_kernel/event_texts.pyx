@@ -144,6 +144,8 @@ cdef struct Run:
     int statement
     bint shown, statement_shown
     int64_t group_mark, statement_mark  # where their text begins
+    const uint8_t* limit  # the end of the events that can be read ahead
+    bint read_ahead  # for the XID
 
 
 cdef inline int add(Memory out, const char* text) except -1 nogil:
@@ -262,6 +264,9 @@ cdef class EventTexts:
     cdef Memory gtid  # of rows in JSON: the fields of their group's GTID
     cdef public int64_t rows_thread  # of rows in JSON; -1 where it is not known
     cdef public bytes rows_statement  # of the next rows, as Python has written it in JSON; None without
+    cdef public bint finds_xids  # of rows in JSON; else they are not known
+    cdef bint has_xid
+    cdef uint64_t xid  # of rows in JSON
     cdef const uint8_t* sql_begin  # the same where the kernel has written it; NULL without
     cdef const uint8_t* sql_end
     cdef public bint paused  # takes nothing
@@ -372,6 +377,16 @@ cdef class EventTexts:
             add_bytes(self.gtid, fields)
 
     @property
+    def rows_xid(self):
+        """The XID in the rows of a group, in JSON; None where it is not known."""
+        return self.xid if self.has_xid else None
+
+    @rows_xid.setter
+    def rows_xid(self, xid):
+        self.has_xid = xid is not None
+        self.xid = xid if self.has_xid else 0
+
+    @property
     def wrote_gtid(self):
         """Whether SQL has the GTID of a group."""
         return self.session.wrote_gtid
@@ -403,6 +418,7 @@ cdef class EventTexts:
         run.shown = self.group_shown if self.inside else not self.chooses_tables
         run.statement_shown = False
         run.group_mark = run.statement_mark = 0
+        run.limit, run.read_ahead = (&data[0] if data.shape[0] else NULL) + data.shape[0], self.inside or not self.json
         cdef int64_t good_at = at
         cdef int64_t good_size = 0
         cdef Session good_session = self.session
@@ -441,6 +457,7 @@ cdef class EventTexts:
                     break
                 run.shown = not self.chooses_tables
                 run.group_mark, run.before = out.size, self.session
+                run.read_ahead = not self.json
                 self.rows_statement = None
             if not self._take(out, &event, &run):
                 break
@@ -480,6 +497,8 @@ cdef class EventTexts:
                 if run.first == G_TRANSACTION and not run.shown:
                     return False
                 run.statement_shown = True
+                if not run.read_ahead:
+                    self._find_xid(event, run)
                 if not self._rows(out, table, event):
                     return False
             if not u16(event.body + 6) & STMT_END:
@@ -528,6 +547,27 @@ cdef class EventTexts:
                 out, event, b"GTID_TAGGED_LOG_EVENT")
         return False
 
+    cdef void _find_xid(self, Event* event, Run* run) noexcept:
+        """Read the group ahead to its end, for its XID: XID_EVENT comes after the rows."""
+        cdef GroupState group = run.group
+        cdef const uint8_t* p = event.head
+        cdef const uint8_t* end
+        cdef int64_t tail = CHECKSUM_SIZE if event.has_checksum else 0
+        run.read_ahead = True
+        self.has_xid = False
+        if not self.finds_xids:
+            return
+        while group.place != G_OUTSIDE and run.limit - p >= HEADER_SIZE + tail:
+            end = p + u32(p + 9) - tail
+            if end < p + HEADER_SIZE or end > run.limit - tail:
+                return
+            if p[4] == XID_EVENT and end - p == HEADER_SIZE + 8:
+                self.has_xid, self.xid = True, u64(p + HEADER_SIZE)
+            follow_body(&group, p[4], p + HEADER_SIZE, end)
+            if group.begins:  # another group: this one is incomplete
+                return
+            p = end + tail
+
     cdef void _take_back(self, Memory out, Run* run) noexcept:
         """Take back the text of a group that has no wanted change."""
         out.size = run.group_mark
@@ -557,6 +597,7 @@ cdef class EventTexts:
         inside.group.place = G_OPEN
         inner.offset, inner.has_checksum, inner.inner = event.offset, False, 0
         data = plain
+        inside.limit = data + size
         while at < size:
             if size - at < HEADER_SIZE or inside.group.place == G_OUTSIDE:
                 return False
@@ -922,12 +963,14 @@ cdef class EventTexts:
         return code
 
     cdef int _origin(self, Memory out) except -1:
-        """Append where rows come from, in JSON: the GTID, the thread, and with the first rows the statement."""
+        """Append where rows come from, in JSON: GTID, thread and XID, and with the first rows the statement."""
         if self.gtid.size:
             memcpy(end_of(out, self.gtid.size), self.gtid.data, self.gtid.size)
             out.size += self.gtid.size
         add(out, b', "thread_id": ')
         add_number(out, self.rows_thread >= 0, self.rows_thread)
+        add(out, b', "xid": ')
+        add_number(out, self.has_xid, self.xid)
         add(out, b', "statement": ')
         if self.rows_statement is not None:
             add_bytes(out, self.rows_statement)

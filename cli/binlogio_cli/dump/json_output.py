@@ -4,11 +4,12 @@ Statements and identifiers are text; other bytes are "0x" and hexadecimal digits
 
     event := {"file", "type", "pos", "end", "inner"?, "timestamp", "server_id", "flags", "log_pos", "checksum"?,
               field...}
-    rows  := event with "schema", "table", "gtid", "commit_timestamp", "thread_id", "statement",
+    rows  := event with "schema", "table", "gtid", "commit_timestamp", "thread_id", "xid", "statement",
              "rows": [{"before"?: {column: value...}, "after"?: {...}}...]
 
-`commit_timestamp` is in microseconds since 1970. `statement`, the SQL that the rows come from where the server logs it,
-is with the first rows event of the statement that is written, and null with the others.
+`commit_timestamp` is in microseconds since 1970. `xid` is null in a stream, which cannot be read ahead to the end of
+the transaction. `statement`, the SQL that the rows come from where the server logs it, is with the first rows event of
+the statement that is written, and null with the others.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from binlogio_cli.dump.row_texts import RowTexts
 from binlogio_cli.dump.statement_text import client_collation, sql_reading
 from binlogio_cli.dump.text_output import add_column
 from binlogio_cli.dump.titles import iso_time, wire_name
+from binlogio_cli.dump.xids_ahead import XidsAhead
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -72,6 +74,7 @@ class JsonDump:
         self._gtid: dict[str, Any] = {"gtid": None, "commit_timestamp": None}
         self._thread_id: int | None = None
         self._own_statement: bytes | None = None  # without the kernel
+        self._xids = XidsAhead(reader)
 
     session: object = None
 
@@ -143,7 +146,8 @@ class JsonDump:
             yield f"{line}\n"
             return
         rows = self._row_texts(event)
-        origin, statement = {**self._gtid, "thread_id": self._thread_id}, self._statement
+        origin = {**self._gtid, "thread_id": self._thread_id, "xid": self._xids.xid()}
+        statement = self._statement
         self._statement = None
         yield f'{line[:-1]}, {_dumps(origin)[1:-1]}, "statement": '
         yield b"null" if statement is None else statement
@@ -174,21 +178,25 @@ class JsonDump:
             commit = getattr(event, "immediate_commit_timestamp", None)
             self._gtid = {"gtid": gtid, "commit_timestamp": commit}
             self._thread_id, self._statement = getattr(event, "thread_id", None), None
-            self._share_origin()
+            self._share_origin(begins=isinstance(event, MariadbGtidEvent))
         elif isinstance(event, QueryEvent):
             if starts_transaction(event.sql):
                 self._thread_id, self._statement = event.thread_id, None
-                self._share_origin()
+                self._share_origin(begins=True)
         elif isinstance(event, (RowsQueryEvent, AnnotateRowsEvent)):
             self._statement = _dumps(_sql(event)["sql"]).encode()
         elif isinstance(event, FormatDescriptionEvent):
             self._gtid, self._thread_id = {"gtid": None, "commit_timestamp": None}, None
             self._share_origin()
 
-    def _share_origin(self) -> None:
+    def _share_origin(self, *, begins: bool = False) -> None:
+        """Let the kernel know the origin of the next rows. `begins`: of a transaction that begins with this event."""
         if self._writer is not None:
-            self._writer.kernel.rows_gtid = f", {_dumps(self._gtid)[1:-1]}".encode()
-            self._writer.kernel.rows_thread = -1 if self._thread_id is None else self._thread_id
+            kernel = self._writer.kernel
+            kernel.rows_gtid = f", {_dumps(self._gtid)[1:-1]}".encode()
+            kernel.rows_thread = -1 if self._thread_id is None else self._thread_id
+            kernel.finds_xids = self._xids.can_read_ahead
+            kernel.rows_xid = self._xids.xid() if begins else None
 
     def _row_texts(self, event: Any) -> list[str | bytes]:
         found: list[str | bytes] = []
