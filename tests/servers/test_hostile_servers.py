@@ -242,13 +242,16 @@ def test_row_changes_of_the_text_are_sql_of_the_same_values(server: Instance, mo
 
 
 def test_text_that_is_fed_to_a_client_all_the_same_does_nothing_but_its_statements(server: Instance) -> None:
-    """Row changes are comments, of one line each, whatever they are called."""
+    """The client stops at the first line. Row changes are comments, of one line each, whatever they are called."""
     path = logged(server, "ROW", [*tables(), *rows()])
-    text = re.sub(rb"(?m)^SET @@SESSION.GTID_NEXT=.*\n", b"", dumped(path))  # which this server has already
     emptied(server)
-    done = server.vendor.run(
-        server.vendor.client, "--no-defaults", "--force", "-uroot", "-S", f"/run/mysqld/{server.name}.sock", stdin=text
-    )
+    client = (server.vendor.client, "--no-defaults", "-uroot", "-S", f"/run/mysqld/{server.name}.sock")
+    refused = server.vendor.run(*client, stdin=dumped(path))
+    assert b"ERROR 1064" in refused.stderr
+    assert not any(name.endswith(".victim") for name in content(server))
+
+    text = re.sub(rb"(?m)^SET @@SESSION.GTID_NEXT=.*\n", b"", dumped(path))  # which this server has already
+    done = server.vendor.run(*client, "--force", stdin=text)
     found = content(server)
 
     assert sum(name.endswith(".victim") for name in found) == len(SCHEMAS), done.stderr[:2000]

@@ -68,6 +68,11 @@ if TYPE_CHECKING:
     from binlogio.schema.definition import ColumnDefinition
     from binlogio.values.column import ColumnPlan
 
+NOT_FOR_SERVERS: Final = (
+    "This text is for people: row changes are comments. A server takes `binlogio dump --format sql`;\n"
+)
+"""The first line. It is no SQL: a server that gets the text by mistake refuses it instead of losing the row changes."""
+
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
 _LITERAL: Final = (int, float, Decimal, bytes)
 _PLAIN_NAME: Final = re.compile(r"@\d+")
@@ -213,9 +218,7 @@ class TextDump:
     def _head(self) -> Iterator[str]:
         """Yield the lines before the first event of the output and of each file."""
         if not self._file:
-            yield (
-                "# binlogio dump. Row changes are comments: this text is for people; for a server use --format sql.\n"
-            )
+            yield NOT_FOR_SERVERS
             yield f"# Times are in {zone_text(self._options.zone)}.\n"
         file = self._reader.position.file
         if file != self._file and len(self._reader.files) > 1:
