@@ -41,6 +41,7 @@ cdef extern from *:
 cdef enum:
     SMALL_DIGITS = 18  # fit into 64 bits
     MAX_DIGITS = 38  # fit into 128 bits
+    GROUP_END = 1000000000  # of 9 digits
     DECIMAL_TEXT = 255 + 8 + 3  # of a precision and a scale in a byte each
 
 
@@ -339,6 +340,25 @@ cdef inline void _put_group(uint8_t* out, uint32_t digits, int size) noexcept no
         out[i] = <uint8_t>(digits >> (8 * (size - 1 - i)))
 
 
+cdef inline bint _put_groups(const Groups* groups, int count, uint64_t number, uint8_t* at) noexcept nogil:
+    """Write a number as the first groups, which end at `at`; False if it has more digits."""
+    cdef uint64_t rest
+    cdef int i
+    if count == 0:
+        return number == 0
+    for i in range(count - 1, 0, -1):
+        at -= groups.size[i]
+        if groups.end[i] == GROUP_END:
+            rest = number // GROUP_END  # by a constant
+            _put_group(at, <uint32_t>(number - rest * GROUP_END), groups.size[i])
+        else:
+            rest = number // groups.end[i]
+            _put_group(at, <uint32_t>(number - rest * groups.end[i]), groups.size[i])
+        number = rest
+    _put_group(at - groups.size[0], <uint32_t>number, groups.size[0])
+    return number < groups.end[0]
+
+
 cdef inline uint32_t _divide(uint64_t* limbs, int count, uint32_t by) noexcept nogil:
     """Divide a number in place; returns the remainder."""
     cdef u128 rest = 0
@@ -358,6 +378,7 @@ cdef inline uint8_t* _encode(const Cell* cell, const uint8_t* data, int count, u
     cdef uint8_t mask
     cdef uint8_t* at = out + cell.width
     cdef int i
+    cdef int left = groups.count
     memcpy(limbs, data, 8 * count)
     mask = 0xFF if limbs[count - 1] >> 63 else 0
     if mask:
@@ -365,18 +386,16 @@ cdef inline uint8_t* _encode(const Cell* cell, const uint8_t* data, int count, u
             carry += <uint64_t>~limbs[i]
             limbs[i] = <uint64_t>carry
             carry = carry >> 64
-    for i in range(groups.count - 1, -1, -1):
+    while count > 1 and limbs[count - 1] == 0:
+        count -= 1
+    while count > 1 and left:
+        left -= 1
+        at -= groups.size[left]
+        _put_group(at, _divide(limbs, count, groups.end[left]), groups.size[left])
         while count > 1 and limbs[count - 1] == 0:
             count -= 1
-        at -= groups.size[i]
-        if count == 1:
-            _put_group(at, <uint32_t>(limbs[0] % groups.end[i]), groups.size[i])
-            limbs[0] //= groups.end[i]
-        else:
-            _put_group(at, _divide(limbs, count, groups.end[i]), groups.size[i])
-    for i in range(count):
-        if limbs[i]:
-            return NULL
+    if count > 1 or not _put_groups(groups, left, limbs[0], at):
+        return NULL
     if mask:
         for i in range(cell.width):
             out[i] ^= mask
