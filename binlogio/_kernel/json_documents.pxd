@@ -83,7 +83,6 @@ cdef class JsonBuilder:
     cdef const uint8_t* end
     cdef uint8_t* build(self, const uint8_t* text, int64_t size, uint8_t* out) noexcept nogil
     cdef int64_t _new_node(self) noexcept nogil
-    cdef void _skip_space(self) noexcept nogil
     cdef int64_t _value(self, int depth) noexcept nogil
     cdef int64_t _container(self, int depth, bint has_keys) noexcept nogil
     cdef bint _close(self, Node* node, int64_t first, bint has_keys) noexcept nogil

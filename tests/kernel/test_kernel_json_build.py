@@ -85,6 +85,19 @@ def test_numbers_have_the_type_and_the_value_of_the_server_s_parser(text: str) -
     assert by_construct(f"[{text}]") == by_kernel(f"[{text}]")
 
 
+@settings(max_examples=400)
+@given(
+    st.integers(1 << 53, (1 << 64) - 1) | st.integers(1 << 53, 1 << 54).map(lambda n: 5 * (2 * n + 1)),
+    st.integers(1, 19),
+)
+def test_numbers_with_more_digits_than_a_double_are_rounded_to_the_nearest(number: int, places: int) -> None:
+    """16 to 20 digits with a point among them or before them, some half-way between two doubles."""
+    digits = str(number).rjust(places + 1, "0")
+    text = f"-{digits[:-places]}.{digits[-places:]}"
+
+    assert by_construct(text) == by_kernel(text)
+
+
 BAD = [
     *(
         "",

@@ -17,12 +17,12 @@ cdef extern from *:
     """
     const uint8_t[201] PAIRS "BINLOGIO_PAIRS"
     const uint64_t[20] TENS "BINLOGIO_TENS"  # 0 instead of 1, so that the number 0 has a digit
-    int _leading_zeros "__builtin_clzll"(uint64_t word) noexcept nogil
+    int leading_zeros "__builtin_clzll"(uint64_t word) noexcept nogil
 
 
 cdef inline int digit_count(uint64_t number) noexcept nogil:
     """How many digits `number` has; 0 has one."""
-    cdef int guess = ((64 - _leading_zeros(number | 1)) * 1233) >> 12  # the bits, times log10(2)
+    cdef int guess = ((64 - leading_zeros(number | 1)) * 1233) >> 12  # the bits, times log10(2)
     return guess + (number >= TENS[guess])
 
 

@@ -8,11 +8,12 @@ stays.
 """
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
-from libc.stdint cimport int64_t, uint32_t, uint8_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
 from binlogio._kernel.base.event_bytes cimport put_little
 from binlogio._kernel.base.utf8 cimport put_utf8
+from binlogio._kernel.json.strings cimport escape_bits, trailing_zeros
 from binlogio._kernel.json.tokens cimport json_escaped, json_hex4, json_number
 
 cdef enum:
@@ -42,6 +43,19 @@ cdef inline int _inline_size(uint8_t kind) noexcept nogil:
     return 4 if kind == INT32 else 9
 
 
+cdef inline uint8_t* _put(uint8_t* out, uint64_t value, int width) noexcept nogil:
+    """Write 2 or 4 bytes, in room for 4."""
+    memcpy(out, &value, 4)
+    return out + width
+
+
+cdef inline void _skip_space(const uint8_t** at, const uint8_t* end) noexcept nogil:
+    cdef const uint8_t* p = at[0]
+    while p < end and p[0] <= 0x20 and (p[0] == 0x20 or p[0] == 0x0A or p[0] == 0x0D or p[0] == 0x09):
+        p += 1
+    at[0] = p
+
+
 cdef class JsonBuilder:
     """Builds documents, one after the other, in memory that it keeps."""
 
@@ -65,7 +79,7 @@ cdef class JsonBuilder:
         root = self._value(0)
         if root < 0:
             return NULL
-        self._skip_space()
+        _skip_space(&self.at, self.end)
         if self.at != self.end:
             return NULL
         out[0] = self.nodes[root].kind
@@ -77,17 +91,12 @@ cdef class JsonBuilder:
         self.node_count += 1
         return self.node_count - 1
 
-    cdef void _skip_space(self) noexcept nogil:
-        while self.at < self.end and (self.at[0] == 0x20 or self.at[0] == 0x0A or self.at[0] == 0x0D
-                                      or self.at[0] == 0x09):
-            self.at += 1
-
     cdef int64_t _value(self, int depth) noexcept nogil:
         """Read a value; returns the number of its node, or -1."""
         cdef int64_t number
         cdef Node* node
         cdef int64_t size
-        self._skip_space()
+        _skip_space(&self.at, self.end)
         if self.at >= self.end:
             return -1
         if self.at[0] == c"{":
@@ -135,6 +144,14 @@ cdef class JsonBuilder:
         cdef const uint8_t* start = p
         cdef uint8_t* out
         cdef int64_t code, second
+        cdef uint64_t word
+        while self.end - p >= 8:
+            memcpy(&word, p, 8)
+            word = escape_bits(word)
+            if word:
+                p += trailing_zeros(word) >> 3
+                break
+            p += 8
         while p < self.end and p[0] != c'"' and p[0] != c"\\":
             if p[0] < 0x20:
                 return False
@@ -195,16 +212,16 @@ cdef class JsonBuilder:
         if number < 0 or depth >= MAX_DEPTH:
             return -1
         self.at += 1
-        self._skip_space()
+        _skip_space(&self.at, self.end)
         if self.at < self.end and self.at[0] == closing:
             self.at += 1
             return number if self._close(self.nodes + number, first, has_keys) else -1
         while True:
             if has_keys:
-                self._skip_space()
+                _skip_space(&self.at, self.end)
                 if self.at >= self.end or self.at[0] != c'"' or not self._string(&key, &key_size) or key_size > MAX_KEY:
                     return -1
-                self._skip_space()
+                _skip_space(&self.at, self.end)
                 if self.at >= self.end or self.at[0] != c":":
                     return -1
                 self.at += 1
@@ -215,7 +232,7 @@ cdef class JsonBuilder:
             self.nodes[member].key_size = key_size
             self.open[self.open_count] = member
             self.open_count += 1
-            self._skip_space()
+            _skip_space(&self.at, self.end)
             if self.at >= self.end:
                 return -1
             if self.at[0] == closing:
@@ -324,21 +341,21 @@ cdef class JsonBuilder:
             return put_little(out, node.number, <int>node.size)
         width = 2 if node.kind == SMALL_OBJECT or node.kind == SMALL_ARRAY else 4
         has_keys = node.kind == SMALL_OBJECT or node.kind == LARGE_OBJECT
-        out = put_little(put_little(out, node.count, width), node.size, width)
+        out = _put(_put(out, node.count, width), node.size, width)
         offset = 2 * width + (1 + width) * node.count
         if has_keys:
             offset += (width + 2) * node.count
             for i in range(node.count):
                 member = self.nodes + self.order[node.members + i]
-                out = put_little(put_little(out, offset, width), member.key_size, 2)
+                out = _put(_put(out, offset, width), member.key_size, 2)
                 offset += member.key_size
         for i in range(node.count):
             member = self.nodes + self.order[node.members + i]
             out[0] = member.kind
             if _inline_size(member.kind) <= width:
-                out = put_little(out + 1, member.number, width)
+                out = _put(out + 1, member.number, width)
             else:
-                out = put_little(out + 1, offset, width)
+                out = _put(out + 1, offset, width)
                 offset += member.size
         if has_keys:
             for i in range(node.count):

@@ -65,9 +65,10 @@ cdef inline uint64_t _zeros(uint64_t word) noexcept nogil:
     return (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL
 
 
-cdef inline bint _has_escapes(uint64_t word) noexcept nogil:
+cdef inline uint64_t escape_bits(uint64_t word) noexcept nogil:
+    """Return the top bit of each byte that needs an escape; exact up to the first of them."""
     return (_zeros(word ^ 0x2222222222222222ULL) | _zeros(word ^ 0x5C5C5C5C5C5C5C5CULL)
-            | ((word - 0x2020202020202020ULL) & ~word & 0x8080808080808080ULL)) != 0
+            | ((word - 0x2020202020202020ULL) & ~word & 0x8080808080808080ULL))
 
 
 cdef inline uint8_t* _put_byte(uint8_t* to, uint8_t c, uint64_t* seen) noexcept nogil:
@@ -102,7 +103,7 @@ cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, ui
         if size - at >= 8:
             memcpy(&word, p + at, 8)
             memcpy(&last, p + size - 8, 8)
-            if not (_has_escapes(word) or _has_escapes(last)):
+            if not (escape_bits(word) or escape_bits(last)):
                 seen[0] |= word | last
                 memcpy(to, &word, 8)
                 memcpy(to + (size - at) - 8, &last, 8)
@@ -111,7 +112,7 @@ cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, ui
             memcpy(&four, p + at, 4)
             memcpy(&four_last, p + size - 4, 4)
             word = <uint64_t>four | <uint64_t>four_last << 32
-            if not _has_escapes(word):
+            if not escape_bits(word):
                 seen[0] |= word
                 memcpy(to, &four, 4)
                 memcpy(to + (size - at) - 4, &four_last, 4)

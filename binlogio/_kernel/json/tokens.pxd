@@ -9,6 +9,7 @@ from libc.math cimport isfinite
 from libc.stdint cimport int64_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
+from binlogio._kernel.base.digits cimport TENS, leading_zeros
 from binlogio._kernel.json_documents cimport DOUBLE, INT16, INT32, INT64, UINT64, Node
 
 cdef extern from "Python.h":
@@ -16,15 +17,20 @@ cdef extern from "Python.h":
 
 cdef extern from *:
     """
+    typedef unsigned __int128 binlogio_u128;
     static const double binlogio_json_tens[23] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
     1e13, 1e14,
                                                   1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     """
-    const double* TENS "binlogio_json_tens"
+    ctypedef unsigned long long u128 "binlogio_u128"
+    const double* _EXACT_TENS "binlogio_json_tens"
 
 cdef enum:
     MAX_NUMBER = 400  # bytes of a number's text
     MAX_INTEGER = 20  # longer ones are doubles
+    MAX_PLACES = 19  # of a power of ten in 64 bits
+    FRACTION_BITS = 52
+    BIAS = 1023  # of the exponent
 
 
 cdef inline void _set_integer(Node* node, uint64_t value, bint negative) noexcept nogil:
@@ -57,6 +63,21 @@ cdef inline double _slow_double(const char* text) noexcept nogil:
         except ValueError:
             return 1e308 * 10
     return value
+
+
+cdef inline double _quotient(uint64_t number, int places) noexcept nogil:
+    """Return the double next to `number / 10**places`; a number that is not 0, and 1 to `MAX_PLACES` places."""
+    cdef int shift = leading_zeros(number)
+    cdef int power_shift = leading_zeros(TENS[places])
+    cdef uint64_t power = TENS[places] << power_shift
+    cdef u128 wide = <u128>(number << shift) << 63
+    cdef uint64_t quotient = <uint64_t>(wide // power)  # of 63 or 64 bits: more than a double has
+    cdef uint64_t scale = <uint64_t>(BIAS - 63 - shift + power_shift) << FRACTION_BITS
+    cdef double factor
+    if <u128>quotient * power != wide:
+        quotient |= 1  # far below the last bit of the double, but not half of it any more
+    memcpy(&factor, &scale, 8)  # a power of two
+    return <double>quotient * factor
 
 
 cdef inline bint json_number(Node* node, const uint8_t** at, const uint8_t* end) noexcept nogil:
@@ -121,15 +142,18 @@ cdef inline bint json_number(Node* node, const uint8_t** at, const uint8_t* end)
     exponent -= scale
     if digits <= 19 and not overflow and mantissa <= (<uint64_t>1 << 53) and -22 <= exponent <= 22:
         value = <double>mantissa
-        value = value * TENS[exponent] if exponent >= 0 else value / TENS[-exponent]
-        if negative:
-            value = -value
+        value = value * _EXACT_TENS[exponent] if exponent >= 0 else value / _EXACT_TENS[-exponent]
+    elif digits <= 19 and not overflow and -MAX_PLACES <= exponent < 0:
+        value = _quotient(mantissa, <int>-exponent)
     else:
         memcpy(text, start, p - start)
         text[p - start] = 0
         value = _slow_double(text)
+        negative = False
     if not isfinite(value):
         return False
+    if negative:
+        value = -value
     node.kind = DOUBLE
     node.size = 8
     memcpy(&node.number, &value, 8)
