@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from typing_extensions import Buffer
 
@@ -92,6 +92,24 @@ class RowsEncoder:
 class RowPacker:
     def __init__(self, columns: Sequence[tuple[object, ...]], spare_null_bits: int = False) -> None: ...
     def pack(self, values: Sequence[object]) -> bytes | None: ...
+
+class OneRowFrames:
+    def __init__(
+        self,
+        packer: RowPacker,
+        table_map: bytes,
+        empty: bytes,
+        *,
+        checksum: bool,
+        image_count: int,
+        names: tuple[str, ...],
+        not_null: Sequence[int],
+        only_text: Sequence[int],
+        no_text: Sequence[int],
+    ) -> None: ...
+    def build(
+        self, timestamp: int, server_id: int, images: Iterable[object]
+    ) -> tuple[tuple[bytes, bytes], list[Sequence[object]]] | None: ...
 
 class EventBuffer:
     offset: int

@@ -10,7 +10,7 @@ A frame is an event that is complete except for position and checksum. The oracl
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from binlogio._kernel.base.cursor cimport u32
 from binlogio._kernel.base.event_bytes cimport (
@@ -18,6 +18,7 @@ from binlogio._kernel.base.event_bytes cimport (
     put_signed_varlen, put_varlen, stamp_event,
 )
 from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1, HEADER_SIZE, WRITE_ROWS_EVENT_V1
+from binlogio._kernel.primitives cimport Memory
 
 from binlogio.errors import BinlogFormatError
 
@@ -26,6 +27,9 @@ cdef enum:
     MAX_GTID_BODY = 192
     UUID_SIZE = 16
     MAX_TAG_SIZE = 32
+    NOT_NULL = 1
+    ONLY_TEXT = 2
+    NO_TEXT = 4
 
 
 def rows_frame(bytes images, *, int type_code, uint32_t timestamp, uint32_t server_id, uint64_t table_id,
@@ -57,6 +61,110 @@ def rows_frame(bytes images, *, int type_code, uint32_t timestamp, uint32_t serv
         out += PyBytes_GET_SIZE(part)
     memset(out, 0, CHECKSUM_SIZE if checksum else 0)
     return frame
+
+
+cdef class OneRowFrames:
+    """Builds the frames of statements that change one row of a table: table map, and rows event with whole images.
+
+    Args:
+        packer: of the images.
+        table_map: its frame.
+        empty: the frame of the rows event without a row.
+        checksum: whether they have one.
+        image_count: 2 for updates, else 1.
+        names: of the columns.
+        not_null: columns that cannot be NULL, by position. only_text, no_text: columns of which the builder takes
+            values of the class str alone, and of other classes alone.
+    """
+
+    cdef RowPacker packer
+    cdef bytes table_map, head
+    cdef tuple names
+    cdef bytes classes
+    cdef int footer, image_count
+
+    def __cinit__(self, RowPacker packer not None, bytes table_map not None, bytes empty not None, *, bint checksum,
+                  int image_count, tuple names not None, not_null, only_text, no_text):
+        classes = bytearray(packer.count)
+        self.footer = CHECKSUM_SIZE if checksum else 0
+        if min(len(empty), len(table_map)) < HEADER_SIZE + self.footer or len(names) != packer.count:
+            raise ValueError(f"{len(names)} columns, frames of {len(table_map)} and {len(empty)} bytes")
+        for bit, places in (NOT_NULL, not_null), (ONLY_TEXT, only_text), (NO_TEXT, no_text):
+            for place in places:
+                classes[place] |= bit
+        self.packer = packer
+        self.table_map = table_map
+        self.head = empty[:len(empty) - self.footer]
+        self.image_count, self.names, self.classes = image_count, names, bytes(classes)
+
+    def build(self, uint32_t timestamp, uint32_t server_id, images):
+        """Return both frames, and the values of each image in the order of the columns; the images are dicts or tuples.
+
+        None where anything is refused, and where both images of an update are the same.
+        """
+        cdef Memory out = Memory()
+        cdef int64_t head_size = PyBytes_GET_SIZE(self.head)
+        cdef int64_t first_end = 0
+        cdef list all_values = []
+        cdef bytes table_map
+        cdef uint8_t* start
+        memcpy(out.grow(head_size), PyBytes_AS_STRING(self.head), head_size)
+        for image in images:
+            values = self._values_of(image)
+            if values is None or len(all_values) == self.image_count or not self.packer.append(values, out):
+                return None
+            all_values.append(values)
+            if len(all_values) == 1:
+                first_end = out.size
+        if len(all_values) != self.image_count or self.image_count == 2 and _are_equal(out, head_size, first_end):
+            return None
+        memset(out.grow(self.footer), 0, self.footer)
+        if out.size > 0xFFFFFFFFLL:
+            return None
+        put_little(_stamped_start(out.data, timestamp, server_id), out.size, 4)
+        table_map = PyBytes_FromStringAndSize(PyBytes_AS_STRING(self.table_map), PyBytes_GET_SIZE(self.table_map))
+        _stamped_start(<uint8_t*>PyBytes_AS_STRING(table_map), timestamp, server_id)
+        return (table_map, PyBytes_FromStringAndSize(<char*>out.data, out.size)), all_values
+
+    cdef object _values_of(self, image):
+        """Return the values of a row; None if it has other columns, or a value of a class that is not taken."""
+        cdef const uint8_t* classes = <const uint8_t*>PyBytes_AS_STRING(self.classes)
+        cdef int i
+        cdef tuple values
+        if type(image) is tuple:
+            values = image
+        elif type(image) is dict and len(image) == self.packer.count:
+            try:
+                values = tuple([(<dict>image)[name] for name in self.names])
+            except KeyError:
+                return None
+        else:
+            return None
+        if len(values) != self.packer.count:
+            return None
+        for i in range(self.packer.count):
+            if classes[i]:
+                value = values[i]
+                if value is None:
+                    if classes[i] & NOT_NULL:
+                        return None
+                elif type(value) is str:
+                    if classes[i] & NO_TEXT:
+                        return None
+                elif classes[i] & ONLY_TEXT:
+                    return None
+        return values
+
+
+cdef inline bint _are_equal(Memory out, int64_t first, int64_t second):
+    """Return whether the image from `second` on is the one before it, from `first` on."""
+    return out.size - second == second - first and memcmp(out.data + first, out.data + second, second - first) == 0
+
+
+cdef inline uint8_t* _stamped_start(uint8_t* out, uint32_t timestamp, uint32_t server_id) noexcept:
+    """Write time and server id into a header; returns where its event size is."""
+    put_little(out, timestamp, 4)
+    return put_little(out + 5, server_id, 4)
 
 
 def gtid_parts(int flags, bytes uuid, int64_t gno, int64_t last_committed, int64_t sequence_number,

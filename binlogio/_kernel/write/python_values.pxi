@@ -5,7 +5,7 @@ encodes the rows that `RowPacker` refuses.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -74,23 +74,28 @@ cdef class RowPacker:
         `values` is a list or tuple with a value for each column.
         """
         cdef Memory out = Memory()
+        return PyBytes_FromStringAndSize(<char*>out.data, out.size) if self.append(values, out) else None
+
+    cdef bint append(self, values, Memory out) except -1:
+        """Add the image of a row to memory; False where a value is refused."""
+        cdef int64_t start = out.size
         cdef int null_bytes = (self.count + 7) // 8
         cdef int i
         if len(values) != self.count:
-            return None
+            return False
         memset(out.grow(null_bytes), 0, null_bytes)
         try:
             for i in range(self.count):
                 value = values[i]
                 if value is None:
-                    out.data[i >> 3] |= <uint8_t>(1 << (i & 7))
+                    out.data[start + (i >> 3)] |= <uint8_t>(1 << (i & 7))
                 elif not self._pack(i, value, out):
-                    return None
+                    return False
         except (ArithmeticError, ValueError, TypeError, AttributeError):
-            return None
+            return False
         if self.spare:
-            out.data[null_bytes - 1] |= self.spare
-        return PyBytes_FromStringAndSize(<char*>out.data, out.size)
+            out.data[start + null_bytes - 1] |= self.spare
+        return True
 
     cdef int _pack(self, int i, value, Memory out) except -1:
         """Add a value's bytes; 0 where it is refused."""

@@ -74,7 +74,7 @@ from binlogio.writer.query_events import QueryContext, begin_event, commit_event
 from binlogio.writer.server_format import DEFAULT_SERVER_FORMAT, ServerFormat, server_format_of
 
 if TYPE_CHECKING:
-    from binlogio._kernel.row_encoder import EventBuffer
+    from binlogio._kernel.row_encoder import EventBuffer, OneRowFrames
     from binlogio.events import BinlogEvent, RowsEvent
     from binlogio.events.table_map import TableMapEvent
     from binlogio.options import ServerVariables
@@ -118,6 +118,7 @@ class WriterKernel:
     transaction: Callable[..., bytes]
     stamped: Callable[..., bytes]
     row_packer: Callable[[TablePlan], Any]
+    one_row_frames: Callable[..., OneRowFrames]
     new_buffer: Callable[..., EventBuffer]
 
 
@@ -137,6 +138,7 @@ def writer_kernel() -> WriterKernel | None:
         row_encoder.transaction,
         row_encoder.stamped,
         row_packer,
+        row_encoder.OneRowFrames,
         row_encoder.EventBuffer,
     )
 

@@ -76,6 +76,11 @@ class RowEncoder:
         self._row_packer = row_packer
         self._shapes: dict[tuple[object, ...], RowShape] = {}
 
+    @property
+    def takes_all_columns(self) -> bool:
+        """Whether images have all columns that there are (binlog_row_image=FULL)."""
+        return self._row_image == "FULL"
+
     def rows(self, change: Change, table: OpenTable, *, is_replace: bool = False) -> Iterator[EncodedRow]:
         """Each row that goes into the log; an update that changes nothing is left out.
 
@@ -95,7 +100,7 @@ class RowEncoder:
         shape: RowShape | None = None
         for row in change.rows:
             if shape is None or given is None:
-                shape = self._shape(table, "insert" if is_insert else "delete", given, row)
+                shape = self.shape(table, "insert" if is_insert else "delete", given, row)
             image = shape.images[0]
             if type(row) is tuple and len(row) == len(names):
                 values = [*row]
@@ -111,7 +116,7 @@ class RowEncoder:
         operation = "upsert" if change.replaces_insert else "update"
         given = self._given(change, table)
         for old, new in change.rows:
-            shape = self._shape(table, operation, given, new)
+            shape = self.shape(table, operation, given, new)
             old_shape, new_shape = shape.images
             before = whole_row(old, table, old_shape.columns)
             after = changed_row(before, new, table)
@@ -174,7 +179,8 @@ class RowEncoder:
             return None
         return tuple(table.definition.column_index(name) for name in change.columns)
 
-    def _shape(self, table: OpenTable, operation: str, given: tuple[int, ...] | None, row: Row) -> RowShape:
+    def shape(self, table: OpenTable, operation: str, given: tuple[int, ...] | None, row: Row) -> RowShape:
+        """Return the images of an operation; the statement named the columns `given`, None for those of `row`."""
         if given is None:
             given = given_columns(row, table)
         key = table.table_id, operation, given

@@ -18,15 +18,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.constants import EventType, HeaderFlag, RowsFlag
 from binlogio.events.control import RowsQueryEvent
-from binlogio.writer.log.log_builder import COMPRESSED_TYPES, RowsHead
-from binlogio.writer.rules.statement import Change, Insert, Statement, Update, is_cascade
+from binlogio.writer.log.log_builder import COMPRESSED_TYPES, MAX_TEMPLATES, RowsHead
+from binlogio.writer.rows.value_checks import check_time
+from binlogio.writer.rules.statement import Change, Delete, Insert, Statement, Update, is_cascade
 from binlogio.writer.server_format import DEFAULT_SERVER_FORMAT, RowsEvents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from binlogio._kernel.row_encoder import OneRowFrames
     from binlogio.schema import TableDefinition
-    from binlogio.writer.log.log_builder import LogBuilder
+    from binlogio.writer.log.log_builder import LogBuilder, WriterKernel
     from binlogio.writer.query_events import QueryContext
     from binlogio.writer.rows.row_encoder import EncodedRow, RowEncoder, RowShape
     from binlogio.writer.rows.writeset import WriteSetBuilder
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _STMT_END: Final = int(RowsFlag.STMT_END)  # operations of flags are slow
 _NO_FOREIGN_KEYS: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS)
+_OPERATIONS: Final[dict[type[Change], str]] = {Insert: "insert", Update: "update", Delete: "delete"}
 _NO_WRITESETS: Final[dict[bool, WriteSetBuilder]] = {}
 
 
@@ -73,69 +76,161 @@ class RowsRules:
         return self.events.write if kind is Insert else self.events.delete
 
 
-def build_statement(
-    statement: Statement,
-    tables: OpenTables,
-    rules: RowsRules,
-    encoder: RowEncoder,
-    builder: LogBuilder,
-    context: QueryContext,
-    *,
-    locked: Sequence[TableDefinition] = (),
-    unlogged: frozenset[tuple[str, str]] = frozenset(),
-    writesets: Mapping[bool, WriteSetBuilder] = _NO_WRITESETS,
-    all_wait: bool = False,
-) -> StatementFrames:
-    """Return the frames of a statement.
+class RowsBuilder:
+    """Builds the frames of statements of one session; for one thread at a time.
 
-    `locked` are tables locked for writing, `unlogged` those of which rows are never logged. The rows of transactional
-    tables go into the writeset of True, the others' into that of False. With `all_wait` everything goes into the
-    transaction cache.
-
-    Raises:
-        UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has NULL
-            where NULL cannot be.
-        BinlogFormatError: a value does not fit its column.
+    A statement of one row whose images have all columns is a frame of the kernel, if there is one, and if nothing else
+    belongs to it.
     """
-    waiting: _PendingRows | None = None
-    others: _PendingRows | None = None
-    opened = [tables.get(table) for table in locked if (table.schema, table.name) not in unlogged] if locked else []
-    for change in statement.changes:
-        if unlogged and (change.table.schema, change.table.name) in unlogged:
-            continue
-        table = tables.get(change.table)
-        if table not in opened:
-            opened.append(table)
-        waits = table.is_transactional or all_wait
-        events = waiting if waits else others
-        if events is None:
-            events = _PendingRows(rules, builder, context)
-            if waits:
-                waiting = events
-            else:
-                others = events
-        is_replace = not table.is_transactional and isinstance(change, Update) and statement.is_replace
-        rows = encoder.rows(change, table, is_replace=is_replace)
-        events.add_rows(rows, table, change, writesets.get(waits))
-    kept_rows = others.row_count if others is not None else 0
-    if not kept_rows and (waiting is None or not waiting.row_count):
-        return _NOTHING
-    transactional: list[bytes] = []
-    non_transactional: list[bytes] = []
-    for table in opened:
-        frames = transactional if table.is_transactional or all_wait else non_transactional
-        frames.append(builder.table_map(table.table_map, context.timestamp, context.server_id))
-    if waiting is not None:
-        waiting.finish(transactional)
-    if others is not None:
-        others.finish(non_transactional)
-    if rules.rows_query and statement.sql_bytes:
-        query = RowsQueryEvent(sql=statement.sql_bytes, header=context.header(HeaderFlag.IGNORABLE))
-        (transactional or non_transactional).insert(0, builder.encode(query))
-    if rules.annotates_rows and statement.sql_bytes:
-        annotation = builder.annotation(statement.sql_bytes, context.timestamp, context.server_id)
-        (non_transactional or transactional).insert(0, annotation)
-    return StatementFrames(transactional, non_transactional, kept_rows)
+
+    def __init__(
+        self,
+        tables: OpenTables,
+        rules: RowsRules,
+        encoder: RowEncoder,
+        builder: LogBuilder,
+        kernel: WriterKernel | None,
+    ) -> None:
+        self._tables = tables
+        self._rules = rules
+        self._encoder = encoder
+        self._builder = builder
+        self._kernel = kernel
+        self._is_plain = (
+            kernel is not None
+            and encoder.takes_all_columns
+            and rules.compressed_size is None
+            and not (rules.rows_query or rules.annotates_rows or rules.partial_json)
+        )
+        self._one_row_frames: dict[tuple[int, type[Change]], OneRowFrames | None] = {}
+
+    def build(
+        self,
+        statement: Statement,
+        context: QueryContext,
+        *,
+        locked: Sequence[TableDefinition] = (),
+        unlogged: frozenset[tuple[str, str]] = frozenset(),
+        writesets: Mapping[bool, WriteSetBuilder] = _NO_WRITESETS,
+        all_wait: bool = False,
+    ) -> StatementFrames:
+        """Return the frames of a statement.
+
+        `locked` are tables locked for writing, `unlogged` those of which rows are never logged. The rows of
+        transactional tables go into the writeset of True, the others' into that of False. With `all_wait` everything
+        goes into the transaction cache.
+
+        Raises:
+            UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has
+                NULL where NULL cannot be.
+            BinlogFormatError: a value does not fit its column.
+        """
+        if self._is_plain and not locked and not unlogged and len(statement.changes) == 1:
+            built = self._one_row(statement.changes[0], context, writesets.get(True))
+            if built is not None:
+                return built
+        return self._any_rows(statement, context, locked, unlogged, writesets, all_wait=all_wait)
+
+    def _any_rows(
+        self,
+        statement: Statement,
+        context: QueryContext,
+        locked: Sequence[TableDefinition],
+        unlogged: frozenset[tuple[str, str]],
+        writesets: Mapping[bool, WriteSetBuilder],
+        *,
+        all_wait: bool,
+    ) -> StatementFrames:
+        tables, rules, builder = self._tables, self._rules, self._builder
+        waiting: _PendingRows | None = None
+        others: _PendingRows | None = None
+        opened = [tables.get(table) for table in locked if (table.schema, table.name) not in unlogged] if locked else []
+        for change in statement.changes:
+            if unlogged and (change.table.schema, change.table.name) in unlogged:
+                continue
+            table = tables.get(change.table)
+            if table not in opened:
+                opened.append(table)
+            waits = table.is_transactional or all_wait
+            events = waiting if waits else others
+            if events is None:
+                events = _PendingRows(rules, builder, context)
+                if waits:
+                    waiting = events
+                else:
+                    others = events
+            is_replace = not table.is_transactional and isinstance(change, Update) and statement.is_replace
+            rows = self._encoder.rows(change, table, is_replace=is_replace)
+            events.add_rows(rows, table, change, writesets.get(waits))
+        kept_rows = others.row_count if others is not None else 0
+        if not kept_rows and (waiting is None or not waiting.row_count):
+            return _NOTHING
+        transactional: list[bytes] = []
+        non_transactional: list[bytes] = []
+        for table in opened:
+            frames = transactional if table.is_transactional or all_wait else non_transactional
+            frames.append(builder.table_map(table.table_map, context.timestamp, context.server_id))
+        if waiting is not None:
+            waiting.finish(transactional)
+        if others is not None:
+            others.finish(non_transactional)
+        if rules.rows_query and statement.sql_bytes:
+            query = RowsQueryEvent(sql=statement.sql_bytes, header=context.header(HeaderFlag.IGNORABLE))
+            (transactional or non_transactional).insert(0, builder.encode(query))
+        if rules.annotates_rows and statement.sql_bytes:
+            annotation = builder.annotation(statement.sql_bytes, context.timestamp, context.server_id)
+            (non_transactional or transactional).insert(0, annotation)
+        return StatementFrames(transactional, non_transactional, kept_rows)
+
+    def _one_row(
+        self, change: Change, context: QueryContext, writeset: WriteSetBuilder | None
+    ) -> StatementFrames | None:
+        """Return the frames of one row of a transactional table; None if they have to be built in the general way."""
+        rows, kind = change.rows, type(change)
+        if len(rows) != 1 or (kind is not Insert and is_cascade(change)):
+            return None
+        table = self._tables.get(change.table)
+        key = table.table_id, kind
+        templates = self._one_row_frames
+        template = templates[key] if key in templates else self._one_row_template(table, kind)
+        if template is None:
+            return None
+        built = template.build(context.timestamp, context.server_id, rows[0] if kind is Update else rows)
+        if built is None:
+            return None
+        frames, images = built
+        if writeset is not None:
+            writeset.add(table.hasher, *images)
+        return StatementFrames(frames)
+
+    def _one_row_template(self, table: OpenTable, kind: type[Change]) -> OneRowFrames | None:
+        """Return what builds the frames of one row of a table, and remember it; None for tables that need more."""
+        if len(self._one_row_frames) >= MAX_TEMPLATES:
+            self._one_row_frames.clear()
+        builder, rules = self._builder, self._rules
+        shape = self._encoder.shape(table, _OPERATIONS[kind], (), ())
+        template = None
+        if (
+            self._kernel is not None
+            and table.is_transactional
+            and all(image.is_whole for image in shape.images)
+            and not (kind is Update and table.has_json)  # JSON diffs are applied first
+        ):
+            flags = rules.flags | _STMT_END
+            head = RowsHead(rules.type_code(kind), table.table_id, flags, table.column_count, *shape.present)
+            template = self._kernel.one_row_frames(
+                table.packer,
+                builder.table_map(table.table_map, 0, 0),
+                builder.rows(b"", head, 0, 0),
+                checksum=builder.has_checksum,
+                image_count=len(shape.images),
+                names=table.names,
+                not_null=table.not_null,
+                only_text=[place for place, check in table.checks if check is not check_time],
+                no_text=[place for place, check in table.checks if check is check_time],
+            )
+        self._one_row_frames[table.table_id, kind] = template
+        return template
 
 
 class _PendingRows:

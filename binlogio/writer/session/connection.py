@@ -22,7 +22,7 @@ from binlogio.writer.log.log_builder import LogBuilder
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows.row_encoder import RowEncoder
-from binlogio.writer.rows.rows_builder import RowsRules
+from binlogio.writer.rows.rows_builder import RowsBuilder, RowsRules
 from binlogio.writer.rules.known_objects import Uses
 from binlogio.writer.rules.statement_facts import LoggingWarning, SessionState, StatementFacts
 from binlogio.writer.server_format import DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, server_format_of
@@ -139,7 +139,7 @@ class ConnectionState:
         self.warnings: list[LoggingWarning] = []
         self._clock = clock
         self._has_marks = self.server_format.has_domains
-        self._row_packer = kernel.row_packer if kernel is not None else None
+        self._kernel = kernel
         query = self.server_format.query
         self.set_variables(variables, ClientVariables(sql_mode=query.sql_mode, collation=query.collation))
 
@@ -150,7 +150,7 @@ class ConnectionState:
         partial_json = "PARTIAL_JSON" in variables.binlog_row_value_options
         is_mariadb = self.server_format.is_mariadb
         self.compressed_size = variables.log_bin_compress_min_len if is_mariadb and variables.log_bin_compress else None
-        self.rules = RowsRules(
+        rules = RowsRules(
             row_event_max_size=variables.binlog_row_event_max_size,
             rows_query=variables.binlog_rows_query_log_events and not is_mariadb,
             annotates_rows=variables.binlog_annotate_row_events and is_mariadb,
@@ -161,12 +161,13 @@ class ConnectionState:
         )
         if self.server_format.has_domains:
             self._set_next_in_domain()
-        self.encoder = RowEncoder(
+        encoder = RowEncoder(
             variables.binlog_row_image,
-            partial_json=self.rules.partial_json,
+            partial_json=rules.partial_json,
             image_rules=self.server_format.rows.images,
-            row_packer=self._row_packer,
+            row_packer=self._kernel.row_packer if self._kernel is not None else None,
         )
+        self.rows_builder = RowsBuilder(self.tables, rules, encoder, self.builder, self._kernel)
         self.auto_increment = client.auto_increment_increment, client.auto_increment_offset
         self.flags2 = client.flags2
         self.plans: dict[tuple[object, ...], LoggingPlan] = {}

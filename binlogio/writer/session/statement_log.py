@@ -20,7 +20,6 @@ from binlogio.gtid import Gtid
 from binlogio.writer.log.group import AUTOMATIC
 from binlogio.writer.query_events import QueryContext, load_event, statement_event
 from binlogio.writer.query_events import updated_schemas as schemas_of
-from binlogio.writer.rows.rows_builder import build_statement
 from binlogio.writer.rules.known_objects import Uses
 from binlogio.writer.rules.logging_format import decide_logging_format, row_cache
 from binlogio.writer.rules.statement import Change, LoadedFile, Row, Statement, Update, facts_of, is_cascade
@@ -365,12 +364,8 @@ def _log_file(
 def _log_rows(connection: ConnectionState, statement: Statement, plan: LoggingPlan, context: QueryContext) -> None:
     caches, all_wait = connection.caches, plan.all_wait
     start = caches.transaction.position if statement.error else None
-    built = build_statement(
+    built = connection.rows_builder.build(
         _kept_of(statement) if all_wait and statement.error else statement,
-        connection.tables,
-        connection.rules,
-        connection.encoder,
-        connection.builder,
         context,
         locked=_locked_tables(connection, statement),
         unlogged=plan.temporary,

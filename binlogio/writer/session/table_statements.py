@@ -30,7 +30,6 @@ from binlogio.gtid import MariadbGtid
 from binlogio.writer.log.dependency_tracker import is_barrier
 from binlogio.writer.log.group import GroupMarks
 from binlogio.writer.query_events import table_ddl_event, updated_schemas
-from binlogio.writer.rows.rows_builder import build_statement
 from binlogio.writer.rules.statement import Statement, facts_of
 from binlogio.writer.rules.statement_facts import CacheKind, LoggingFormat, StatementFacts, StatementKind, TableAccess
 from binlogio.writer.session.ddl import (
@@ -323,12 +322,8 @@ def _log_created_rows(connection: ConnectionState, statement: Statement, facts: 
         sql = create_table(created, connection.schema, starts_transaction=False)
         has_rows = any(change.rows for change in statement.changes)
         _write_ddl(connection, sql, (), is_atomic=False, counts_as_transactional=has_rows)
-    built = build_statement(
+    built = connection.rows_builder.build(
         statement,
-        connection.tables,
-        connection.rules,
-        connection.encoder,
-        connection.builder,
         context,
         locked=statement.locked,
         writesets=caches.writesets,
