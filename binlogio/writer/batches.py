@@ -307,7 +307,7 @@ class BatchSession:
         if self._variables.binlog_transaction_compression and is_transactional:
             gtid = self._group_commit.commit(self._compressed(group))
         else:
-            gtid = self._group_commit.commit_filled(
+            gtid = self._group_commit.commit(
                 replace(
                     group,
                     assigned_gtid=self._session._connection.caches.gtid_next,

@@ -62,8 +62,15 @@ class DependencyTracker:
         offset = self._offset
         self.counter = counter = self.counter + 1
         sequence_number = counter - offset
-        parent = counter - 1 if group.commit_parent is None else group.commit_parent
-        parent = max(parent, self._last_barrier) - offset if parent > offset else 0
+        parent = group.commit_parent
+        if parent is None:
+            parent = counter - 1
+        if parent <= offset:
+            parent = 0
+        elif parent < self._last_barrier:
+            parent = self._last_barrier - offset
+        else:
+            parent -= offset
         if group.is_barrier:
             self._last_barrier = counter
         if self._uses_writesets:
@@ -106,7 +113,7 @@ class DependencyTracker:
         if is_full:
             history.clear()
             self._start = sequence_number
-        return parent if writeset.has_missing_keys else min(last, parent)
+        return parent if writeset.has_missing_keys or parent < last else last
 
     def _forget(self, start: int) -> None:
         self._history.clear()

@@ -223,10 +223,11 @@ class GroupCommit:
             self._check()
             yield
 
-    def commit(self, group: Group) -> LoggedGtid:
+    def commit(self, group: Group | FilledGroup) -> LoggedGtid:
         """Write a group; returns its GTID, None where it is anonymous.
 
-        It is durable once this returns, where sync_binlog is 1.
+        It is durable once this returns, where sync_binlog is 1. While `fill` of a `FilledGroup` writes its events, no
+        other session can write; where it raises, nothing is written.
 
         An exception from outside (KeyboardInterrupt) is raised when the commit has ended. If it came while the thread
         wrote to the log, the log is abandoned, the other sessions of the same write get `CommitOutcomeUnknown`, and
@@ -238,16 +239,15 @@ class GroupCommit:
                 opened again.
             BinlogError: the group is invalid, the writer is closed, or the log broken.
         """
-        if group.compression_level is not None:
+        if not isinstance(group, FilledGroup) and group.compression_level is not None:
             group = self._groups.builder.compressed(group, compress_zstd, self._server_id)
-        return self._committed(group)
-
-    def commit_filled(self, group: FilledGroup) -> LoggedGtid:
-        """Commit, as `commit` does, a group whose events `group.fill` writes at their final positions.
-
-        No other session can write meanwhile. Where `fill` raises, nothing is written.
-        """
-        return self._committed(group)
+        if self._hurries and self._may_flush.is_set() and group.on_commit is None:
+            gtid, is_written = self._try_alone(group)
+            if is_written:
+                if self._log.size >= self._max_size:
+                    self._rotate_if_full()
+                return gtid
+        return self._ordered(group)
 
     def commit_together(self, commits: Sequence[Callable[[], object]]) -> None:
         """Call each function in a thread of its own, so that the groups that they commit are flushed together.
@@ -284,15 +284,6 @@ class GroupCommit:
         for error in errors:
             if error is not None:
                 raise error
-
-    def _committed(self, group: Group | FilledGroup) -> LoggedGtid:
-        if self._hurries and self._may_flush.is_set() and group.on_commit is None:
-            gtid, is_written = self._try_alone(group)
-            if is_written:
-                if self._log.size >= self._max_size:
-                    self._rotate_if_full()
-                return gtid
-        return self._ordered(group)
 
     # ------------------------------------------------------------------------------------------------ the short way
 

@@ -180,7 +180,7 @@ class LogBuilder:
         self._kernel = kernel
         self._format = server_format
         self._templates: dict[object, tuple[int, bytes]] = {}
-        self._begun: tuple[QueryContext | None, bytes] = None, b""
+        self._opened: tuple[QueryContext | None, tuple[bytes, ...]] = None, ()
         self._rows_heads: dict[RowsHead, tuple[int, bytes]] = {}
         self._footer = bytes(CHECKSUM_SIZE if self.has_checksum else 0)
         xid = self._encoder.encode(XidEvent(xid=0))
@@ -278,7 +278,11 @@ class LogBuilder:
 
     def opening(self, context: QueryContext) -> tuple[bytes, ...]:
         """Return the frames with which a group begins: BEGIN, or none where the GTID event replaces it."""
-        return (self.begin(context),) if self.opening_size else ()
+        last, frames = self._opened
+        if last is not context:
+            frames = (self.begin(context),) if self.opening_size else ()
+            self._opened = context, frames
+        return frames
 
     @property
     def opening_size(self) -> int:
@@ -287,12 +291,8 @@ class LogBuilder:
 
     def begin(self, context: QueryContext) -> bytes:
         """Return BEGIN."""
-        last, frame = self._begun
-        if last is not context:
-            key = "BEGIN", *context.key
-            frame = self.frame(key, context.timestamp, context.server_id, lambda: begin_event(context))
-            self._begun = context, frame
-        return frame
+        key = "BEGIN", *context.key
+        return self.frame(key, context.timestamp, context.server_id, lambda: begin_event(context))
 
     def commit(self, context: QueryContext) -> bytes:
         """Return the COMMIT of the statement cache, and of a transaction cache that no engine takes part in."""

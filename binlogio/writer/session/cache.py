@@ -79,6 +79,14 @@ class CacheBuffer:
         """The number of bytes that still fit the buffer."""
         return self._capacity - self.in_buffer
 
+    def takes(self, size: int) -> bool:
+        """Make writes that fit the buffer. Returns whether they do."""
+        size += self.in_buffer
+        if size > self._capacity:
+            return False
+        self.in_buffer = size
+        return True
+
     def fits(self, writes: Iterable[int]) -> bool:
         """Make these writes if all of them fit the limit, else none of them. Returns whether they were made."""
         before = self._capacity, self.in_file, self.in_buffer
@@ -290,9 +298,7 @@ class BinlogCache:
             OSError: the temporary file cannot be written; the cache is as before or has all of them.
         """
         size = sum(map(len, frames))
-        cached_size = size - self._checksum_size * len(frames)
-        if cached_size <= self._buffer.room:
-            self._buffer.in_buffer += cached_size
+        if self._buffer.takes(size - self._checksum_size * len(frames)):
             self._memory += frames
             self._memory_size += size
             self.size += size
@@ -313,14 +319,12 @@ class BinlogCache:
         Raises:
             OSError: the temporary file cannot be written.
         """
-        cached_size = len(frame) - self._checksum_size
-        if cached_size <= self._buffer.room:
-            self._buffer.in_buffer += cached_size
-        else:
+        size = len(frame)
+        if not self._buffer.takes(size - self._checksum_size):
             self._buffer.write_all(self._writes(frame))
         self._memory.append(frame)
-        self._memory_size += len(frame)
-        self.size += len(frame)
+        self._memory_size += size
+        self.size += size
         if self._buffer.in_file and self._file is None:
             self._spill()
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from binlogio.writer.session.statement_log import LoggingPlan
     from binlogio.writer.session.xa import XaTransaction, XaXid
 
+MAX_CONTEXTS: Final = 64
 OPTION_NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
 OPTION_RELAXED_UNIQUE_CHECKS: Final = 1 << 27
 OPTION_NOT_AUTOCOMMIT: Final = 1 << 19
@@ -171,7 +172,6 @@ class ConnectionState:
         self.auto_increment = client.auto_increment_increment, client.auto_increment_offset
         self.flags2 = client.flags2
         self.plans: dict[tuple[object, ...], LoggingPlan] = {}
-        self._moment = 0, ""  # time and schema of the contexts
         self._contexts: dict[tuple[object, ...], QueryContext] = {}
 
     def _set_next_in_domain(self) -> None:
@@ -248,13 +248,11 @@ class ConnectionState:
                 uses=uses,
             )
         timestamp = self._clock() // MICROSECONDS_PER_SECOND
-        moment = timestamp, self.schema
-        if moment != self._moment:
-            self._moment = moment
-            self._contexts.clear()
-        key = updated_tables, updated_schemas, is_thread_specific
+        key = timestamp, self.schema, updated_tables, updated_schemas, is_thread_specific
         known = self._contexts.get(key)
         if known is None:
+            if len(self._contexts) >= MAX_CONTEXTS:
+                self._contexts.clear()
             known = self._contexts[key] = self.context(
                 updated_tables=updated_tables,
                 updated_schemas=updated_schemas,

@@ -126,10 +126,12 @@ class Session:
 
     def begin(self) -> None:
         """Begin a transaction; one that is open is committed."""
-        self._connection.start()
-        self._connection.check_gtid()
-        self._connection.commit()
-        self._connection.has_begun = True
+        connection = self._connection
+        connection.start()
+        if connection.caches.gtid_is_used:
+            connection.check_gtid()
+        connection.commit()
+        connection.has_begun = True
 
     def execute(self, statement: Statement) -> None:
         """Log what a statement did. Where it raises, nothing of the statement is logged but rows that nothing undoes.

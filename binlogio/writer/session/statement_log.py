@@ -22,7 +22,7 @@ from binlogio.writer.query_events import QueryContext, load_event, statement_eve
 from binlogio.writer.query_events import updated_schemas as schemas_of
 from binlogio.writer.rules.known_objects import Uses
 from binlogio.writer.rules.logging_format import decide_logging_format, row_cache
-from binlogio.writer.rules.statement import Change, LoadedFile, Row, Statement, Update, facts_of, is_cascade
+from binlogio.writer.rules.statement import Change, Insert, LoadedFile, Row, Statement, Update, facts_of, is_cascade
 from binlogio.writer.rules.statement_facts import (
     CacheKind,
     LoggingDecision,
@@ -67,7 +67,10 @@ def log_statement(connection: ConnectionState, statement: Statement) -> None:
         _note_changes(connection, statement, plan)
         if connection.is_autocommitted and not connection.transaction.is_registered:
             connection.transaction.changed_non_transactional = False  # a server then rolls nothing back
-        _end_statement(connection, statement, connection.context())
+        if statement.error:
+            _end_failed(connection, statement, connection.context())
+        else:
+            connection.end_statement(connection.context())
         return
     context = connection.recent_context(
         updated_tables=plan.updated_tables,
@@ -78,14 +81,17 @@ def log_statement(connection: ConnectionState, statement: Statement) -> None:
     cache = connection.caches.transaction
     start = cache.position if cache.size else AT_START
     begin = context  # of the group; the events after the first row can be flagged in another way
-    if Uses.DELETE_OF_TABLES in statement.uses:
+    if plan.deletes_of_tables:
         context = replace(context, is_thread_specific=True)
     try:
         if plan.decision.format is LoggingFormat.STATEMENT:
             _log_text(connection, statement, plan, context)
         else:
             _log_rows(connection, statement, plan, begin)
-        _end_statement(connection, statement, context)
+        if statement.error:
+            _end_failed(connection, statement, context)
+        else:
+            connection.end_statement(context)
     except CacheLimitExceeded as error:
         _cache_is_full(connection, statement, context, start, error)
         connection.end_statement(context, failed=True)
@@ -96,9 +102,9 @@ def log_statement(connection: ConnectionState, statement: Statement) -> None:
         raise
 
 
-def _end_statement(connection: ConnectionState, statement: Statement, context: QueryContext) -> None:
-    """End a statement; the victim of a deadlock rolls its transaction back, in which the session stays."""
-    connection.end_statement(context, failed=statement.error != 0)
+def _end_failed(connection: ConnectionState, statement: Statement, context: QueryContext) -> None:
+    """End a statement that failed; the victim of a deadlock rolls its transaction back, in which the session stays."""
+    connection.end_statement(context, failed=True)
     if statement.error == DEADLOCK and connection.in_transaction:
         connection.end_by_rollback(context)
 
@@ -112,6 +118,7 @@ class LoggingPlan(NamedTuple):
         engine_mix: the engines of the transaction after it.
         warnings: of its decision and its engines.
         updated_tables: of its events, as `updated_schemas` and `is_thread_specific`.
+        deletes_of_tables: it uses `DELETE_OF_TABLES`.
         temporary: its temporary tables.
         all_wait: rows of non-transactional tables wait in the transaction cache.
         is_transactional: no change is one of a non-transactional table.
@@ -127,6 +134,7 @@ class LoggingPlan(NamedTuple):
     updated_tables: int
     updated_schemas: tuple[str, ...] | None
     is_thread_specific: bool
+    deletes_of_tables: bool
     temporary: frozenset[tuple[str, str]]
     all_wait: bool
     is_transactional: bool
@@ -161,7 +169,8 @@ def _key(connection: ConnectionState, statement: Statement) -> tuple[object, ...
     changes = statement.changes
     if len(changes) == 1:
         (change,) = changes
-        changed: object = (id(change.table), type(change), not change.rows, is_cascade(change))
+        kind = type(change)
+        changed: object = (id(change.table), kind, not change.rows, kind is not Insert and is_cascade(change))
     else:
         changed = tuple((id(one.table), type(one), not one.rows, is_cascade(one)) for one in changes)
     caches = connection.caches
@@ -196,6 +205,7 @@ def _plan(connection: ConnectionState, statement: Statement) -> LoggingPlan:
         updated_tables=updated_tables,
         updated_schemas=updated_schemas,
         is_thread_specific=is_thread_specific,
+        deletes_of_tables=Uses.DELETE_OF_TABLES in statement.uses,
         temporary=temporary_of(facts),
         all_wait=_all_rows_wait(connection, facts),
         is_transactional=all(change.table.is_transactional for change in statement.changes),
@@ -367,7 +377,9 @@ def _log_rows(connection: ConnectionState, statement: Statement, plan: LoggingPl
     built = connection.rows_builder.build(
         _kept_of(statement) if all_wait and statement.error else statement,
         context,
-        locked=_locked_tables(connection, statement),
+        locked=_locked_tables(connection, statement)
+        if connection.locked_tables or statement.locked or statement.cascades
+        else (),
         unlogged=plan.temporary,
         writesets=caches.writesets,
         all_wait=all_wait,
