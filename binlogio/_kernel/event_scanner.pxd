@@ -1,6 +1,7 @@
 # cython: language_level=3
 """C declarations of `event_scanner`, by file."""
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t, uintptr_t
 
 from binlogio._kernel.base.cursor cimport u16, u24, u32
@@ -284,6 +285,7 @@ cdef struct Slot:
     int64_t size
     int32_t plan
 
+@cython.final
 cdef class TablePlans:
     cdef object resolve_plan
     cdef Slot* slots

@@ -158,6 +158,7 @@ SURVEY_BAD_CHECKSUM: int
 SURVEY_FULL: int
 SURVEY_PROBLEMS: tuple[str | None, ...]
 GROUP_FIELDS: tuple[str, ...]
+RUN_FIELDS: tuple[str, ...]
 
 class LogSurvey:
     sources: list[tuple[bytes, str] | tuple[int, int]]
@@ -171,7 +172,7 @@ class LogSurvey:
         resolve_plan: Callable[[bytes], ImagePlan | None],
         looks_at: Collection[int],
         *,
-        counts_rows: bool,
+        counts: bool,
         opened_size: int = ...,
         key_of: Callable[[object], bytes] | None = None,
         follow: Callable[[int, bytes], bool] | None = None,
@@ -193,6 +194,7 @@ class LogSurvey:
     @property
     def group_begin(self) -> int: ...
     def end_log(self) -> None: ...
+    def take_runs(self) -> tuple[int, Memory]: ...
     def take_groups(self) -> Memory: ...
     def take_problems(self) -> list[tuple[str, int, int]]: ...
     def type_counts(self) -> list[tuple[int, int, int, int, int]]: ...

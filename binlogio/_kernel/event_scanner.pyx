@@ -10,6 +10,8 @@
     scan/group_editor.pxi    edits groups for a copy
 """
 
+cimport cython
+
 include "scan/row_images.pxi"
 include "scan/gtid_events.pxi"
 include "scan/group_filter.pxi"

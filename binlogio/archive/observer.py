@@ -1,16 +1,19 @@
-"""What a walk over a log reports: damage, problems, events of rare types, records of groups, and the end of the log."""
+"""What a walk over a log reports: damage, problems, rare events, GTIDs, records of groups, and the end of the log."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame
+    from binlogio.gtid.sets import Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,18 @@ class Damage:
     begin: int
     end: int
     reason: str
+
+
+GtidSource = tuple[bytes, str] | tuple[int, int]
+"""A source of GTIDs: UUID and tag (MySQL), or domain and server (MariaDB)."""
+
+
+class GtidRun(NamedTuple):
+    """Consecutive GTIDs of a source, and the offset of the first group."""
+
+    source: GtidSource
+    numbers: Interval
+    offset: int
 
 
 class SurveyObserver(Protocol):
@@ -37,8 +52,14 @@ class SurveyObserver(Protocol):
     def problem(self, name: str, offset: int, value: int) -> None:
         """Take a problem of the kernel's, by its name."""
 
+    def gtids(self, ended: int, runs: Sequence[GtidRun]) -> None:
+        """Take the number of groups that have ended, and the runs of their GTIDs."""
+
     def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
-        """Take the records of groups that have ended, and the bytes of the log from offset `begin` on."""
+        """Take the records of groups that have ended, and the bytes of the log from offset `begin` on.
+
+        Only if the survey counts.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from binlogio.archive.observer import Damage
-from binlogio.archive.verify import GtidHistories, gtid_runs
+from binlogio.archive.verify import GtidHistories
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
 from binlogio.group_choice import EVERY_GROUP
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from binlogio.archive.observer import GtidRun
     from binlogio.archive.survey import ArchiveSurvey
     from binlogio.columnar.row_choice import RowChoice
     from binlogio.events import BinlogEvent
@@ -211,7 +212,7 @@ def archive_stats(
         raise UnsupportedFeature("statistics need the compiled kernel")
     from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
 
-    survey = ArchiveSurvey(keyring, counts_rows=True, key_of=_Keys().of, definitions=definitions, on_read=on_read)
+    survey = ArchiveSurvey(keyring, counts=True, key_of=_Keys().of, definitions=definitions, on_read=on_read)
     is_partial = not (groups is None and rows is None and start_offset is None and stop_offset is None)
     if is_partial:
         survey.choose(groups or EVERY_GROUP, rows)
@@ -329,12 +330,15 @@ class _Counter:
         if len(self._warnings) < 100:
             self._warnings.append(text)
 
+    def gtids(self, ended: int, runs: Sequence[GtidRun]) -> None:
+        """Add GTIDs."""
+        for run in runs:
+            for _ in self._histories.of(self._file).add(run.source, run.numbers):
+                pass
+
     def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
         """Add the records of groups."""
         field = self._field
-        for source, run, _ in gtid_runs(records, self._survey.kernel.sources):
-            for _ in self._histories.of(self._file).add(source, run):
-                pass
         if self._is_partial:
             records = records[records[:, field["flags"]] & self._selected != 0]
             if not len(records):

@@ -14,6 +14,7 @@ import numpy as np
 
 from binlogio._kernel.event_scanner import (
     GROUP_FIELDS,
+    RUN_FIELDS,
     SURVEY_BAD_CHECKSUM,
     SURVEY_BAD_SIZE,
     SURVEY_DESCRIPTION,
@@ -23,7 +24,7 @@ from binlogio._kernel.event_scanner import (
     LogSurvey,
 )
 from binlogio._kernel.primitives import crc32_of
-from binlogio.archive.observer import Damage, LogEnd
+from binlogio.archive.observer import Damage, GtidRun, LogEnd
 from binlogio.columnar.batches.records import TableRecords
 from binlogio.columnar.fallback import ROWS_TYPES
 from binlogio.columnar.walk.table_plans import KnownPlan
@@ -39,6 +40,7 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder, plain_payload
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.format.groups import frames_changes
+from binlogio.gtid.sets import Interval
 from binlogio.options import DEFAULT_LIMITS
 from binlogio.reader import mariadb_decryptor_for
 from binlogio.rows.cut_images import rows_of
@@ -64,7 +66,6 @@ FIELD: Final = {name: number for number, name in enumerate(GROUP_FIELDS)}
 """The columns of the records of groups."""
 IS_ENDED: Final = 1
 IS_COMPRESSED: Final = 2
-HAS_GTID_EVENT: Final = 4
 IS_SELECTED: Final = 8
 
 _TAKEN_BY_KERNEL: Final = frozenset(
@@ -107,7 +108,7 @@ class ArchiveSurvey:
 
     Args:
         keyring: the keys of encrypted logs.
-        counts_rows: count rows, and check that their images fit the tables.
+        counts: count groups and rows, and check that the images of rows fit the tables.
         key_of: see `LogSurvey`.
         definitions: table definitions of the caller.
         on_read: called with the name of a log and the offset that was reached.
@@ -120,7 +121,7 @@ class ArchiveSurvey:
         self,
         keyring: Keyring | None,
         *,
-        counts_rows: bool,
+        counts: bool,
         key_of: Callable[[object], bytes] | None = None,
         definitions: GivenDefinitions | None = None,
         on_read: Callable[[str, int], object] | None = None,
@@ -129,8 +130,8 @@ class ArchiveSurvey:
         self.assumed: Final[dict[str, None]] = {}
         self._keyring = keyring
         self._plans: dict[tuple[bool, str, bytes], tuple[KnownPlan, ImagePlan]] = {}
-        self.counts_rows: Final = counts_rows
-        self._definitions = DefinitionSource(definitions, follows_ddl=counts_rows)
+        self.counts: Final = counts
+        self._definitions = DefinitionSource(definitions, follows_ddl=counts)
         self._context: ParseContext | None = None
         self._zstd = ZstdFrames()
         self._groups: GroupChoice | None = None
@@ -138,10 +139,10 @@ class ArchiveSurvey:
         self.kernel: Final = LogSurvey(
             self._resolve,
             LOOKED_AT,
-            counts_rows=counts_rows,
+            counts=counts,
             opened_size=DEFAULT_LIMITS.opened_size,
             key_of=key_of,
-            follow=self.follow if counts_rows else None,
+            follow=self.follow if counts else None,
         )
 
     def choose(self, groups: GroupChoice, rows: RowChoice | None) -> None:
@@ -376,6 +377,18 @@ class _LogWalk:
         """Give the observer the groups and problems of the events up to byte `at` of the window."""
         for name, offset, value in self._kernel.take_problems():
             self._observer.problem(name, offset, value)
+        ended, runs = self._kernel.take_runs()
+        if ended or len(runs):
+            sources = self._kernel.sources
+            self._observer.gtids(
+                ended,
+                [
+                    GtidRun(sources[source], Interval(first, last + 1), begin)
+                    for source, first, last, begin in zip(
+                        *[iter(memoryview(runs).cast("Q"))] * len(RUN_FIELDS), strict=True
+                    )
+                ],
+            )
         records = np.frombuffer(memoryview(self._kernel.take_groups()), np.int64).reshape(-1, len(GROUP_FIELDS))
         if len(records):
             self._observer.groups(records, self._window.view[:at], self._window.offset)
@@ -422,7 +435,7 @@ class _LogWalk:
             self._damaged(begin, begin + size, f"{reason}, found 0x{summed:08x}")
         else:
             self._kernel.take_part(head, begin)
-            if self._survey.counts_rows and head[4] in ROWS_TYPES:
+            if self._survey.counts and head[4] in ROWS_TYPES:
                 self._observer.problem("large rows", begin, head[4])
         return True
 

@@ -18,9 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from binlogio.archive.observer import Damage, LogEnd
+from binlogio.archive.observer import Damage, GtidSource, LogEnd
 from binlogio.constants import HeaderFlag
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
@@ -45,8 +43,10 @@ from binlogio.storage.sources import find_logs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
+    from binlogio.archive.observer import GtidRun
     from binlogio.events import BinlogEvent
     from binlogio.events.base import EventHeader
     from binlogio.format.framing import EventFrame
@@ -60,9 +60,6 @@ MOST_FINDINGS: Final = 1000
 """Of one log; more are counted only."""
 
 _MOST_SHOWN: Final = 20  # ranges of GTIDs in a message
-_MOST_KEPT: Final = 16  # arrays of records; comparing GTIDs costs about as much for one group as for a thousand
-_Source = tuple[bytes, str] | tuple[int, int]
-"""A source of GTIDs: UUID and tag (MySQL), or domain and server (MariaDB)."""
 _WORDS: Final = {
     "log_pos": "log_pos is {value}, which is not where the event ends",
     "group in group": "an event group begins before the one of offset {value} has ended",
@@ -204,10 +201,9 @@ def _checker(
         return lambda log, checked: _check_by_reader(log, checked, keyring)
     from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
 
-    survey = ArchiveSurvey(keyring, counts_rows=False, on_read=on_read)
+    survey = ArchiveSurvey(keyring, counts=False, on_read=on_read)
 
     def check(log: LogFile, checked: _CheckedLog) -> None:
-        checked.sources = survey.kernel.sources
         try:
             checked.end(survey.walk(log, checked))
         except UnusualFormatError:
@@ -238,13 +234,11 @@ class _CheckedLog:
     """Collects the findings about a log; an observer of the walk over it."""
 
     def __init__(self, history: GtidHistory) -> None:
-        self.sources: Sequence[_Source] = ()
         self._history = history
         self._findings: list[Finding] = []
         self._more = 0
         self._bytes = 0
         self._groups = 0
-        self._records: list[NDArray[np.int64]] = []  # of groups that are not counted yet
         self._fine: list[FineRange] = []
         self._at = 0  # where the range without damage begins
         self._counted = 0  # groups of the ranges before it
@@ -270,7 +264,6 @@ class _CheckedLog:
 
     def event(self, event: BinlogEvent) -> None:
         """Take an event of a rare type."""
-        self._count_groups()
         if isinstance(event, RotateEvent):
             self._rotate = event
         elif isinstance(event, IncidentEvent):
@@ -278,7 +271,7 @@ class _CheckedLog:
         elif self._is_relay:
             return
         elif isinstance(event, PreviousGtidsEvent):
-            before: dict[_Source, list[Interval]] = {}
+            before: dict[GtidSource, list[Interval]] = {}
             for tsid, interval in event.gtid_set:
                 before.setdefault((bytes.fromhex(str(tsid.uuid).replace("-", "")), str(tsid.tag)), []).append(interval)
             for message in self._history.compare(before):
@@ -307,30 +300,20 @@ class _CheckedLog:
         message = _WORDS[name].format(value=value, type=event_name(value & 0xFF))
         self.add(DAMAGE if name in _DAMAGES else PROBLEM, message, offset=offset)
 
-    def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
-        """Take the records of groups."""
-        self._records.append(records)
-        if len(self._records) == _MOST_KEPT:
-            self._count_groups()
-
-    def _count_groups(self) -> None:
-        """Count the groups so far, and compare their GTIDs."""
-        if not self._records:
-            return
-        from binlogio.archive.survey import FIELD, IS_ENDED  # noqa: PLC0415 - needs the kernel
-
-        records = np.concatenate(self._records)
-        self._records.clear()
-        self._groups += int(np.count_nonzero(records[:, FIELD["flags"]] & IS_ENDED))
+    def gtids(self, ended: int, runs: Sequence[GtidRun]) -> None:
+        """Count groups, and compare their GTIDs."""
+        self._groups += ended
         if self._is_relay:
             return
-        for source, run, offset in gtid_runs(records, self.sources):
-            for level, message in self._history.add(source, run):
+        for source, numbers, offset in runs:
+            for level, message in self._history.add(source, numbers):
                 self.add(level, message, offset=offset)
+
+    def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
+        """Take records of groups, which this survey does not keep."""
 
     def end(self, end: LogEnd) -> None:
         """Take the end of the log."""
-        self._count_groups()
         self._bytes = end.offset
         if end.torn_size and end.in_use:
             self.add(
@@ -375,30 +358,10 @@ class _CheckedLog:
         )
 
     def _end_fine(self, end: int) -> None:
-        """End a range without damage: the groups in it were taken."""
-        self._count_groups()
+        """End a range without damage."""
         if end > self._at:
             self._fine.append(FineRange(self._at, end, self._groups - self._counted))
             self._counted = self._groups
-
-
-def gtid_runs(records: NDArray[np.int64], sources: Sequence[_Source]) -> Iterator[tuple[_Source, Interval, int]]:
-    """Yield the runs of consecutive GTIDs in records of groups: the source, the numbers, and the first offset."""
-    from binlogio.archive.survey import FIELD  # noqa: PLC0415 - needs the kernel
-
-    found = records[:, FIELD["source"]]
-    first_source = int(found[0])
-    is_one = bool((found == first_source).all())
-    for source in (first_source,) if is_one else np.unique(found).tolist():
-        if source < 0:
-            continue
-        rows = records if is_one else records[found == source]
-        numbers = rows[:, FIELD["number"]].astype(np.uint64)
-        breaks = np.flatnonzero(numbers[1:] != numbers[:-1] + np.uint64(1)) + 1
-        firsts, lasts = [0, *breaks.tolist()], [*(breaks - 1).tolist(), len(numbers) - 1]
-        for first, last in zip(firsts, lasts, strict=True):
-            run = Interval(int(numbers[first]), int(numbers[last]) + 1)
-            yield sources[source], run, int(rows[first, FIELD["begin"]])
 
 
 class GtidHistories:
@@ -426,15 +389,15 @@ class GtidHistory:
     """The GTIDs that the logs of a series have so far, and the server that wrote the last one."""
 
     def __init__(self) -> None:
-        self._logged: dict[_Source, list[Interval]] = {}
-        self._before: dict[_Source, list[Interval]] = {}  # GTIDs of logs that are not in the archive
-        self._last: dict[_Source, int] = {}
+        self._logged: dict[GtidSource, list[Interval]] = {}
+        self._before: dict[GtidSource, list[Interval]] = {}  # GTIDs of logs that are not in the archive
+        self._last: dict[GtidSource, int] = {}
         self._domains: dict[int, int] = {}  # largest number of each domain of MariaDB
         self._begun = False
         self.is_damaged = False
         self.server_version: str | None = None
 
-    def add(self, source: _Source, run: Interval) -> Iterator[tuple[str, str]]:
+    def add(self, source: GtidSource, run: Interval) -> Iterator[tuple[str, str]]:
         """Add consecutive GTIDs in the order of the log; yield what is wrong with them."""
         self._begun = True
         intervals = self._logged.setdefault(source, [])
@@ -453,7 +416,7 @@ class GtidHistory:
         self._last[source] = run.end - 1
         _insert(intervals, run)
 
-    def compare(self, before: dict[_Source, list[Interval]]) -> Iterator[str]:
+    def compare(self, before: dict[GtidSource, list[Interval]]) -> Iterator[str]:
         """Compare PREVIOUS_GTIDS with the GTIDs so far; yield how they differ, and take what was missing."""
         if not self._begun:
             self._begun = True
@@ -524,25 +487,27 @@ def _insert(intervals: list[Interval], run: Interval) -> None:
     intervals[first:last] = [Interval(start, end)]
 
 
-def _union(one: dict[_Source, list[Interval]], other: dict[_Source, list[Interval]]) -> dict[_Source, list[Interval]]:
+def _union(
+    one: dict[GtidSource, list[Interval]], other: dict[GtidSource, list[Interval]]
+) -> dict[GtidSource, list[Interval]]:
     return {
         source: list(merge_intervals([*one.get(source, ()), *other.get(source, ())])) for source in {**one, **other}
     }
 
 
 def _difference(
-    one: dict[_Source, list[Interval]], other: dict[_Source, list[Interval]]
-) -> dict[_Source, list[Interval]]:
+    one: dict[GtidSource, list[Interval]], other: dict[GtidSource, list[Interval]]
+) -> dict[GtidSource, list[Interval]]:
     """Return the numbers of `one` that are not in `other`."""
     left = {source: subtract_intervals(tuple(all_), tuple(other.get(source, ()))) for source, all_ in one.items()}
     return {source: list(found) for source, found in left.items() if found}
 
 
-def _text(source: _Source, run: Interval) -> str:
+def _text(source: GtidSource, run: Interval) -> str:
     return _texts({source: [run]})
 
 
-def _texts(found: dict[_Source, list[Interval]]) -> str:
+def _texts(found: dict[GtidSource, list[Interval]]) -> str:
     """Return GTIDs as the vendor writes them; only the first ones of many."""
     parts = []
     count = 0

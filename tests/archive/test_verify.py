@@ -25,12 +25,13 @@ from binlogio_cli.main import cli
 from corpus import MARIADB, MARIADB118, MYSQL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from binlogio.archive import LogReport
+    from binlogio.archive.observer import GtidRun
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame
 
@@ -76,6 +77,9 @@ class Groups:
         """Fail."""
         raise AssertionError((name, offset, value))
 
+    def gtids(self, ended: int, runs: Sequence[GtidRun]) -> None:
+        """Pass over the GTIDs."""
+
     def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
         """Keep the records."""
         self.found.append(records.copy())
@@ -88,7 +92,7 @@ class Groups:
 )
 def test_groups_of_the_survey_are_those_of_the_transaction_records(log: Path) -> None:
     groups = Groups()
-    ArchiveSurvey(None, counts_rows=True).walk(LogFile(str(log)), groups)
+    ArchiveSurvey(None, counts=True).walk(LogFile(str(log)), groups)
     records = np.concatenate(groups.found or [np.empty((0, len(FIELD)), np.int64)])
     expected = [
         (row["pos"], row["end_pos"], row["outcome"] != "unfinished", row["inserts"], row["updates"], row["deletes"])

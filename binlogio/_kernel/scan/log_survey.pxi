@@ -1,8 +1,8 @@
 """Surveys a log: checks the chain of its events, its checksums and the grammar of its event groups, and counts.
 
-A record is kept of each event group, and counts of each table and each type of event. Values are not decoded. Events of
-rare types are left to the caller, which parses them by construct; damage ends the walk, and the caller says where it
-continues. `binlogio.reader`, `binlogio.format.groups` and `binlogio.columnar.transaction_records` are the oracles.
+Runs of consecutive GTIDs are kept, and on request a record of each event group, and counts of each table and each type
+of event. Values are not decoded. Events of rare types are left to the caller, which parses them by construct; damage
+ends the walk, and the caller says where it continues. `binlogio.reader`, `binlogio.format.groups` and `binlogio.columnar.transaction_records` are the oracles.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
@@ -34,6 +34,7 @@ GROUP_FIELDS = (
     "begin", "end", "first_time", "last_time", "source", "number", "last_committed", "sequence_number", "commit_us",
     "original_us", "thread_id", "events", "inserts", "updates", "deletes", "row_bytes", "flags",
 )
+RUN_FIELDS = ("source", "first", "last", "begin")
 
 cdef enum SurveyStatus:
     V_NEED_DATA = 0
@@ -59,7 +60,6 @@ cdef enum SurveyProblem:
 cdef enum:
     IS_ENDED = 1  # flags of a group
     IS_COMPRESSED = 2
-    HAS_GTID_EVENT = 4
     IS_SELECTED = 8
     V1_POST_HEADER = 8
     V2_POST_HEADER = 10
@@ -87,18 +87,24 @@ cdef struct TableCounts:
 cdef struct TypeCounts:
     int64_t events, bytes, inner_events, inner_bytes
 
+cdef struct GtidNumbers:  # in the order of RUN_FIELDS
+    int64_t source
+    uint64_t first, last
+    int64_t begin  # offset of the first group
+
 cdef struct KnownSource:
     Group source
-    int64_t number
-    bint is_known
+    bint is_known, is_open
+    GtidNumbers run  # the last one, while it is open
 
 
+@cython.final
 cdef class LogSurvey:
     """The state of a survey over the logs of an archive, without their bytes.
 
     Args:
         resolve_plan: from the body of a TABLE_MAP_EVENT (bytes) to an ImagePlan; None if construct refuses it.
-        counts_rows: count the rows of rows events, and check that their images fit the table.
+        counts: keep the records of groups and the counts, and check that the images of rows events fit the table.
         opened_size: bytes that a compressed event may have once it is opened.
         looks_at: types of events that the caller parses.
         key_of: from the table of an ImagePlan to the bitmap of its key columns, or of all if it has no key; None to
@@ -109,19 +115,21 @@ cdef class LogSurvey:
 
     cdef TablePlans maps
     cdef GroupState state
-    cdef bint checksum, verify, counts_rows, is_part, has_positions, knows_group, rows_open, has_group
+    cdef bint checksum, verify, counts, is_part, has_positions, knows_group, rows_open, has_group
     cdef uint32_t shift
     cdef int64_t opened_size, group_serial, table_capacity
     cdef TypeCounts[256] types, pending  # pending: of the group at hand, until it is known whether it is selected
     cdef uint8_t[256] looks_at
     cdef GroupCounts group
     cdef TableCounts* tables
-    cdef Memory groups, problems, plain, spans
+    cdef Memory groups, runs, problems, plain, spans
+    cdef int64_t ended_groups
     cdef object key_of, follow
     cdef int64_t measurable_events, measured_rows, measured_bytes, minimal_bytes
     cdef dict source_numbers
     cdef readonly list sources
     cdef KnownSource[KNOWN_SOURCES] known
+    cdef KnownSource* last_known
     cdef readonly uint32_t stored, actual
     cdef bint is_filtered, looks_inside, takes_statements, wants_group, has_change
     cdef int operations
@@ -130,16 +138,20 @@ cdef class LogSurvey:
     cdef readonly bint is_over  # the selection has ended
     cdef public int64_t first_offset, stop_offset  # groups that begin in this range of a log are selected
 
-    def __cinit__(self, resolve_plan, looks_at, *, bint counts_rows, int64_t opened_size=1 << 28, key_of=None,
+    def __cinit__(self, resolve_plan, looks_at, *, bint counts, int64_t opened_size=1 << 28, key_of=None,
                   follow=None):
         cdef int code
         self.maps = TablePlans(resolve_plan)
-        self.counts_rows, self.opened_size = counts_rows, opened_size
+        self.counts, self.opened_size = counts, opened_size
         for code in range(256):
-            self.looks_at[code] = code in looks_at
+            self.looks_at[code] = V_LOOK if code in looks_at else V_GO_ON
+        for code in (FORMAT_DESCRIPTION_EVENT, START_ENCRYPTION_EVENT, START_EVENT_V3):
+            self.looks_at[code] = V_DESCRIPTION
         memset(self.types, 0, sizeof(self.types))
         self.first_offset, self.stop_offset = 0, 1 << 62
-        self.groups, self.problems, self.plain, self.spans = Memory(), Memory(), Memory(), Memory()
+        self.groups, self.runs, self.problems = Memory(), Memory(), Memory()
+        self.plain, self.spans = Memory(), Memory()
+        self.last_known = NULL
         self.key_of, self.follow = key_of, follow
         self.source_numbers, self.sources = {}, []
         self.verify = True
@@ -219,6 +231,18 @@ cdef class LogSurvey:
         if self.has_group:
             self._finish_group(False)
         self.state.place = G_OUTSIDE
+
+    def take_runs(self) -> tuple[int, Memory]:
+        """Return the number of groups that have ended, and their runs of GTIDs: RUN_FIELDS as 64-bit integers each.
+
+        The runs of a source are in the order of the log; those of a domain of MariaDB too.
+        """
+        cdef int i
+        for i in range(KNOWN_SOURCES):
+            self._end_run(self.known + i)
+        ended, self.ended_groups = self.ended_groups, 0
+        runs, self.runs = self.runs, Memory()
+        return ended, runs
 
     def take_groups(self) -> Memory:
         """Return the records of the groups that have ended: GROUP_FIELDS as 64-bit integers each."""
@@ -326,19 +350,20 @@ cdef class LogSurvey:
         cdef uint32_t event_size, shift
         cdef uint32_t tail = CHECKSUM_SIZE if self.checksum else 0
         cdef uint8_t code
+        cdef int looks
         if size - at[0] < HEADER_SIZE:
             return V_NEED_DATA
         event_size = u32(p + 9)
         code = p[4]
         if event_size < HEADER_SIZE + tail:
             return V_BAD_SIZE
-        shift = u32(p + 13) - <uint32_t>offset - event_size if u32(p + 13) else self.shift
         if event_size > size - at[0]:
+            shift = self._shift(p, offset, event_size)
             if self.has_positions and shift and shift != self.shift and event_size > BIG_EVENT_SIZE:
                 return V_BAD_SIZE
             return V_NEED_DATA
-        if not looked and (code == FORMAT_DESCRIPTION_EVENT or code == START_ENCRYPTION_EVENT
-                           or code == START_EVENT_V3):
+        looks = V_GO_ON if looked else self.looks_at[code]
+        if looks == V_DESCRIPTION:
             return V_DESCRIPTION
         end = p + event_size - tail
         if tail and self.verify and not looked:
@@ -346,18 +371,22 @@ cdef class LogSurvey:
             self.actual = crc32(0, p, event_size - tail)
             if self.stored != self.actual:
                 return V_BAD_CHECKSUM
-        if self.looks_at[code] and not looked:
+        if looks == V_LOOK:
             return V_LOOK
         self._check_position(p, offset, event_size)
         self._group_event(code, p, p + HEADER_SIZE, end, offset, offset + event_size)
         at[0] += event_size
         if self.problems.size >= <int64_t>sizeof(ProblemRecord) * MOST_PROBLEMS or (
-                self.groups.size >= MOST_GROUP_BYTES):
+                self.groups.size >= MOST_GROUP_BYTES) or self.runs.size >= MOST_GROUP_BYTES:
             return V_FULL
         return V_GO_ON
 
+    cdef inline uint32_t _shift(self, const uint8_t* p, int64_t offset, uint32_t event_size) noexcept nogil:
+        """Return by how many bytes log_pos is wrong; as before where an event has none."""
+        return u32(p + 13) - <uint32_t>offset - event_size if u32(p + 13) else self.shift
+
     cdef int _check_position(self, const uint8_t* p, int64_t offset, uint32_t event_size) except -1 nogil:
-        cdef uint32_t shift = u32(p + 13) - <uint32_t>offset - event_size if u32(p + 13) else self.shift
+        cdef uint32_t shift = self._shift(p, offset, event_size)
         if self.has_positions and shift != self.shift:
             if shift:
                 self._problem(P_LOG_POS, offset, u32(p + 13))
@@ -387,15 +416,16 @@ cdef class LogSurvey:
                 self._problem(P_FILE_EVENT, offset, self.group.begin)
             if self.has_group:
                 self._finish_group(False)
-        if self.has_group:
-            self.group.events += 1
-            self.group.last_time = u32(p)
-            self._begin_time(u32(p))
-            self.group.end = after
-        counts = self._type_counts(code)
-        if counts != NULL:
-            counts.events += 1
-            counts.bytes += after - offset
+        if self.counts:
+            if self.has_group:
+                self.group.events += 1
+                self.group.last_time = u32(p)
+                self._begin_time(u32(p))
+                self.group.end = after
+            counts = self._type_counts(code)
+            if counts != NULL:
+                counts.events += 1
+                counts.bytes += after - offset
         if code == TRANSACTION_PAYLOAD_EVENT:
             self.group.flags |= IS_COMPRESSED
         self._body(code, body, end, offset, False)
@@ -421,12 +451,15 @@ cdef class LogSurvey:
             self.wants_group = (
                 not self.is_over and offset >= self.first_offset and self._wants_group(code, p, body, end))
             self.has_change = not self.looks_inside
+        self.has_group = True
+        self.rows_open = False
+        if not self.counts:
+            self.group.begin, self.group.thread_id = offset, 0
+            return 0
         memset(&self.group, 0, sizeof(GroupCounts))
         self.group.begin, self.group.first_time, self.group.source = offset, u32(p), -1
         self.group.last_committed = self.group.sequence_number = self.group.commit_us = -1
         self.group.original_us = self.group.thread_id = -1
-        self.has_group = True
-        self.rows_open = False
         self.group_serial += 1
         return 0
 
@@ -437,6 +470,10 @@ cdef class LogSurvey:
 
     cdef int _finish_group(self, bint is_ended) except -1 nogil:
         cdef int code
+        self.has_group = False
+        self.ended_groups += is_ended
+        if not self.counts:
+            return 0
         if is_ended:
             self.group.flags |= IS_ENDED
         if not self.is_filtered:
@@ -449,7 +486,6 @@ cdef class LogSurvey:
                 self.types[code].inner_events += self.pending[code].inner_events
                 self.types[code].inner_bytes += self.pending[code].inner_bytes
         (<GroupCounts*>self.groups.grow(sizeof(GroupCounts)))[0] = self.group
-        self.has_group = False
         return 0
 
     cdef TypeCounts* _type_counts(self, uint8_t code) noexcept nogil:
@@ -496,9 +532,12 @@ cdef class LogSurvey:
                    int64_t offset) except -1 nogil:
         cdef Group group
         cdef GtidFields fields
-        self.group.flags |= HAS_GTID_EVENT
+        cdef KnownSource* known
         if not read_group(&group, code, p, body, end) or not gtid_fields(&fields, code, body, end):
             return self._problem(P_GTID, offset, 0)
+        known = self._follow_gtid(&group, offset) if group.kind != NO_GTID else NULL
+        if not self.counts:
+            return 0
         self.group.number = <int64_t>group.number
         self.group.last_committed, self.group.sequence_number = group.last_committed, group.sequence_number
         if fields.has_immediate:
@@ -507,18 +546,36 @@ cdef class LogSurvey:
                 self.group.original_us = <int64_t>fields.original
         if fields.has_thread:
             self.group.thread_id = fields.thread_id
-        if group.kind != NO_GTID:
-            self.group.source = self._source(&group)
+        if known != NULL:
+            self.group.source = known.run.source
         return 0
 
-    cdef int64_t _source(self, const Group* group) except -1 nogil:
-        """Return the number of the source of a GTID: a UUID with a tag, or a domain and a server."""
+    cdef KnownSource* _follow_gtid(self, const Group* group, int64_t offset) except NULL nogil:
+        """Add a GTID to the run of its source, a UUID with a tag or a domain and a server; return the source."""
         cdef KnownSource* known = self.known + (group.uuid[0] ^ group.uuid[15] ^ group.tag_size ^ group.domain_id
                                                 ^ group.server_id) % KNOWN_SOURCES
         if not known.is_known or not is_same_source(&known.source, group):
+            self._end_run(known)
+            known.run.source = self._new_source(group)
             known.source, known.is_known = group[0], True
-            known.number = self._new_source(group)
-        return known.number
+        if known != self.last_known:
+            if group.kind == MARIADB_GTID and self.last_known != NULL:
+                self._end_run(self.last_known)
+            self.last_known = known
+        if known.is_open and group.number == known.run.last + 1:
+            known.run.last += 1
+            return known
+        self._end_run(known)
+        known.is_open = True
+        known.run.first = known.run.last = group.number
+        known.run.begin = offset
+        return known
+
+    cdef int _end_run(self, KnownSource* known) except -1 nogil:
+        if known.is_open:
+            (<GtidNumbers*>self.runs.grow(sizeof(GtidNumbers)))[0] = known.run
+            known.is_open = False
+        return 0
 
     cdef int64_t _new_source(self, const Group* group) except -1 with gil:
         if group.kind == MYSQL_GTID:
@@ -599,7 +656,7 @@ cdef class LogSurvey:
             pass
         elif code <= PRE_GA_DELETE_ROWS_EVENT or self.is_part:
             self.has_change = True
-        elif self.counts_rows or is_compressed_rows(code):
+        elif self.counts or is_compressed_rows(code):
             plan = self.maps.cores[number]
             at += post_header
             if not is_v1:
@@ -611,7 +668,7 @@ cdef class LogSurvey:
                 return self._problem(P_ROWS, offset, code)
             if is_compressed_rows(code) and not inflate_images(self.plain, &event, self.opened_size):
                 return self._problem(P_ROWS, offset, code)
-            if self.counts_rows:
+            if self.counts:
                 rows = count_rows(plan, &event, &taken)
                 if taken != event.size:
                     return self._problem(P_ROWS, offset, code)
