@@ -68,7 +68,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -96,6 +95,8 @@ class BinlogOptionError(ValueError):
 
 def nearest(name: str, known: tuple[str, ...]) -> str:
     """Return the one of `known` that looks most like `name`."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for messages only
+
     by_lower = {one.lower(): one for one in known}
     return by_lower[get_close_matches(name.lower(), by_lower, n=1, cutoff=0.0)[0]]
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute
 
 _WIDER: Final = {
     pa.uint8(): pa.int16(),
@@ -105,9 +104,11 @@ def conformed(array: pa.Array, to: pa.DataType) -> pa.Array:
 
 def _refuse_rounding(array: pa.Array, found: pa.Array) -> None:
     """Refuse to round a DOUBLE to a float, which Arrow does without an error, unlike all other casts."""
-    same = pa.compute.equal(array, found.cast(array.type))
-    is_same = pa.compute.or_(same, pa.compute.is_nan(array))
-    if not pa.compute.all(is_same, skip_nulls=True, min_count=0).as_py():
+    import pyarrow.compute as pc  # noqa: PLC0415 - planning does not need it
+
+    same = pc.equal(array, found.cast(array.type))
+    is_same = pc.or_(same, pc.is_nan(array))
+    if not pc.all(is_same, skip_nulls=True, min_count=0).as_py():
         raise pa.ArrowInvalid(f"a value of {array.type} has no exact value in {found.type}")
 
 

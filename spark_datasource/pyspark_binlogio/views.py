@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from binlogio.columnar import (
     DEFAULT_BATCH_ROWS,
@@ -218,7 +217,7 @@ _SOURCE_COLUMNS: Final = {
 }  # fmt: skip
 _LOG_DIGITS, _POS_DIGITS, _ROW_DIGITS = 10, 13, 10
 _STATEMENT_BYTES: Final = 4 << 20  # of statements in one batch: each row of a statement has its text
-_OPS: Final = pa.array(["insert", "update", "delete"])
+_OPS: Final = ("insert", "update", "delete")
 _INSERT, _UPDATE, _DELETE = range(3)
 
 
@@ -258,6 +257,8 @@ def changes_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
 
 def _flat(batch: pa.RecordBatch, keys: set[tuple[str, ...]]) -> pa.RecordBatch:
     """Return the records of a batch of changes; `keys` are those that the table has in the piece."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - planning does not need it
+
     before, after = batch.column("before"), batch.column("after")
     has_before, has_after = (np.asarray(side.is_valid()) for side in (before, after))
     is_update = has_before & has_after
@@ -271,7 +272,7 @@ def _flat(batch: pa.RecordBatch, keys: set[tuple[str, ...]]) -> pa.RecordBatch:
     rows = pa.array(change)
     columns = {
         **dict(zip((field.name for field in images.type), images.flatten(), strict=True)),
-        OP: _OPS.take(pa.array(op)),
+        OP: pa.array(_OPS).take(pa.array(op)),
         "_sequence": _sequences(batch, change, is_second),
         "_gtid": batch.column("gtid").take(rows),
         "_file": batch.column("file").take(rows),
@@ -288,6 +289,8 @@ def _flat(batch: pa.RecordBatch, keys: set[tuple[str, ...]]) -> pa.RecordBatch:
 
 def _key_changes(before: pa.StructArray, after: pa.StructArray, keys: set[tuple[str, ...]]) -> Bits:
     """Return whether the two images of each change have different keys; True if the key is unknown."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - planning does not need it
+
     changed = np.zeros(len(before), bool)
     names = {field.name for field in before.type}
     for key in keys:
@@ -301,6 +304,8 @@ def _key_changes(before: pa.StructArray, after: pa.StructArray, keys: set[tuple[
 
 def _is_whole(batch: pa.RecordBatch) -> Bits:
     """Return for each change whether its after image has all columns."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - planning does not need it
+
     width = batch.schema.field("after").type.num_fields
     every = pa.scalar(((1 << width) - 1).to_bytes((width + 7) // 8, "little"), pa.binary())
     return np.asarray(pc.fill_null(pc.equal(batch.column("after_present"), every), fill_value=True))
@@ -341,6 +346,8 @@ def _sequences(batch: pa.RecordBatch, change: Numbers, is_second: Bits) -> pa.Ar
 
 def _of_few_statements(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield parts of a batch with a few megabytes of statements each, or with one row."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - planning does not need it
+
     if "statement" not in batch.schema.names:
         yield batch
         return
