@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,7 @@ def is_beside_logs(path: str | os.PathLike[str]) -> bool:
     return os.fspath(path).endswith(_BESIDE_LOGS)
 
 
+@lru_cache(maxsize=1 << 14)  # a stream sorts the same names again and again
 def log_number(name: str) -> tuple[str, int, str]:
     """Return a key that sorts logs in the order of their numbers: 999999 before 1000000."""
     match = _LOG_NAME.match(name)

@@ -87,8 +87,9 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
         return
     local = Path(path)
     if local.is_dir():
+        before = str(local / "_")[:-1]  # of each name, without the cost of a path for each
         with os.scandir(local) as entries:
-            members = [str(local / entry.name) for entry in entries if entry.is_file()]
+            members = [before + entry.name for entry in entries if entry.is_file()]
         names = choose_logs(members, lambda name: begins_like_a_log(LogFile(name)))
         if not names:
             raise FileNotFoundError(2, "no binary log in this directory", path)

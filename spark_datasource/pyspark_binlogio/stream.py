@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -134,7 +135,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         """
         given, logs = self._reached if start is None else start, self._logs()
         resolved = self._resolved(given, logs)
-        self._refuse_holes([log for log in logs if _key(_base(log)) >= _key(_name(resolved))])
+        self._refuse_holes(_from(resolved, logs))
         latest = self._latest(resolved, limit, logs)
         if self._target is not None:
             latest = min(latest, self._target, key=_place)
@@ -151,11 +152,11 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         latest = self._latest(dict(_NOTHING), None, logs)
         if not latest["file"]:
             return None
-        ends = {_base(log): log.size or 0 for log in logs if _key(_base(log)) < _key(_name(latest))}
-        ends[_name(latest)] = latest["pos"]
-        done = self._planned
-        begun = {name: done["pos"] if name == _name(done) else 0 for name in ends if _key(name) >= _key(_name(done))}
-        return {**latest, "lag_bytes": sum(max(0, ends[name] - begin) for name, begin in begun.items())}
+        done, lag = self._planned, 0
+        for log in _from(done, logs, latest):
+            end = latest["pos"] if _base(log) == _name(latest) else log.size or 0
+            lag += max(0, end - (done["pos"] if _base(log) == _name(done) else 0))
+        return {**latest, "lag_bytes": lag}
 
     @option_hints()
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -177,7 +178,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         if _place(first) > _place(end):
             self._refuse_other_log(end, f"an offset before {_name(first)}:{first['pos']}, from which the batch begins")
         pieces = []
-        logs = [log for log in logs if _key(_name(first)) <= _key(_base(log)) <= _key(_name(end))]
+        logs = _from(first, logs, end)
         self._refuse_holes(logs)
         for log in logs:
             begin = first["pos"] if _base(log) == _name(first) else 0
@@ -189,8 +190,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
     def _with_statements(self, planned: list[InputPartition], end: Offset) -> list[InputPartition]:
         """Give the tasks of a batch the DDL in the logs up to its end; what is known is not scanned again."""
         keyring = self._batches.keyring
-        logs = find_log_files(replace(self._options, starting_position=None))
-        logs = [log for log in logs if _key(_base(log)) <= _key(_name(end))]
+        logs = _from(_NOTHING, find_log_files(replace(self._options, starting_position=None)), end)
         if self._follows_ddl is None:
             self._statements.forget_others(logs, keyring)
             self._follows_ddl = bool(self._statements) or follows_ddl(self._options, logs, keyring)
@@ -229,7 +229,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
 
     def _latest(self, start: Offset, limit: ReadLimit | None, logs: list[LogFile]) -> Offset:
         """Return the end of the batch that begins at `start`, which is resolved."""
-        logs = [log for log in logs if _key(_base(log)) >= _key(_name(start))]
+        logs = _from(start, logs)
         while logs and _base(logs[-1]) != _name(start) and log_identity(logs[-1], self._batches.keyring) is None:
             logs.pop()  # a log without a head could not be recognized later: wait for it
         files = getattr(limit, "max_files", len(logs))
@@ -391,9 +391,17 @@ def _identity(offset: Offset) -> LogIdentity | None:
 
 def _place(offset: Offset) -> tuple[tuple[int, str], int]:
     """Return a key that sorts offsets of one series."""
-    return _key(_name(offset)), offset["pos"]
+    return _key(offset["file"]), offset["pos"]
 
 
-def _key(name: str) -> tuple[int, str]:
-    """Return a key that sorts the names of one series; nothing sorts first."""
+def _from(start: Offset, logs: list[LogFile], end: Offset | None = None) -> list[LogFile]:
+    """Return the logs from that of one offset on, up to that of another one."""
+    first, last = _key(start["file"]), (HIGHEST, "") if end is None else _key(end["file"])
+    return [log for log in logs if first <= _key(log.name) <= last]
+
+
+@lru_cache(maxsize=1 << 14)  # a stream compares the same names again and again
+def _key(file: str) -> tuple[int, str]:
+    """Return a key that sorts the logs of one series; nothing sorts first."""
+    name = base_name(file)
     return (log_number(name)[1], name) if name else (-2, "")
