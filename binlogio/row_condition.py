@@ -44,6 +44,7 @@ _COMPARE: Final[dict[str, Callable[..., pa.Array]]] = {
 }
 _WIDE: Final = Context(prec=200)
 _MICROSECONDS: Final = 1_000_000
+_MOST_NESTED: Final = 100  # NOT and parentheses around each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +286,7 @@ def _constant(values: pa.Array, value: bool) -> pa.BooleanArray:  # noqa: FBT001
 def _range(kind: pa.DataType) -> tuple[Decimal, Decimal]:
     if pa.types.is_decimal(kind):
         most = Decimal(10**kind.precision - 1).scaleb(-kind.scale, _WIDE)
-        return -most, most
+        return most.copy_negate(), most  # `-most` would be rounded to 28 digits
     if pa.types.is_unsigned_integer(kind):
         return Decimal(0), Decimal((1 << kind.bit_width) - 1)
     return Decimal(-(1 << kind.bit_width - 1)), Decimal((1 << kind.bit_width - 1) - 1)
@@ -301,7 +302,7 @@ def _moment(column: _ColumnName, kind: pa.DataType, text: str) -> pa.Scalar:
             naive = pa.scalar(plain).cast(pa.timestamp("us"))
             return naive.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.timestamp(kind.unit)).cast(kind)
         return pa.scalar(plain).cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as exc:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError, ArithmeticError) as exc:
         raise _unfit(column, kind, text) from exc
 
 
@@ -334,6 +335,7 @@ class _ConditionParser:
         except UnsupportedFeature as exc:
             raise ConditionError(f"the condition cannot be read: {exc}") from exc
         self._at = 0
+        self._depth = 0
 
     def condition(self) -> _Node:
         """Parse the whole text."""
@@ -372,13 +374,21 @@ class _ConditionParser:
 
     def _not(self) -> _Node:
         if self._take("NOT"):
-            return _Not(self._not())
+            return _Not(self._nested(self._not))
         if self._take("("):
-            node = self._any()
+            node = self._nested(self._any)
             if not self._take(")"):
                 raise self._expected(")")
             return node
         return self._comparison()
+
+    def _nested(self, parse: Callable[[], _Node]) -> _Node:
+        self._depth += 1
+        if self._depth > _MOST_NESTED:
+            raise ConditionError(f"the condition cannot be read: more than {_MOST_NESTED} nested NOT and parentheses")
+        node = parse()
+        self._depth -= 1
+        return node
 
     def _comparison(self) -> _Node:
         if not self._is_column():
@@ -449,22 +459,31 @@ class _ConditionParser:
             return _ColumnName(self._name(), name.lower())
         return _ColumnName(name, None)
 
+    def _number(self, *, is_negative: bool) -> Decimal:
+        try:
+            number = Decimal(self._next.text)
+        except ArithmeticError as exc:
+            raise self._expected("a smaller exponent") from exc
+        self._at += 1
+        return number.copy_negate() if is_negative else number  # arithmetic would round it to 28 digits
+
     def _name(self) -> str:
         prefix = "@" if self._take("@") else ""
         token = self._next
+        if not prefix and token.kind == "word" and token.upper == "NULL":
+            raise self._expected("a column or a value (IS NULL and IS NOT NULL compare with NULL)")
         if not (token.is_name or (prefix and token.kind == "number")):
             raise self._expected("the name of a column")
         self._at += 1
         return prefix + token.text
 
     def _value(self) -> _Value:
-        sign = -1 if self._take("-") else 1
+        is_negative = self._take("-")
         self._take("+")
         token = self._next
         if token.kind == "number":
-            self._at += 1
-            return sign * Decimal(token.text)
-        if sign < 0:
+            return self._number(is_negative=is_negative)
+        if is_negative:
             raise self._expected("a number")
         if token.kind == "text":
             self._at += 1

@@ -137,7 +137,8 @@ def test_an_absent_column_is_not_null() -> None:
         (pa.uint64(), (1 << 64) - 1, "c = 18446744073709551615 AND c > 18446744073709551614.5"),
         (pa.int8(), -128, "c > -128.5 AND c < 1000 AND c <> 1000 AND c >= -1e100 AND NOT c = 1000"),
         (pa.decimal256(65, 30), Decimal(f"{10**20}.{1:030}"), f"c > {10**20} AND c < {10**20 + 1}"),
-        (pa.decimal128(38, 38), Decimal("0.1"), "c = 0.1 AND c < 1 AND c > -5"),
+        (pa.decimal128(38, 38), Decimal("0.1"), "c = 0.1 AND c < 1 AND c > -5 AND c > -1"),
+        (pa.decimal256(65), Decimal("9" * 65), f"c = {'9' * 65} AND c > {'9' * 64}8 AND c > -{'9' * 65}"),
         (pa.float32(), 0.5, "c = 0.5 AND c BETWEEN 0 AND 1"),
         (pa.binary(), b"\x00\xff", "c = x'00ff' AND c <> 'x' AND c = 0x00FF"),
         (pa.timestamp("us", "UTC"), datetime(2026, 11, 20, 9, tzinfo=timezone.utc), "c = '2026-11-20 09:00:00'"),
@@ -165,6 +166,10 @@ def test_values_are_compared_by_the_type_of_the_column(kind: pa.DataType, value:
         ("id NOT = 1", "expected IN, BETWEEN, LIKE or REGEXP, found = 1"),
         ("id = x'1'", "expected pairs of hex digits, found 1"),
         ("id LIKE 1", "expected a text in quotes, found 1"),
+        ("id = NULL", "IS NULL and IS NOT NULL compare with NULL), found NULL"),
+        ("id = 1e99999999999999999999", "expected a smaller exponent, found 1e9"),
+        pytest.param("(" * 10_000 + "id = 1" + ")" * 10_000, "more than 100 nested", id="parentheses"),
+        pytest.param("NOT " * 10_000 + "id = 1", "more than 100 nested", id="NOT"),
     ],
 )
 def test_other_texts_are_refused(text: str, message: str) -> None:
@@ -190,6 +195,12 @@ def test_what_does_not_fit_the_table_is_refused(text: str, message: str) -> None
         ids_of(text)
 
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["'1:2:x'", "'1:2:inf'", "'999999999999999999:0:0'", "'12'", "'a:b'"])
+def test_a_text_that_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ConditionError, match="the value does not fit column c"):
+        RowCondition(f"c = {text}").mask(batch_of([{"c": timedelta()}], {"c": pa.duration("us")}))
 
 
 words = st.lists(st.sampled_from("id = 1 ' ( ) AND OR NOT IN x'0 - . before LIKE".split())).map(" ".join)
