@@ -16,6 +16,7 @@ from binlogio.options import ServerVariables
 from binlogio.schema.given import GivenDefinitions, load_definitions
 from binlogio_cli.messages import Refusal, error_text
 
+INPUT_PATH: Final = click.Path(readable=False)  # completes names; what cannot be read is an I/O error of the command
 _GTID_POSITION: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")
 _DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
 

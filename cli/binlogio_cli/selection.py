@@ -32,7 +32,7 @@ from binlogio.event_filter import HIGHEST, LOWEST, AllExcept, EventFilter, Range
 from binlogio.format.event_starts import check_event_start
 from binlogio.options import DEFAULT_LIMITS, Limits, Position
 from binlogio_cli.messages import Refusal, say
-from binlogio_cli.options import definitions_file, definitions_option, gtid_position, parse_gtids
+from binlogio_cli.options import INPUT_PATH, definitions_file, definitions_option, gtid_position, parse_gtids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 _MOST_NAMES: Final = 10
+_HIGHEST_ID: Final = (1 << 32) - 1  # of servers and domains
 _OPERATIONS: Final = frozenset({"insert", "update", "delete"})
 _GTIDS_HELP: Final = (
     "A GTID set (UUID:1-5:9), or GTIDs of MariaDB (0-1-9, or 0-1-5..9 for a range), each for its own transaction only."
@@ -70,7 +71,12 @@ class LocalZone(tzinfo):
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
         """Return what the zone is ahead of UTC at a moment."""
-        return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
+        if moment is None:
+            return None
+        try:
+            return moment.replace(tzinfo=None).astimezone().utcoffset()
+        except (OverflowError, ValueError):  # the first and the last days of the calendar
+            return timedelta(0)
 
     def dst(self, moment: datetime | None) -> timedelta | None:
         """Return None: the part of the offset that is daylight saving is not known."""
@@ -115,7 +121,7 @@ def _parse_time(ctx: click.Context, param: click.Parameter, text: str | None) ->
         return None
     try:
         return time_of(text.strip())
-    except ValueError as exc:
+    except (ValueError, OverflowError) as exc:
         forms = "expected a time such as '2026-11-20 12:00:00', 20261120120000 or seconds since 1970"
         raise click.BadParameter(f"{text!r} is not a time; {forms}", ctx, param) from exc
 
@@ -125,6 +131,7 @@ def time_of(text: str) -> datetime | float:
 
     Raises:
         ValueError: the text is not a time.
+        OverflowError: the time is after the last day of the calendar.
     """
     digits = _DIGITS.fullmatch(text)
     if digits:
@@ -442,10 +449,11 @@ def _parse_position(
     if gtids is not None:
         return gtids
     file, _, offset = text.rpartition(":")
-    if not (offset.isdecimal() and offset.isascii()):
+    number = _number(offset, HIGHEST)
+    if number is None:
         forms = "expected an offset, FILE:OFFSET such as binlog.000001:4, or GTIDs of MariaDB such as 0-1-9,1-1-7"
         raise click.BadParameter(f"{text!r} is not a position; {forms}", ctx, param)
-    return Position(file, int(offset))
+    return Position(file, number)
 
 
 def _parse_numbers(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> frozenset[int] | None:
@@ -456,11 +464,18 @@ def _parse_numbers(ctx: click.Context, param: click.Parameter, texts: tuple[str,
     """
     found = set()
     for text in ",".join(texts).split(",") if texts else ():
-        number = text.strip()
-        if not (number.isdecimal() and number.isascii() and int(number) < 1 << 32):
-            raise click.BadParameter(f"{text!r} is not a number from 0 to 4294967295", ctx, param)
-        found.add(int(number))
+        number = _number(text.strip(), _HIGHEST_ID)
+        if number is None:
+            raise click.BadParameter(f"{text!r} is not a number from 0 to {_HIGHEST_ID}", ctx, param)
+        found.add(number)
     return frozenset(found) if texts else None
+
+
+def _number(text: str, highest: int) -> int | None:
+    """Return the number of some digits, up to `highest`; None for any other text."""
+    if not (text.isdecimal() and text.isascii() and len(text.lstrip("0")) <= len(str(highest))):
+        return None
+    return number if (number := int(text)) <= highest else None
 
 
 def _parse_operations(ctx: click.Context, param: click.Parameter, text: str | None) -> frozenset[str] | None:
@@ -512,7 +527,7 @@ files_argument: Final = click.argument(
     "files",
     nargs=-1,
     required=True,
-    type=click.Path(),  # completes file names
+    type=INPUT_PATH,
     callback=input_once,
 )
 _SELECTION: Final = (
@@ -707,7 +722,7 @@ def reading_options(command: _Command) -> _Command:
             verify_checksum=not no_verify_checksum,
             keyring=keyring,
             definitions=table_definitions,
-            limits=Limits(event_size=max_event_size, opened_size=max_opened_size),
+            limits=Limits(event_size=min(max_event_size, HIGHEST), opened_size=min(max_opened_size, HIGHEST)),
             other_inputs=tuple(file for file in (keyring, definitions_file()) if file is not None),
         )
         return command(reading=reading, **options)

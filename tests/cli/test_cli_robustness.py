@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -111,6 +113,37 @@ def test_wrong_inputs_are_answered_in_one_sentence(
         check_sentences(done.stderr, codes, done.exit_code)
         if not (command[0] in ("dump", "repair") and name == "damage"):
             assert list(tmp_path.iterdir()) == [], name
+
+
+@TAKES_FILES
+def test_a_log_without_permission_is_an_io_error(command: tuple[str, ...]) -> None:
+    """Root may read all, so another user runs the command."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        log = Path(folder) / LOG.name
+        log.write_bytes(LOG.read_bytes())
+        log.chmod(0)
+        run(command, LOG, Path(folder) / "before")  # imports what it needs
+        with another_user():
+            done = run(command, log, Path(folder) / "out")
+        left = [path.name for path in Path(folder).iterdir() if path.name.startswith("out")]
+
+    assert "Permission denied" in f"{done.stdout}{done.stderr}"
+    assert done.exit_code in ({1, 4} if command[0] in ("info", "verify") else {4}), done.stderr
+    assert left == []
+
+
+@contextlib.contextmanager
+def another_user() -> Iterator[None]:
+    """Have the rights of a user without any, if this process is root's."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if user == 0:
+            os.seteuid(user)
 
 
 @TAKES_FILES

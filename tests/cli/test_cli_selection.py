@@ -82,6 +82,37 @@ def test_local_time_has_summer_time_where_the_moment_has_it() -> None:
     assert datetime(2026, 7, 1, 2, tzinfo=zone).timestamp() == 1782864000
 
 
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--start-position", "9" * 25),
+        ("--stop-position", f"binlog.000001:{'9' * 5000}"),
+        ("--start-datetime", "9999-12-31 23:59:59.9999999"),
+        ("--server-id", "4294967296"),
+        ("--ignore-server-ids", "9" * 5000),
+    ],
+)
+def test_numbers_and_times_out_of_range_are_wrong_usage(option: str, text: str) -> None:
+    done = CliRunner().invoke(cli, ["dump", option, text, LOGS[0]])
+
+    assert done.exit_code == 2
+    assert f"Invalid value for '{option}'" in done.stderr.replace("'-j' / ", "").replace(" / '--do-server-ids'", "")
+
+
+@pytest.mark.parametrize("zone", ["local", "UTC", "Pacific/Auckland", "America/New_York"])
+@pytest.mark.usefixtures("berlin")
+def test_the_ends_of_the_calendar_are_times(zone: str) -> None:
+    chosen = ("--start-datetime", "0001-01-01", "--stop-datetime", "9999-12-31 23:59:59", "--time-zone", zone)
+    done = CliRunner().invoke(cli, ["grep", "id > 0", *chosen, *LOGS])
+
+    assert done.stdout == CliRunner().invoke(cli, ["grep", "id > 0", "--time-zone", zone, *LOGS]).stdout != ""
+
+
+@pytest.mark.parametrize("option", ["--max-event-size", "--max-opened-size"])
+def test_a_limit_may_be_larger_than_any_size(option: str) -> None:
+    assert CliRunner().invoke(cli, ["dump", option, "9" * 25, LOGS[0]]).exit_code == 0
+
+
 @pytest.mark.usefixtures("berlin")
 def test_times_are_local_unless_a_zone_is_given() -> None:
     """The incident began at 02:36:28 UTC."""

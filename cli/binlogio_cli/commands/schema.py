@@ -15,6 +15,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.schema.information_schema import QUERY, parse_information_schema
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import DAMAGE, OK, Refusal, error_text, say
+from binlogio_cli.options import INPUT_PATH
 from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import input_once, keyring_option
@@ -33,7 +34,7 @@ Examples: from logs; from a server that runs
 
 
 @click.command("schema", epilog=_EXAMPLE)
-@click.argument("files", nargs=-1, type=click.Path(), callback=input_once)
+@click.argument("files", nargs=-1, type=INPUT_PATH, callback=input_once)
 @click.option(
     "--information-schema",
     "listing",

@@ -17,7 +17,7 @@ from binlogio.options import ServerVariables
 from binlogio.writer import BinlogWriter
 from binlogio.writer.writer import system_clock
 from binlogio_cli.messages import Refusal, error_text, say
-from binlogio_cli.options import parse_set
+from binlogio_cli.options import INPUT_PATH, parse_set
 from binlogio_cli.quoting import safe
 from binlogio_cli.write.actions import Json, script_schema
 from binlogio_cli.write.script import ScriptClock, ScriptError, ScriptRunner, check_lines, read_lines, variables_of
@@ -53,7 +53,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 
 
 @click.command("write", epilog=_EXAMPLE)
-@click.argument("scripts", nargs=-1, metavar="[SCRIPT...]", type=click.Path())
+@click.argument("scripts", nargs=-1, metavar="[SCRIPT...]", type=INPUT_PATH)
 @click.option(
     "--out",
     type=click.Path(file_okay=False),
