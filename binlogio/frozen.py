@@ -1,4 +1,4 @@
-"""The decorator `dataclass`, whose frozen classes with slots take a tenth of the time to make.
+"""The decorator `dataclass`, which creates frozen classes with slots in a tenth of the time of the standard one.
 
 The standard one compiles six functions for each class, half a millisecond in all, and a program that reads a small log
 imports a hundred classes of which it needs ten. Here `__init__` is compiled at the first instance, and the others are

@@ -1,4 +1,4 @@
-"""Public names of a package that are imported at their first use (PEP 562), so that an import costs what it uses."""
+"""Public names of a package that are imported at their first use (PEP 562), so that unused ones cost nothing."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ ZeroEnded: Final = _ZeroEnded(NullTerminated(GreedyBytes))
 
 
 class Utf8(Adapter):  # type: ignore[misc]
-    """An identifier. The server keeps these in UTF-8; bytes that are not survive as surrogates, so nothing is lost."""
+    """An identifier. The server stores them in UTF-8; invalid bytes are kept as surrogates, so nothing is lost."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> str:
         return bytes(obj).decode("utf-8", "surrogateescape")
@@ -239,7 +239,7 @@ class Record(Adapter):  # type: ignore[misc]
 
 
 class Whole(Adapter):  # type: ignore[misc]
-    """Bytes that `layout` must fill to the last one: what is left over is an error, on the way in and out."""
+    """Bytes that `layout` must fill completely: remaining bytes are an error, in parsing and in building."""
 
     def __init__(self, source: Construct, layout: Construct) -> None:
         super().__init__(source)

@@ -1,6 +1,6 @@
 """Events of binary logs: one module per event family, each with grammar, construct layouts and frozen dataclasses.
 
-`BinlogEvent` is the union of all event classes, and what readers yield; `isinstance` tells which one an event is, and
+Readers yield `BinlogEvent`, the union of all event classes; `isinstance` tells which class an event has, and
 `event.header` has its type, time and place. `EVENT_CODECS`, `codec_for` and `default_type` map event types to the
 codecs that parse and build them; `RowsEvent` is the base of the events that hold
 rows, whose `operation` says what they do; `GtidLogEvent` is the union of the events that begin an event group.

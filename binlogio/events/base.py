@@ -52,7 +52,7 @@ _QUICK_HEADER: Final = struct.Struct("<" + "".join(field.subcon.fmtstr.lstrip("<
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventHeader:
-    """The 19 bytes before every event, and where they were found.
+    """The 19 bytes at the start of every event, and their offset.
 
     `timestamp` is in seconds since 1970, UTC; `event_size` in bytes, header and checksum included. `log_pos` is what
     the file says, 32 bits that wrap at 4 GiB and that some servers leave zero; `offset` is ours, in bytes from the
@@ -97,7 +97,7 @@ _FIXED_HEADERS: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.ROTATE_EV
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParseContext:
-    """What the format description says about the events that follow it.
+    """The format of events, as defined by the format description before them.
 
     `binlog_version` is 1 (3.23), 3 (4.0, 4.1) or 4; `post_header_sizes[type_code - 1]` in bytes; `permutation` maps the
     type codes of some 5.1 and 5.2 alphas to ours and is empty otherwise. `limits` are the reader's, not the log's.
@@ -118,7 +118,7 @@ class ParseContext:
 
     @property
     def has_checksum(self) -> bool:
-        """True where every event ends in four bytes of CRC32."""
+        """True if every event ends in four bytes of CRC32."""
         return self.checksum_algorithm == ChecksumAlgorithm.CRC32
 
     def post_header_size(self, type_code: int, default: int) -> int:

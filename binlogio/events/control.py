@@ -147,7 +147,7 @@ class IncidentEvent:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatEvent:
-    """Sent to idle replicas; in a file only where a tool stored a stream."""
+    """Sent to idle replicas; found in a file only if a tool stored a stream."""
 
     log: str
     header: EventHeader = NEW_HEADER

@@ -1,10 +1,10 @@
-"""FORMAT_DESCRIPTION_EVENT and START_EVENT_V3: the first event of a file says how to read the others.
+"""FORMAT_DESCRIPTION_EVENT and START_EVENT_V3: the first event of a file, which defines the format of the others.
 
     start_v3           := binlog_version: u16  server_version: u8[50]  created: u32
     format_description := binlog_version: u16  server_version: u8[50]  created: u32  header_size: u8
                           post_header_sizes: u8[*]  (checksum_algorithm: u8)?
 
-The checksum algorithm is there since 5.6.1 (MariaDB 5.3.0), and then four bytes of CRC32 follow whatever it says; they
+Since 5.6.1 (MariaDB 5.3.0) there is a checksum algorithm, and four bytes of CRC32 follow for every algorithm; they
 are computed with the flag BINLOG_IN_USE clear, because the server clears that flag in place when it closes the file.
 Source: libs/mysql/binlog/event/control_events.h and .cpp, Format_description_event.
 """

@@ -351,7 +351,7 @@ class _Unknown(Construct):  # type: ignore[misc]
 
 
 class _Version(Adapter):  # type: ignore[misc]
-    """The version of the serialization, of which there is one."""
+    """The version of the serialization; there is only version 1."""
 
     def _decode(self, obj: int, context: Container, path: str) -> int:
         if obj != SERIALIZATION_VERSION:
@@ -367,7 +367,7 @@ class _Version(Adapter):  # type: ignore[misc]
 
 
 class _LastNonIgnorable(Adapter):  # type: ignore[misc]
-    """One more than the id of the last field that a reader has to know; 0 where it may skip what it does not know."""
+    """One more than the id of the last field that a reader must know; 0 if it may skip all unknown fields."""
 
     def _decode(self, obj: int, context: Container, path: str) -> int:
         if obj > LAST_FIELD + 1:

@@ -209,7 +209,7 @@ class MariadbGtidEvent:
 
 @dataclass(frozen=True, slots=True)
 class MariadbGtidListEvent:
-    """The state of the log where the file begins: the last GTIDs of each domain and server, a domain's latest one last.
+    """The GTID state at the start of the file: the last GTID of each domain and server, the latest of a domain last.
 
     `flags` are MariadbGtidListFlag. `trailing` is None where an empty list has its two zero bytes, and others have
     nothing.

@@ -113,7 +113,7 @@ class MariadbAlterFlags:
 
 
 class _MariadbAlterFlags(Construct):  # type: ignore[misc]
-    """The sequence number is there for COMMIT ALTER and ROLLBACK ALTER only."""
+    """Only COMMIT ALTER and ROLLBACK ALTER have the sequence number."""
 
     _HAS_SEQUENCE = _COMMIT_ALTER | _ROLLBACK_ALTER
 

@@ -83,7 +83,7 @@ _HEAD: Final = Struct("fields" / _Fields(), "size" / Tell)
 
 @dataclass(frozen=True, slots=True)
 class TransactionPayloadEvent:
-    """A transaction's events as one compressed block. They have no checksums and say 0 for log_pos."""
+    """The events of a transaction as one compressed block. They have no checksums, and their log_pos is 0."""
 
     fields: tuple[tuple[int, int | bytes], ...]
     payload: bytes
@@ -91,7 +91,7 @@ class TransactionPayloadEvent:
 
     @property
     def compression_type(self) -> int:
-        """A CompressionType, or a number that we do not know; none where the field is missing."""
+        """A CompressionType, or an unknown number; none if the field is missing."""
         return int(dict(self.fields).get(PayloadField.COMPRESSION_TYPE, CompressionType.NONE))
 
     @property

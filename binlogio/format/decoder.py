@@ -67,7 +67,7 @@ class Decoder:
         *,
         inside: bool,
     ) -> bool:
-        """Pass over groups that are not wanted; arguments and result as `EventFramer.skip_groups`."""
+        """Skip groups that are not selected; arguments and result as `EventFramer.skip_groups`."""
         if (
             self._filtered_format is None
             or self._filtered_format[0] is not chosen
@@ -255,7 +255,7 @@ def _new_cutter() -> EventCutter:
 
 
 def _usual_codes(context: ParseContext, codes: Collection[int]) -> frozenset[int]:
-    """Return the types that the kernel makes events of: those whose post-headers are as servers write them today."""
+    """Return the types that the kernel parses: those whose post-headers have the sizes of current servers."""
     found = []
     for code in codes:
         sizes = EVENT_CODECS[code].post_header_sizes

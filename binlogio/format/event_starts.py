@@ -33,7 +33,7 @@ def check_event_start(log: LogFile, offset: int, keyring: Keyring | None = None)
 
     0 (the start of the file) and the end of the file are accepted. Compressed and encrypted logs are read up to
     `offset`. A log that is an open stream can be read only once, so it is not checked here: `BinlogReader` does that
-    while it reads. A file that is not a binary log is accepted: reading it says what is wrong.
+    while it reads. A file that is not a binary log is accepted; a reader raises the error.
 
     Raises:
         PositionError: no event starts there; the message says where the next one starts.

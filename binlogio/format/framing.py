@@ -5,8 +5,8 @@ bodies.
 
     file := 0xfe "bin"  event*         -- the first event is FORMAT_DESCRIPTION_EVENT (5.0 and later) or START_EVENT_V3
 
-A relay log may put an artificial ROTATE_EVENT first, and any file may hold a second format description: what it says
-holds from there on. Source: libs/mysql/binlog/event/binlog_event.cpp; sql/binlog_reader.cc,
+A relay log may begin with an artificial ROTATE_EVENT, and any file may have a second format description, which is valid
+for the events after it. Source: libs/mysql/binlog/event/binlog_event.cpp; sql/binlog_reader.cc,
 Binlog_event_data_istream::read_event_header.
 """
 
@@ -245,7 +245,7 @@ class EventFramer:
 
     @property
     def _is_of_usual_form(self) -> bool:
-        """True where the kernel can cut events out of the buffer."""
+        """True if the kernel can cut events out of the buffer."""
         if self._decrypt is not None or self._needs_magic or self._needs_description:
             return False
         return self.context.header_size == HEADER_SIZE and not self.context.permutation

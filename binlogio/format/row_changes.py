@@ -25,7 +25,7 @@ _decoders: Final[dict[int, tuple[TablePlan, RowDecoder]]] = {}
 def row_changes(event: RowsEvent, plan: TablePlan, *, compiled: bool | None = None) -> Iterator[RowChange]:
     """Return the row changes of a rows event; `plan` is that of its table map.
 
-    `compiled` is `is_compiled()`, which takes as long as a row; asked if None.
+    `compiled` is the result of `is_compiled()`, which takes as long as decoding a row; it is called if None.
 
     Raises:
         BinlogFormatError: as `binlogio.rows.image.decode_rows`.

@@ -1,4 +1,4 @@
-"""Byte ranges of a log, each read by itself.
+"""Byte ranges of a log that are read separately.
 
 A reader begins at the first event group at or after the start of its range, and stops at the first group at or after
 the end. So any cut points give every group exactly once, and can be chosen without reading the file. The kernel finds a

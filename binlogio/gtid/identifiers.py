@@ -39,7 +39,7 @@ _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,19}")
 def parse_number(text: str, what: str) -> int:
     """Return the plain decimal number that `text` is.
 
-    The server's strtoll would also take 010 as 8 and 0x10 as 16; here these are errors, so nothing is misread.
+    The server's strtoll also reads 010 as 8 and 0x10 as 16; here these are errors, so that nothing is misread.
 
     Raises:
         BinlogFormatError: anything but decimal digits, a leading zero, more than 20 digits.
@@ -87,7 +87,7 @@ NIL_UUID: Final = Uuid(bytes(UUID_SIZE))
 class Tag(str):
     """The optional middle part of a GTID: up to 32 letters, digits and underscores, in lower case.
 
-    Empty where there is none.
+    The empty text is no tag.
 
     Raises:
         BinlogFormatError: too long, another character, or a digit in front.

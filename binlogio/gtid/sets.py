@@ -132,7 +132,7 @@ class GtidSet:
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:
-        """Return the set that `text` spells, in any of the spellings that the server takes.
+        """Parse a GTID set in any of the forms that the server accepts.
 
         White space, repeated commas, a UUID or a tag without numbers and intervals like 5-3 (which are empty) do no
         harm.

@@ -64,7 +64,7 @@ class RowImage:
         """Return the image that has the columns named in `values`.
 
         Raises:
-            BinlogFormatError: the table has no column of such a name.
+            BinlogFormatError: the table has no column of this name.
         """
         unknown = set(values) - {column.label for column in plan.columns}
         if unknown:

@@ -105,7 +105,7 @@ def resolve_plan(
 ) -> TablePlan:
     """Return the plan of a table map.
 
-    `context` tells MariaDB from MySQL, `definition` fills in what the event does not contain.
+    `context` has the server version, `definition` supplies what the event does not contain.
 
     Raises:
         BinlogFormatError: an unknown column type, metadata that makes no sense, or not as many entries as there are

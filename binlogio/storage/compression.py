@@ -51,7 +51,7 @@ def decompress_zstd(data: bytes) -> Iterator[bytes]:
 
 
 class _NextFrame:
-    """The file that a reused stream reads: the frame at hand, at whose end the stream waits for the next one."""
+    """The file that a reused stream reads: the current frame, after which the stream waits for the next one."""
 
     closed = False
 

@@ -259,8 +259,8 @@ def _mariadb_key(event: StartEncryptionEvent, keyring: Keyring) -> bytes:
 class _MariadbDecryptor:
     """Decrypts single events.
 
-    Nothing in the file says whether they are in CBC or CTR (the server's file_key_management_encryption_algorithm), so
-    the first event decides: only one of the two makes sense of it.
+    The file does not say whether they use CBC or CTR (the server's file_key_management_encryption_algorithm), so the
+    first event decides: only one of the two gives a valid event.
     """
 
     def __init__(self, event: StartEncryptionEvent, key: bytes) -> None:

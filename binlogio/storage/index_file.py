@@ -98,7 +98,7 @@ def next_log_name(name: str) -> str:
 
 
 def read_index(path: Path) -> list[str]:
-    """Return the names in the index file, as they are there.
+    """Return the names in the index file, unchanged.
 
     Raises:
         OSError: the file cannot be read.

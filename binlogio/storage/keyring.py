@@ -94,7 +94,7 @@ class MariadbKeys:
         """Take numbers with keys in hex or bytes.
 
         Raises:
-            BinlogFormatError: no such number, or no AES key.
+            BinlogFormatError: the number does not exist, or its key is not an AES key.
         """
         keys: dict[int, bytes] = {}
         for name, value in mapping.items():

@@ -136,7 +136,7 @@ def _matching(filesystem: FileSystem, pattern: str) -> Iterator[FileInfo]:
 def _indexed(filesystem: FileSystem, path: str) -> list[LogFile]:
     """Return the logs of an index file, which are beside it.
 
-    As for local files, a missing log whose name is not in the index any more was purged.
+    As for local files, a missing log whose name is no longer in the index was purged.
     """
     while True:
         names = _read_index(filesystem, path)

@@ -112,8 +112,8 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
 def _indexed(path: Path) -> list[LogFile]:
     """Return the logs of an index file.
 
-    A server takes the name of a log that it purges out of the index first, and removes the file then. So where a file
-    is missing, the index is read again: a name that is not in it any more was purged.
+    To purge a log, a server first removes its name from the index, then the file. So if a file is missing, the index is
+    read again: a log whose name is no longer there was purged.
     """
     while True:
         logs = []
@@ -171,7 +171,7 @@ def follow_last(logs: list[LogFile], wait: Callable[[], None]) -> None:
 
 
 class _GrowingLog:
-    """The bytes of a log; its end is where the next log exists, or where the file was removed."""
+    """The bytes of a log that grows; it ends when the next log exists, or when the file was removed."""
 
     def __init__(self, name: str, logs: list[LogFile], wait: Callable[[], None]) -> None:
         self._name = name

@@ -9,7 +9,7 @@ written with the code that the server itself prefers.
 The tables at the beginning are the collation ids, and the maps that Python lacks or defines differently, as read from
 MySQL 9.7.4 and MariaDB 10.11.18: INFORMATION_SCHEMA.COLLATIONS and COLLATION_CHARACTER_SET_APPLICABILITY for the ids
 (no id means two things in the two servers), and CONVERT(_charset x'..' USING utf32) of every byte for the maps (the
-same in both). U+FFFE in a map marks a byte that is no character. Where the server answers U+FFFD it has none either.
+same in both). U+FFFE in a map marks a byte that is not a character, and so does U+FFFD in the answer of the server.
 
 Source: strings/ctype-*.cc.
 """

@@ -1,6 +1,6 @@
-"""A column: what the type code and metadata of a table map say about it, its plan, and the parts of value layouts.
+"""A column: its shape (from type code and metadata of a table map), its plan, and the parts of value layouts.
 
-Everything that the type families of this package share. `binlogio.rows.plan` makes the plans.
+The code that the type families of this package share. `binlogio.rows.plan` makes the plans.
 
 Source: sql/rpl_utility.cc, table_def; sql/rpl_utility.h, calc_field_size.
 """

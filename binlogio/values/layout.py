@@ -50,7 +50,7 @@ def shape_of(column_type: int, metadata: int) -> Shape:
     """Return the shape of a column from its entry in the table map.
 
     Raises:
-        BinlogFormatError: no server has such a type, or such metadata for it.
+        BinlogFormatError: the type, or the metadata for it, does not exist in any server.
         UnsupportedFeature: the type is an array.
     """
     if column_type == ColumnType.TYPED_ARRAY:

@@ -135,7 +135,7 @@ def _string_shape(kind: ColumnType, metadata: int) -> Shape:
 
 
 def _text(source: Construct, charset: Charset | None) -> Construct:
-    """Return the layout of text in its character set; bytes if there is none, or if they cannot be decoded."""
+    """Return the layout of text in its character set. Without one, and if text cannot be decoded, values are bytes."""
     if charset is None:
         return CodedValue(source, lambda data: data, as_bytes)
 

@@ -132,7 +132,7 @@ def _to_fraction(microsecond: int, fsp: int, unit: int) -> int:
 
 
 def datetime_value(fields: Fields, fsp: int) -> datetime | str:
-    """Return the naive datetime of `fields`, or text where the calendar has no such moment."""
+    """Return the naive datetime of `fields`, or text if the date does not exist."""
     if fields.negative:
         return fields.datetime_text(fsp)
     days = fields.year, fields.month, fields.day

@@ -163,7 +163,7 @@ def _moment(parts: list[str], fraction: str | None, zone: str | None) -> datetim
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the logs are read, as the options say."""
+    """How the logs are read, from the options."""
 
     verify_checksum: bool = True
     keyring: str | None = None
@@ -262,7 +262,7 @@ class Selection:
         """Return the logs from that of the start to that of the stop.
 
         Raises:
-            Refusal: one of them is not there, or the stop is in a log before the start.
+            Refusal: the logs do not have one of them, or the stop is in a log before the start.
         """
         first = _number_of("--start-position", self.start, files, 0)
         last = _number_of("--stop-position", self.stop, files, len(files) - 1)

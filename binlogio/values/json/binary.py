@@ -14,7 +14,7 @@ tree.
     varlen   := 7 bits a byte, lowest first, high bit set where more follow
 
 Offsets count from the container's start. Members of an object are sorted by the length of their names, then by bytes. A
-container is small if it fits 64 KiB, whatever its parent is.
+container is small if it fits 64 KiB, independent of its parent.
 
 Source: sql-common/json_binary.h, the comment at its head; sql-common/json_binary.cc, parse_value, serialize_json_value.
 """
@@ -207,7 +207,7 @@ def build_json(node: JsonNode) -> bytes:
     """Return the document of a tree.
 
     Raises:
-        BinlogFormatError: the tree is no JSON for the server: too deep, a number out of range, a key of over 64 KiB.
+        BinlogFormatError: the server does not accept the tree: too deep, a number out of range, a key of over 64 KiB.
     """
     kind, value = _build(node, 0)
     return bytes([kind]) + value

@@ -120,7 +120,7 @@ class JsonDiffs(tuple[JsonDiff, ...]):
 
     @classmethod
     def from_sql(cls, text: str) -> JsonDiffs:
-        """Return the changes of which `sql` makes this text, without line breaks and with its own escapes.
+        """Parse the text that `sql` produces, without line breaks and with its own escapes.
 
             change   := function "(" (column | change) ("," path ("," value)?)* ")"
             function := JSON_REPLACE | JSON_INSERT | JSON_ARRAY_INSERT | JSON_REMOVE

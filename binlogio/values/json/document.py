@@ -44,7 +44,7 @@ class JsonDocument:
 
     @classmethod
     def from_text(cls, text: str) -> JsonDocument:
-        """Return the document that the server makes of JSON text.
+        """Return the document that the server creates from JSON text.
 
         Raises:
             BinlogFormatError: the text is not JSON, or the server would refuse it.

@@ -133,7 +133,7 @@ def _fields(node: JsonOpaque) -> Fields:
 
 
 def node_from_text(text: str) -> JsonNode:
-    """Return the tree that the server makes of JSON text.
+    """Return the tree that the server creates from JSON text.
 
     Raises:
         BinlogFormatError: the text is not JSON.

@@ -131,10 +131,10 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
 
 
 def check_outputs(output: str | None, out: str | None) -> None:
-    """Refuse two outputs, none, and standard output.
+    """Check that the options name exactly one output, which is not standard output.
 
     Raises:
-        UsageError: the options say so.
+        UsageError: they do not.
     """
     if (output is None) == (out is None):
         raise click.UsageError("give either --output for one new log or --out for a directory")

@@ -396,7 +396,7 @@ class Dumping:
 
 
 def _logs_without(reader: binlogio.BinlogReader, selection: GroupChoice) -> frozenset[int]:
-    """Return the numbers of the logs of which SQL has nothing, by their heads: events outside of groups are not SQL."""
+    """Return the numbers of logs that, by their heads, add nothing to SQL output: none of their GTIDs is selected."""
     wanted = [gtids for gtids in (selection.include_gtids, selection.up_to_gtids) if gtids is not None]
     if not wanted:
         return frozenset()

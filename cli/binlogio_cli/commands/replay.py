@@ -125,9 +125,9 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
 
     For point-in-time recovery, restore a backup and replay the logs after it, with --stop-position or --stop-datetime.
 
-    The target stores the log and the position up to which it has all transactions; the next replay continues there.
-    Each transaction of the log is one transaction of the target, except transactions that share a commit
-    (--transactions-per-commit); none does while GTIDs are kept.
+    The target stores the position up to which it has all transactions; the next replay continues there.
+    Each transaction of the log is one transaction of the target. With --transactions-per-commit, small transactions
+    may share a commit, unless their GTIDs are kept.
 
     SQLite targets create the tables of the log as "schema.table". Column names and keys come from the log (its metadata
     or its DDL) or from --table-definitions. Of statements that are in the log as SQL text, only DDL is applied.

@@ -443,7 +443,7 @@ class DataWriter:
         return all(image is None or len(image) == len(self._table.columns) for image in change[1:])
 
     def _write_as_given(self, changes: list[_RowChange]) -> None:
-        """Write a transaction whose images have the columns that they name, whatever binlog_row_image is."""
+        """Write a transaction whose images have the columns that they name, with any binlog_row_image."""
         if self._encoded is None:
             self._encoded = BatchSession(self._writer, self._table.schema)
         found = [
@@ -643,7 +643,7 @@ def _bits(bitmap: bytes, count: int, name: str, row: int) -> int:
     """Return a bitmap as a number.
 
     Raises:
-        _RecordError: it is none of an image with so many columns.
+        _RecordError: it is not a bitmap for this number of columns.
     """
     bits = int.from_bytes(bitmap, "little")
     if len(bitmap) != bitmap_size(count) or bits >> count:
