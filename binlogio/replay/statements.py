@@ -21,7 +21,8 @@ from binlogio.schema.ddl.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL, Se
 from binlogio.schema.ddl.tokens import iter_tokens
 
 _SPACE: Final = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--\s[^\n]*\n|#[^\n]*\n)"
-_NAME: Final = r"(?:`(?:[^`]|``)+`|[^\0-#%-/:-@\[-\^`{-\x7f]+)"  # unquoted: not ASCII, or a letter, a digit, _ or $
+# Unquoted: not ASCII, or a letter, a digit, _ or $. With ANSI_QUOTES a server logs the names of savepoints in ".
+_NAME: Final = r'(?:`(?:[^`]|``)+`|"(?:[^"]|"")+"|[^\0-#%-/:-@\[-\^`{-\x7f]+)'
 _FLAGS: Final = re.IGNORECASE | re.DOTALL
 
 _SAVEPOINT: Final = re.compile(rf"SAVEPOINT\s+({_NAME})", _FLAGS)
@@ -164,7 +165,8 @@ def xid_text(key: str) -> str:
 
 
 def _name(text: str) -> str:
-    return text[1:-1].replace("``", "`") if text.startswith("`") else text
+    quote = text[0]
+    return text[1:-1].replace(2 * quote, quote) if quote in '`"' else text
 
 
 _Build = Callable[["re.Match[str]"], Statement]

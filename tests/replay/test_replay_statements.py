@@ -30,6 +30,8 @@ CHANGES = OtherStatement(changes_rows=True)
         ("COMMIT", Commit()),
         ("ROLLBACK", Rollback()),
         ("SAVEPOINT `a``b`", SavepointStatement("a`b")),
+        ('SAVEPOINT "a""b`c"', SavepointStatement('a"b`c')),  # sql_mode=ANSI_QUOTES
+        ('ROLLBACK TO "S1"', RollbackTo("s1")),
         ("savepoint S1", SavepointStatement("s1")),
         ("ROLLBACK TO `S1`", RollbackTo("s1")),
         ("ROLLBACK WORK TO SAVEPOINT s1", RollbackTo("s1")),
