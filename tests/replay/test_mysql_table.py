@@ -10,6 +10,7 @@ from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.replay.find_row import Index
 from binlogio.replay.targets.mysql.session import done_already
 from binlogio.replay.targets.mysql.table import MysqlTable
+from binlogio.replay.targets.mysql.values import condition_of, literal_of
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
@@ -37,3 +38,14 @@ def test_mysql_that_hung_up_has_not_done_a_statement() -> None:
     """Error 4031 of MariaDB is a trigger that does not exist; of MySQL, the end of an idle connection."""
     assert 4031 in done_already(is_mariadb=True)
     assert 4031 not in done_already(is_mariadb=False)
+
+
+def test_vector_is_written_as_its_bytes() -> None:
+    """STRING_TO_VECTOR refuses subnormal numbers, and VEC_FromText loses the sign of -0."""
+    columns = (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("v", "vector(2)"))
+    plan = resolve_plan(TableDefinition("shop", "orders", columns, ("id",)).table_map(1, "FULL"), DEFAULT_CONTEXT)
+    column = plan.columns[1]
+    value = (1e-40, -0.0)
+
+    assert literal_of(column, is_mariadb=False)(value) == "x'c216010000000080'"
+    assert condition_of(column, "v", is_mariadb=False)(value) == "HEX(`v`) = HEX(x'c216010000000080')"

@@ -17,6 +17,7 @@ Source: sql-common/json_dom.cc, Json_dom::parse; sql/item_json_func.cc, sql_scal
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -141,7 +142,7 @@ def literal_of(column: ColumnPlan, *, is_mariadb: bool) -> Literal:
         Geometry: _geometry_literal,
         JsonDocument: _document_as_text if is_mariadb else _document,
         Decimal: decimal_text,
-        tuple: lambda found: f"{column.vector_function}('{value_text(found, column)}')",
+        tuple: _vector_literal,
     }
     if is_temporal:
         size = _SECONDS + 1 + column.fsp if column.fsp else _SECONDS
@@ -164,6 +165,11 @@ def _bytes_literal(found: bytes) -> str:
 
 def _geometry_literal(found: Geometry) -> str:
     return f"x'{(found.srid.to_bytes(SRID_SIZE, 'little') + found.wkb).hex()}'"
+
+
+def _vector_literal(found: tuple[float, ...]) -> str:
+    """Return the bytes of a VECTOR: STRING_TO_VECTOR refuses subnormal numbers, VEC_FromText loses the sign of -0."""
+    return _bytes_literal(struct.pack(f"<{len(found)}f", *found))
 
 
 def _document(found: JsonDocument) -> str:
