@@ -45,14 +45,24 @@ _VARIABLES: Final = (
     "character_set_client", "character_set_connection", "collation_connection", "character_set_results", "sql_mode",
     "time_zone", "foreign_key_checks", "unique_checks",
 )  # fmt: skip
-_SAVE: Final = "SET " + ", ".join(f"@binlogio_{name} = @@session.{name}" for name in _VARIABLES)
+_CHECKS: Final = "check_constraint_checks"  # of MariaDB: a row of before can be one that it does not let in
+_SAVE: Final = (
+    "SET "
+    + ", ".join(f"@binlogio_{name} = @@session.{name}" for name in _VARIABLES)
+    + f" /*M!100201 , @binlogio_{_CHECKS} = @@session.{_CHECKS} */"
+)
 _MODES: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 _STRICT: Final = f"SET @@session.sql_mode = 'STRICT_ALL_TABLES,{_MODES}'"
 _LENIENT: Final = f"SET @@session.sql_mode = '{_MODES}'"  # takes the ENUM value of index 0
 _SETTINGS: Final = (
     f"{_STRICT}, @@session.time_zone = '+00:00', @@session.foreign_key_checks = 0, @@session.unique_checks = 1"
+    f" /*M!100201 , @@session.{_CHECKS} = 0 */"
 )
-_RESTORE: Final = "SET " + ", ".join(f"@@session.{name} = @binlogio_{name}" for name in _VARIABLES)
+_RESTORE: Final = (
+    "SET "
+    + ", ".join(f"@@session.{name} = @binlogio_{name}" for name in _VARIABLES)
+    + f" /*M!100201 , @@session.{_CHECKS} = @binlogio_{_CHECKS} */"
+)
 _FILLED: Final = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2, ColumnType.DATETIME, ColumnType.DATETIME2)
 _TWOFOLD: Final = (
     ColumnType.FLOAT,

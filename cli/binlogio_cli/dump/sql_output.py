@@ -220,7 +220,7 @@ class SqlDump:
     def _context(self, event: QueryEvent | ExecuteLoadQueryEvent) -> Iterator[str]:
         is_suppressed = event.header.flags & HeaderFlag.SUPPRESS_USE
         named = replace(event, schema="") if is_suppressed else event
-        for sql in context_of(named, (), is_mariadb=self._is_mariadb):
+        for sql in context_of(named, (), is_mariadb=self._is_mariadb, source=self._reader.context):
             yield from _lines(sql)
 
     @staticmethod

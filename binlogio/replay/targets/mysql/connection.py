@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SESSION: Final = (
     b"SET NAMES utf8mb4",
     b"SET time_zone = '+00:00', sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
-    b"SET foreign_key_checks = 0, innodb_lock_wait_timeout = 5",
+    b"SET foreign_key_checks = 0, innodb_lock_wait_timeout = 5 /*M!100201 , check_constraint_checks = 0 */",
     b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 )
 _LOCKS: Final = (ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK)

@@ -41,7 +41,7 @@ from binlogio.schema.identifiers import backticked
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from binlogio.errors import BinlogError
@@ -361,7 +361,7 @@ class MysqlSession:
             if isinstance(step, LoadStep):
                 if step.refusal is not None:
                     raise step.refusal
-                self._load(step)
+                self._load(step, transaction)
         except ReplayError as exc:
             exc.locate(offset=step.offset)
             raise
@@ -379,7 +379,7 @@ class MysqlSession:
             tolerated: tuple[int, ...] = (ER.BAD_DB_ERROR,) if is_missing else ()
             if again:
                 tolerated = done_already(is_mariadb=self._connection.is_mariadb)
-            for sql in context_of(step.event, step.context, is_mariadb=self._connection.is_mariadb):
+            for sql in self._context(step, transaction):
                 self._connection.run(sql, tolerated=(ER.BAD_DB_ERROR,) if sql.startswith("USE ") else ())
             text = self._text(step)
             if self._gtid is not None and transaction.commits_itself:  # only now: what gives the context ends it
@@ -402,10 +402,15 @@ class MysqlSession:
         self._connection.run(ANY_ENGINE)
         return statement_for(step, is_mariadb=self._connection.is_mariadb)
 
-    def _load(self, step: LoadStep) -> None:
+    def _context(self, step: StatementStep | LoadStep, transaction: LoggedTransaction) -> Iterator[str]:
+        described = transaction.description
+        source = described.context if described is not None else None
+        return context_of(step.event, step.context, is_mariadb=self._connection.is_mariadb, source=source)
+
+    def _load(self, step: LoadStep, transaction: LoggedTransaction) -> None:
         """LOAD DATA LOCAL of a file that has what the source's had."""
         event = step.event
-        for sql in context_of(event, step.context, is_mariadb=self._connection.is_mariadb):
+        for sql in self._context(step, transaction):
             self._connection.run(sql)
         try:
             self._connection.load(

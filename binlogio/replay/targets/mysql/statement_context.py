@@ -15,7 +15,8 @@ from binlogio.constants import QueryStatus
 from binlogio.events.query import SessionCharset
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent
 from binlogio.replay.targets.mysql.values import text_literal
-from binlogio.schema.collations import collation_id, collation_name
+from binlogio.schema.collations import charset_of_collation, collation_id, collation_name
+from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.user_variables import user_variable_value
 from binlogio.schema.identifiers import backticked
 from binlogio.values.charsets import charset_of
@@ -23,6 +24,7 @@ from binlogio.values.charsets import charset_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from binlogio.events.base import ParseContext
     from binlogio.events.load import ExecuteLoadQueryEvent
     from binlogio.events.query import QueryEvent, StatusVar
 
@@ -30,6 +32,17 @@ if TYPE_CHECKING:
 _AUTO_IS_NULL: Final = 1 << 14
 _NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
 _RELAXED_UNIQUE_CHECKS: Final = 1 << 27
+# MariaDB's: the variable of a bit, whether a bit that is set switches it off, and the versions that log the bit. A log
+# of another version does not say the value. Source: sql/log_event.cc, deduct_options_written_to_bin_log; measured.
+_EXPLICIT: Final = "explicit_defaults_for_timestamp"
+_EXPLICIT_SINCE: Final = {5: 17, 6: 9, 7: 5, 8: 4, 9: 2}  # releases of 10.5 to 10.9
+_MARIADB_FLAGS: Final = (
+    (1 << 15, "check_constraint_checks", True, (10, 2, 1)),
+    (1 << 24, _EXPLICIT, False, (10, 10, 0)),
+    (1 << 28, "sql_if_exists", False, (10, 5, 2)),
+    (1 << 30, "system_versioning_insert_history", False, (10, 11, 0)),
+)
+_SESSION_COLLATIONS: Final = (11, 2, 1)
 
 CLIENT_UTF8: Final = "SET @@session.character_set_client = utf8mb4"
 """What names that are not ASCII need before them, where a statement of another character set came before."""
@@ -45,11 +58,16 @@ _MARIADB_MODES: Final = (1 << 36) - 1
 
 
 def context_of(
-    event: QueryEvent | ExecuteLoadQueryEvent, before: tuple[Any, ...], *, is_mariadb: bool
+    event: QueryEvent | ExecuteLoadQueryEvent,
+    before: tuple[Any, ...],
+    *,
+    is_mariadb: bool,
+    source: ParseContext | None = None,
 ) -> Iterator[str]:
     """Yield the statements that give `event` its context; `before` are the events that belong to it.
 
-    The last one sets the time.
+    The last one sets the time. What only MariaDB has is set if the log is one of MariaDB as well, by its format
+    description `source`.
     """
     for part in before:
         yield from part_of_context(part, is_mariadb=is_mariadb)
@@ -64,7 +82,39 @@ def context_of(
     by_code = {variable.code: variable.value for variable in event.status_vars}
     microseconds = by_code.get(QueryStatus.MICROSECONDS) or by_code.get(QueryStatus.MARIADB_HRNOW) or 0
     settings.append(f"timestamp={event.header.timestamp}.{microseconds:06d}")
-    yield "SET " + ", ".join(f"@@session.{setting}" for setting in settings)
+    only_mariadb = _of_mariadb(event, ServerDefaults.of(source)) if is_mariadb and source is not None else ""
+    yield "SET " + ", ".join(f"@@session.{setting}" for setting in settings) + only_mariadb
+
+
+def _of_mariadb(event: QueryEvent | ExecuteLoadQueryEvent, server: ServerDefaults) -> str:
+    """Return the settings that only MariaDB has, each in a comment that older servers than it skip."""
+    if not server.is_mariadb:
+        return ""
+    settings: list[tuple[tuple[int, int, int], str]] = []
+    flags = event.status(QueryStatus.FLAGS2)
+    for bit, name, is_off, since in _MARIADB_FLAGS if flags is not None else ():
+        if server.version >= since or (name == _EXPLICIT and _has_explicit_bit(*server.version)):
+            settings.append((since, f"{name}={int(bool(flags & bit) != is_off)}"))
+    if server.version >= _SESSION_COLLATIONS:
+        settings.append((_SESSION_COLLATIONS, f"character_set_collations={_session_collations(event)}"))
+    return "".join(
+        f" /*M!{10000 * major + 100 * minor + patch} , @@session.{setting} */"
+        for (major, minor, patch), setting in settings
+    )
+
+
+def _has_explicit_bit(major: int, minor: int, patch: int) -> bool:
+    """Return whether a release before 10.10 logs explicit_defaults_for_timestamp."""
+    return major == 10 and minor in _EXPLICIT_SINCE and patch >= _EXPLICIT_SINCE[minor]
+
+
+def _session_collations(event: QueryEvent | ExecuteLoadQueryEvent) -> str:
+    """Return what the session set; the log leaves out the value of the server."""
+    pairs = event.status(QueryStatus.MARIADB_CHARACTER_SET_COLLATIONS)
+    if pairs is None:
+        return "DEFAULT"
+    names = [(collation_name(usual), collation_name(used)) for usual, used in pairs]
+    return "'" + ",".join(f"{charset_of_collation(usual)}={used}" for usual, used in names) + "'"
 
 
 def load_statement(event: ExecuteLoadQueryEvent, file: str) -> bytes:
@@ -146,7 +196,7 @@ _SETTINGS: Final[dict[int, Callable[[Any], list[str]]]] = {
     QueryStatus.TIME_ZONE: lambda value: [f"time_zone={text_literal(value)}"],
     QueryStatus.LC_TIME_NAMES: lambda value: [f"lc_time_names={value}"],
     QueryStatus.CHARSET_DATABASE: lambda value: [f"collation_database={collation_name(value) if value else 'DEFAULT'}"],
-    QueryStatus.EXPLICIT_DEFAULTS_FOR_TIMESTAMP: lambda value: [f"explicit_defaults_for_timestamp={value}"],
+    QueryStatus.EXPLICIT_DEFAULTS_FOR_TIMESTAMP: lambda value: [f"{_EXPLICIT}={value}"],
     QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4: lambda value: [f"default_collation_for_utf8mb4={collation_name(value)}"],
     QueryStatus.SQL_REQUIRE_PRIMARY_KEY: lambda value: [f"sql_require_primary_key={value}"],
 }
