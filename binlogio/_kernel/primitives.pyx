@@ -2,12 +2,14 @@
 """Growing memory, CRC32, zlib, and values as text: what the other modules of the kernel are built from.
 
     base/memory.pxi       memory that grows without the interpreter lock and goes to Arrow without a copy
+    base/shared_library.pxi: functions of libraries, by address
     base/crc32.pxi        checksums; base/inflate.pxi and base/deflate.pxi: zlib; base/zstd.pxi: zstd
     values/utf8.pxi       checks of text; values/charsets.pxi: character sets
     values/floating.pxi   floating-point numbers as text; values/geometry.pxi: WKB as WKT
 """
 
 include "base/memory.pxi"
+include "base/shared_library.pxi"
 include "base/crc32.pxi"
 include "base/inflate.pxi"
 include "base/deflate.pxi"

@@ -4,8 +4,6 @@ Its oracle is `binlogio.values.strings`, which has the form. The zlib is the one
 (`inflate.pxi`), so that the bytes are the same. A Python that shows no such symbols deflates by itself, with the lock.
 """
 
-import zlib
-
 from libc.stdint cimport int64_t, uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
 

@@ -1,10 +1,8 @@
 """zlib's inflate without the interpreter lock: compressed columns and rows events of MariaDB.
 
-The functions of the zlib that Python has are called by address, so that no header is needed to build the kernel. A
-Python that shows no such symbols inflates by itself, with the lock.
+The functions of the zlib that Python has are called by address. A Python that shows no such symbols inflates by itself,
+with the lock.
 """
-
-import zlib
 
 from libc.stdint cimport int64_t, uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
@@ -25,17 +23,6 @@ ctypedef int (*inflate_end_function)(Stream*) noexcept nogil
 cdef inflate_init_function inflate_init = NULL
 cdef inflate_step_function inflate_step = NULL
 cdef inflate_end_function inflate_end = NULL
-
-
-def zlib_functions(*names):
-    """Return the addresses of functions of the zlib that Python has; None where it does not show them."""
-    import ctypes
-
-    try:
-        library = ctypes.CDLL(getattr(zlib, "__file__", None))
-        return [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
-    except (OSError, AttributeError):
-        return None
 
 
 def use_inflate(name=None):

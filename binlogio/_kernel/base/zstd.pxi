@@ -46,16 +46,13 @@ def _zstd_files():
 def use_zstd(name=None):
     """Choose the library with the functions, or pyarrow by the name "pyarrow"; returns the name of the one in use."""
     global zstd_make, zstd_free, zstd_size, zstd_decompress, zstd_library
-    import ctypes
 
     zstd_make, zstd_free, zstd_size, zstd_decompress = NULL, NULL, NULL, NULL
     zstd_library = "pyarrow"
     names = ("ZSTD_createDCtx", "ZSTD_freeDCtx", "ZSTD_findFrameCompressedSize", "ZSTD_decompressDCtx")
-    for file in _zstd_files() if name != "pyarrow" and sys.platform != "win32" else ():
-        try:
-            library = ctypes.CDLL(file)
-            found = [ctypes.cast(getattr(library, one), ctypes.c_void_p).value for one in names]
-        except (OSError, AttributeError):
+    for file in _zstd_files() if name != "pyarrow" else ():
+        found = library_functions(file, *names)
+        if found is None:
             continue
         zstd_make = <zstd_make_function><uintptr_t>found[0]
         zstd_free = <zstd_free_function><uintptr_t>found[1]
