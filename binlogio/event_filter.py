@@ -159,7 +159,7 @@ def parse_gtid_set(text: str) -> GtidSet | MariadbGtidSet:
     """
     from binlogio.gtid import GtidSet, MariadbGtidSet  # noqa: PLC0415 - only for filters on GTIDs
 
-    return MariadbGtidSet.parse(text) if _MARIADB_GTID.match(text) else GtidSet.parse(text)
+    return MariadbGtidSet.parse(text) if re.match(_MARIADB_GTID, text) else GtidSet.parse(text)
 
 
 def parse_gtid_state(text: str) -> GtidSet | MariadbGtidPosition:
@@ -170,7 +170,7 @@ def parse_gtid_state(text: str) -> GtidSet | MariadbGtidPosition:
     """
     from binlogio.gtid import GtidSet, MariadbGtidPosition  # noqa: PLC0415 - only for filters on GTIDs
 
-    return MariadbGtidPosition.parse(text) if _MARIADB_GTID.match(text) else GtidSet.parse(text)
+    return MariadbGtidPosition.parse(text) if re.match(_MARIADB_GTID, text) else GtidSet.parse(text)
 
 
 def parse_gtid(text: str) -> Gtid | MariadbGtid:
@@ -181,7 +181,7 @@ def parse_gtid(text: str) -> Gtid | MariadbGtid:
     """
     from binlogio.gtid import Gtid, MariadbGtid  # noqa: PLC0415
 
-    return MariadbGtid.parse(text) if _MARIADB_GTID.match(text) else Gtid.parse(text)
+    return MariadbGtid.parse(text) if re.match(_MARIADB_GTID, text) else Gtid.parse(text)
 
 
 def like_numbers(gtid: Gtid | MariadbGtid | None, *filters: Gtids | None) -> tuple[int, int]:
@@ -224,5 +224,5 @@ def _has(gtids: Gtids, gtid: str | None) -> bool:
 
 
 _OPERATIONS: Final = {"insert": (0,), "update": (1, 3), "delete": (2,)}  # the kernel's numbers; 3 is a partial update
-_MARIADB_GTID: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|\.\.|$)")  # domain-server-number
+_MARIADB_GTID: Final = r"\s*\d+-\d+-\d+\s*(?:,|\.\.|$)"  # domain-server-number
 EVERY_EVENT: Final = EventFilter()

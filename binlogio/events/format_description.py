@@ -44,7 +44,7 @@ from binlogio.frozen import dataclass
 # The alphas 5.1.1 to 5.1.5 "-a_drop5", 5.1.4 "-a_drop6" and 5.2.0 to 5.2.2 "-a_drop6" numbered 22 types in another
 # order.
 BINLOG_VERSION: Final = 4
-_PERMUTED_VERSIONS: Final = re.compile(r"5\.1\.[1-5]-a_drop5|5\.1\.4-a_drop6|5\.2\.[0-2]-a_drop6")
+_PERMUTED_VERSIONS: Final = r"5\.1\.[1-5]-a_drop5|5\.1\.4-a_drop6|5\.2\.[0-2]-a_drop6"
 _PERMUTED_COUNT: Final = 22
 PERMUTATION: Final = (
     *range(16),  # up to FORMAT_DESCRIPTION_EVENT as today
@@ -199,9 +199,8 @@ class FormatDescriptionEvent:
                 offset=self.header.offset,
                 event_type=EventType.FORMAT_DESCRIPTION_EVENT.name,
             )
-        permuted = (
-            len(self.post_header_sizes) == _PERMUTED_COUNT and _PERMUTED_VERSIONS.match(self.server_version) is not None
-        )
+        is_alpha = re.match(_PERMUTED_VERSIONS, self.server_version) is not None
+        permuted = len(self.post_header_sizes) == _PERMUTED_COUNT and is_alpha
         return ParseContext(
             binlog_version=self.binlog_version,
             server_version=self.server_version,

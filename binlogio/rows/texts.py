@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 COMPACT: Final = kernel.COMPACT
 WIDE: Final = kernel.WIDE
 SQL: Final = kernel.SQL
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")  # bytes of a name that are no text
+_SURROGATE: Final = "[\ud800-\udfff]"  # bytes of a name that are no text
 _BY_CONSTRUCT: Final = 0  # the kind of a column whose values the kernel does not write
 _IN_BEFORE_IMAGE: Final = 1  # how a JSON diff finds its column in the before image
 
@@ -86,7 +86,7 @@ def _value(column: ColumnPlan, found: ColumnKind, form: TextForm) -> Value:
     if kind in (kinds.ENUM_NAMES, kinds.SET_NAMES):
         is_literal = kind == kinds.ENUM_NAMES or form.style != SQL
         names = tuple(_utf8(form.literal(name) if is_literal else name) for name in column.members or ())
-        if not is_literal and _SURROGATE.search("".join(column.members or ())):
+        if not is_literal and re.search(_SURROGATE, "".join(column.members or ())):
             kind = _BY_CONSTRUCT
     characters = None if found.charset is None else characters_of(found.charset)
     return _utf8(form.label(column)), kind, found.width, found.first, found.second, names, characters

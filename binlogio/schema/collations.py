@@ -12,6 +12,7 @@ Source: INFORMATION_SCHEMA.COLLATIONS of MySQL 9.7.4 and COLLATION_CHARACTER_SET
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
@@ -144,10 +145,10 @@ def _croatian_ids() -> dict[str, int]:
     }
 
 
-def _no_pad_ids(ids: dict[str, int]) -> dict[str, int]:
+def _no_pad_ids() -> dict[str, int]:
     """MariaDB's `_nopad_` twins: of the binary collation, of unicode_ci and unicode_520_ci, and of the default one."""
     twins = {}
-    for name, number in ids.items():
+    for name, number in _MYSQL_IDS.items():
         charset, _, rest = name.partition("_")
         order, _, sensitivity = rest.rpartition("_")
         language = order.split("_")[0]
@@ -181,13 +182,23 @@ def _uca1400_ids() -> dict[str, int]:
 
 
 _MYSQL_IDS: Final = _mysql_ids()
-COLLATION_IDS: Final[dict[str, int]] = {**_uca1400_ids(), **_no_pad_ids(_MYSQL_IDS), **_croatian_ids(), **_MYSQL_IDS}
-"""Collation name -> id, of both servers. Five names have another id in MariaDB: `MARIADB_COLLATION_IDS`."""
 
-MARIADB_COLLATION_IDS: Final = {f"{charset}_croatian_ci": number for charset, number in _MARIADB_CROATIAN.items()}
-COLLATION_NAMES: Final[dict[int, str]] = {
-    number: name for ids in (MARIADB_COLLATION_IDS, COLLATION_IDS) for name, number in ids.items()
-}
+
+@cache
+def _mariadb_ids() -> dict[str, int]:
+    """Return the ids of the collations that only MariaDB has, by name."""
+    return {**_uca1400_ids(), **_no_pad_ids(), **_croatian_ids()}
+
+
+_OTHER_IN_MARIADB: Final = {f"{charset}_croatian_ci": number for charset, number in _MARIADB_CROATIAN.items()}
+"""The ids of names that have another id in MySQL."""
+
+
+@cache
+def _names() -> dict[int, str]:
+    return {number: name for ids in (_OTHER_IN_MARIADB, _mariadb_ids(), _MYSQL_IDS) for name, number in ids.items()}
+
+
 DEFAULT_COLLATIONS: Final[dict[str, str]] = {
     BINARY: BINARY,
     **{charset: f"{charset}_{text.split()[1]}" for charset, text in _COLLATIONS.items()},
@@ -203,8 +214,9 @@ def collation_id(name: str, *, is_mariadb: bool = False) -> int:
     """
     charset, _, rest = name.lower().partition("_")
     full = "_".join(part for part in (_OLD_NAMES.get(charset, charset), rest) if part)
-    found = MARIADB_COLLATION_IDS.get(full) if is_mariadb else None
-    found = COLLATION_IDS.get(full) if found is None else found
+    found = _OTHER_IN_MARIADB.get(full) if is_mariadb else None
+    found = _MYSQL_IDS.get(full) if found is None else found
+    found = _mariadb_ids().get(full) if found is None else found
     if found is None:
         raise UnsupportedFeature("unknown collation", field="collation", found=repr(name))
     return found
@@ -216,7 +228,7 @@ def collation_name(number: int) -> str:
     Raises:
         UnsupportedFeature: no server has that id.
     """
-    found = COLLATION_NAMES.get(number)
+    found = _names().get(number)
     if found is None:
         raise UnsupportedFeature("unknown collation id", field="collation", found=number)
     return found

@@ -26,9 +26,9 @@ from binlogio.frozen import dataclass
 Vendor = Literal["mysql", "mariadb"]
 
 _TYPE: Final = re.compile(
-    r"\s*(?P<name>[a-z][a-z0-9_]*(?:\s+(?:precision|varying))?)\s*"
-    r"(?:\((?P<arguments>(?:[^()']|'(?:[^'\\]|''|\\.)*')*)\))?\s*(?P<attributes>[a-z\s]*)",
-    re.IGNORECASE | re.DOTALL,
+    r"\s*(?P<name>[A-Za-z][A-Za-z0-9_]*(?:\s+(?i:precision|varying))?)\s*"
+    r"(?:\((?P<arguments>(?:[^()']|'(?:[^'\\]|''|\\.)*')*)\))?\s*(?P<attributes>[A-Za-z\s]*)",
+    re.DOTALL,
 )
 _MEMBER: Final = re.compile(r"\s*'((?:[^'\\]|''|\\.)*)'\s*(,|$)", re.DOTALL)
 _ESCAPES: Final = {quote: re.compile(rf"{quote}{quote}|\\(.)", re.DOTALL) for quote in "'\""}

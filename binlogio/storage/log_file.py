@@ -11,7 +11,6 @@ the files.
 
 from __future__ import annotations
 
-import gzip
 import os
 import zlib
 from collections import defaultdict
@@ -119,10 +118,10 @@ class OpenedLog:
             return self.stream.read(size)
         except EOFError as exc:
             raise BinlogFormatError("the compressed file is truncated") from exc
-        except (gzip.BadGzipFile, zlib.error) as exc:
+        except zlib.error as exc:
             raise BinlogFormatError(f"the compressed file is corrupt: {exc}") from exc
         except OSError as exc:
-            if self.encoding == "zstd" and exc.errno is None:
+            if self.encoding in ("gzip", "zstd") and exc.errno is None:
                 raise BinlogFormatError(f"the compressed file is corrupt: {exc}") from exc
             raise
 
@@ -322,6 +321,8 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
     head = _read_up_to(raw, _PROBE_SIZE)
     again = _Replayed(head, raw)
     if head.startswith(_GZIP_MAGIC):
+        import gzip  # noqa: PLC0415 - needed here only
+
         return OpenedLog(cast("ByteStream", gzip.GzipFile(fileobj=cast("BinaryIO", again), mode="rb")), raw, "gzip")
     if head.startswith(_ZSTD_MAGIC):
         import pyarrow as pa  # noqa: PLC0415 - slow to import, and needed here only

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final
 
@@ -15,18 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_SIDE: Final = re.compile(r"\.binlogio-[0-9a-f]{16}\.part")
+_SIDE: Final = r"\.binlogio-[0-9a-f]{16}\.part"
 _NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV)
 
 
 def side_path(target: Path) -> Path:
     """Return a temporary name for a new file."""
-    return target.with_name(f".binlogio-{secrets.token_hex(8)}.part")
+    return target.with_name(f".binlogio-{os.urandom(8).hex()}.part")
 
 
 def is_side(path: Path) -> bool:
     """Return True for a temporary name. A process that is killed leaves its files under such names."""
-    return _SIDE.fullmatch(path.name) is not None
+    return re.fullmatch(_SIDE, path.name) is not None
 
 
 def open_side(side: Path, *, buffering: int = -1) -> IO[bytes]:

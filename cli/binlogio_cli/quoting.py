@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 # C0 and C1 controls, marks that change the direction of text, line and paragraph separators, surrogates (bytes that
 # are not UTF-8).
 _ACTS: Final = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_UNSAFE: Final = re.compile(f"[{_ACTS}]")
-_UNSAFE_IN_LINES: Final = re.compile(f"(?![\t\n])[{_ACTS}]")
+_UNSAFE: Final = f"[{_ACTS}]"
+_UNSAFE_IN_LINES: Final = f"(?![\t\n])[{_ACTS}]"
 _FIRST_ESCAPED_BYTE: Final = 0xDC80  # where `surrogateescape` puts the byte 0x80
 _HEXDUMP_WIDTH: Final = 16
 
@@ -26,12 +26,12 @@ def _escape(match: re.Match[str]) -> str:
 
 def safe(text: str) -> str:
     """Return `text` on one line, with escapes for all characters that act on a terminal."""
-    return _UNSAFE.sub(_escape, text)
+    return text if text.isprintable() else re.sub(_UNSAFE, _escape, text)
 
 
 def safe_lines(text: str) -> str:
     """Return `text` as `safe` does, but keep tabs and newlines."""
-    return _UNSAFE_IN_LINES.sub(_escape, text.replace("\r\n", "\n"))
+    return text if text.isprintable() else re.sub(_UNSAFE_IN_LINES, _escape, text.replace("\r\n", "\n"))
 
 
 def identifier(name: str) -> str:

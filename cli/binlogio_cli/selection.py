@@ -55,12 +55,11 @@ _OPERATIONS: Final = frozenset({"insert", "update", "delete"})
 _GTIDS_HELP: Final = (
     "A GTID set (UUID:1-5:9), or GTIDs of MariaDB (0-1-9, or 0-1-5..9 for a range), each for its own transaction only."
 )
-_DIGITS: Final = re.compile(r"(\d+)(\.\d+)?")
-_PARTS: Final = re.compile(
+_DIGITS: Final = r"(\d+)(\.\d+)?"
+_PARTS: Final = (
     r"(\d{2}|\d{4})[^\w\s](\d{1,2})[^\w\s](\d{1,2})"
     r"(?:(?:\s+|T)(\d{1,2})(?:[^\w\s](\d{1,2})(?:[^\w\s](\d{1,2})(\.\d+)?)?)?)?"
-    r"\s*(Z|[+-]\d\d:?\d\d)?",
-    re.IGNORECASE,
+    r"\s*(Z|[+-]\d\d:?\d\d)?"
 )
 _SHAPES: Final = {14: (4, 6), 12: (2, 6), 8: (4, 3), 6: (2, 3)}  # digits of a time: those of the year, and the parts
 _EPOCH_DIGITS: Final = (9, 10, 11)
@@ -133,7 +132,7 @@ def time_of(text: str) -> datetime | float:
         ValueError: the text is not a time.
         OverflowError: the time is after the last day of the calendar.
     """
-    digits = _DIGITS.fullmatch(text)
+    digits = re.fullmatch(_DIGITS, text)
     if digits:
         size = len(digits[1])
         if size in _EPOCH_DIGITS:
@@ -144,7 +143,7 @@ def time_of(text: str) -> datetime | float:
         year, rest = digits[1][:year_size], digits[1][year_size:]
         parts = [year, *(rest[at : at + 2] for at in range(0, len(rest), 2))][:count]
         return _moment([*parts, *["0"] * (6 - count)], digits[2], None)
-    match = _PARTS.fullmatch(text)
+    match = re.fullmatch(_PARTS, text, re.IGNORECASE)
     if not match:
         raise ValueError(text)
     *parts, fraction, zone = match.groups()

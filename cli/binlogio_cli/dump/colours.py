@@ -10,10 +10,9 @@ from typing import Final
 from binlogio_cli.output import Output
 
 # What is coloured in the text of `dump`: heads of events, operations, comments.
-_COLOURED: Final = re.compile(
-    rb"^(?:(?P<dim># at \d.*|#\d{6} [^\t\n]*)(?P<bold>\t[^:\t\n]*)?"
-    rb"|(?P<green>### INSERT INTO.*)|(?P<yellow>### UPDATE.*)|(?P<red>### DELETE FROM.*))",
-    re.MULTILINE,
+_COLOURED: Final = (
+    rb"(?m)^(?:(?P<dim># at \d.*|#\d{6} [^\t\n]*)(?P<bold>\t[^:\t\n]*)?"
+    rb"|(?P<green>### INSERT INTO.*)|(?P<yellow>### UPDATE.*)|(?P<red>### DELETE FROM.*))"
 )
 _CODES: Final = {"dim": b"\x1b[2m", "bold": b"\x1b[1m", "green": b"\x1b[32m", "yellow": b"\x1b[33m", "red": b"\x1b[31m"}
 _PLAIN: Final = b"\x1b[0m"
@@ -25,7 +24,7 @@ class ColouredOutput(Output):
     def write(self, text: str | bytes) -> None:
         """Write whole lines, with colours."""
         super().write(
-            _COLOURED.sub(_with_colours, text if isinstance(text, bytes) else text.encode("utf-8", self._errors))
+            re.sub(_COLOURED, _with_colours, text if isinstance(text, bytes) else text.encode("utf-8", self._errors))
         )
 
 
