@@ -21,7 +21,7 @@ from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.format.event_frames import EventFrames, RowsFrames
 from binlogio.gtid import Gtid
 from binlogio.primitives import bitmap_size
-from binlogio.writer.log.group import FilledGroup, Group, GroupMarks
+from binlogio.writer.log.group import AUTOMATIC, FilledGroup, Group, GroupMarks, NextGtid
 from binlogio.writer.log.log_builder import LogBuilder, frames_of
 from binlogio.writer.log.log_file import MICROSECONDS_PER_SECOND
 from binlogio.writer.query_events import QueryContext
@@ -150,6 +150,9 @@ class TransactionEncoder:
         context: QueryContext,
         next_xid: Callable[[], int],
         ended: int,
+        *,
+        assigned_gtid: NextGtid = AUTOMATIC,
+        thread_id: int = 0,
     ) -> FilledGroup:
         """Return the group of a transaction.
 
@@ -158,6 +161,8 @@ class TransactionEncoder:
             context: of its BEGIN.
             next_xid: gives its number, if all tables are transactional.
             ended: when it ended, in seconds since 1970, UTC.
+            assigned_gtid: the session's gtid_next.
+            thread_id: of the session, as `Group` has it.
         """
         builder, is_transactional = self._builder, all(one.table.is_transactional for one in statements)
 
@@ -176,6 +181,8 @@ class TransactionEncoder:
             fill=fill,
             timestamp=context.timestamp,
             expected_size=rows * self._row_size,
+            assigned_gtid=assigned_gtid,
+            thread_id=thread_id,
             marks=GroupMarks(is_transactional=is_transactional),
         )
 
@@ -270,6 +277,7 @@ class BatchSession:
         self._transactions = TransactionEncoder(log.variables, LogBuilder.of(log.variables, log._kernel))
         self._bitmaps: dict[tuple[int, str], tuple[bytes | None, bytes | None]] = {}
         self._checks: dict[int, BatchChecks] = {}
+        self._last_context: QueryContext | None = None
 
     def write(self, changes: Iterable[BatchChange | EncodedChange]) -> Gtid | None:
         """Write a transaction, each change as a separate statement.
@@ -291,30 +299,38 @@ class BatchSession:
         for change, table in opened:
             if isinstance(change, BatchChange):
                 self._check(change, table)
-        context = QueryContext(
-            thread_id=self._session.thread_id,
-            schema=self._schema,
-            timestamp=self._clock() // MICROSECONDS_PER_SECOND,
-            server_id=self._variables.server_id,
-            sql_mode=self._server_format.query.sql_mode,
-            collation=self._server_format.query.collation,
-            updated_tables=int(self._server_format.query.names_single_table and opened[0][0].operation == "update"),
-            server_format=self._server_format,
-        )
+        context = self._context(opened[0][0].operation)
         statements = [self._statement(change, table, context.timestamp) for change, table in opened]
-        next_xid = self._session._connection.next_xid
-        group = self._transactions.group(statements, context, next_xid, context.timestamp)
-        if self._variables.binlog_transaction_compression and is_transactional:
-            gtid = self._group_commit.commit(self._compressed(group))
-        else:
-            gtid = self._group_commit.commit(
-                replace(
-                    group,
-                    assigned_gtid=self._session._connection.caches.gtid_next,
-                    thread_id=self._session.thread_id,
-                )
-            )
+        connection = self._session._connection
+        group = self._transactions.group(
+            statements,
+            context,
+            connection.next_xid,
+            context.timestamp,
+            assigned_gtid=connection.caches.gtid_next,
+            thread_id=context.thread_id,
+        )
+        is_compressed = self._variables.binlog_transaction_compression and is_transactional
+        gtid = self._group_commit.commit(self._compressed(group) if is_compressed else group)
         return gtid if isinstance(gtid, Gtid) else None
+
+    def _context(self, operation: Operation) -> QueryContext:
+        """Return the context of a transaction that begins now with this operation; the same object within a second."""
+        timestamp = self._clock() // MICROSECONDS_PER_SECOND
+        updated_tables = int(self._server_format.query.names_single_table and operation == "update")
+        last = self._last_context
+        if last is None or last.timestamp != timestamp or last.updated_tables != updated_tables:
+            last = self._last_context = QueryContext(
+                thread_id=self._session.thread_id,
+                schema=self._schema,
+                timestamp=timestamp,
+                server_id=self._variables.server_id,
+                sql_mode=self._server_format.query.sql_mode,
+                collation=self._server_format.query.collation,
+                updated_tables=updated_tables,
+                server_format=self._server_format,
+            )
+        return last
 
     def _compressed(self, group: FilledGroup) -> Group:
         """Return the group to be compressed."""
@@ -338,17 +354,24 @@ class BatchSession:
             checks.check_values(batch)
 
     def _statement(self, change: BatchChange | EncodedChange, table: OpenTable, timestamp: int) -> RowsStatement:
-        statement = RowsStatement(
+        batch = change if isinstance(change, BatchChange) else None
+        present, present_after = (None, None) if batch is None else self._bitmaps_of(batch, table)
+        return RowsStatement(
             table=table,
             operation=change.operation,
             timestamp=timestamp,
             server_id=self._variables.server_id,
+            change=batch,
+            encoded=change.rows if isinstance(change, EncodedChange) else (),
+            present=present,
+            present_after=present_after,
             flags=self._server_format.rows.flags,
         )
-        if isinstance(change, EncodedChange):
-            return replace(statement, encoded=change.rows)
+
+    def _bitmaps_of(self, change: BatchChange, table: OpenTable) -> tuple[bytes | None, bytes | None]:
+        """Return the bitmaps of the images of a change: its own, or those of binlog_row_image."""
         if change.present is not None or change.present_after is not None:
-            return replace(statement, change=change, present=change.present, present_after=change.present_after)
+            return change.present, change.present_after
         key = table.table_id, change.operation
         bitmaps = self._bitmaps.get(key)
         if bitmaps is None:
@@ -357,7 +380,7 @@ class BatchSession:
             bitmaps = self._bitmaps[key] = _present(
                 table, change.operation, self._variables.binlog_row_image, self._server_format.rows.images
             )
-        return replace(statement, change=change, present=bitmaps[0], present_after=bitmaps[1])
+        return bitmaps
 
 
 def _present(
