@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,74 @@ def test_logs_are_the_same_with_and_without_the_kernel(more: Any) -> None:
     variables = ServerVariables(server_uuid=UUID, **more)
 
     assert write(variables, use_kernel=False) == write(variables, use_kernel=True)
+
+
+VISITS = TableDefinition(
+    "shop",
+    "visits",
+    (
+        ColumnDefinition("id", "int", nullable=False),
+        ColumnDefinition("at", "time(2)"),
+        ColumnDefinition("n", "char(3)"),
+    ),
+    ("id",),
+)
+
+
+def one_row_changes() -> list[Insert | Update | Delete]:
+    """Return changes of one row, some of which are refused or not logged."""
+    names = [column.name for column in ALL_TYPES.columns]
+    dicts = [dict(zip(names, row, strict=True)) for row in ALL_ROWS]
+    changes: list[Insert | Update | Delete] = []
+    for number, row in enumerate(dicts):
+        after = dicts[number - 1]
+        changes += (Insert(ALL_TYPES, [row]), Delete(ALL_TYPES, [row]), Update(ALL_TYPES, [(row, after)]))
+    good, equal = {"id": 1, "at": timedelta(seconds=1), "n": "a"}, {"n": "a", "id": 1, "at": timedelta(seconds=1)}
+    values: list[Any] = ["12:61:00", "12:00:01", "", None, b"12:00", 7, timedelta(hours=900)]
+    changes += [Insert(VISITS, [{**good, "at": value}]) for value in values]
+    changes += [Insert(VISITS, [{**good, "n": value}]) for value in ("é ", b"\xff", b"abc", "long", None, 1)]
+    changes += [
+        Insert(VISITS, [{**good, "id": None}]), Insert(VISITS, [{"id": 1}]), Insert(VISITS, [{**good, "more": 1}]),
+        Insert(VISITS, [(1, None)]), Insert(VISITS, [[1, None, "x"]]), Insert(VISITS, [{"ID": 1, "at": None, "n": ""}]),
+        Update(VISITS, [(good, equal)]), Update(VISITS, [(good, {"id": 2})]),
+        Update(VISITS, [(good, {**good, "id": None})]),
+        Update(VISITS, [(good, {**good, "id": 2})], replaces_insert=True), Delete(VISITS, [good], is_cascade=True),
+        Update(VISITS, [((1, None, "a"), (1, None, "b"))], is_cascade=True),
+        Insert(PLAIN, [(1,)]), Insert(PLAIN, [{"id": 2}]),
+    ]  # fmt: skip
+    return changes
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"binlog_checksum": "NONE", "binlog_row_value_options": "PARTIAL_JSON"},
+        {"binlog_row_image": "MINIMAL"},
+        {"server_version": "11.4.5-MariaDB", "log_bin_compress": True, "log_bin_compress_min_len": 20},
+        {"server_version": "5.5.62"},
+    ],
+    ids=str,
+)
+def test_statements_of_one_row_are_the_same_with_and_without_the_kernel(more: Any) -> None:
+    """Every byte of the log, and every error; with rows that no template has, or that are not logged."""
+    variables = ServerVariables(server_uuid=UUID, **more)
+    logs, errors = [], []
+    for use_kernel in (False, True):
+        storage, found = MemoryStorage(), []
+        log = BinlogWriter("binlog", variables=variables, clock=lambda: 10**15, storage=storage, use_kernel=use_kernel)
+        with log, log.session("shop") as session:
+            for change in one_row_changes():
+                try:
+                    session.execute(Statement("text", [change]))
+                except (BinlogFormatError, UnsupportedFeature) as exc:
+                    found.append(str(exc))
+        logs.append({name: bytes(data) for name, data in storage.files.items()})
+        errors.append(found)
+
+    assert logs[0] == logs[1]
+    assert errors[0] == errors[1]
+    assert errors[0]
 
 
 @pytest.mark.usefixtures("kernel")
