@@ -7,17 +7,16 @@ columns of a log, or of parts of it, and then all columns of the rows that match
 from __future__ import annotations
 
 from array import array
+from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
-import pyarrow as pa
 
 from binlogio.archive.row_keys import KeySelection
 from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
-from binlogio.columnar.splits.split_bounds import groups_around
+from binlogio.columnar.splits.split_bounds import KnownGroups, groups_around
 from binlogio.errors import UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.format.splits import Split
@@ -25,8 +24,10 @@ from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.source import DefinitionSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
+
+    import pyarrow as pa
 
     from binlogio.archive.statements import WatchBytes
     from binlogio.rows.plan import TablePlan
@@ -137,29 +138,34 @@ class MatchReader:
         self._matcher = matcher
         self._options = options
         self._summary = summary
+        self._known_groups: Final = KnownGroups()
 
     def ranges(self, log: LogFile, places: Sequence[int]) -> Iterator[tuple[Split | None, Range]]:
-        """Yield byte ranges with the groups of positions that are near to each other; the log is None."""
+        """Yield byte ranges, which do not overlap, with the groups of positions; the log is None.
+
+        Positions that are near to each other, or in one group, have one range.
+        """
         if not places:
             return
-        at = 0
-        with groups_around(log, self._options.keyring) as group_around:
-            while at < len(places):
-                first = last = places[at]
-                begin = group_around(first)
-                while at < len(places) and (
-                    begin is None or (places[at] < last + _NEAR and places[at] < first + _LONGEST)
-                ):
-                    last = places[at]
-                    at += 1
-                yield None if begin is None else Split(begin, last + 1), Range(first, last + 1)
+        with groups_around(log, self._options.keyring, self._known_groups) as group_around:
+            if group_around is None:
+                yield None, Range(places[0], places[-1] + 1)
+                return
+            first = last = places[0]
+            begin = group_around(first, 0) or 0
+            for place in places[1:]:
+                if place >= last + _NEAR or place >= first + _LONGEST:
+                    following = group_around(place, last + 1)
+                    if following is not None:
+                        yield Split(begin, last + 1), Range(first, last + 1)
+                        begin, first = following, place
+                last = place
+            yield Split(begin, last + 1), Range(first, last + 1)
 
     def matches(
-        self, log: LogFile, definitions: Callable[[], DefinitionSource], places: Sequence[int] | None = None
+        self, log: LogFile, definitions: DefinitionSource, places: Sequence[int] | None = None
     ) -> Iterator[RowMatch]:
         """Yield the row changes that match, near to some positions in a log or in all of it.
-
-        `definitions` is called again where the log is read again from an earlier place.
 
         Raises:
             UnsupportedFeature: the log is a stream, which cannot be read twice.
@@ -201,11 +207,9 @@ class MatchReader:
         places = array("q", sorted({place for place, _ in wanted}))
         selection = self._selection(mixed=True, source_columns=_SOURCE_COLUMNS)
         ranges = self.ranges(log, places)
-        source: Callable[[], DefinitionSource] = partial(
-            DefinitionSource, definitions or self._options.definitions, follows_ddl=False
-        )
+        source = DefinitionSource(definitions or self._options.definitions, follows_ddl=False)
         if statements is not None:
-            ranges, source = iter([(None, Range(places[0], places[-1] + 1))]), statements.copy
+            ranges, source = iter([(None, Range(places[0], places[-1] + 1))]), statements.copy()
         for batch in self._batches(log, ranges, selection, source):
             yield from self._versions_in(batch, wanted, np.asarray(places))
 
@@ -214,32 +218,27 @@ class MatchReader:
         log: LogFile,
         ranges: Iterator[tuple[Split | None, Range]],
         selection: RowSelection,
-        definitions: Callable[[], DefinitionSource],
+        definitions: DefinitionSource,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of ranges of a log, which is opened again where a range begins before the last one ends."""
-        reader, end = None, 0
-        try:
+        """Yield the rows of ranges of a log."""
+        options: dict[str, Any] = {"definitions": definitions, "known_groups": self._known_groups}
+        with closing(LogPartReader(selection, self._options.keyring, **options)) as reader:
             for split, pos in ranges:
-                if reader is None or split is None or split.start < end:
-                    if reader is not None:
-                        reader.close()
-                    reader = LogPartReader(selection, self._options.keyring, definitions=definitions())
                 reader.choose(replace(selection.where, pos=selection.where.pos.within(pos)))
                 for _, batch in reader.read((log, split)):
                     yield batch
-                end = pos.end
-        finally:
-            if reader is not None:
-                reader.close()
 
     def _versions_in(
         self, batch: pa.RecordBatch, wanted: Mapping[tuple[int, int], RowMatch], places: np.ndarray
     ) -> Iterator[RowVersion]:
         found, rows = batch.column("pos").to_numpy(), batch.column("row").to_numpy()
         near = np.flatnonzero(np.searchsorted(places, found, "right") > np.searchsorted(places, found, "left"))
-        chosen = [one for one in near.tolist() if (int(found[one]), int(rows[one])) in wanted]
-        for values in batch.select(_OF_BATCH).take(pa.array(chosen, pa.int64())).to_pylist():
-            match = wanted[values["pos"], values["row"]]
+        columns = {name: batch.column(name) for name in _OF_BATCH} if len(near) else {}
+        for one, pos, row in zip(near.tolist(), found[near].tolist(), rows[near].tolist(), strict=True):
+            match = wanted.get((pos, row))
+            if match is None:
+                continue
+            values = {name: column[one].as_py() for name, column in columns.items()}
             self._summary.versions += 1
             yield RowVersion(
                 **values,

@@ -78,7 +78,7 @@ def _changes_in(
 
     statements.begin_search()
     try:
-        for match in reader.matches(log, lambda: statements):
+        for match in reader.matches(log, statements):
             matches.append(match)
             if len(matches) >= _MOST_MATCHES:
                 yield from versions()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field, replace
-from functools import partial
 from heapq import merge
 from typing import TYPE_CHECKING, Final
 
@@ -172,9 +171,7 @@ class _KeyMatcher:
         hits = np.flatnonzero(is_old | is_new)
         if not len(hits):
             return
-        places, rows = (
-            batch.column(name).take(pa.array(hits.tolist(), pa.int64())).to_pylist() for name in ("pos", "row")
-        )
+        places, rows = (batch.column(name).to_numpy()[hits].tolist() for name in ("pos", "row"))
         for hit, place, row in zip(hits.tolist(), places, rows, strict=True):
             is_changed = keys.has_before[hit] and keys.has_after[hit] and is_old[hit] != is_new[hit]
             yield RowMatch(
@@ -291,7 +288,7 @@ class _KeySearch:
         )
         self._summary.rows_compared += len(index.table(self._matcher.name))
         wanted = set(places)
-        source = partial(DefinitionSource, given, follows_ddl=False)
+        source = DefinitionSource(given, follows_ddl=False)
         return [one for one in self._reader.matches(log, source, places) if one.pos in wanted]
 
     # ------------------------------------------------------------------------------------------- by reading the log
@@ -304,7 +301,7 @@ class _KeySearch:
             learn_statements(before, self._passed, self._options.keyring, self._options.limits)
             found = self._pass(log, before)
         self._passed.clear()
-        self._follow(log, found, lambda: self._reader.matches(log, before.copy))
+        self._follow(log, found, lambda: self._reader.matches(log, before.copy()))
         self._summary.logs_read += 1
         self._summary.bytes_read += log.size or 0
         return found
@@ -319,7 +316,7 @@ class _KeySearch:
 
         statements.begin_search(note_statement)
         try:
-            for match in self._reader.matches(log, lambda: statements):
+            for match in self._reader.matches(log, statements):
                 found.matches.append(match)
         except BinlogError as exc:
             found.error = exc

@@ -96,42 +96,51 @@ def is_one_piece(log: LogFile, keyring: Keyring | None = None) -> bool:
 
 
 @contextmanager
-def groups_around(log: LogFile, keyring: Keyring | None = None) -> Iterator[Callable[[int], int | None]]:
-    """Provide a function that returns the offset of an event group that begins at or before an offset, near to it.
+def groups_around(
+    log: LogFile, keyring: Keyring | None = None, known_groups: KnownGroups | None = None
+) -> Iterator[Callable[[int, int], int | None] | None]:
+    """Provide a function that finds an event group that begins at or before an offset, near to it.
 
-    It returns 0 for the beginning of the log, None for a log that is one piece.
+    It takes the offset, and the least one at which the group may begin. It returns the offset of the group, 0 for the
+    beginning of the log, or None if no group begins from the least offset on. There is no function for a log that is
+    one piece.
 
     Raises:
         OSError, UnsupportedFeature: as `split_bounds`.
     """
-    opened = log.open(keyring)
-
-    def around(offset: int) -> int | None:
-        if has_checksum is None:
-            return None
-        step = _FIRST_STEP_BACK
-        while step < offset:
-            found = group_at(opened, offset - step, offset + 1, has_checksum=has_checksum)
-            if found is not None:
-                return found
-            step *= 8
-        return 0
-
+    opened, known = log.open(keyring), known_groups or KnownGroups()
     try:
         has_checksum = _divisible(opened) if is_compiled() else None
+        if has_checksum is None:
+            yield None
+            return
+
+        def around(offset: int, least: int) -> int | None:
+            step = _FIRST_STEP_BACK
+            while True:
+                start = max(offset - step, least)
+                if start == 0:
+                    return 0
+                found = known.group_at(log.name, opened, start, offset + 1, has_checksum=has_checksum)
+                if found is not None or start == least:
+                    return found
+                step *= 8
+
         yield around
     finally:
         opened.close()
 
 
 def group_around(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
-    """Return what the function of `groups_around` returns.
+    """Return the offset of an event group that begins at or before `offset`, near to it; None for a log of one piece.
+
+    It is 0 for the beginning of the log.
 
     Raises:
         OSError, UnsupportedFeature: as `split_bounds`.
     """
     with groups_around(log, keyring) as around:
-        return around(offset)
+        return None if around is None else around(offset, 0)
 
 
 def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
@@ -198,6 +207,8 @@ class KnownGroups:
             if found is None and before is not None:
                 return None  # none before `before`; there may be one after it
             self._found[place] = found
+            if found is not None:
+                self._found[name, found] = found
         found = self._found[place]
         return None if found is None or (before is not None and found >= before) else found
 
