@@ -1,4 +1,4 @@
-# Everything a developer types. The two that a stranger needs, `make demo` and `make test`, set up the machine by themselves.
+# The commands of a developer. New users need only `make demo` and `make test`, which set up everything themselves.
 
 PY      := .venv/bin/python
 KERNEL  := $(wildcard binlogio/_kernel/*.p[yx]? binlogio/_kernel/*/*.px?)
@@ -30,7 +30,7 @@ demo: .venv/.ready-demo  ## write a binlog, dump it, read it with Spark, replay 
 	@$(PY) spark_datasource/pyspark_binlogio/java.py >/dev/null
 	@$(PY) fixtures/demo/run.py || { echo 'demo: FAILED, see above'; exit 1; }
 
-test: .venv/.ready-dev  ## run the tests; SERVERS=1 adds those against real servers, which skip, with the reason, where none can be had
+test: .venv/.ready-dev  ## run the tests; SERVERS=1 adds those against real servers, which are skipped with a reason if there is none
 	@$(PY) spark_datasource/pyspark_binlogio/java.py >/dev/null
 	@echo '==> running the tests in $(WORKERS) processes'
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(if $(SERVERS),-m '') $(ARGS) || { echo 'test: FAILED, see above'; exit 1; }

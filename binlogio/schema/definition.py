@@ -281,7 +281,7 @@ class TableDefinition:
         `old_temporals`: TIME, DATETIME and TIMESTAMP are those of servers before 5.6.4, in MariaDB with fractions.
 
         Raises:
-            UnsupportedFeature: a column's type or collation is invalid, or such a server has no type like that.
+            UnsupportedFeature: a column's type or collation is invalid, or the server does not have the type.
         """
         return build_table_map(self, table_id, row_metadata, vendor, flags=flags, old_temporals=old_temporals)
 

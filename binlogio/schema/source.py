@@ -176,7 +176,7 @@ class DefinitionSource:
         return replace(described, assumed=frozenset()) if has_charsets else described
 
     def given(self, schema: str, table: str, context: ParseContext) -> TableDefinition | None:
-        """Return the definition that the user gave; None if there is none."""
+        """Return the definition given by the user, or None."""
         described = None if self._given is None else self._given.find(schema, table, ServerDefaults.of(context))
         return None if described is None else described.definition
 

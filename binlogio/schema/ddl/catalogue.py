@@ -77,7 +77,7 @@ class Catalogue:
         return other
 
     def find(self, schema: str, name: str) -> KnownTable | None:
-        """Return the table as it is now; None where the log does not say."""
+        """Return the current definition of the table; None if it is not known from the log."""
         return self._tables.get(self.known_name((schema, name)))
 
     def tables(self) -> Iterator[tuple[TableName, KnownTable]]:
@@ -181,7 +181,7 @@ class Catalogue:
         return self.unknown.get(self.known_name(name), self.lost)
 
     def is_new(self, name: TableName) -> bool:
-        """Return whether there is no such table according to the log."""
+        """Return whether, according to the log, the table does not exist."""
         if name in self.unknown or self.known_name(name) in self._tables:
             return False
         database = self.databases.get(name[0])

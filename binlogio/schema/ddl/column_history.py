@@ -111,7 +111,7 @@ def effective_defaults(
 def defaults_after(
     before: Mapping[str, Default], changes: ColumnChanges, columns: Sequence[ColumnDefinition]
 ) -> dict[str, Default]:
-    """Return the defaults after an ALTER TABLE: as the statement says, else as they were, under the names of now."""
+    """Return the defaults after an ALTER TABLE: those of the statement, otherwise the old ones, by the new names."""
     said = effective_defaults(changes.defaults, columns)
     found = {}
     for name in said:

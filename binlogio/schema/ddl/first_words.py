@@ -1,4 +1,4 @@
-"""Statements that may be DDL, by their first words: what a reader of a log asks of each statement.
+"""Statements that may be DDL, by their first words: a fast test for each statement of a log.
 
 The kernel asks the same (`_kernel/scan/event_types.pxd`, `may_define`).
 """

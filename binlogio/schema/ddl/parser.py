@@ -65,7 +65,7 @@ def _kept_tree(sql: str, server: ServerDefaults, sql_mode: int) -> tree.Ddl:
 
 
 def parse_tokens(rest: Iterator[Token], sql_mode: int = 0) -> tree.Ddl:
-    """Return the tree of a statement of these tokens, of which others than DDL are not all taken."""
+    """Return the tree of a statement; of statements other than DDL only the first tokens are needed."""
     tokens: list[Token] = []
     problem: tree.Unparsed | None = None
     variable = ""
@@ -129,7 +129,7 @@ def _object(tokens: list[Token]) -> str | None:
 class _StatementHead:
     """A statement up to the kind of thing it is about, and the place after that.
 
-    `problem` is why the rest of it cannot be parsed; the names in it can be read all the same.
+    `problem` is the reason why the rest of it cannot be parsed; the names in it are known.
     """
 
     def __init__(self, words: Words, problem: tree.Unparsed | None) -> None:

@@ -177,7 +177,7 @@ class Words:
         self.at = at
 
     def copy(self) -> Words:
-        """Return another place, which moves by itself."""
+        """Return a copy of the place, which moves independently."""
         return Words(self.tokens, self.sql_mode, self.at)
 
     @property
@@ -291,7 +291,7 @@ class Words:
         return int(self.take().text[:20])
 
     def skip_group(self) -> None:
-        """Move after the parentheses that open here, whatever is in them."""
+        """Move after the closing parenthesis of those that open here."""
         self.expect("(")
         depth = 1
         while depth:

@@ -52,7 +52,7 @@ class Default:
     """The value that existing rows get in a column.
 
     `text` is in the server's text form, None for NULL. `is_now` where it is the time of the statement; `is_known` is
-    False where it depends on what a log does not say.
+    False if it depends on facts that are not in a log.
     """
 
     text: str | bytes | None = None
