@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
+from binlogio.events.query import sql_of_body
+from binlogio.schema.ddl.first_words import body_may_define
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
 
 if TYPE_CHECKING:
@@ -62,6 +65,9 @@ class LogStatements(DefinitionSource):
 
     def follow_body(self, code: int, body: bytes, context: ParseContext) -> bool:
         """Note the statement in an event, and add it if it may change a definition."""
+        if code == EventType.QUERY_EVENT and not body_may_define(body):  # construct takes some 100 us for an event
+            self._note(self.statement_at, sql_of_body(body))
+            return False
         try:
             event: QueryEvent = codec_for(code).parse(EventHeader(type_code=code), body, context)
         except BinlogFormatError:
