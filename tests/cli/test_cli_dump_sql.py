@@ -5,6 +5,8 @@ With one, see `test_hostile_servers.py`.
 
 from __future__ import annotations
 
+import base64
+import io
 import os
 import re
 import subprocess
@@ -14,8 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from binlogio.constants import EventType, HeaderFlag, QueryStatus
+import binlogio
+from binlogio import ColumnDefinition, TableDefinition
+from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag, QueryStatus
 from binlogio.events.control import IncidentEvent
+from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.load import (
     AppendBlockEvent,
     BeginLoadQueryEvent,
@@ -24,10 +29,13 @@ from binlogio.events.load import (
     ExecuteLoadQueryEvent,
 )
 from binlogio.events.query import StatusVar
+from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent
+from both_kernels import KERNELS, kernel_set_to
 from corpus import MARIADB, MARIADB118, MYSQL
 from dumped_logs import ROWS, dump, text_of, write
-from logs import header, query, transaction
+from logs import POST_HEADER_SIZES, description, encode, header, query, transaction
+from row_events import group, rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +106,34 @@ def test_rows_are_for_the_servers_own_applier() -> None:
     assert "/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */" in text
     assert shown.count("### ") > 0
     assert "### " not in text
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_rows_of_mysql_5_5_are_sent_in_the_current_version(kernel: str, tmp_path: Path) -> None:
+    """Its own version is refused by MySQL 9.7; the format description has the sizes of the current one."""
+    old = description(None, version="5.5.27-log", sizes=POST_HEADER_SIZES[:27])
+    table, current = rows_of((None, (7,)), table=TableDefinition("d", "t", (ColumnDefinition("id", "int"),)))
+    rows = replace(current, header=header(EventType.WRITE_ROWS_EVENT_V1))
+    (path := tmp_path / "binlog.000001").write_bytes(BINLOG_MAGIC + encode([old, *group(table, rows)]))
+    with kernel_set_to(kernel):
+        sent = [base64.b64decode(one) for one in re.findall(r"BINLOG '(.*?)'", sql_of(path), re.DOTALL)]
+    described, _, found = binlogio.open(io.BytesIO(BINLOG_MAGIC + b"".join(sent)))
+
+    assert isinstance(described, FormatDescriptionEvent)
+    assert isinstance(found, WriteRowsEvent)
+    assert described.post_header_sizes == (*POST_HEADER_SIZES[:27], 0, 0, 10, 10, 10)
+    assert (found.header.type_code, found.images) == (EventType.WRITE_ROWS_EVENT, rows.images)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_tagged_gtids_are_left_out_at_the_begin_of_a_log(kernel: str) -> None:
+    with kernel_set_to(kernel):
+        with_gtids, without = (
+            statements(sql_of(*options, MYSQL / "gtid_on" / "binlog.000002")) for options in ((), ("--skip-gtids",))
+        )
+
+    assert any(":tag" in sql for sql in with_gtids)
+    assert without == [sql for sql in with_gtids if "gtid_next = '" not in sql or "AUTOMATIC' */" in sql]
 
 
 def test_transactions_have_their_gtids_unless_these_are_skipped() -> None:

@@ -16,8 +16,8 @@ cdef enum:
 
 cdef inline uint8_t* end_of(Memory out, int64_t more) except NULL nogil:
     """Return the end of `out`, with room for `more` bytes after it. Who writes them moves the end."""
-    if out.capacity - out.size < more:
-        out.reserve(more)
+    if out.capacity - out.size <= more:
+        out.reserve(more if more else 1)  # NULL is an error: memory without a byte has no place for an empty text
     return out.data + out.size
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
 
 _MOST_MAPS: Final = 1000
-_PLAIN: Final[dict[int, int]] = {
+_PLAIN: Final[dict[int, int]] = {  # of MariaDB: without its compression
     EventType.WRITE_ROWS_COMPRESSED_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
     EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1: EventType.UPDATE_ROWS_EVENT_V1,
     EventType.DELETE_ROWS_COMPRESSED_EVENT_V1: EventType.DELETE_ROWS_EVENT_V1,
@@ -33,6 +33,13 @@ _PLAIN: Final[dict[int, int]] = {
     EventType.UPDATE_ROWS_COMPRESSED_EVENT: EventType.UPDATE_ROWS_EVENT,
     EventType.DELETE_ROWS_COMPRESSED_EVENT: EventType.DELETE_ROWS_EVENT,
 }
+_CURRENT: Final[dict[int, int]] = {  # of MySQL: servers from 9.0 on do not apply the others
+    EventType.WRITE_ROWS_EVENT_V1: EventType.WRITE_ROWS_EVENT,
+    EventType.UPDATE_ROWS_EVENT_V1: EventType.UPDATE_ROWS_EVENT,
+    EventType.DELETE_ROWS_EVENT_V1: EventType.DELETE_ROWS_EVENT,
+}
+# Of the post-headers of rows events of the current version, and 0 for all before: MySQL before 5.6 does not list them.
+_CURRENT_SIZES: Final = (*[0] * (EventType.WRITE_ROWS_EVENT - 1), 10, 10, 10)
 
 
 class BinlogStatements:
@@ -48,7 +55,13 @@ class BinlogStatements:
         self.description = description
         self._encoder = Encoder()
         self._maps = {}
-        sent = replace(description, header_size=HEADER_SIZE, checksum_algorithm=ChecksumAlgorithm.OFF, created=0)
+        algorithm = None if description.checksum_algorithm is None else ChecksumAlgorithm.OFF
+        sizes = description.post_header_sizes
+        if not (description.context.is_mariadb or description.context.permutation):
+            sizes += _CURRENT_SIZES[len(sizes) :]
+        sent = replace(
+            description, header_size=HEADER_SIZE, post_header_sizes=sizes, checksum_algorithm=algorithm, created=0
+        )
         return _binlog(self._encoder.encode(sent))
 
     def rows(self, events: Sequence[tuple[TableMapEvent, RowsEvent]]) -> str:
@@ -72,7 +85,7 @@ class BinlogStatements:
         is_mariadb = self.description is not None and self.description.context.is_mariadb
         if not is_mariadb and has_quick_frame(event):
             return rows_frame_of(event, event.table_id)
-        code = _PLAIN.get(event.header.type_code)  # MariaDB's compression
+        code = (_PLAIN if is_mariadb else _CURRENT).get(event.header.type_code)
         return self._encoder.encode(
             event if code is None else replace(event, header=replace(event.header, type_code=code))
         )
