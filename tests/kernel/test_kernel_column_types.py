@@ -44,13 +44,15 @@ def _event(code: int, body: bytes, offset: int) -> bytes:
     return moved(head + bytes(6) + body + bytes(CHECKSUM_SIZE), offset)
 
 
-def log_of_type(code: int, metadata: bytes, images: bytes) -> bytes:
-    """Return a log with a table `d.t` of one column, whatever its type, and a rows event of these images."""
-    before = log(query("BEGIN"))
+def log_of_type(code: int, metadata: bytes, *events: tuple[int, bytes]) -> bytes:
+    """Return a log with a table `d.t` of one column, whatever its type, and rows events: their types and images."""
+    data = log(query("BEGIN"))
     table = b"\7\0\0\0\0\0\1\0\1d\0\1t\0\1" + bytes([code, len(metadata)]) + metadata + b"\1"
-    table_map = _event(EventType.TABLE_MAP_EVENT, table, len(before))
-    rows = _event(EventType.WRITE_ROWS_EVENT, b"\7\0\0\0\0\0\1\0\2\0\1\1" + images, len(before) + len(table_map))
-    return before + table_map + rows
+    data += _event(EventType.TABLE_MAP_EVENT, table, len(data))
+    for number, (event_type, images) in enumerate(events, 1):
+        flags = b"\1\0" if number == len(events) else b"\0\0"  # the end of the statement
+        data += _event(event_type, b"\7\0\0\0\0\0" + flags + b"\2\0\1\1" + images, len(data))
+    return data
 
 
 def images_of(random: Random) -> list[bytes]:
@@ -70,7 +72,7 @@ def test_column_of_any_type_code_is_read_or_refused_alike(code: int) -> None:
     """As typed tables, as JSON, and event by event."""
     random = Random(code)
     for metadata, images in product(_blocks(code), images_of(random)):
-        data = log_of_type(code, metadata, images)
+        data = log_of_type(code, metadata, (EventType.WRITE_ROWS_EVENT, images))
         tables = [tables_by(kernel, data, zero_dates="text") for kernel in KERNELS]
         records = [records_by(kernel, data) for kernel in KERNELS]
         error_of_events(data)
@@ -82,7 +84,7 @@ def test_column_of_any_type_code_is_read_or_refused_alike(code: int) -> None:
 @pytest.mark.parametrize("images", [b"\0", b"\1", b"\0\1"])
 def test_column_of_type_null_has_no_values(images: bytes) -> None:
     """Whatever its null bit says; the second byte is the null bits of another row."""
-    data = log_of_type(T.NULL, b"", images * 2048)
+    data = log_of_type(T.NULL, b"", (EventType.WRITE_ROWS_EVENT, images * 2048))
     compiled, construct = (tables_by(kernel, data) for kernel in KERNELS)
 
     assert compiled == construct
@@ -90,6 +92,25 @@ def test_column_of_type_null_has_no_values(images: bytes) -> None:
     ((_, records),) = compiled.items()
     assert len(records) == len(images) * 2048
     assert all("'after': {'@1': None}" in record[2] for record in records)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 7, 8])
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 15, 16, 17, 65])
+def test_null_at_any_edge_of_eight_rows_stays_in_its_row(count: int, shift: int) -> None:
+    """After `shift` inserts and 70 deletes, which have no after image; the last rows have none or only one NULL."""
+    insert, delete = EventType.WRITE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT
+    for null in (-1, *range(count)):
+        rows = [b"\1" if i == null else b"\0" + i.to_bytes(4, "little") for i in range(count)]
+        events = (insert, b"\0\5\0\0\0" * shift), (delete, b"\0\6\0\0\0" * 70), (insert, b"".join(rows))
+        data = log_of_type(T.LONG, b"", *events)
+        compiled, construct = (tables_by(kernel, data) for kernel in KERNELS)
+
+        assert compiled == construct
+        assert isinstance(compiled, dict)
+        ((_, records),) = compiled.items()
+        assert len(records) == shift + 70 + count
+        for i, record in enumerate(records[shift + 70 :]):
+            assert f"'after': {{'@1': {None if i == null else i}}}" in record[2]
 
 
 @pytest.mark.parametrize("code", [T.SET, T.STRING])

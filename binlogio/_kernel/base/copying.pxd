@@ -20,27 +20,50 @@ cdef struct ThirtyTwo:
     uint64_t fourth
 
 
-cdef inline int64_t mark_values(uint8_t* bits, int64_t at, const uint8_t** pointers, int64_t count) noexcept nogil:
-    """Set the bits, which are clear, of the rows from `at` on that have a value; returns how many do."""
+cdef inline int64_t mark_values(uint8_t* bits, int64_t at, const uint8_t** pointers, int64_t count,
+                                const uint8_t* missing) noexcept nogil:
+    """Set the bits, which are clear, of the rows from `at` on that have a value; returns how many do.
+
+    The pointers of the others, which are 0 or 1, become `missing` if that is not NULL. Nothing here branches on a single
+    row: which ones are NULL cannot be predicted.
+    """
     cdef int64_t i = 0
     cdef int64_t values = 0
     cdef uint32_t byte, bit
     cdef int k
+    cdef uint64_t under  # its top bit is set if a pointer is 0 or 1, or has its own top bit set
     while i < count:
         if (at + i) & 7 == 0 and count - i >= 8:
+            under = 0
+            for k in range(8):
+                under |= <uint64_t>pointers[i + k] - 2
+            if under >> 63 == 0:
+                bits[(at + i) >> 3] = 0xFF
+                values += 8
+                i += 8
+                continue
             byte = 0
             for k in range(8):
-                bit = <uintptr_t>pointers[i + k] > 1
+                bit = has_value(pointers + i + k, missing)
                 byte |= bit << k
                 values += bit
             bits[(at + i) >> 3] = <uint8_t>byte
             i += 8
         else:
-            bit = <uintptr_t>pointers[i] > 1
+            bit = has_value(pointers + i, missing)
             bits[(at + i) >> 3] |= <uint8_t>(bit << ((at + i) & 7))
             values += bit
             i += 1
     return values
+
+
+cdef inline uint32_t has_value(const uint8_t** pointer, const uint8_t* missing) noexcept nogil:
+    """Return 1 for the pointer of a value. Any other becomes `missing` if that is not NULL."""
+    cdef uint64_t p = <uint64_t>pointer[0]
+    cdef uint64_t is_missing = (~p & (p - 2)) >> 63
+    if missing != NULL:
+        pointer[0] = <const uint8_t*>(p ^ ((p ^ <uint64_t>missing) & (0 - is_missing)))
+    return <uint32_t>(1 - is_missing)
 
 
 cdef inline void copy_values(uint8_t* out, const uint8_t** pointers, int64_t count, int width) noexcept nogil:

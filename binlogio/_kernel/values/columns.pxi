@@ -147,20 +147,15 @@ cdef class Column:
 
         Afterwards `pointers` may be others where they were 0 or 1.
         """
-        cdef int64_t i, bad
+        cdef int64_t bad
         cdef int64_t new_bytes = (self.count + count + 7) // 8 - self.validity.size
-        cdef int64_t values
         if new_bytes > 0:
             memset(self.validity.grow(new_bytes), 0, new_bytes)
         if self.form == F_NULL:
             self.null_count += count
             self.count += count
             return -1
-        values = mark_values(self.validity.data, self.count, pointers, count)
-        self.null_count += count - values
-        if values < count and self.missing != NULL:
-            for i in range(count):
-                pointers[i] = pointers[i] if <uintptr_t>pointers[i] > 1 else self.missing
+        self.null_count += count - mark_values(self.validity.data, self.count, pointers, count, self.missing)
         bad = self.decode(self, pointers, count)
         if bad >= 0:
             self._clear(self.count + bad, self.count + count)
