@@ -50,9 +50,12 @@ cdef class Presence:
             bits |= <uint64_t>present[i] << (8 * i)
         if plan.column_count < 64:
             bits &= (<uint64_t>1 << plan.column_count) - 1
-        for i in range(run):
-            memcpy(to + i * size, &bits, 8)
-            out[i] = offset + <int32_t>(i + 1) * size
+        if size == 1:
+            memset(to, <uint8_t>bits, run)
+        else:
+            for i in range(run):
+                memcpy(to + i * size, &bits, 8)
+        put_ends(out, offset, size, run)
         return 0
 
 
@@ -91,19 +94,19 @@ cdef class MetadataColumns:
         cdef int64_t* last_committed = <int64_t*>room(self.last_committed, 8 * run)
         cdef int64_t* sequence_numbers = <int64_t*>room(self.sequence_number, 8 * run)
         cdef uint8_t* ops = room(self.op, 6 * run)
-        cdef const char* op
+        cdef int32_t first_row = event.first_row + <int32_t>row
         if new_bytes > 0:
             memset(room(self.gtid_validity, new_bytes), 0, new_bytes)
             memset(room(self.clock_validity, new_bytes), 0, new_bytes)
-        op = b"insert" if event.operation == INSERT else (b"delete" if event.operation == DELETE else b"update")
-        for i in range(run):  # one loop: of transactions of one row it is one turn
-            positions[i] = event.pos
-            rows[i] = event.first_row + row + i
-            timestamps[i] = event.timestamp
-            server_ids[i] = event.server_id
-            last_committed[i] = group.last_committed
-            sequence_numbers[i] = group.sequence_number
-            memcpy(ops + 6 * i, op, 6)
+        fill(positions, event.pos, run)
+        fill(timestamps, event.timestamp, run)
+        fill(server_ids, event.server_id, run)
+        fill(last_committed, group.last_committed, run)
+        fill(sequence_numbers, group.sequence_number, run)
+        for i in range(run):
+            rows[i] = first_row + <int32_t>i
+        fill_text(ops, b"insert" if event.operation == INSERT else b"delete" if event.operation == DELETE else b"update",
+                  6, run)
         if self.gtid_group != event.group:
             self.gtid_size = put_gtid(self.gtid_text, group)
             self.gtid_group = event.group
@@ -138,11 +141,8 @@ cdef class SourceNumbers:
 
     cdef int add(self, int64_t value, bint is_there, int64_t count, int64_t run) except -1 nogil:
         """Append a number `run` times to the `count` before."""
-        cdef int64_t i
         cdef int64_t new_bytes = (count + run + 7) // 8 - self.validity.size
-        cdef int64_t* values = <int64_t*>self.values.grow(8 * run)
-        for i in range(run):
-            values[i] = value if is_there else 0
+        fill(<int64_t*>self.values.grow(8 * run), value if is_there else 0, run)
         if new_bytes > 0:
             memset(self.validity.grow(new_bytes), 0, new_bytes)
         if is_there:
@@ -196,22 +196,37 @@ cdef void _clear_spare_bits(Memory present, int bytes, int32_t columns, int64_t 
 
 cdef int repeat(Memory data, Memory offsets, const uint8_t* value, int size, int64_t run) except -1 nogil:
     """`run` times the same bytes, with their offsets."""
-    cdef int64_t i
     cdef int32_t offset = <int32_t>data.size
-    cdef int32_t* out = <int32_t*>room(offsets, 4 * run)
+    if size:
+        fill_text(room(data, size * run), value, size, run)
+    put_ends(<int32_t*>room(offsets, 4 * run), offset, size, run)
+    return 0
+
+
+cdef inline void fill(int64_t* to, int64_t value, int64_t run) noexcept nogil:
+    cdef int64_t i
+    for i in range(run):
+        to[i] = value
+
+
+cdef inline void fill_text(uint8_t* to, const uint8_t* value, int size, int64_t run) noexcept nogil:
+    """Write at least one byte at least once."""
     cdef int64_t done = size
     cdef int64_t whole = size * run
-    cdef uint8_t* to
-    if size:
-        to = room(data, whole)
-        copy_value(to, value, size)
-        while done < whole:  # what is there, again
-            i = min(done, whole - done)
-            copy_value(to + done, to, i)
-            done += i
+    cdef int64_t step
+    copy_value(to, value, size)
+    while done < whole:  # what is there, again
+        step = min(done, whole - done)
+        copy_value(to + done, to, step)
+        done += step
+
+
+cdef inline void put_ends(int32_t* out, int32_t offset, int size, int64_t run) noexcept nogil:
+    """Write the ends of `run` texts of `size` bytes."""
+    cdef int64_t i
     for i in range(run):
-        out[i] = offset + <int32_t>(i + 1) * size
-    return 0
+        offset += size
+        out[i] = offset
 
 
 cdef void set_bits(uint8_t* bits, int64_t at, int64_t run) noexcept nogil:
