@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.splits.log_identity import LogIdentity, log_identity
 from binlogio.constants import HeaderFlag, RowsFlag
 from binlogio.errors import BinlogError, ConditionError, ReplayError
 from binlogio.events import ROWS_EVENTS, RowsEvent
-from binlogio.events.base import DEFAULT_CONTEXT
+from binlogio.events.base import DEFAULT_CONTEXT, EventHeader
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.load import (
@@ -81,11 +82,12 @@ _THREAD_SPECIFIC: Final = int(HeaderFlag.THREAD_SPECIFIC)  # as numbers: an oper
 _NO_CASCADE: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.USE_SQL_FOREIGN_KEY)
 _SHOWN_TEXT: Final = 80
 _MOST_HELD_BYTES: Final = 1 << 23  # row images of a transaction in memory; those after them are in a file
+_SPILLED_HEADER: Final = Struct("<IIIIHq")  # timestamp, server_id, event_size, log_pos, flags; -1 or inner
 NEEDS_ROW_FORMAT: Final = "the source needs binlog_format=ROW"
 
 
 class _ImageFile(TemporaryFile):
-    """The row images of a large transaction. The file is deleted with the last step that reads from it."""
+    """The rows events of a large transaction. The file is deleted with the last step that reads from it."""
 
     def __del__(self) -> None:
         """Close the file."""
@@ -94,9 +96,14 @@ class _ImageFile(TemporaryFile):
 
 @dataclass(frozen=True, slots=True)
 class SpilledEvent:
-    """A rows event whose images are in a temporary file; `head` is the event without them."""
+    """A rows event in a temporary file, at `start`: its header, as `_SPILLED_HEADER`, and `size` bytes of images.
+
+    `head` is the event without images and with no more of the header than its type: one object for many events, which a
+    large transaction has a hundred thousand of.
+    """
 
     head: Any
+    offset: int
     file: SpillFile
     start: int
     size: int
@@ -107,7 +114,19 @@ class SpilledEvent:
         Raises:
             OSError: the temporary file cannot be read.
         """
-        return replace(self.head, images=self.file.read(self.start, self.size))
+        data = self.file.read(self.start, _SPILLED_HEADER.size + self.size)
+        timestamp, server_id, event_size, log_pos, flags, inner = _SPILLED_HEADER.unpack_from(data)
+        header = replace(
+            self.head.header,
+            timestamp=timestamp,
+            server_id=server_id,
+            event_size=event_size,
+            log_pos=log_pos,
+            flags=flags,
+            offset=self.offset,
+            inner=None if inner < 0 else inner,
+        )
+        return replace(self.head, images=data[_SPILLED_HEADER.size :], header=header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +151,15 @@ class RowsStep:
 
     @property
     def head(self) -> Any:
-        """The event, maybe without its images."""
+        """The event, maybe without its images and most of its header."""
         held = self.held
         return held.head if type(held) is SpilledEvent else held
 
     @property
     def offset(self) -> int:
         """The offset of the event."""
-        return int(self.head.header.offset)
+        held = self.held
+        return int(held.offset if type(held) is SpilledEvent else held.header.offset)
 
     @property
     def tables(self) -> frozenset[tuple[str, str]]:
@@ -278,19 +298,26 @@ class _OpenGroup:
     held_bytes: int = 0  # row images in memory
     spill: SpillFile | None = None
     spilled_bytes: int = 0
+    spilled_head: Any = None  # of the last event
 
     def spilled(self, step: RowsStep) -> RowsStep:
-        """Return the step; with its images in a temporary file, if those of the group take much memory already."""
+        """Return the step; with its event in a temporary file, if those of the group take much memory already."""
         event = step.held
         if self.held_bytes < _MOST_HELD_BYTES:
             self.held_bytes += len(event.images)
             return step
         if self.spill is None:
             self.spill = _ImageFile()
-        start, size = self.spilled_bytes, len(event.images)
-        self.spill.write(start, event.images)
-        self.spilled_bytes += size
-        return replace(step, held=SpilledEvent(replace(event, images=b""), self.spill, start, size))
+        start, size, header = self.spilled_bytes, len(event.images), event.header
+        head = replace(event, images=b"", header=EventHeader(type_code=header.type_code, extra=header.extra))
+        if head != self.spilled_head:
+            self.spilled_head = head
+        inner = -1 if header.inner is None else header.inner
+        parts = header.timestamp, header.server_id, header.event_size, header.log_pos, header.flags, inner
+        data = _SPILLED_HEADER.pack(*parts) + event.images
+        self.spill.write(start, data)
+        self.spilled_bytes += len(data)
+        return replace(step, held=SpilledEvent(self.spilled_head, header.offset, self.spill, start, size))
 
 
 class TransactionReader:

@@ -11,6 +11,9 @@ import pytest
 import binlogio
 from binlogio.errors import BinlogError
 from binlogio.replay import SqliteTarget, replay
+from binlogio.replay.filters import EVERYTHING
+from binlogio.replay.key_source import KeySource
+from binlogio.replay.transactions import RowsStep, TransactionReader
 from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, undo
 from corpus import Case, cases
 
@@ -62,6 +65,27 @@ def undone(case: Case, output: SqlScript | BinlogFile) -> bytes | str:
             return b"".join(ready.pieces())
     except BinlogError as exc:
         return str(exc)
+
+
+def rows_events(case: Case) -> list[object]:
+    """Return the rows events of all transactions of a case, headers included, and the error if there is one."""
+    found: list[object] = []
+    with binlogio.open(case.logs, keyring=case.keys) as reader:
+        try:
+            for transaction in TransactionReader(reader, KeySource(reader), EVERYTHING):
+                found += [step.event for step in transaction.steps if isinstance(step, RowsStep)]
+        except BinlogError as exc:
+            found.append(str(exc))
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_rows_events_of_large_transactions_are_the_same(case: Case, request: pytest.FixtureRequest) -> None:
+    """Those inside of payloads too."""
+    expected = rows_events(case)
+    request.getfixturevalue("all_is_large")
+
+    assert rows_events(case) == expected
 
 
 @pytest.mark.parametrize("form", [SqlScript, BinlogFile])

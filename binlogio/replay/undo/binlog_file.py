@@ -70,7 +70,7 @@ class BinlogFile:
                 before it.
         """
         builder = self._built_by(transaction)
-        first = steps[0].head.header
+        first = steps[0].event.header
         time, server_id = first.timestamp, first.server_id
         yield builder.frame("BEGIN", time, server_id, lambda: QueryEvent(0, 0, 0, (), "", b"BEGIN", _BEGIN))
         for step in reversed(steps):
