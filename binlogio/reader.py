@@ -18,7 +18,7 @@ from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
-from binlogio.format.decoder import Decoder, plain_payload
+from binlogio.format.decoder import TABLE_EVENTS, Decoder, plain_payload
 from binlogio.format.event_starts import check_event_start, check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.format.groups import EventGroup, GroupPlace, GroupTracker
@@ -498,10 +498,12 @@ class BinlogReader:
     def _events_of_list(self, events: list[BinlogEvent]) -> Iterator[BinlogEvent]:
         context, follow, feed = self.context, self._decoder.follow, self._tracker.feed
         for event in events:
-            follow(event)
+            kind = type(event)
+            if kind in TABLE_EVENTS:
+                follow(event)
             self._event = event
             place = feed(event)
-            if type(event) is QueryEvent:
+            if kind is QueryEvent:
                 self._follow(event, context)
             if self._choice is None or self._wants(self._choice, event):
                 yield event

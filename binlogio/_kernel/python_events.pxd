@@ -6,6 +6,7 @@ from cpython.ref cimport Py_INCREF
 
 cdef extern from "Python.h":
     object PyType_GenericAlloc(type kind, Py_ssize_t count)
+    void PyObject_GC_UnTrack(object made)
 
 cdef enum:
     MOST_FIELDS = 16
@@ -16,8 +17,13 @@ cdef class Maker:
     cdef int count
 
 cdef inline object begin(Maker maker):
-    """Return an instance without fields; `put` has to set all of them."""
-    return PyType_GenericAlloc(maker.kind, 0)
+    """Return an instance without fields; `put` has to set all of them.
+
+    The garbage collector need not traverse it: a frozen instance is in no cycle.
+    """
+    cdef object made = PyType_GenericAlloc(maker.kind, 0)
+    PyObject_GC_UnTrack(made)
+    return made
 
 cdef inline void put(Maker maker, object made, int number, object value) noexcept:
     Py_INCREF(value)

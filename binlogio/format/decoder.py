@@ -36,6 +36,8 @@ Raises BinlogFormatError where it is broken.
 _PAYLOAD_CHUNK: Final = 1 << 20
 _MOST_EVENTS: Final = 4096  # in one list
 _ROWS_CLASSES: Final = frozenset(ROWS_EVENTS)
+TABLE_EVENTS: Final = _ROWS_CLASSES | {TableMapEvent}
+"""The classes of the events that `Decoder.follow` has to get; it may get others."""
 
 
 class Decoder:
@@ -89,8 +91,8 @@ class Decoder:
     def cut(self, framer: EventFramer, stop: int | None = None, *, by_group: bool = False) -> list[BinlogEvent]:
         """Return events that begin before offset `stop`, up to the first one that `decode` has to take.
 
-        With `by_group`, only events of one group. The list is empty if `decode` has to take the next event. `follow` is
-        called for each event when it is returned.
+        With `by_group`, only events of one group. The list is empty if `decode` has to take the next event. `follow`
+        has to be called for each event of `TABLE_EVENTS` when it is returned.
         """
         if not self._is_set_to(framer.context) or self._cutter is None:
             return []
