@@ -24,6 +24,11 @@ from binlogio._kernel.primitives cimport Memory, append_double, is_utf8
 cdef enum:
     MAX_VARLEN_BYTES = 5
 
+cdef enum TextPlace:
+    T_VALUE = 0
+    T_FIRST_NAME = 1  # of an object: a colon is after it
+    T_NEXT_NAME = 2  # and a comma before it
+
 cdef struct Document:
     const uint8_t* data
     int64_t left  # bytes that are not yet spoken for
@@ -175,28 +180,44 @@ cdef inline bint _varlen(Document* document, int64_t* start, int64_t end, int64_
     return False
 
 
-cdef int _string(Memory out, Document* document, int64_t start, int64_t size, int64_t end) except -1 nogil:
+cdef inline int _string(Memory out, Document* document, int64_t start, int64_t size, int64_t end) except -1 nogil:
     if not _take(document, start, size, end):
         return 0
-    return _text(out, document, document.data + start, size)
+    return _text(out, document, document.data + start, size, T_VALUE)
 
 
-cdef int _text(Memory out, Document* document, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append a string in quotes; 0 if it is not UTF-8."""
-    cdef int64_t begin = out.size
+cdef int _text(Memory out, Document* document, const uint8_t* p, int64_t size, TextPlace place) except -1 nogil:
+    """Append a string in quotes, with what stands around it in its place; 0 if it is not UTF-8."""
+    cdef int64_t begin
     cdef uint64_t seen = 0
     cdef uint8_t* to
-    if document.is_string and size <= SHORT_STRING:
-        to = end_of(out, size * MAX_ESCAPED + STRING_SLACK + 2)
-        memcpy(to, b'\\"', 2)
-        to = put_escaped(to + 2, p, size, &seen)
-        if to - out.data == begin + 2 + size:  # no escape in it
-            memcpy(to, b'\\"', 2)
-            out.size = begin + 4 + size
+    cdef uint8_t* text
+    if size <= SHORT_STRING:
+        to = end_of(out, size * MAX_ESCAPED + STRING_SLACK + 6)
+        if place == T_NEXT_NAME:
+            memcpy(to, b", ", 2)
+            to += 2
+        if document.is_string:
+            to[0] = 92
+            to += 1
+        to[0] = 34
+        text = to + 1
+        to = put_escaped(text, p, size, &seen)
+        if not document.is_string or to == text + size:  # no escape in it
+            if document.is_string:
+                to[0] = 92
+                to += 1
+            memcpy(to, b'": ', 3)
+            out.size = to + (1 if place == T_VALUE else 3) - out.data
             return is_ascii_bits(seen) or is_utf8(p, size)
+    if place == T_NEXT_NAME:
+        append_text(out, b", ", 2)
+    begin = out.size
     if not append_json_string(out, p, size) and not is_utf8(p, size):
         return 0
-    return _escape_again(out, begin) if document.is_string else 1
+    if document.is_string:
+        _escape_again(out, begin)
+    return 1 if place == T_VALUE else append_text(out, b": ", 2)
 
 
 cdef int _escape_again(Memory out, int64_t begin) except -1 nogil:
@@ -228,8 +249,8 @@ cdef inline bint _container(Document* document, int64_t start, int64_t* end, int
     return _take(document, start + 2 * width, count[0] * entry_size, end[0])
 
 
-cdef int _entry(Memory out, Document* document, int64_t at, int64_t start, int64_t end, int width,
-                int depth) except -1 nogil:
+cdef inline int _entry(Memory out, Document* document, int64_t at, int64_t start, int64_t end, int width,
+                       int depth) except -1 nogil:
     """Append the value of the entry at `at`, in it or where it points."""
     cdef const uint8_t* p = document.data + at
     cdef int size = _inlined_size(p[0])
@@ -280,22 +301,19 @@ cdef int _object(Memory out, Document* document, int width, int64_t start, int64
     at = start + 2 * width
     append_text(out, b"{", 1)
     for i in range(count):
-        if i:
-            append_text(out, b", ", 2)
-        if not _member(out, document, at, entry, start, end, width, depth):
+        if not _member(out, document, at, entry, start, end, width, depth, T_NEXT_NAME if i else T_FIRST_NAME):
             return 0
         at += width + 2
         entry += 1 + width
     return append_text(out, b"}", 1)
 
 
-cdef int _member(Memory out, Document* document, int64_t key, int64_t entry, int64_t start, int64_t end, int width,
-                 int depth) except -1 nogil:
+cdef inline int _member(Memory out, Document* document, int64_t key, int64_t entry, int64_t start, int64_t end, int width,
+                        int depth, TextPlace place) except -1 nogil:
     """A name, which was taken, and a value."""
     cdef const uint8_t* name = document.data + start + _uint(document.data + key, width)
-    if not _text(out, document, name, u16(document.data + key + width)):
+    if not _text(out, document, name, u16(document.data + key + width), place):
         return 0
-    append_text(out, b": ", 2)
     return _entry(out, document, entry, start, end, width, depth)
 
 
@@ -322,11 +340,9 @@ cdef int _unsorted_object(Memory out, Document* document, int width, int64_t sta
         for i in range(count):
             last = lasts[i]
             if last >= 0:
-                if shown:
-                    append_text(out, b", ", 2)
-                shown += 1
                 good = _member(out, document, keys + last * (width + 2), entries + last * (1 + width), start, end,
-                               width, depth)
+                               width, depth, T_NEXT_NAME if shown else T_FIRST_NAME)
+                shown += 1
             if good and last != i and last != -2:
                 before = out.size
                 document.unseen += 1
