@@ -267,11 +267,10 @@ class _Counter:
     """Adds up the records of groups; an observer of the walks."""
 
     def __init__(self, survey: ArchiveSurvey, total: int, top: int, *, is_partial: bool) -> None:
-        from binlogio.archive.survey import FIELD, IS_COMPRESSED, IS_SELECTED  # noqa: PLC0415 - needs the kernel
+        from binlogio.archive.survey import FIELD, IS_COMPRESSED  # noqa: PLC0415 - needs the kernel
 
         self.bytes = 0
         self._is_partial = is_partial
-        self._selected = IS_SELECTED
         self._field = FIELD
         self._compressed = IS_COMPRESSED
         self._survey = survey
@@ -339,10 +338,6 @@ class _Counter:
     def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
         """Add the records of groups."""
         field = self._field
-        if self._is_partial:
-            records = records[records[:, field["flags"]] & self._selected != 0]
-            if not len(records):
-                return
         columns = np.ascontiguousarray(records.T)
         sizes = columns[field["end"]] - columns[field["begin"]]
         rows = columns[field["inserts"]] + columns[field["updates"]] + columns[field["deletes"]]

@@ -66,7 +66,6 @@ FIELD: Final = {name: number for number, name in enumerate(GROUP_FIELDS)}
 """The columns of the records of groups."""
 IS_ENDED: Final = 1
 IS_COMPRESSED: Final = 2
-IS_SELECTED: Final = 8
 
 _TAKEN_BY_KERNEL: Final = frozenset(
     {

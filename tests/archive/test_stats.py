@@ -18,6 +18,7 @@ from binlogio.archive import archive_stats
 from binlogio.columnar import EventSelection, read_transactions
 from binlogio.errors import BinlogError
 from binlogio.events.base import event_name
+from binlogio.group_choice import GroupChoice
 from binlogio.storage import LogFile, find_logs
 from binlogio.storage.index_file import base_name
 from binlogio_cli.main import cli
@@ -323,3 +324,22 @@ def test_a_position_in_the_middle_of_an_event_is_refused_and_nothing_selected_is
     assert "5 is not the start of an event; the next event starts at 127" in inside.stderr
     assert nothing.stderr == "binlogio: no event group of the logs is selected by the options\n"
     assert "no table that was read has the columns other of --where" in unknown.stderr
+
+
+def test_times_of_heads_leave_no_log_out(tmp_path: Path) -> None:
+    """A session may SET TIMESTAMP, and a replica keeps the times of its source: both logs begin before the start."""
+    now = [1000]
+
+    def write(*times: int) -> None:
+        with BinlogWriter(tmp_path / "binlog", clock=lambda: now[0] * 1_000_000) as log:
+            for time in times:
+                now[0] = time
+                with log.session("shop") as session:
+                    session.execute(Statement.from_sql("CREATE DATABASE x", "shop", ()))
+
+    write(1000, 5000)
+    now[0] = 2000
+    write(2000, 2500)
+    stats = archive_stats(find_logs(tmp_path), groups=GroupChoice(start=3000))
+
+    assert (stats.logs, stats.transactions, stats.first_time) == (2, 1, 5000)

@@ -60,7 +60,6 @@ cdef enum SurveyProblem:
 cdef enum:
     IS_ENDED = 1  # flags of a group
     IS_COMPRESSED = 2
-    IS_SELECTED = 8
     V1_POST_HEADER = 8
     V2_POST_HEADER = 10
     DUMMY_TABLE_ID = 0xFFFFFF  # of a rows event without rows, which only ends a statement
@@ -161,7 +160,7 @@ cdef class LogSurvey:
         free(self.tables)
 
     def choose(self, GroupFilter chosen not None, *, operations=None, ask_rows=None) -> None:
-        """Count selected event groups and changes only; the records of these groups are IS_SELECTED.
+        """Count selected event groups and changes only, and keep the records of these groups only.
 
         A group without a selected change is not selected. To be called before the first log.
 
@@ -446,11 +445,12 @@ cdef class LogSurvey:
         if self.has_group:
             self._finish_group(False)
         if self.is_filtered:
-            memset(self.pending, 0, sizeof(self.pending))
             self.is_over = self.is_over or offset >= self.stop_offset
             self.wants_group = (
                 not self.is_over and offset >= self.first_offset and self._wants_group(code, p, body, end))
             self.has_change = not self.looks_inside
+            if self.wants_group:
+                memset(self.pending, 0, sizeof(self.pending))
         self.has_group = True
         self.rows_open = False
         if not self.counts:
@@ -472,14 +472,11 @@ cdef class LogSurvey:
         cdef int code
         self.has_group = False
         self.ended_groups += is_ended
-        if not self.counts:
+        if not self.counts or self.is_filtered and not (self.wants_group and self.has_change):
             return 0
         if is_ended:
             self.group.flags |= IS_ENDED
-        if not self.is_filtered:
-            self.group.flags |= IS_SELECTED
-        elif self.wants_group and self.has_change:
-            self.group.flags |= IS_SELECTED
+        if self.is_filtered:
             for code in range(256):
                 self.types[code].events += self.pending[code].events
                 self.types[code].bytes += self.pending[code].bytes
@@ -492,7 +489,7 @@ cdef class LogSurvey:
         """Return the counts of an event's type; NULL where the event is not counted."""
         if not self.is_filtered:
             return self.types + code
-        return self.pending + code if self.has_group else NULL
+        return self.pending + code if self.has_group and self.wants_group else NULL
 
     cdef bint _wants_group(self, uint8_t code, const uint8_t* p, const uint8_t* body,
                            const uint8_t* end) except -1 with gil:
