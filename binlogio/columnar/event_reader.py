@@ -104,7 +104,9 @@ def read_transactions(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the event groups that begin in a byte range of a log; all groups if it is None.
 
-    `tables` of the selection selects groups that change one of them. Errors as those of `read_events`.
+    `tables` of the selection selects groups that change one of them. DDL in the log is not followed: table maps have
+    the names of tables, and the sizes of values but for MariaDB's old temporal types with fraction digits, whose rows
+    need `definitions` to be counted. Errors as those of `read_events`.
     """
     return _read(log, split, selection, keyring, TRANSACTION_SCHEMA, _GroupFiller, transaction_records)
 
