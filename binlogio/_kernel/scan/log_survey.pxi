@@ -114,7 +114,7 @@ cdef class LogSurvey:
 
     cdef TablePlans maps
     cdef GroupState state
-    cdef bint checksum, verify, counts, is_part, has_positions, knows_group, rows_open, has_group
+    cdef bint checksum, counts, is_part, has_positions, knows_group, rows_open, has_group
     cdef uint32_t shift
     cdef int64_t opened_size, group_serial, table_capacity
     cdef TypeCounts[256] types, pending  # pending: of the group at hand, until it is known whether it is selected
@@ -153,7 +153,6 @@ cdef class LogSurvey:
         self.last_known = NULL
         self.key_of, self.follow = key_of, follow
         self.source_numbers, self.sources = {}, []
-        self.verify = True
         self.begin_log(checksum=False, has_positions=True, forgets_tables=False)
 
     def __dealloc__(self):
@@ -365,7 +364,7 @@ cdef class LogSurvey:
         if looks == V_DESCRIPTION:
             return V_DESCRIPTION
         end = p + event_size - tail
-        if tail and self.verify and not looked:
+        if tail and not looked:
             self.stored = u32(end)
             self.actual = crc32(0, p, event_size - tail)
             if self.stored != self.actual:
