@@ -305,10 +305,7 @@ def _parsed(frame: EventFrame) -> BinlogEvent:
 
 def _frame(data: bytes, at: int, start: int, context: ParseContext) -> EventFrame:
     header = parse_header(data[at : at + HEADER_SIZE], start + at, context)
-    raw = data[at : at + header.event_size]
-    if not context.has_checksum:
-        return EventFrame(header, raw[HEADER_SIZE:], None, context)
-    return EventFrame(header, raw[HEADER_SIZE:-CHECKSUM_SIZE], int.from_bytes(raw[-CHECKSUM_SIZE:], "little"), context)
+    return EventFrame.of(header, data[at : at + header.event_size], context)
 
 
 def _event_places(data: bytes, start: int, context: ParseContext) -> list[int]:

@@ -24,7 +24,7 @@ from binlogio.archive.event_batches import BEGINS, EventBatch, LogEvents
 from binlogio.archive.group_editor import bare_event, parse_bare
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.columnar.windows import Window
-from binlogio.constants import CHECKSUM_SIZE, EventType
+from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES, EventType
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval, MariadbGtid, MariadbGtidSet, Tsid
@@ -51,7 +51,6 @@ _MOST_START: Final = 4096  # bytes of a GTID event; they have a few hundred
 _HORIZON: Final = 1 << 16
 _PACKED_CHUNK: Final = 1 << 13  # what is lost before the end of a damaged compressed file
 _MOST_SEARCHED: Final = 1_000  # groups after damage, for the next one of a source
-_HEADER: Final = 19
 _LOW_BITS: Final = 0xFFFFFFFF
 _HEADS: Final = (EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.MARIADB_GTID_LIST_EVENT)
 _ENDINGS: Final = (EventType.XID_EVENT, EventType.XA_PREPARE_LOG_EVENT)
@@ -321,13 +320,13 @@ def _next_start(opened: OpenedLog, offset: int, context: ParseContext) -> tuple[
     while base < end:
         opened.seek(base)
         data = opened.read_up_to(size)
-        count = len(data) - _HEADER + 1
+        count = len(data) - HEADER_SIZE + 1
         if count <= 0:
             return None
         raw = np.frombuffer(data, np.uint8)
         sizes = raw[9 : 9 + count].astype(np.uint32) | raw[10 : 10 + count].astype(np.uint32) << 8
         is_small = (
-            (sizes >= _HEADER) & (sizes <= _MOST_START) & (raw[11 : 11 + count] == 0) & (raw[12 : 12 + count] == 0)
+            (sizes >= HEADER_SIZE) & (sizes <= _MOST_START) & (raw[11 : 11 + count] == 0) & (raw[12 : 12 + count] == 0)
         )
         is_start = np.isin(raw[4 : 4 + count], GROUP_STARTS) & is_small
         for at in np.nonzero(is_start)[0].tolist():
@@ -343,7 +342,7 @@ def _shift_of(opened: OpenedLog, offset: int, end: int, context: ParseContext) -
     """Return by how much the log_pos of a GTID event is off; None if there is no event at `offset`."""
     opened.seek(offset)
     event = opened.read_up_to(_MOST_START)
-    size, log_pos = int.from_bytes(event[9:13], "little"), int.from_bytes(event[13:17], "little")
+    size, log_pos = _size_and_position(event)
     if len(event) < size or not log_pos:
         return None
     event = event[:size]
@@ -353,14 +352,18 @@ def _shift_of(opened: OpenedLog, offset: int, end: int, context: ParseContext) -
     at, until = offset + size, offset + size + (1 if shift == 0 else _HORIZON)
     while at < min(until, end):
         opened.seek(at)
-        header = opened.read_up_to(_HEADER)
-        if len(header) < _HEADER:
+        header = opened.read_up_to(HEADER_SIZE)
+        if len(header) < HEADER_SIZE:
             break
-        size, log_pos = int.from_bytes(header[9:13], "little"), int.from_bytes(header[13:17], "little")
-        if size < _HEADER or (log_pos and (log_pos - at - size) & _LOW_BITS != shift):
+        size, log_pos = _size_and_position(header)
+        if size < HEADER_SIZE or (log_pos and (log_pos - at - size) & _LOW_BITS != shift):
             return shift if context.has_checksum and at > offset + len(event) else None
         at += size
     return shift
+
+
+def _size_and_position(header: bytes) -> tuple[int, int]:
+    return int.from_bytes(header[EVENT_SIZE_BYTES], "little"), int.from_bytes(header[LOG_POS_BYTES], "little")
 
 
 def _next_event(opened: OpenedLog, offset: int, context: ParseContext) -> tuple[int, bool, int] | None:

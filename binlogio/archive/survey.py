@@ -473,7 +473,7 @@ class _LogWalk:
                 if isinstance(frame, EventFrame):
                     self._describe(frame)
                 return True
-            frame = self._frame(raw, offset)
+            frame = EventFrame.of(parse_header(raw, offset, self._context), raw, self._context)
             (event,) = self._decoder.decode(frame)
             if raw[4] == EventType.START_ENCRYPTION_EVENT:
                 self._framer.feed(raw)
@@ -491,12 +491,6 @@ class _LogWalk:
         self._survey.judge(event)
         self._observer.event(event)
         return True
-
-    def _frame(self, raw: bytes, offset: int) -> EventFrame:
-        header = parse_header(raw, offset, self._context)
-        tail = CHECKSUM_SIZE if self._context.has_checksum else 0
-        checksum = int.from_bytes(raw[-tail:], "little") if tail else None
-        return EventFrame(header, raw[HEADER_SIZE : len(raw) - tail], checksum, self._context)
 
     def _next_encrypted(self, decrypt: Decryptor) -> bool:
         """Take the next event of a log that MariaDB has encrypted, whose size alone is plain; False at the end."""

@@ -89,6 +89,13 @@ class EventFrame:
     checksum: int | None
     context: ParseContext
 
+    @classmethod
+    def of(cls, header: EventHeader, raw: bytes, context: ParseContext) -> EventFrame:
+        """Return the frame of an event that was read as a whole, with the header of today's size."""
+        if not context.has_checksum:
+            return cls(header, raw[HEADER_SIZE:], None, context)
+        return cls(header, raw[HEADER_SIZE:-CHECKSUM_SIZE], int.from_bytes(raw[-CHECKSUM_SIZE:], "little"), context)
+
     @property
     def end(self) -> int:
         """The offset of the event's end, in bytes from the start of the file."""
@@ -317,11 +324,7 @@ class EventFramer:
     def cut_frame(self, header: EventHeader) -> EventFrame:
         """Return the frame of one of the events that `cut_events` returned last."""
         offset, data = self.cut
-        raw = data[header.offset - offset :][: header.event_size]
-        if not self.context.has_checksum:
-            return EventFrame(header, raw[HEADER_SIZE:], None, self.context)
-        checksum = int.from_bytes(raw[-CHECKSUM_SIZE:], "little")
-        return EventFrame(header, raw[HEADER_SIZE:-CHECKSUM_SIZE], checksum, self.context)
+        return EventFrame.of(header, data[header.offset - offset :][: header.event_size], self.context)
 
     def _take_magic(self) -> bool:
         magic = bytes(self._buffer[self._at : self._at + len(BINLOG_MAGIC)])
