@@ -274,6 +274,31 @@ def test_system_versioning_adds_two_columns_that_the_log_shows() -> None:
 
 
 @pytest.mark.parametrize(
+    ("elements", "options", "key"),
+    [
+        ("PERIOD FOR p (s, e), PRIMARY KEY (a, p WITHOUT OVERLAPS)", "", ("a", "e", "s")),
+        ("UNIQUE (a, p WITHOUT OVERLAPS), PERIOD FOR p (s, e)", "", ("a", "e", "s")),
+        ("PERIOD FOR p (s, e), PRIMARY KEY (a)", "WITH SYSTEM VERSIONING", ("a", "row_end")),
+        (
+            "PERIOD FOR p (s, e), PRIMARY KEY (a, p WITHOUT OVERLAPS)",
+            "WITH SYSTEM VERSIONING",
+            ("a", "row_end", "e", "s"),
+        ),
+        (
+            "b TIMESTAMP(6) AS ROW START, c TIMESTAMP(6) AS ROW END, PERIOD FOR SYSTEM_TIME (b, c), PRIMARY KEY (a)",
+            "WITH SYSTEM VERSIONING",
+            ("a", "c"),
+        ),
+    ],
+)
+def test_keys_have_the_columns_of_periods(elements: str, options: str, key: tuple[str, ...]) -> None:
+    """As in the metadata of a log of 11.8: the end of a version, then that of the period, and its start."""
+    sql = f"CREATE TABLE s.t (a INT NOT NULL, s DATE, e DATE, {elements}) {options}"
+
+    assert parse_create_table(sql, server=MARIADB_10).primary_key == key
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "",

@@ -65,6 +65,7 @@ def test_alter_table_changes_columns_as_the_server_does(clauses: str, expected: 
         ("DROP COLUMN IF EXISTS z, DROP COLUMN IF EXISTS c", "a int, b varchar(10)"),
         ("MODIFY COLUMN IF EXISTS z INT, CHANGE IF EXISTS z y INT", "a int, b varchar(10), c text"),
         ("DROP PERIOD FOR p, ADD PERIOD FOR q (a, b)", "a int, b varchar(10), c text"),
+        ("ADD PERIOD FOR p (a, b), ADD UNIQUE (c, p WITHOUT OVERLAPS)", "a int, b varchar(10), c text"),
         ("ADD SYSTEM VERSIONING", "a int, b varchar(10), c text, row_start timestamp(6), row_end timestamp(6)"),
         (
             "ADD SYSTEM VERSIONING, ADD d INT",
@@ -115,6 +116,24 @@ def test_the_default_character_set_holds_for_new_columns_only() -> None:
 )
 def test_alter_table_changes_the_key(clauses: str, key: tuple[str, ...]) -> None:
     known = after(START, f"ALTER TABLE t {clauses}").find("s", "t")
+
+    assert known is not None
+    assert known.table.definition().primary_key == key
+
+
+@pytest.mark.parametrize(
+    ("clauses", "key"),
+    [
+        ("RENAME COLUMN a TO start", ("c", "b", "start")),
+        ("RENAME COLUMN a TO start, DROP KEY c, ADD UNIQUE k (c, p WITHOUT OVERLAPS)", ("c", "b", "start")),
+        ("DROP KEY c, DROP PERIOD FOR p, ADD UNIQUE (c, a)", ("c", "a")),
+        ("DROP KEY c, DROP PERIOD FOR p, ADD PERIOD FOR q (c, b), ADD UNIQUE (a, q WITHOUT OVERLAPS)", ("a", "b", "c")),
+    ],
+)
+def test_alter_table_changes_the_columns_of_a_period(clauses: str, key: tuple[str, ...]) -> None:
+    """The key of a table of MariaDB that is WITHOUT OVERLAPS."""
+    elements = "a DATE, b DATE, c DATE NOT NULL, PERIOD FOR p (a, b), UNIQUE (c, p WITHOUT OVERLAPS)"
+    known = after(f"CREATE TABLE t ({elements})", f"ALTER TABLE t {clauses}", server=MARIADB).find("s", "t")
 
     assert known is not None
     assert known.table.definition().primary_key == key

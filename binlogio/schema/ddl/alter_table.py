@@ -22,13 +22,20 @@ from binlogio.schema.ddl.column_text import (
     read_default_value,
     skip_value,
 )
-from binlogio.schema.ddl.create_table import TableOptions, begins_key, read_charset_option, read_key, read_option
+from binlogio.schema.ddl.create_table import (
+    TableOptions,
+    begins_key,
+    read_charset_option,
+    read_key,
+    read_option,
+    read_period,
+)
 from binlogio.schema.ddl.parsed_table import MOST_COLUMNS, PRIMARY
 from binlogio.schema.ddl.partitions import read_partition_clause
 from binlogio.schema.ddl.tree import AlterClauses, ColumnClause
 
 if TYPE_CHECKING:
-    from binlogio.schema.ddl.parsed_table import Key
+    from binlogio.schema.ddl.parsed_table import Key, Period
     from binlogio.schema.ddl.partitions import PartitionClause
     from binlogio.schema.ddl.tokens import Words
     from binlogio.schema.ddl.tree import Default, Name
@@ -66,7 +73,8 @@ class _ClauseParser:
         self._options = TableOptions()
         self._conversion: TableOptions | None = None
         self._versioning: bool | None = None
-        self._has_period = False
+        self._periods: list[Period] = []
+        self._drops_period = False
         self._name: Name | None = None
         self._partitions: PartitionClause | None = None
 
@@ -76,7 +84,7 @@ class _ClauseParser:
         while not words.ended:
             clauses += 1
             self._clause()
-            if len(self._columns) + len(self._keys) > MOST_COLUMNS:
+            if len(self._columns) + len(self._keys) + len(self._periods) > MOST_COLUMNS:
                 words.refuse("at most as many columns as a table can have")
             if begins_partitions(words):
                 self._partition_clause()
@@ -96,7 +104,8 @@ class _ClauseParser:
             options=self._options,
             conversion=self._conversion,
             versioning=self._versioning,
-            has_period=self._has_period,
+            periods=tuple(self._periods),
+            drops_period=self._drops_period,
             name=self._name,
             partitions=self._partitions,
             only_renames=clauses == 1 and self._name is not None and self._partitions is None,
@@ -163,7 +172,9 @@ class _ClauseParser:
 
     def _add_key(self) -> None:
         words = self._words
-        self._has_period = self._has_period or words.sees("PERIOD")
+        if words.sees("PERIOD", "FOR"):
+            self._periods.append(read_period(words))
+            return
         if "IF" in (token.upper for token in words.tokens[words.at : words.at + 3]):
             words.refuse("ADD KEY without IF NOT EXISTS")
         key = read_key(words)
@@ -192,6 +203,7 @@ class _ClauseParser:
         elif words.accept("SYSTEM", "VERSIONING"):
             self._versioning = False
         elif words.accept("PERIOD", "FOR"):
+            self._drops_period = self._drops_period or words.next.upper != "SYSTEM_TIME"
             words.name()
         elif words.accept_any("INDEX", "KEY", "CONSTRAINT"):
             words.accept("IF", "EXISTS")

@@ -17,7 +17,7 @@ from binlogio.frozen import dataclass
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
 from binlogio.schema.ddl.column_text import ParsedColumn, TableSetting, resolved_column
 from binlogio.schema.ddl.create_table import VERSIONING_COLUMNS, keys_of_column, versioned
-from binlogio.schema.ddl.parsed_table import Key, ParsedTable
+from binlogio.schema.ddl.parsed_table import Key, ParsedTable, Period
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tree import AlterClauses
 from binlogio.schema.definition import ColumnDefinition
@@ -79,7 +79,7 @@ def altered_table(
     if alter.options.engine is not None:
         table = replace(table, engine=alter.options.engine)
     if alter.versioning:
-        table = versioned(table, has_period=alter.has_period)
+        table = versioned(table, alter.periods)
     if alter.name is not None:
         schema, name = alter.name
         table = replace(table, schema=table.schema if schema is None else schema, name=name)
@@ -145,7 +145,9 @@ def _with_keys(table: ParsedTable, alter: AlterClauses, changes: list[_Change]) 
         kept = _over_new_columns(key, alter, changes)
         if kept.parts:
             keys.append(replace(kept, name=alter.renamed_keys.get(key.name.casefold(), key.name)))
-    table = replace(table, keys=())
+    table = replace(table, keys=(), period=None if alter.drops_period else _renamed_period(table, alter, changes))
+    for period in alter.periods:
+        table = table.with_period(period)
     for one in keys:
         table = table.with_key(one)
     for change in changes:
@@ -156,10 +158,24 @@ def _with_keys(table: ParsedTable, alter: AlterClauses, changes: list[_Change]) 
     return table
 
 
+def _new_names(alter: AlterClauses, changes: list[_Change]) -> dict[str, str]:
+    """Return the new names of columns that are renamed or changed, by their old names in small letters."""
+    changed = {change.old.casefold(): change.column.column.name for change in changes if change.old is not None}
+    return dict(alter.renamed) | changed
+
+
+def _renamed_period(table: ParsedTable, alter: AlterClauses, changes: list[_Change]) -> Period | None:
+    period = table.period
+    if period is None:
+        return None
+    names = _new_names(alter, changes)
+    start, end = (names.get(name.casefold(), name) for name in (period.start, period.end))
+    return Period(period.name, start, end)
+
+
 def _over_new_columns(key: Key, alter: AlterClauses, changes: list[_Change]) -> Key:
     """Return the key over the columns as they are called afterwards, without those that are dropped."""
-    names = dict(alter.renamed)
-    names |= {change.old.casefold(): change.column.column.name for change in changes if change.old is not None}
+    names = _new_names(alter, changes)
     dropped = {name.casefold() for name in alter.dropped}
     parts = tuple(
         (names.get(name.casefold(), name), prefix) for name, prefix in key.parts if name.casefold() not in dropped

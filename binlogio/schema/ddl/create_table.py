@@ -32,7 +32,15 @@ from binlogio.schema.ddl.column_text import (
     skip_check,
     skip_references,
 )
-from binlogio.schema.ddl.parsed_table import MOST_COLUMNS, MOST_KEYS, PRIMARY, Key, ParsedTable
+from binlogio.schema.ddl.parsed_table import (
+    MOST_COLUMNS,
+    MOST_KEYS,
+    PRIMARY,
+    WITHOUT_OVERLAPS,
+    Key,
+    ParsedTable,
+    Period,
+)
 from binlogio.schema.ddl.partitions import MOVING, Partitions, read_partitions
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tokens import Words
@@ -117,12 +125,12 @@ def read_create_body(words: Words) -> TableBody | Like | FromSelect:
         words.expect(")")
         return like
     has_columns = words.sees("(") and not begins_select(words)
-    columns, keys, has_period = _elements(words) if has_columns else ([], [], False)
+    columns, keys, periods = _elements(words) if has_columns else ([], [], [])
     options = read_options(words)
     if options.selects or not has_columns:
         _skip_rest(words)
         return FromSelect()
-    return TableBody(columns=tuple(columns), keys=tuple(keys), has_period=has_period, options=options)
+    return TableBody(columns=tuple(columns), keys=tuple(keys), periods=tuple(periods), options=options)
 
 
 def created_defaults(words: Words) -> dict[str, Default] | None:
@@ -162,26 +170,27 @@ def _skip_to_comma(words: Words) -> None:
         words.skip_one()
 
 
-def _elements(words: Words) -> tuple[list[ColumnText | Unparsed], list[Key], bool]:
-    """Return the columns and keys in parentheses, and whether a period is among them."""
+def _elements(words: Words) -> tuple[list[ColumnText | Unparsed], list[Key], list[Period]]:
+    """Return the columns, keys and periods in parentheses."""
     columns: list[ColumnText | Unparsed] = []
     keys: list[Key] = []
-    has_period = False
+    periods: list[Period] = []
     words.expect("(")
     while True:
-        if begins_key(words):
-            has_period = has_period or words.sees("PERIOD")
+        if words.sees("PERIOD", "FOR"):
+            periods.append(read_period(words))
+        elif begins_key(words):
             key = read_key(words)
             if key is not None:
                 keys.append(key)
         else:
             columns.append(_element(words))
-        if len(columns) > MOST_COLUMNS or len(keys) > MOST_KEYS:
+        if len(columns) > MOST_COLUMNS or len(keys) + len(periods) > MOST_KEYS:
             words.refuse("at most as many columns and keys as a table can have")
         if not words.accept(","):
             break
     words.expect(")")
-    return columns, keys, has_period
+    return columns, keys, periods
 
 
 def _element(words: Words) -> ColumnText | Unparsed:
@@ -223,9 +232,11 @@ def created_table(body: TableBody, schema: str, name: str, setting: TableSetting
         collation_is_assumed=setting.collation_is_assumed,
         assumed=frozenset(parsed.column.name.casefold() for parsed in columns if parsed.is_assumed),
     )
+    for period in body.periods:
+        table = table.with_period(period)
     for key in (*(own for parsed in columns for own in keys_of_column(parsed)), *body.keys):
         table = table.with_key(key)
-    return versioned(table, has_period=body.has_period) if options.is_versioned else table
+    return versioned(table, body.periods) if options.is_versioned else table
 
 
 def keys_of_column(parsed: ParsedColumn) -> Iterator[Key]:
@@ -237,9 +248,10 @@ def keys_of_column(parsed: ParsedColumn) -> Iterator[Key]:
         yield Key("", parts, is_unique=True)
 
 
-def versioned(table: ParsedTable, *, has_period: bool = False) -> ParsedTable:
-    """Return the table WITH SYSTEM VERSIONING: with two more columns, unless it names its own in a PERIOD."""
-    added = () if has_period or table.is_versioned else VERSIONING_COLUMNS
+def versioned(table: ParsedTable, periods: tuple[Period, ...] = ()) -> ParsedTable:
+    """Return the table WITH SYSTEM VERSIONING: with two more columns, unless it names its own as SYSTEM_TIME."""
+    has_own = any(period.is_system_time for period in periods)
+    added = () if has_own or table.is_versioned else VERSIONING_COLUMNS
     return replace(table, is_versioned=True, columns=(*table.columns, *added))
 
 
@@ -258,15 +270,11 @@ def begins_key(words: Words) -> bool:
 def read_key(words: Words) -> Key | None:
     """Parse the key at the current token.
 
-    Returns None for constraints and periods, which are not keys.
+    Returns None for constraints, which are not keys.
     """
     name = ""
     if words.sees("CHECK") or words.sees("CONSTRAINT", "CHECK") or _is_named_check(words):
         skip_check(words)
-        return None
-    if words.accept("PERIOD", "FOR"):
-        words.name()
-        words.skip_group()
         return None
     if words.accept("CONSTRAINT") and words.next.upper not in ("PRIMARY", "UNIQUE", "FOREIGN"):
         name = words.name()
@@ -289,6 +297,18 @@ def read_key(words: Words) -> Key | None:
     key = Key(name, key_parts(words), is_unique=is_unique)
     _key_options(words)
     return key
+
+
+def read_period(words: Words) -> Period:
+    """Return the period at the place (MariaDB)."""
+    words.accept("PERIOD", "FOR")
+    name = words.name()
+    words.expect("(")
+    start = words.column_name()
+    words.expect(",")
+    period = Period(name, start, words.column_name())
+    words.expect(")")
+    return period
 
 
 def _is_named_check(words: Words) -> bool:
@@ -326,7 +346,7 @@ def key_parts(words: Words) -> tuple[tuple[str, int], ...]:
             parts.append((name, prefix))
         words.accept_any("ASC", "DESC")
         if words.accept("WITHOUT", "OVERLAPS"):  # MariaDB's application periods
-            parts[-1] = ("", 0)
+            parts[-1] = WITHOUT_OVERLAPS
         if not words.accept(","):
             break
     words.expect(")")

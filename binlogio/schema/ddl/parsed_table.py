@@ -20,6 +20,24 @@ MOST_KEYS: Final = 255
 MOST_KEY_PARTS: Final = 64
 
 
+WITHOUT_OVERLAPS: Final = ("", -1)
+"""The part of a key that is the application period of its table, until `with_key` puts columns in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A period of a table of MariaDB: the columns of its start and end."""
+
+    name: str
+    start: str
+    end: str
+
+    @property
+    def is_system_time(self) -> bool:
+        """Whether it is that of the versions of a row, and not one of the application."""
+        return self.name.casefold() == "system_time"
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
     """An index. A part is a column's name and the prefix in characters, 0 for all.
@@ -45,17 +63,32 @@ class ParsedTable:
     collation_is_assumed: bool = False
     assumed: frozenset[str] = frozenset()
     is_versioned: bool = False
+    period: Period | None = None
+    row_end: str = ROW_END
 
     def index(self, name: str) -> int | None:
         """Return the position of a column; None if there is none of that name."""
         wanted = name.casefold()
         return next((i for i, column in enumerate(self.columns) if column.name.casefold() == wanted), None)
 
+    def with_period(self, period: Period) -> ParsedTable:
+        """Return the table with a period. The columns of one of the application are NOT NULL."""
+        if period.is_system_time:
+            return replace(self, row_end=period.end)
+        inside = (period.start.casefold(), period.end.casefold())
+        columns = tuple(
+            replace(column, nullable=False) if column.name.casefold() in inside else column for column in self.columns
+        )
+        return replace(self, columns=columns, period=period)
+
     def with_key(self, key: Key) -> ParsedTable:
         """Return the table with one more key, which gets a name if it has none.
 
-        The columns of a primary key are NOT NULL.
+        The columns of a primary key are NOT NULL. A key WITHOUT OVERLAPS ends in the end and the start of the period:
+        sql/sql_table.cc, mysql_prepare_create_table of MariaDB.
         """
+        if key.parts[-1:] == (WITHOUT_OVERLAPS,):
+            key = replace(key, parts=(*key.parts[:-1], *(self._period_parts or (("", 0),))))
         if len(self.keys) >= MOST_KEYS or len(key.parts) > MOST_KEY_PARTS:
             raise UnsupportedFeature("too many keys", field=f"{self.schema}.{self.name}")
         if key.name.upper() == PRIMARY and any(one.name.upper() == PRIMARY for one in self.keys):
@@ -71,6 +104,11 @@ class ParsedTable:
                 replace(column, nullable=False) if column.name.casefold() in inside else column for column in columns
             )
         return replace(self, columns=columns, keys=(*self.keys, key))
+
+    @property
+    def _period_parts(self) -> tuple[tuple[str, int], ...]:
+        """The columns of the application period as parts of a key WITHOUT OVERLAPS."""
+        return () if self.period is None else ((self.period.end, 0), (self.period.start, 0))
 
     def without_key(self, name: str) -> ParsedTable:
         """Return the table without the key of this name."""
@@ -109,13 +147,15 @@ class ParsedTable:
 
         Sql/table.cc, open_binary_frm.
 
-        Keys of a versioned table have the end of a row's time as well: rows of all times are in it. sql/sql_table.cc,
-        append_system_key_parts.
+        Keys of a versioned table have the end of a row's time as well: rows of all times are in it. It comes before an
+        application period. sql/sql_table.cc, append_system_key_parts.
         """
         primary = next((key for key in self.keys if key.name.upper() == PRIMARY), None)
         key = primary or next((key for key in self.keys if key.is_unique and self._names_rows(key)), None)
-        if key is not None and self.is_versioned and self.index(ROW_END) is not None:
-            return replace(key, parts=(*key.parts, (ROW_END, 0)))
+        if key is not None and self.is_versioned and self.index(self.row_end) is not None:
+            last = self._period_parts if key.parts[-2:] == self._period_parts else ()
+            first = key.parts[: len(key.parts) - len(last)]
+            return replace(key, parts=(*first, (self.row_end, 0), *last))
         return key
 
     def _names_rows(self, key: Key) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.column_text import ColumnText
     from binlogio.schema.ddl.create_table import TableOptions
     from binlogio.schema.ddl.foreign_keys import Reference
-    from binlogio.schema.ddl.parsed_table import Key, ParsedTable
+    from binlogio.schema.ddl.parsed_table import Key, ParsedTable, Period
     from binlogio.schema.ddl.partitions import PartitionClause
 
 Name = tuple[str | None, str]
@@ -81,7 +81,7 @@ class TableBody:
 
     columns: tuple[ColumnText | Unparsed, ...]
     keys: tuple[Key, ...]
-    has_period: bool
+    periods: tuple[Period, ...]
     options: TableOptions
 
 
@@ -148,7 +148,8 @@ class AlterClauses:
     options: TableOptions
     conversion: TableOptions | None
     versioning: bool | None
-    has_period: bool
+    periods: tuple[Period, ...]
+    drops_period: bool
     name: Name | None
     partitions: PartitionClause | None
     only_renames: bool
