@@ -354,6 +354,23 @@ def test_load_data_in_a_log_is_carried_out_without_a_file(server: Instance, tmp_
         assert sorted(cursor.fetchall()) == [("one",), ("two",)]
 
 
+def test_table_made_from_no_rows_is_followed_by_the_next_transaction(server: Instance, tmp_path: Path) -> None:
+    """CREATE TABLE ... SELECT opens a transaction in the log of MySQL, which ends also where no rows follow."""
+    if server.vendor.is_mariadb:
+        pytest.skip("MariaDB logs no START TRANSACTION")
+    emptied(server)
+    made = [query("BEGIN"), query("CREATE TABLE `t` (\n  `id` int\n) START TRANSACTION"), query("COMMIT")]
+    next_one = [query("BEGIN"), query("INSERT INTO t VALUES (1)"), XidEvent(1, header(EventType.XID_EVENT))]
+    file = tmp_path / "binlog.000001"
+    file.write_bytes(BINLOG_MAGIC + encode([description(), query("CREATE DATABASE d", ""), *made, *next_one]))
+    with closing(MysqlTarget.open(url(server))) as target, binlogio.open(file) as reader:
+        replay(reader, target)
+
+    with closing(connect(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM d.t")
+        assert cursor.fetchall() == ((1,),)
+
+
 def test_connection_is_encrypted_where_the_url_asks_for_it(server: Instance, tmp_path: Path) -> None:
     """MySQL makes certificates for itself; with another authority's certificate there is no connection."""
     if server.vendor.kind == "mariadb118":  # which makes a certificate for itself, and no file of it

@@ -389,6 +389,7 @@ class MysqlSession:
             self._server_tables.changed()
             if isinstance(statement, statements.CreateWithRows):
                 self._is_done = again and found < 0
+                self._is_open = True  # also where no rows follow: the table was made from a SELECT without rows
                 if text is not step.sql:  # it is executed alone, and its rows follow it
                     self._restore()
                     self._connection.run("BEGIN")
