@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -369,6 +370,36 @@ def test_table_made_from_no_rows_is_followed_by_the_next_transaction(server: Ins
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT id FROM d.t")
         assert cursor.fetchall() == ((1,),)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["", ", s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)"],
+    ids=["implicit", "explicit"],
+)
+def test_history_of_rows_is_refused_as_sql(server: Instance, tmp_path: Path, columns: str) -> None:
+    """A DELETE is logged as an update of the end of the row; as SQL it would leave the row."""
+    if not server.vendor.is_mariadb:
+        pytest.skip("MySQL has no versioned tables")
+    emptied(server)
+    server.sql(
+        "RESET MASTER; SET binlog_format=ROW; CREATE DATABASE d;"
+        f"CREATE TABLE d.t (id INT PRIMARY KEY{columns}) WITH SYSTEM VERSIONING;"
+        "INSERT INTO d.t (id) VALUES (1), (2); DELETE FROM d.t WHERE id = 1; FLUSH LOGS;"
+    )
+    file = Path(shutil.copy(server.data / "binlog.000001", tmp_path))
+    emptied(server)
+    with (
+        closing(MysqlTarget.open(url(server), applies_events=False)) as target,
+        binlogio.open(file) as reader,
+        pytest.raises(ReplayError, match=r"d\.t is a system-versioned table"),
+    ):
+        replay(reader, target)
+    emptied(server)
+    with closing(MysqlTarget.open(url(server), applies_events=True)) as target, binlogio.open(file) as reader:
+        replay(reader, target)
+
+    assert server.sql("SELECT id FROM d.t") == "2\n"
 
 
 def test_connection_is_encrypted_where_the_url_asks_for_it(server: Instance, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class MysqlTable:
         """Return the table as the target's information schema describes it.
 
         Raises:
-            ReplayError: the target has no such table.
+            ReplayError: the target has no such table, or the log has the history of its rows.
         """
         where = f"table_schema = {text_literal(plan.schema)} AND table_name = {text_literal(plan.table)}"
         columns = ask(
@@ -67,6 +67,13 @@ class MysqlTable:
         )
         if not columns:
             raise ReplayError("the target has no such table", field=f"{plan.schema}.{plan.table}")
+        if is_mariadb and _has_history(plan, columns):
+            ((kind,),) = ask(f"SELECT table_type FROM information_schema.tables WHERE {where}")  # noqa: S608
+            if kind == "SYSTEM VERSIONED":
+                raise ReplayError(
+                    f"{plan.schema}.{plan.table} is a system-versioned table, and SQL cannot change its history rows",
+                    hint=Hint.APPLY_EVENTS,
+                )
         names = [name for name, _, _ in columns]
         parts: dict[str, list[tuple[int, int]]] = {}
         unique: dict[str, bool] = {}
@@ -178,6 +185,11 @@ class MysqlTable:
         ]
         # One of the rows that are the same; a key tells one anyway, and servers call LIMIT unsafe.
         return _Where(tuple(conditions), " LIMIT 1" if lookup.same else "", lookup.algorithm)
+
+
+def _has_history(plan: TablePlan, columns: Sequence[Sequence[Any]]) -> bool:
+    """Return whether a log may have the versions of rows: more columns than are listed, or one of those that are."""
+    return len(plan.columns) > len(columns) or any(generated for _, _, generated in columns[: len(plan.columns)])
 
 
 @dataclass(frozen=True, slots=True)
