@@ -29,8 +29,9 @@ from binlogio.events.load import (
     ExecuteLoadQueryEvent,
 )
 from binlogio.events.query import StatusVar
-from binlogio.events.rows import WriteRowsEvent
+from binlogio.events.rows import RowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent
+from binlogio.events.table_map import TableMapEvent
 from both_kernels import KERNELS, kernel_set_to
 from corpus import MARIADB, MARIADB118, MYSQL
 from dumped_logs import ROWS, dump, text_of, write
@@ -123,6 +124,33 @@ def test_rows_of_mysql_5_5_are_sent_in_the_current_version(kernel: str, tmp_path
     assert isinstance(found, WriteRowsEvent)
     assert described.post_header_sizes == (*POST_HEADER_SIZES[:27], 0, 0, 10, 10, 10)
     assert (found.header.type_code, found.images) == (EventType.WRITE_ROWS_EVENT, rows.images)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_rows_have_all_table_maps_of_their_statement(kernel: str) -> None:
+    """Without that of a child table MySQL 9.7 logs what a foreign key changes in it without a table map."""
+    log = MYSQL / "multi_table_stmt" / "binlog.000001"
+    expected: list[list[str]] = []
+    tables: list[str] = []
+    for event in binlogio.open(log):
+        if isinstance(event, TableMapEvent):
+            tables.append(event.table)
+        elif isinstance(event, RowsEvent):
+            expected.append(tables)
+            tables = [] if event.ends_statement else tables
+    with kernel_set_to(kernel):
+        described, *sent = [base64.b64decode(one) for one in re.findall(r"BINLOG '(.*?)'", sql_of(log), re.DOTALL)]
+    found = [
+        [
+            event.table
+            for event in binlogio.open(io.BytesIO(BINLOG_MAGIC + described + one))
+            if type(event) is TableMapEvent
+        ]
+        for one in sent
+    ]
+
+    assert max(map(len, expected)) == 3
+    assert found == expected
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

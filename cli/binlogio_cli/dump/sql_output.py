@@ -31,6 +31,7 @@ from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidFlag
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
+from binlogio.events.table_map import TableMapEvent
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
 from binlogio.replay.targets.mysql.statement_context import context_of, load_statement, part_of_context
 from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES
@@ -41,7 +42,6 @@ from binlogio_cli.dump.statement_text import SQL_ESCAPING, SQL_ONLY_ASCII, SQL_U
 
 if TYPE_CHECKING:
     from binlogio.events import RowsEvent
-    from binlogio.events.table_map import TableMapEvent
     from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
 
@@ -79,6 +79,7 @@ class SqlDump:
         self._has_gtid = False
         self._is_begun = False
         self._binlog = BinlogStatements()
+        self._maps: list[TableMapEvent] = []  # of the statement
         self._writer: EventWriter | None = None
 
     style = "SQL"
@@ -89,7 +90,8 @@ class SqlDump:
         return self._gtids
 
     def end_statement(self) -> None:
-        """Do nothing: rows do not have the text of their statement."""
+        """Forget the table maps of the statement."""
+        self._maps = []
 
     def discard(self, statement: object = None) -> None:
         """Remove the file of a LOAD DATA that is not written; without one, all files whose LOAD DATA does not come."""
@@ -206,12 +208,22 @@ class SqlDump:
         if not self._is_mariadb:
             yield from _lines("/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */")  # which the description has reset
 
+    def table_map(self, event: TableMapEvent) -> Iterator[str]:
+        """Keep the table map for the rows of its statement."""
+        self._maps.append(event)
+        return iter(())
+
     def rows(self, event: Any) -> Iterator[str]:
-        """Yield the rows, for the server's own applier."""
-        yield from _lines(self._binlog.rows([(self._reader.table_map(event), event)]))
+        """Yield the rows, for the server's own applier.
+
+        They have all table maps of their statement: MySQL 9.7 logs what it changes by a foreign key without a table
+        map if it has not got that of the other table, and no replica can read such a log.
+        """
+        yield from _lines(self._binlog.rows([(self._reader.table_map(event), event)], self._maps))
 
     def query(self, event: QueryEvent) -> Iterator[str]:
         """Yield the statement, after the session variables that it ran with."""
+        self.end_statement()  # the last one may be incomplete
         if event.is_unfinished_alter:
             return
         yield from self._context(event)
@@ -342,6 +354,7 @@ _SHOWN: Final[dict[type, Callable[[SqlDump, Any], Iterator[str]]]] = {
     GtidTaggedEvent: SqlDump.gtid,
     MariadbGtidEvent: SqlDump.mariadb_gtid,
     QueryEvent: SqlDump.query,
+    TableMapEvent: SqlDump.table_map,
     **dict.fromkeys((IntvarEvent, RandEvent, UserVarEvent), SqlDump.part),
     **dict.fromkeys((WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialUpdateRowsEvent), SqlDump.rows),
     XidEvent: lambda dump, event: _lines("COMMIT"),

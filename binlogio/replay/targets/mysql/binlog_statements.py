@@ -18,7 +18,7 @@ from binlogio.format.encoder import Encoder
 from binlogio.replay.row_changes import has_quick_frame, rows_frame_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from binlogio.events import RowsEvent
     from binlogio.events.format_description import FormatDescriptionEvent
@@ -64,9 +64,12 @@ class BinlogStatements:
         )
         return _binlog(self._encoder.encode(sent))
 
-    def rows(self, events: Sequence[tuple[TableMapEvent, RowsEvent]]) -> str:
-        """Return the rows events of one statement of the source, each with the table map that it refers to."""
-        maps = {table_map.table_id: table_map for table_map, _ in events}
+    def rows(self, events: Sequence[tuple[TableMapEvent, RowsEvent]], others: Iterable[TableMapEvent] = ()) -> str:
+        """Return the rows events of one statement of the source, each with the table map that it refers to.
+
+        `others` are more table maps of the statement, which come first.
+        """
+        maps = {table_map.table_id: table_map for table_map in (*others, *(table_map for table_map, _ in events))}
         last = events[-1][1]
         frames = [event for _, event in events[:-1]] + [replace(last, flags=last.flags | RowsFlag.STMT_END)]
         return _binlog(b"".join([*map(self.map_frame, maps.values()), *map(self._frame, frames)]))
