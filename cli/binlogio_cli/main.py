@@ -203,6 +203,13 @@ def _forget_stdout() -> None:
         return
 
 
+def _open_closed_streams() -> None:
+    """Replace streams that the shell has closed: writing to standard output is an error, messages get lost."""
+    for name, mode in (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, mode), "w"))
+
+
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
     if not value or ctx.resilient_parsing:
         return
@@ -233,5 +240,6 @@ def cli() -> None:
 
 def main() -> None:
     """Run the program (entry point)."""
+    _open_closed_streams()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # importing numpy starts a thread a core, each of which spins
     cli(prog_name="binlogio")

@@ -178,6 +178,23 @@ def test_a_full_disk_is_an_io_error(command: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("command", PRINTING.values(), ids=PRINTING)
+def test_a_closed_standard_output_is_an_io_error(command: tuple[str, ...]) -> None:
+    shell = ("sh", "-c", 'exec "$@" >&-', "sh", *arguments(command, LOG))
+    done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+
+    assert done.returncode == 4, done.stderr
+    assert done.stderr.splitlines()[-1] == "binlogio: Bad file descriptor"
+
+
+def test_a_closed_standard_error_loses_messages_only() -> None:
+    shell = ("sh", "-c", 'exec "$@" 2>&-', "sh", *arguments(COMMANDS["grep"], LOG))
+    done = subprocess.run(shell, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
+
+    assert done.returncode == 0
+    assert done.stdout
+
+
+@pytest.mark.parametrize("command", PRINTING.values(), ids=PRINTING)
 def test_a_closed_pipe_ends_a_command_in_silence(command: tuple[str, ...]) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
