@@ -373,6 +373,14 @@ def test_a_condition_selects_changes_by_their_values(tmp_path: Path) -> None:
     assert [row["after"] for row in FILES["parquet"](to / "shop.orders.parquet")] == [{"id": 2}, {"id": 3}]
 
 
+def test_a_table_without_the_columns_is_refused_in_parquet(tmp_path: Path) -> None:
+    """shop.customers has no total."""
+    with pytest.raises(ExportError, match="a table has none of the chosen columns"):
+        export(MYSQL / "incident", tmp_path / "out", columns=["total"])
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_positions_select_changes_of_logs_that_are_complete(tmp_path: Path) -> None:
     """A log of which only a part is selected is neither incomplete nor held by the target."""
     logs = tmp_path / "logs"

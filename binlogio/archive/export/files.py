@@ -25,6 +25,7 @@ from pyarrow import csv
 
 from binlogio.archive.export.texts import flat_columns, json_lines
 from binlogio.archive.export.type_map import ExportFormat, converted_batch, merged_schema, stored_schema
+from binlogio.errors import ExportError
 from binlogio.storage.new_file import side_path
 
 SUFFIXES: Final = {
@@ -272,6 +273,12 @@ class _ParquetFile:
     def __init__(
         self, sink: pa.OSFile, schema: pa.Schema, compression: str | None, *, has_all_statistics: bool
     ) -> None:
+        empty = [one.name for one in schema if pa.types.is_struct(one.type) and not one.type.num_fields]
+        if empty:
+            raise ExportError(
+                f"a table has none of the chosen columns, and Parquet has no place for {empty[0]} without any",
+                hint="choose the tables that have them with --table, or another format",
+            )
         compression = compression or "zstd"
         self._writer = pq.ParquetWriter(
             sink,
