@@ -339,7 +339,7 @@ class BinlogReader:
         Raises:
             MissingTableMap: the log does not define the table before the event.
         """
-        return self._decoder.table_map(event.table_id, offset=event.header.offset, event_type=event.header.type_code)
+        return self._decoder.table_map(event)
 
     def plan(self, event: RowsEvent) -> TablePlan:
         """Return the plan of the columns of a rows event, which must be the last event that the reader returned.
@@ -347,7 +347,7 @@ class BinlogReader:
         Raises:
             BinlogFormatError: a table definition that was given has other columns than the table.
         """
-        table = self.table_map(event)
+        table = self._decoder.table_map(event)
         known = self._last_plans.get(id(table.column_types))
         if known is not None and known[0].schema is table.schema and known[0].table is table.table:
             return known[1]

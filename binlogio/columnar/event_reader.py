@@ -354,11 +354,11 @@ class WalkDecoder(Decoder):
         elif isinstance(event, RowsEvent) and event.ends_statement:
             self._walk.end_statement()
 
-    def table_map(self, table_id: int, *, offset: int, event_type: int) -> TableMapEvent:
+    def table_map(self, event: RowsEvent) -> TableMapEvent:
         """Return the table map of a rows event. Raises as `Decoder.table_map`."""
-        found = self._walk.mapped_table(table_id)
+        found = self._walk.mapped_table(event.table_id)
         if found is None:
-            return super().table_map(table_id, offset=offset, event_type=event_type)
+            return super().table_map(event)
         return replace(found.event, header=replace(found.event.header, offset=found.pos))
 
 

@@ -194,7 +194,7 @@ class RowsWalk:
     def _rows(self, event: RowsEvent, context: ParseContext) -> Iterator[FoundRows]:
         header = event.header
         try:
-            table = self._decoder.table_map(event.table_id, offset=header.offset, event_type=header.type_code)
+            table = self._decoder.table_map(event)
         except MissingTableMap:
             if self._table is None:
                 raise

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import MAX_EVENT_SIZE, ChecksumAlgorithm, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, MissingTableMap, UnsupportedFeature
-from binlogio.events import EVENT_CODECS, ROWS_EVENTS, BinlogEvent, codec_for
+from binlogio.events import EVENT_CODECS, ROWS_EVENTS, BinlogEvent, RowsEvent, codec_for
 from binlogio.events.base import UNKNOWN, EventHeader, ParseContext, event_name
 from binlogio.events.query import StatusVar
 from binlogio.events.table_map import TableMapEvent
@@ -154,18 +154,18 @@ class Decoder:
         """Return the table map with this id for the next rows event; None if the statement has none."""
         return None if self._statement_ended else self._table_maps.get(table_id)
 
-    def table_map(self, table_id: int, *, offset: int, event_type: int) -> TableMapEvent:
+    def table_map(self, event: RowsEvent) -> TableMapEvent:
         """Return the table map that a rows event of the current statement refers to.
 
         Raises:
             MissingTableMap: the statement has no such table map; the reader may have started inside a statement.
         """
-        found = self._table_maps.get(table_id)
+        found = self._table_maps.get(event.table_id)
         if found is None:
             raise MissingTableMap(
-                f"no table map defines table id {table_id}",
-                offset=offset,
-                event_type=event_name(event_type),
+                f"no table map defines table id {event.table_id}",
+                offset=event.header.offset,
+                event_type=event_name(event.header.type_code),
                 hint="start reading at the beginning of an event group",
             )
         return found

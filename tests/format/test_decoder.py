@@ -72,7 +72,7 @@ def _counting(opened: list[int]) -> Any:
 
 
 def _table_map(decoder: Decoder, table_id: int) -> TableMapEvent:
-    return decoder.table_map(table_id, offset=0, event_type=EventType.WRITE_ROWS_EVENT)
+    return decoder.table_map(replace(ROWS, table_id=table_id))
 
 
 def test_table_map_holds_until_the_statement_ends() -> None:
@@ -100,7 +100,7 @@ def test_several_tables_are_mapped_before_the_first_row() -> None:
 
 def test_rows_without_a_table_map_say_what_to_do() -> None:
     with pytest.raises(MissingTableMap, match="beginning of an event group") as caught:
-        Decoder().table_map(9, offset=4711, event_type=EventType.WRITE_ROWS_EVENT)
+        Decoder().table_map(replace(ROWS, header=replace(ROWS.header, offset=4711)))
 
     assert caught.value.offset == 4711
     assert caught.value.event_type == "WRITE_ROWS_EVENT"

@@ -50,7 +50,7 @@ def rows_of(data: bytes, context: ParseContext) -> list[tuple[Any, ...]]:
     while not isinstance(frame := framer.next_frame(), Framing):
         for event in decoder.decode(frame):
             if isinstance(event, ROWS_EVENTS):
-                table = decoder.table_map(event.table_id, offset=0, event_type=0)
+                table = decoder.table_map(event)
                 found.append(rows_key(event, table))
     assert found[-1][-1]  # the last one ends the statement
     return found
