@@ -8,18 +8,25 @@ toolchain or a package is missing, FileNotFoundError has the reason.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
+from decimal import Decimal
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from bench_logs import kind_of
+from binlogio.events.format_description import FormatDescriptionEvent
+from binlogio.reader import open as open_logs
 from measure import children_cpu_s
 
+PYTHON: Final = "python-mysql-replication"
 TOOLS: Final = {"mysqlbinlog": "mysql", "mariadb-binlog": "mariadb"}  # and the servers of tests/servers that have them
 _CHROOTS: Final = Path(os.environ.get("BINLOGIO_SERVERS", "/var/cache/binlogio-servers"))
 ROWS_AS_SQL: Final = ("-vv", "--base64-output=decode-rows")
@@ -147,9 +154,11 @@ def library_images(library: str, log: Path) -> list[list[str]]:
     A value is `n:` and a number, `s:` and bytes in hex, `-` for NULL, or `?` where the program does not show it.
 
     Raises:
-        FileNotFoundError: the program cannot be built here.
+        FileNotFoundError: the program cannot be built here, or the package is not installed.
         CalledProcessError: the library fails.
     """
+    if library == PYTHON:
+        return list(_replication_images(log))
     passes = ["1"] if library == "mysql-binlog-connector-java" else []
     command = [*LIBRARIES[library](), str(log), *passes, "values"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -157,7 +166,7 @@ def library_images(library: str, log: Path) -> list[list[str]]:
 
 
 class _Connection:
-    """As much of a connection to a server as python-mysql-replication's events ask for."""
+    """As much of a connection to a server as its events ask for."""
 
     charset = "utf8mb4"
 
@@ -165,8 +174,50 @@ class _Connection:
         return "mysql"
 
 
-def replication_events(data: bytes) -> Iterator[Any]:
-    """Yield the rows events of a log of MySQL, decoded by python-mysql-replication.
+def _replication_images(log: Path) -> Iterator[list[str]]:
+    """Yield the row images of a log as `library_images` has them, decoded by python-mysql-replication."""
+    if find_spec("pymysqlreplication") is None:
+        raise FileNotFoundError("it is not installed: pip install 'binlogio[bench]'")
+    from pymysqlreplication.constants import FIELD_TYPE  # noqa: PLC0415 - of the extra `bench`
+
+    with open_logs(log) as reader:
+        description = next(iter(reader))
+    assert isinstance(description, FormatDescriptionEvent)
+    for event in replication_events(log.read_bytes(), has_checksum=description.context.has_checksum):
+        bits = [column.type == FIELD_TYPE.BIT for column in event.columns]
+        for row in event.rows:
+            for image in ("before_values", "after_values", "values"):
+                if image in row:
+                    values = zip(row[image].values(), bits, strict=True)
+                    yield [
+                        event.table,
+                        *(_shown(int(value, 2) if is_bit and value is not None else value) for value, is_bit in values),
+                    ]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, (int, float, Decimal)):
+        return f"n:{value}"
+    if isinstance(value, timedelta):
+        return f"n:{value // timedelta(microseconds=1)}"
+    if isinstance(value, (dict, list)):
+        value = json.dumps(_with_text(value))
+    return f"s:{(value if isinstance(value, bytes) else str(value).encode()).hex()}"
+
+
+def _with_text(value: Any) -> Any:
+    """Return JSON whose strings python-mysql-replication leaves as bytes."""
+    if isinstance(value, dict):
+        return {_with_text(key): _with_text(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with_text(one) for one in value]
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def replication_events(data: bytes, *, has_checksum: bool = True) -> Iterator[Any]:
+    """Yield the rows events of a log, decoded by python-mysql-replication.
 
     It gets each event as the packet that a server would send. With its defaults checksums are not verified, and
     optional metadata is not read.
@@ -182,7 +233,7 @@ def replication_events(data: bytes) -> Iterator[Any]:
         ),
         "ctl_connection": _Connection(),
         "mysql_version": (8, 0, 0),
-        "use_checksum": True,
+        "use_checksum": has_checksum,
         "allowed_events": frozenset((row_event.TableMapEvent, *(getattr(row_event, name) for name in _ROWS_EVENTS))),
     }
     tables: dict[int, Any] = {}
