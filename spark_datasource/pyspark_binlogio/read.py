@@ -24,6 +24,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -33,7 +34,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from binlogio.columnar import group_around, is_one_piece, logs_without, splits_at_groups
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.format import Split, check_event_start
 from binlogio.storage import base_name
@@ -242,7 +243,8 @@ class BinlogBatchReader(DataSourceReader):
         schema: the columns of the read.
         has_every_column: the schema is that of the source, not one of the user, which may name some columns only.
         statements: the DDL in the logs, as far as it is known.
-        follows_logs: find the DDL in the logs here; a stream gives each batch that up to its end instead.
+        follows_logs: find the DDL in the logs when they are planned; a stream gives each batch that up to its end
+            instead.
     """
 
     @option_hints()
@@ -266,9 +268,20 @@ class BinlogBatchReader(DataSourceReader):
         self._request = replace(
             request_of(options), columns=None if has_every_column else columns, names=tuple(self._schema.names)
         )
+        self._follows_logs = follows_logs
+        self._statements = statements
+        self._pieces: list[Piece] | None = None
         _check_schema(self._schema, options)
-        if follows_logs:
-            self._request = replace(self._request, statements=statements_of(options, self.keyring, statements))
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state for the tasks, with the DDL that they need.
+
+        Spark pickles the reader after it has pushed filters, before it calls `partitions`, which raises the errors.
+        """
+        if self._follows_logs:
+            with suppress(BinlogError, OSError):
+                self._wanted()
+        return {**self.__dict__, "_pieces": None, "_statements": None}
 
     @property
     def keyring(self) -> Keyring | None:
@@ -292,6 +305,7 @@ class BinlogBatchReader(DataSourceReader):
             self._row_values = row_values(given, () if self._options.view == "changes" else _IMAGES)
         where = self._request.where
         self._request = replace(self._request, where=_both(where, self._pushed.events))
+        self._pieces = None
         return given if self._options.mode == "PERMISSIVE" else rest
 
     @option_hints()
@@ -303,8 +317,18 @@ class BinlogBatchReader(DataSourceReader):
             PositionError: `startingPosition` is not the start of an event.
             BinlogError: a URI that cannot be opened.
         """
-        if self._pushed.is_empty:
-            return []
+        return self._cut(self._wanted())
+
+    def _wanted(self) -> list[Piece]:
+        """Return the pieces of the logs that may have wanted events, and find the DDL up to the last of them."""
+        if self._pieces is None:
+            self._pieces = [] if self._pushed.is_empty else self._without_skipped_logs(self._found())
+            if self._follows_logs and self._pieces:
+                statements = statements_of(self._options, self.keyring, self._statements, self._pieces[-1].log)
+                self._request = replace(self._request, statements=statements)
+        return self._pieces
+
+    def _found(self) -> list[Piece]:
         files = self._pushed.files
         logs = [log for log in find_log_files(self._options) if files is None or log.name in files]
         start = self._options.starting_position
@@ -312,15 +336,17 @@ class BinlogBatchReader(DataSourceReader):
             if start is not None and base_name(log.name) == start[0]:
                 check_event_start(log, start[1], self.keyring)
         if self._options.split_mode == "ranges":
-            return self.plan([piece for log in logs for piece in wanted_pieces(log, self._where(log).pos)])
-        return self.plan([Piece(log) for log in logs])
+            return [piece for log in logs for piece in wanted_pieces(log, self._where(log).pos)]
+        return [Piece(log) for log in logs]
 
     def plan(self, pieces: list[Piece]) -> list[InputPartition]:
         """Return the pieces, cut and packed as the options say.
 
         Logs without a wanted event, by their heads, are left out.
         """
-        pieces = self._without_skipped_logs(pieces)
+        return self._cut(self._without_skipped_logs(pieces))
+
+    def _cut(self, pieces: list[Piece]) -> list[InputPartition]:
         mode, max_bytes = self._options.split_mode, self._options.max_partition_bytes
         if mode == "scan":
             return partitions(pieces, max_bytes, self._cut_at_groups)

@@ -152,11 +152,14 @@ def follows_ddl(options: BinlogReadOptions, logs: list[LogFile], keyring: Keyrin
 
 
 def statements_of(
-    options: BinlogReadOptions, keyring: Keyring | None, known: LoggedStatements | None = None
+    options: BinlogReadOptions,
+    keyring: Keyring | None,
+    known: LoggedStatements | None = None,
+    last: LogFile | None = None,
 ) -> LoggedStatements | None:
     """Return the DDL in the logs of a read, and in those before its first position; None if the read needs none.
 
-    The logs are scanned from where those of `known` end, if they are still the same logs.
+    The logs are scanned from where those of `known` end, if they are still the same logs, and none after `last`.
 
     Raises:
         OSError, BinlogError: a log cannot be read.
@@ -166,6 +169,8 @@ def statements_of(
     if options.follow_ddl == "false" or not options.paths:
         return None
     logs = find_log_files(replace(options, starting_position=None))
+    if last is not None:
+        logs = logs[: 1 + next((number for number, log in enumerate(logs) if log.name == last.name), len(logs))]
     statements = known or LoggedStatements()
     statements.forget_others(logs, keyring)
     if not statements and not follows_ddl(options, logs, keyring):

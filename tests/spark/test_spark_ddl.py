@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyspark.sql.datasource")
 
+from pyspark.sql.datasource import EqualTo
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pyspark_binlogio.options import BinlogReadOptions
@@ -140,17 +141,39 @@ def test_query_over_many_tasks_has_names(spark: SparkSession) -> None:
     assert set(frame.columns) > {"before", "after"}
 
 
-def test_logs_are_scanned_once_for_a_frame_and_its_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The source keeps the statements when Spark pickles it; other logs of the same names are scanned again."""
-    (tmp_path / "log").mkdir()
+def with_long_log(folder: Path, name: str) -> bytes:
+    """Copy the logs of `ROTATED`, one of them with an event of many bytes at its end; return the bytes before it."""
+    folder.mkdir()
     for path in ROTATED.glob("binlog.0*"):
-        (tmp_path / "log" / path.name).write_bytes(path.read_bytes())
-    path = tmp_path / "log" / "binlog.000002"
+        (folder / path.name).write_bytes(path.read_bytes())
+    data = (folder / name).read_bytes()
     header = bytes([*b"\0\0\0\0", EventType.IGNORABLE_LOG_EVENT, *b"\1\0\0\0"])
-    data = path.read_bytes()
     filler = header + (19 + FILLER + 4).to_bytes(4, "little") + (len(data) + FILLER + 23).to_bytes(4, "little")
     filler += (0x80).to_bytes(2, "little") + bytes(FILLER + 4)
-    path.write_bytes(data + with_checksum(filler))
+    (folder / name).write_bytes(data + with_checksum(filler))
+    return data
+
+
+def test_logs_after_the_last_wanted_one_are_not_scanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark pickles the reader when filters are pushed: the tasks have the statements before the log that they read."""
+    folder = tmp_path / "log"
+    with_long_log(folder, "binlog.000003")
+    columns = pa.schema(list(view_columns(BinlogReadOptions.parse({"path": str(folder)})).items()))
+    monkeypatch.setattr(LogFile, "open_raw", lambda log: CountedFile(log.name, "rb"))
+    CountedFile.count = 0
+    reader = BinlogDataSource({"path": str(folder), "followDdl": "true"}).reader(from_arrow_schema(columns))
+    rest = reader.pushFilters([EqualTo(("file",), str(folder / "binlog.000002"))])
+    tasks_reader = pickle.loads(pickle.dumps(reader))  # noqa: S301 - of the line itself
+    found = [row for part in reader.partitions() for one in tasks_reader.read(part) for row in one.to_pylist()]
+
+    assert rest == []
+    assert names(found) == {NAMES}
+    assert CountedFile.count < FILLER / 4
+
+
+def test_logs_are_scanned_once_for_a_frame_and_its_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source keeps the statements when Spark pickles it; other logs of the same names are scanned again."""
+    data = with_long_log(tmp_path / "log", "binlog.000002")
     given = {"path": str(tmp_path / "log"), "table": "corpus.t"}
     columns = pa.schema(list(view_columns(BinlogReadOptions.parse(given)).items()))
     source = BinlogDataSource(given)
