@@ -34,7 +34,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from binlogio.columnar import group_around, is_one_piece, logs_without, splits_at_groups
-from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.format import Split, check_event_start
 from binlogio.storage import base_name
@@ -281,7 +281,7 @@ class BinlogBatchReader(DataSourceReader):
         if self._follows_logs:
             with suppress(BinlogError, OSError):
                 self._wanted()
-        return {**self.__dict__, "_pieces": None, "_statements": None}
+        return {**self.__dict__, "_pieces": self._pieces and [], "_statements": None}
 
     @property
     def keyring(self) -> Keyring | None:
@@ -398,11 +398,16 @@ class BinlogBatchReader(DataSourceReader):
         """Yield the records of one partition.
 
         Raises:
-            BinlogError: a file is damaged or not a log, and `mode` is FAILFAST; with file and offset.
+            BinlogError: a file is damaged or not a log, and `mode` is FAILFAST; with file and offset. Or the reader was
+                pickled without the DDL that it needs.
             OSError: it cannot be read.
         """
         if not isinstance(partition, LogPartition):
             return  # Spark's own partition for an empty plan
+        if self._follows_logs and self._pieces is None:
+            raise UnsupportedFeature(
+                "the DDL in the logs could not be read when the query was planned", hint="run the query again"
+            )
         for piece in partition.pieces:
             try:
                 yield from self._read(piece, partition.statements)

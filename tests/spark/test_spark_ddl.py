@@ -12,7 +12,7 @@ import pytest
 import binlogio
 from binlogio.columnar import LoggedStatements, lacks_names
 from binlogio.constants import EventType
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.storage.log_file import LogFile
 from binlogio.storage.sources import find_logs
 from corpus import MARIADB, MYSQL
@@ -169,6 +169,27 @@ def test_logs_after_the_last_wanted_one_are_not_scanned(tmp_path: Path, monkeypa
     assert rest == []
     assert names(found) == {NAMES}
     assert CountedFile.count < FILLER / 4
+
+
+def test_tasks_refuse_to_read_without_the_ddl_that_the_driver_could_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it, columns would have no names, or those of another time."""
+    folder = tmp_path / "log"
+    with_long_log(folder, "binlog.000003")
+    columns = pa.schema(list(view_columns(BinlogReadOptions.parse({"path": str(folder)})).items()))
+    reader = BinlogDataSource({"path": str(folder), "followDdl": "true"}).reader(from_arrow_schema(columns))
+    with monkeypatch.context() as patch:
+        patch.setattr(LogFile, "open_raw", unreadable)
+        tasks_reader = pickle.loads(pickle.dumps(reader))  # noqa: S301 - of the line itself
+    part = reader.partitions()[0]
+
+    with pytest.raises(UnsupportedFeature, match="run the query again"):
+        list(tasks_reader.read(part))
+
+
+def unreadable(log: LogFile) -> None:
+    raise OSError(5, "Input/output error", log.name)
 
 
 def test_logs_are_scanned_once_for_a_frame_and_its_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
