@@ -6,6 +6,7 @@ columns of a log, or of parts of it, and then all columns of the rows that match
 
 from __future__ import annotations
 
+import json
 from array import array
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
@@ -46,8 +47,9 @@ class RowVersion:
     """A change of a row.
 
     `before` and `after` are JSON text without the columns that the log does not have; None where the change has no
-    such image. `columns` are those of the table. `key` is the one that was searched for, if one was; `old_key` and
-    `new_key` are those before and after a change of the key, else None.
+    such image. `columns` are those of the table; none if an ALTER TABLE leaves more than one possibility. `key` is the
+    one that was searched for, if one was; `old_key` and `new_key` are those before and after a change of the key, else
+    None.
     """
 
     file: str
@@ -127,8 +129,31 @@ class RowMatcher(Protocol):
     def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
         """Yield the rows of a batch that match."""
 
-    def labels(self, schema: str, table: str) -> tuple[str, ...]:
-        """Return the names of all columns of a table, by the last table map that was read."""
+    @property
+    def labels(self) -> ColumnLabels:
+        """The names of the columns of the tables that were read."""
+
+
+class ColumnLabels:
+    """The names of all columns of tables, before and after each ALTER TABLE."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], dict[tuple[str, ...], None]] = {}
+
+    def add(self, plan: TablePlan) -> tuple[str, ...]:
+        """Note the columns of a table map and return their names."""
+        labels = tuple(column.label for column in plan.columns)
+        self._known.setdefault((plan.schema, plan.table), {})[labels] = None
+        return labels
+
+    def of(self, schema: str, table: str, *images: str | None) -> tuple[str, ...]:
+        """Return the columns that a table had at a change with these images; none if the images do not say which."""
+        known = self._known.get((schema, table), {})
+        if len(known) > 1:
+            present = {name for image in images if image is not None for name in json.loads(image)}
+            known = {one: None for one in known if present.issubset(one)}
+            known = {one: None for one in known if len(one) == len(present)} or known
+        return next(iter(known)) if len(known) == 1 else ()
 
 
 class MatchReader:
@@ -242,7 +267,7 @@ class MatchReader:
             self._summary.versions += 1
             yield RowVersion(
                 **values,
-                columns=self._matcher.labels(values["schema"], values["table"]),
+                columns=self._matcher.labels.of(values["schema"], values["table"], values["before"], values["after"]),
                 key=match.key,
                 old_key=match.old_key,
                 new_key=match.new_key,
@@ -261,6 +286,10 @@ class MatchReader:
                 **options,
             }
         )
+
+
+def no_note(_sentence: str) -> None:
+    """Ignore a sentence about a search."""
 
 
 _OF_BATCH: Final = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from binlogio.archive.found_rows import MatchReader, RowMatch, SearchOptions, SearchSummary
+from binlogio.archive.found_rows import ColumnLabels, MatchReader, RowMatch, SearchOptions, SearchSummary, no_note
 from binlogio.archive.statements import LogStatements
 from binlogio.errors import BinlogError, ConditionError
 from binlogio.row_condition import RowCondition
@@ -32,6 +32,7 @@ def find_changes(
     options: SearchOptions | None = None,
     *,
     wants: Callable[[str, str], bool] | None = None,
+    note: Callable[[str], None] | None = None,
     summary: SearchSummary | None = None,
 ) -> Iterator[RowVersion]:
     """Yield the row changes of which an image matches a condition, in the order of the logs.
@@ -43,6 +44,7 @@ def find_changes(
         condition: as in `binlogio.row_condition`.
         options: how to read the logs.
         wants: returns whether a schema and table is searched; None for all tables.
+        note: takes sentences about tables that have the columns in a part of the logs only.
         summary: is filled while the search runs.
 
     Raises:
@@ -58,7 +60,7 @@ def find_changes(
         counts.logs_read += 1
         counts.bytes_read += log.size or 0
         yield from _changes_in(log, reader, matcher, statements)
-    matcher.finish()
+    matcher.finish(note or no_note)
 
 
 def _changes_in(
@@ -100,7 +102,9 @@ class _ConditionMatcher:
         self._condition = condition
         self._wants = wants
         self._summary = summary
-        self._labels: dict[tuple[str, str], tuple[str, ...]] = {}
+        self.labels: Final = ColumnLabels()
+        self._compared: set[tuple[str, str]] = set()
+        self._lacking: dict[tuple[str, str], tuple[str, ...]] = {}  # tables without the columns, and what they have
         # Whether an image has a column is judged by the positions of all columns.
         self._takes_all = "NULL" in condition.text.upper() or "NOT" in condition.text.upper()
 
@@ -108,15 +112,13 @@ class _ConditionMatcher:
         """Return whether a table is searched."""
         return self._wants is None or self._wants(schema, table)
 
-    def labels(self, schema: str, table: str) -> tuple[str, ...]:
-        """Return the names of all columns of a table."""
-        return self._labels.get((schema, table), ())
-
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
         """Return the columns of the condition; none if the table lacks one."""
-        labels = self._labels[plan.schema, plan.table] = tuple(column.label for column in plan.columns)
+        labels, name = self.labels.add(plan), (plan.schema, plan.table)
         if not self._condition.columns <= set(labels):
+            self._lacking[name] = labels
             return ()
+        self._compared.add(name)
         return None if self._takes_all else self._condition.columns
 
     def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
@@ -133,16 +135,20 @@ class _ConditionMatcher:
         )
         yield from map(RowMatch, places, rows)
 
-    def finish(self) -> None:
-        """End the search.
+    def finish(self, note: Callable[[str], None]) -> None:
+        """End the search, and note tables that had the columns in a part of the logs only.
 
         Raises:
             ConditionError: no table has the columns of the condition.
         """
-        if self._labels and not self._summary.rows_compared:
-            found = next(iter(self._labels))
-            columns = ", ".join(sorted(self._condition.columns))
+        columns = ", ".join(sorted(self._condition.columns))
+        if self._lacking and not self._compared:
+            name, labels = next(iter(self._lacking.items()))
             raise ConditionError(
-                f"no table that is searched has the columns {columns}",
-                hint=f"{'.'.join(found)} has {', '.join(self._labels[found])}",
+                f"no table that is searched has the columns {columns}", hint=f"{'.'.join(name)} has {', '.join(labels)}"
+            )
+        for name in sorted(self._compared & self._lacking.keys()):
+            note(
+                f"in a part of the logs, whose changes were not compared, {'.'.join(name)} lacks one of the columns"
+                f" {columns}: it has {', '.join(self._lacking[name])}"
             )

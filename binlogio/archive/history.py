@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlogio.archive.found_rows import (
+    ColumnLabels,
     MatchReader,
     RowMatch,
     RowVersion,
     SearchOptions,
     SearchSummary,
+    no_note,
 )
 from binlogio.archive.key_index import IndexUnusable, KeyIndex, index_place, learn_statements
 from binlogio.archive.row_keys import FoundKeys, KeyChoice, KeyRefused, RowKey, names_table, value_of
@@ -97,7 +99,7 @@ def row_history(
     """
     chosen, counts = options or HistoryOptions(), summary or SearchSummary()
     matcher = _KeyMatcher(table, RowKey.parse(key), chosen.key_columns, counts)
-    search = _KeySearch(matcher, chosen, note or _ignore, counts)
+    search = _KeySearch(matcher, chosen, note or no_note, counts)
     for log in logs:
         yield from search.log(log)
     search.finish()
@@ -131,29 +133,33 @@ class _KeyMatcher:
         self.choice: Final = KeyChoice(names or key.names)
         self.misfit: str | None = None  # why rows of the table were not compared
         self._summary = summary
-        self._columns: tuple[str, ...] = ()
-        self._key_order: tuple[str, ...] = ()  # the columns of the key, in its order
+        self.labels: Final = ColumnLabels()
+        self._orders: dict[frozenset[str], tuple[str, ...]] = {}  # the columns of the key, in its order
 
     def wants(self, schema: str, table: str) -> bool:
         """Return whether this is the table."""
         return schema == self.schema and table == self.table
 
-    def labels(self, _schema: str, _table: str) -> tuple[str, ...]:
-        """Return the names of all columns of the table."""
-        return self._columns
-
     def columns_of(self, plan: TablePlan) -> tuple[str, ...]:
-        """Return the columns of the table's key, and note why it has no key."""
-        self._columns = tuple(column.label for column in plan.columns)
-        found = self.choice.of(plan)
+        """Return the columns of the table's key, and note why it has no key.
+
+        Raises:
+            KeyRefused: the primary key has the same columns in another order than before.
+        """
+        labels, found = self.labels.add(plan), self.choice.of(plan)
         if found:
-            self._key_order = found
+            known = self._orders.setdefault(frozenset(found), found)
+            if known != found and not self.key.names:
+                raise KeyRefused(
+                    f"the order of the primary key of {self.name} changes from {', '.join(known)} to"
+                    f" {', '.join(found)}: give KEY as column=value"
+                )
         else:
             self.misfit = (
-                f"{self.name} has no column {', '.join(self.choice.names)}: it has {', '.join(self._columns)}"
+                f"{self.name} has no column {', '.join(self.choice.names)}: it has {', '.join(labels)}"
                 if self.choice.names
                 else f"the primary key of {self.name} is not known: give KEY as column=value; its columns are "
-                + ", ".join(self._columns)
+                + ", ".join(labels)
             )
         return found
 
@@ -163,7 +169,7 @@ class _KeyMatcher:
         if not keys.columns:
             return
         self._summary.rows_compared += batch.num_rows
-        text = self.key.by_column(self._key_order, self.name)
+        text = self.key.by_column(self._orders[frozenset(keys.columns)], self.name)
         is_old, is_new = keys.has_before, keys.has_after
         for column, old, new in zip(keys.columns, keys.before, keys.after, strict=True):
             value = value_of(text[column], old.type, column)
@@ -223,8 +229,11 @@ class _KeySearch:
         Raises:
             KeyRefused: no row of the table could be compared with the key.
         """
-        if self._matcher.misfit is not None and not self._summary.rows_compared:
-            raise KeyRefused(self._matcher.misfit)
+        misfit = self._matcher.misfit
+        if misfit is not None and not self._summary.rows_compared:
+            raise KeyRefused(misfit)
+        if misfit is not None:
+            self._note(f"in a part of the logs, whose changes were not compared, {misfit}")
 
     def _follow(self, log: LogFile, found: _LogMatches, matches_again: Callable[[], Iterable[RowMatch]]) -> None:
         """Cut the matches in a log at each change of the key, and add those of the new key after it."""
@@ -349,7 +358,3 @@ _OF_EVENT: Final = ("file", "pos", "timestamp", "server_id", "gtid", "schema", "
 def _equal(column: pa.Array, value: pa.Scalar) -> np.ndarray:
     found: np.ndarray = pc.equal(column, value).fill_null(fill_value=False).to_numpy(zero_copy_only=False)
     return found
-
-
-def _ignore(_sentence: str) -> None:
-    """Take no notice."""

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import binlogio
+from binlogio import ColumnDefinition, TableDefinition
 from binlogio.archive import HistoryOptions, KeyRefused, RowVersion, SearchSummary, index_logs, row_history
 from binlogio.archive.key_index import IndexSummary, KeyIndex, index_place
 from binlogio.errors import UnsupportedFeature
@@ -324,3 +325,60 @@ def test_minimal_images_show_what_the_log_lacks() -> None:
     assert set(update["before"]) == {"id"}
     result = CliRunner().invoke(cli, ["history", "corpus.pk", "1", logs])
     assert "(not in the log) -> " in result.stdout
+
+
+ALTERED: Final = (
+    {"do": "ddl", "sql": "CREATE DATABASE d"},
+    {"do": "ddl", "sql": "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)"},
+    {"do": "execute", "sql": "INSERT INTO d.t VALUES (1, 10)", "changes": [
+        {"insert": "d.t", "rows": [{"id": 1, "v": 10}]}]},
+    {"do": "ddl", "sql": "ALTER TABLE d.t ADD COLUMN w INT"},
+    {"do": "execute", "sql": "UPDATE d.t SET v = 11", "changes": [
+        {"update": "d.t", "before": [{"id": 1, "v": 10, "w": None}], "after": [{"id": 1, "v": 11, "w": None}]}]},
+    {"do": "ddl", "sql": "ALTER TABLE d.t RENAME COLUMN id TO pk"},
+    {"do": "execute", "sql": "UPDATE d.t SET v = 12", "changes": [
+        {"update": "d.t", "before": [{"pk": 1, "v": 11, "w": None}], "after": [{"pk": 1, "v": 12, "w": None}]}]},
+)  # fmt: skip
+
+
+@pytest.fixture
+def altered(tmp_path: Path) -> str:
+    """Return a log in which a table gets a column, and its key another name."""
+    (tmp_path / "script.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in ALTERED))
+    arguments = ["write", str(tmp_path / "script.jsonl"), "--out", str(tmp_path / "logs"), "--basename", "binlog"]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    return str(tmp_path / "logs" / "binlog.000001")
+
+
+def test_changes_have_the_columns_of_their_time(altered: str) -> None:
+    """By the primary key, whatever its column is called."""
+    found, _ = searched(find_logs(altered), "d.t", "1", statements=False)
+    result = CliRunner().invoke(cli, ["history", "d.t", "1", altered])
+
+    assert [one.columns for one in found] == [("id", "v"), ("id", "v", "w"), ("pk", "v", "w")]
+    assert "not in the log" not in result.stdout
+
+
+def test_changes_without_the_columns_of_the_search_are_noted(altered: str) -> None:
+    history = CliRunner().invoke(cli, ["history", "d.t", "id=1", altered])
+    grep = CliRunner().invoke(cli, ["grep", "id = 1", altered])
+
+    for result in (history, grep):
+        assert result.exit_code == 0
+        assert "whose changes were not compared, d.t " in result.stderr
+        assert "it has pk, v, w" in result.stderr
+    assert history.stdout.count("UPDATE") == grep.stdout.count("UPDATE") == 1
+
+
+def test_another_order_of_the_key_is_refused_without_names(tmp_path: Path) -> None:
+    """`1,2` would be another row after the ALTER TABLE."""
+    columns = (ColumnDefinition("a", "int", nullable=False), ColumnDefinition("b", "int", nullable=False))
+    with BinlogWriter(str(tmp_path / "binlog")) as writer, writer.session("d") as session:
+        for key in (("a", "b"), ("b", "a")):
+            table = TableDefinition("d", "t", columns, key)
+            session.execute(Statement("INSERT INTO t VALUES (1, 2)", [Insert(table, [(1, 2)])]))
+    logs = find_logs(tmp_path)
+
+    with pytest.raises(KeyRefused, match=r"the order of the primary key of d\.t changes from a, b to b, a"):
+        searched(logs, "d.t", "1,2")
+    assert len(searched(logs, "d.t", "a=1,b=2")[0]) == 2

@@ -58,7 +58,7 @@ def command(
     summary = SearchSummary()
     with opened_search(files, selection, reading, output, force=force, quiet=quiet) as (logs, stream, options):
         wants = selection.wants_table
-        for one in find_changes(logs, text, SearchOptions(**options), wants=wants, summary=summary):
+        for one in find_changes(logs, text, SearchOptions(**options), wants=wants, note=say, summary=summary):
             if is_json:
                 stream.write(change_json(one))
             else:
