@@ -472,7 +472,7 @@ class KeyIndex:
     def __init__(self, name: str, filesystem: FileSystem | None = None) -> None:
         self.name: Final = name
         try:
-            self._source = filesystem.open_input_file(name) if filesystem is not None else pa.OSFile(name)
+            self._source = filesystem.open_input_file(name) if filesystem is not None else pa.OSFile(os.fsencode(name))
         except FileNotFoundError as exc:
             raise IndexUnusable("") from exc
         except (OSError, pa.ArrowException) as exc:

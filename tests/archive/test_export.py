@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -203,6 +204,19 @@ def test_a_target_that_exists_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="not an export"):
         export(logs, tmp_path / "other", append=True)
     assert names(tmp_path / "other") == ["file"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_name_that_is_not_utf_8_is_taken_or_refused(form: Any, tmp_path: Path) -> None:
+    """Tables of lakes are found by URIs, which are text."""
+    to = Path(os.fsdecode(os.fsencode(tmp_path / "to") + b"\xff"))
+    if form in ("delta", "iceberg"):
+        with pytest.raises(ExportError, match="is not UTF-8"):
+            export(MYSQL / "types_int", to, format=form)
+    else:
+        export(MYSQL / "types_int", to, format=form)
+
+    assert to.exists() == (form not in ("delta", "iceberg"))
 
 
 @pytest.mark.parametrize("folder", ["gtid_on", "gtid_off"])

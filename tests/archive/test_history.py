@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 from collections import defaultdict
 from dataclasses import replace
@@ -348,6 +349,15 @@ def altered(tmp_path: Path) -> str:
     arguments = ["write", str(tmp_path / "script.jsonl"), "--out", str(tmp_path / "logs"), "--basename", "binlog"]
     assert CliRunner().invoke(cli, arguments).exit_code == 0
     return str(tmp_path / "logs" / "binlog.000001")
+
+
+def test_index_in_a_folder_whose_name_is_not_utf_8(altered: str, tmp_path: Path) -> None:
+    folder = os.fsdecode(os.fsencode(tmp_path / "keys") + b"\xff")
+    result = CliRunner().invoke(cli, ["index", "--index-dir", folder, altered])
+    _, summary = searched(find_logs(altered), "d.t", "1", index_folder=folder)
+
+    assert result.exit_code == 0
+    assert (summary.logs_by_index, summary.versions) == (1, 3)
 
 
 def test_changes_have_the_columns_of_their_time(altered: str) -> None:

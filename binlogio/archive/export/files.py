@@ -197,7 +197,7 @@ class TableFiles:
             open_parts = [key for key, one in self._parts.items() if one.writer is not None]
             if len(open_parts) >= _OPEN_FILES:
                 self._close(open_parts[0])
-            part.sink = pa.OSFile(part.path, "wb")
+            part.sink = pa.OSFile(os.fsencode(part.path), "wb")
             writer = part.writer = _open_writer(self._form, part.sink, part.schema, self._compression)
         waiting, part.waiting = part.waiting, []
         self._bytes -= part.waiting_bytes

@@ -508,6 +508,11 @@ class _Directory:
         os.close(self._lock)
 
 
+def _is_surrogate(character: str) -> bool:
+    """Return True for a byte of a file name that is no UTF-8."""
+    return "\ud800" <= character <= "\udfff"
+
+
 def _open_directory(folder: Path, settings: _Settings) -> _Directory:
     """Open a directory for an export. Files that a killed export has left there are removed.
 
@@ -517,6 +522,10 @@ def _open_directory(folder: Path, settings: _Settings) -> _Directory:
         OSError: it cannot be made.
     """
     lake: DeltaTables | IcebergTables | None = None
+    if settings.form in (ExportFormat.DELTA, ExportFormat.ICEBERG) and any(map(_is_surrogate, str(folder))):
+        raise ExportError(
+            "the name of the directory is not UTF-8, and tables of this format are found by a URI", file=str(folder)
+        )
     if settings.form is ExportFormat.DELTA:
         lake = DeltaTables(folder)
     elif settings.form is ExportFormat.ICEBERG:
