@@ -481,7 +481,9 @@ cdef class EventTexts:
         cdef TextTable table
         cdef Group group
         if code == TABLE_MAP_EVENT:
-            if place != G_TRANSACTION or self.sql and run.statement == IN_STATEMENT:  # Python sends several maps
+            if place != G_TRANSACTION:
+                return False
+            if self.sql and not self.is_mariadb and run.statement == IN_STATEMENT:  # Python sends several maps
                 return False
             if run.statement == BETWEEN_STATEMENTS:
                 run.statement_mark, run.statement_shown = out.size, False

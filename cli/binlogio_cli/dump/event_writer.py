@@ -114,7 +114,8 @@ class EventWriter:
             return
         elif isinstance(event, TableMapEvent):
             self._bodies[event.table_id] = self._body_of(event, frame)
-            self.kernel.paused |= self._form.style == "SQL"  # rows have all table maps of their statement
+            # In SQL of MySQL, rows have all table maps of their statement.
+            self.kernel.paused |= self._form.style == "SQL" and not self.kernel.is_mariadb
         elif isinstance(event, ROWS_EVENTS):
             self._learn_table(event)
         elif isinstance(event, FormatDescriptionEvent):

@@ -209,8 +209,9 @@ class SqlDump:
             yield from _lines("/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */")  # which the description has reset
 
     def table_map(self, event: TableMapEvent) -> Iterator[str]:
-        """Keep the table map for the rows of its statement."""
-        self._maps.append(event)
+        """Keep the table map for the rows of its statement; those of MariaDB have their own only."""
+        if not self._is_mariadb:
+            self._maps.append(event)
         return iter(())
 
     def rows(self, event: Any) -> Iterator[str]:
