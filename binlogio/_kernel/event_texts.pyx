@@ -254,6 +254,7 @@ cdef class EventTexts:
     cdef list time_texts
     cdef dict flags_texts, gtid_flags_texts, tables, queries
     cdef list slots
+    cdef list maps  # the wanted tables of the statement, in SQL of MySQL
     cdef Memory out
     cdef int64_t statement
     cdef bytes query  # the last one that was found, and its texts
@@ -296,7 +297,7 @@ cdef class EventTexts:
         for i in range(TIMES):
             self.times[i] = -1
         self.flags_texts, self.gtid_flags_texts, self.tables, self.queries = {}, {}, {}, {}
-        self.slots = [None] * SLOTS
+        self.slots, self.maps = [None] * SLOTS, []
         self.out = Memory()
         self.prefix, self.group_shown = b"", True
         self.gtid = Memory()
@@ -431,8 +432,7 @@ cdef class EventTexts:
         if out.capacity > 4 * MOST_TEXT_AT_ONCE:
             self.out = out = Memory()
         out.size = 0
-        self.statement += 1
-        self.sql_begin = NULL
+        self._next_statement()
         event.has_checksum, event.inner = checksum, -1
         while offset < stop and good_size < MOST_TEXT_AT_ONCE:
             if data.shape[0] - at < HEADER_SIZE + tail:
@@ -483,8 +483,6 @@ cdef class EventTexts:
         if code == TABLE_MAP_EVENT:
             if place != G_TRANSACTION:
                 return False
-            if self.sql and not self.is_mariadb and run.statement == IN_STATEMENT:  # Python sends several maps
-                return False
             if run.statement == BETWEEN_STATEMENTS:
                 run.statement_mark, run.statement_shown = out.size, False
             run.statement = IN_STATEMENT
@@ -505,8 +503,8 @@ cdef class EventTexts:
                     return False
             if not u16(event.body + 6) & STMT_END:
                 return True
-            self.statement += 1
-            self.sql_begin, self.rows_statement = NULL, None
+            self._next_statement()
+            self.rows_statement = None
             if not run.statement_shown:
                 out.size = run.statement_mark
             run.shown |= run.statement_shown
@@ -548,6 +546,14 @@ cdef class EventTexts:
             return read_group(&group, <uint8_t>code, event.head, event.body, event.end) and self._rest(
                 out, event, b"GTID_TAGGED_LOG_EVENT")
         return False
+
+    cdef int _next_statement(self) except -1:
+        """Forget the tables and the text of the statement."""
+        self.statement += 1
+        self.sql_begin = NULL
+        if self.maps:
+            self.maps.clear()
+        return 1
 
     cdef void _find_xid(self, Event* event, Run* run) noexcept:
         """Read the group ahead to its end, for its XID: XID_EVENT comes after the rows."""
@@ -817,6 +823,8 @@ cdef class EventTexts:
         if not self._is_plain(sql, end, texts.reading):
             return False
         if self.sql:
+            for i in range(texts.count):
+                self._setting(out, texts, i)
             add_bytes(out, texts.title)
             append_unsigned(out, u32(body))
             add_bytes(out, texts.text)
@@ -913,6 +921,8 @@ cdef class EventTexts:
             if table is None:
                 return False
             self.slots[slot] = table
+        if self.sql and table.statement != self.statement and (not self.chooses_tables or table.wanted):
+            self.maps.append(table)
         table.statement = self.statement
         if not self.sql and (not self.chooses_tables or table.wanted):
             self._head(out, event, b"TABLE_MAP_EVENT")
@@ -985,9 +995,9 @@ cdef class EventTexts:
         return 1
 
     cdef bint _binlog(self, Memory out, TextTable table, Event* event) except -1:
-        """A BINLOG statement of a table map and rows; False where Python would write it in another form.
+        """A BINLOG statement of table maps and rows; False where Python would write it in another form.
 
-        MariaDB's rows events keep their position and flags, and are opened if they are compressed.
+        Rows of MySQL have all table maps of their statement. MariaDB's rows events keep their position and flags, and are opened if they are compressed.
         """
         cdef RowsEvent rows
         cdef uint64_t columns = 0
@@ -1015,7 +1025,11 @@ cdef class EventTexts:
                 return False
         size = before + rows.size
         raw.size = 0
-        add_bytes(raw, table.head)
+        if self.is_mariadb:
+            add_bytes(raw, table.head)
+        else:
+            for table in self.maps:
+                add_bytes(raw, table.head)
         first = min(rows.size, (3 - (raw.size + HEADER_SIZE + before) % 3) % 3)  # images, to make whole digits
         to = raw.grow(HEADER_SIZE + before + first)
         memcpy(to, event.head, HEADER_SIZE)
@@ -1192,13 +1206,15 @@ cdef class EventTexts:
         flags, extra = fields.flags, fields.flags_extra
         xid = body + (21 if flags & 2 else 13)
         if self.sql:
-            if flags & 0x40:  # XA START
-                return False
             if self.has_gtids:
                 self._field(out, b"SET @@session.gtid_domain_id = ", u32(body + 8))
                 self._field(out, b", @@session.server_id = ", u32(event.head + 5))
                 self._field(out, b", @@session.gtid_seq_no = ", u64(body))
                 add(out, b"\n/*!*/;\n")
+            if flags & 0x40:
+                add(out, b"XA START ")
+                add_xid(out, u32(xid), xid + 6, xid[4], xid[5])
+                return add(out, b"\n/*!*/;\n")
             return 1 if flags & 1 else add(out, b"START TRANSACTION\n/*!*/;\n")
         self._head(out, event, b"MARIADB_GTID_EVENT")
         if self.json:

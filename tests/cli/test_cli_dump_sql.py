@@ -19,6 +19,7 @@ import pytest
 import binlogio
 from binlogio import ColumnDefinition, TableDefinition
 from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag, QueryStatus
+from binlogio.events import BinlogEvent
 from binlogio.events.control import IncidentEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.load import (
@@ -28,6 +29,7 @@ from binlogio.events.load import (
     ExecLoadEvent,
     ExecuteLoadQueryEvent,
 )
+from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.query import StatusVar
 from binlogio.events.rows import RowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent
@@ -35,7 +37,7 @@ from binlogio.events.table_map import TableMapEvent
 from both_kernels import KERNELS, kernel_set_to
 from corpus import MARIADB, MARIADB118, MYSQL
 from dumped_logs import ROWS, dump, text_of, write
-from logs import POST_HEADER_SIZES, description, encode, header, query, transaction
+from logs import POST_HEADER_SIZES, POST_HEADERS_OF_MARIADB, description, encode, header, query, transaction
 from row_events import group, rows_of
 
 if TYPE_CHECKING:
@@ -151,6 +153,32 @@ def test_rows_have_all_table_maps_of_their_statement(kernel: str) -> None:
 
     assert max(map(len, expected)) == 3
     assert found == expected
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_settings_of_mariadb_are_written_where_they_change(kernel: str, tmp_path: Path) -> None:
+    """In digits, for clients that remove comments; the settings of a group that is not written are taken back."""
+    usual, without_checks = 1 << 24, 1 << 24 | 1 << 15
+
+    def insert(flags: int, table: str) -> list[BinlogEvent]:
+        begin = MariadbGtidEvent(sequence_number=1, domain_id=0, header=header(EventType.MARIADB_GTID_EVENT))
+        change = replace(query(f"INSERT INTO {table} VALUES (1)"), status_vars=(StatusVar(QueryStatus.FLAGS2, flags),))
+        return [begin, change, *transaction(1)[-1:]]
+
+    order = ((usual, "t"), (usual, "t"), (without_checks, "u"), *[(without_checks, "t")] * 2, (usual, "t"))
+    first = description(version="10.11.6-MariaDB", sizes=POST_HEADERS_OF_MARIADB)
+    events = [event for flags, table in order for event in insert(flags, table)]
+    (path := tmp_path / "binlog.000001").write_bytes(BINLOG_MAGIC + encode([first, *events]))
+    with kernel_set_to(kernel):
+        whole, chosen = sql_of(path), sql_of("--table", "d.t", path)
+    lines = re.findall("x'([0-9a-f]+)'|(?m:^)INSERT INTO (.)", whole)
+    found = [bytes.fromhex(digits).decode() if digits else table for digits, table in lines]
+    setting = "SET @@session.timestamp = DEFAULT /*M!100201 , @@session.check_constraint_checks={} */"
+
+    assert [one[: len(setting) - 1] for one in found] == [
+        *(setting.format(1), "t", "t", setting.format(0), "u", "t", "t", setting.format(1), "t")
+    ]
+    assert chosen.count("EXECUTE binlogio") == 3
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 from base64 import b64decode
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,24 +16,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import binlogio
+from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.constants import ColumnType as T
-from binlogio.constants import EventType
 from binlogio.errors import BinlogError
-from binlogio.events.control import XidEvent
+from binlogio.events.control import RotateEvent, XidEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.query import StatusVar
 from binlogio.events.table_map import TableMapEvent
+from binlogio.format.groups import GTID_EVENTS
 from binlogio.group_choice import GroupChoice
 from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
 from binlogio.rows.plan import TablePlan
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
-from both_dumps import ALL, SeenDump, assert_dumped_alike, dumped_by
-from corpus import CorpusFile, files
+from both_dumps import ALL, SeenDump, SeenSqlDump, assert_dumped_alike, dumped_by
+from corpus import MARIADB, MARIADB118, MYSQL, CorpusFile, files
 from kernel_rows import rows_event
 from log_cases import table_map_of
 from log_mutations import mutated_log
-from logs import header, log, query
+from logs import header, log, moved, query, raw_events
 from rowimage_cases import column
 
 LOGS = [one for one in files() if not one.keys]
@@ -93,6 +97,54 @@ def test_most_transactions_are_written_by_the_kernel() -> None:
     assert len(data) > 2 << 20
     assert text.count(b"COMMIT/*!*/;") == 12_000
     assert len(dump.seen) < 20
+
+
+def without_ddl(path: Path, times: int) -> bytes:
+    """Return the log with its groups that have no DDL, so many times."""
+    events = [raw for _, raw in raw_events(path.read_bytes())]
+    groups: list[list[bytes]] = []
+    first = 0
+    for number, (raw, event) in enumerate(zip(events, binlogio.open(path), strict=True)):
+        if isinstance(event, GTID_EVENTS):
+            groups.append([])
+        elif not groups:
+            first = number + 1
+        if groups and not isinstance(event, RotateEvent):
+            groups[-1].append(raw)
+    defining = re.compile(rb"CREATE|ALTER|RENAME|DROP|SET")
+    wanted = [raw for group in groups for raw in group if not any(defining.search(one) for one in group)]
+    data = BINLOG_MAGIC + b"".join(events[:first])
+    for raw in wanted * times:
+        data += moved(raw, len(data))
+    return data
+
+
+@pytest.mark.parametrize("dump_of", [SeenSqlDump, lambda reader: SeenDump(reader, TextStyle())], ids=["sql", "text"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        MYSQL / "multi_table_stmt" / "binlog.000001",
+        MYSQL / "gtid_on" / "binlog.000001",
+        MYSQL / "format_row" / "binlog.000001",
+        MYSQL / "rows_query" / "binlog.000001",
+        MARIADB / "basic_row" / "binlog.000001",
+        MARIADB / "annotate_rows" / "binlog.000001",
+        MARIADB118 / "rowimage_minimal" / "binlog.000001",
+    ],
+    ids=lambda path: f"{path.parts[-3]}-{path.parts[-2]}",
+)
+def test_groups_like_earlier_ones_are_written_by_the_kernel(path: Path, dump_of: Callable[[Any], Any]) -> None:
+    """Whatever a real server wrote, DDL excepted: of the later repetitions, Python writes nothing."""
+    data = without_ddl(path, 9)
+    with binlogio.open(io.BytesIO(data)) as reader:
+        dump = dump_of(reader)
+        for _ in FilteredDump(reader, ALL, dump, dump.writer(ALL)).choose():
+            pass
+    late = [event for event in dump.seen if event.header.offset > len(data) * 2 // 3]
+
+    assert_dumped_alike(data)
+    assert len(data) > 9 * 500
+    assert late == []
 
 
 @pytest.mark.parametrize("table", ["t", "other"])

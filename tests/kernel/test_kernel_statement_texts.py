@@ -29,14 +29,10 @@ from both_dumps import ALL, SeenDump, assert_dumped_alike, dumped_by
 from both_kernels import KERNELS
 from kernel_rows import rows_event
 from log_cases import table_map_of
-from logs import OFF, description, encode, header, query
+from logs import OFF, POST_HEADERS_OF_MARIADB, description, encode, header, query
 from rowimage_cases import column
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-POST_HEADERS_OF_MARIADB = (
-    *(56, 13, 0, 8, 0, 18, 0, 4, 4, 4, 4, 18, 0, 0, 0, 0, 4, 26, 8, 0, 0, 0, 8, 8, 8, 2, 0, 0, 0, 10, 10, 10),
-    *((0,) * 127), *(0, 4, 19, 4, 0, 13, 8, 8, 8, 10, 10, 10),
-)  # fmt: skip
 TAGGED = GtidTaggedEvent(
     uuid=Uuid(bytes(16)), tag=Tag("t"), gno=3, last_committed=0, sequence_number=1, immediate_commit_timestamp=5,
     transaction_length=9, immediate_server_version=90_704, header=header(EventType.GTID_TAGGED_LOG_EVENT),

@@ -9,6 +9,7 @@ from typing import Any
 import binlogio
 from binlogio.errors import BinlogError
 from binlogio.group_choice import GroupChoice
+from binlogio.reader import BinlogReader
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.sql_output import SqlDump
@@ -28,6 +29,19 @@ class SeenDump(TextDump):
         self.seen: list[Any] = []
 
     def event(self, event: Any) -> Iterator[str | bytes]:
+        """Write an event."""
+        self.seen.append(event)
+        return super().event(event)
+
+
+class SeenSqlDump(SqlDump):
+    """SQL, and the events that Python has written of it."""
+
+    def __init__(self, reader: BinlogReader) -> None:
+        super().__init__(reader, gtids=True)
+        self.seen: list[Any] = []
+
+    def event(self, event: Any) -> Iterator[str]:
         """Write an event."""
         self.seen.append(event)
         return super().event(event)

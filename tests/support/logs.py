@@ -26,6 +26,10 @@ POST_HEADER_SIZES: Final = (
 CRC32: Final = ChecksumAlgorithm.CRC32
 OFF: Final = ChecksumAlgorithm.OFF
 IN_USE_AT: Final = 4 + 17  # the byte of a file that has the flag of being in use
+POST_HEADERS_OF_MARIADB: Final = (
+    *(56, 13, 0, 8, 0, 18, 0, 4, 4, 4, 4, 18, 0, 0, 0, 0, 4, 26, 8, 0, 0, 0, 8, 8, 8, 2, 0, 0, 0, 10, 10, 10),
+    *((0,) * 127), *(0, 4, 19, 4, 0, 13, 8, 8, 8, 10, 10, 10),
+)  # fmt: skip
 
 
 def header(type_code: int = 0, *, flags: int = 0, timestamp: int = 1_700_000_000, server_id: int = 1) -> EventHeader:

@@ -114,10 +114,15 @@ class EventWriter:
             return
         elif isinstance(event, TableMapEvent):
             self._bodies[event.table_id] = self._body_of(event, frame)
-            # In SQL of MySQL, rows have all table maps of their statement.
-            self.kernel.paused |= self._form.style == "SQL" and not self.kernel.is_mariadb
+            if self._form.style == "SQL":  # a statement may have no rows of the table
+                self._learn_table(event, None)
+            self._pause_in_statement()
         elif isinstance(event, ROWS_EVENTS):
-            self._learn_table(event)
+            self._learn_table(self._reader.table_map(event), event)
+            if event.ends_statement:
+                self._bodies.clear()
+            else:
+                self._pause_in_statement()
         elif isinstance(event, FormatDescriptionEvent):
             self._bodies.clear()
             self.kernel.forget_tables()
@@ -125,6 +130,10 @@ class EventWriter:
             self.kernel.thread_id = -1
             self.kernel.is_mariadb = self._reader.context.is_mariadb
             self.kernel.prefix = self._form.file_text()
+
+    def _pause_in_statement(self) -> None:
+        """Leave the rest of the statement to Python: in SQL of MySQL, its rows have all its table maps."""
+        self.kernel.paused |= self._form.style == "SQL" and not self.kernel.is_mariadb
 
     @staticmethod
     def _body_of(event: Any, frame: EventFrame) -> bytes:
@@ -157,13 +166,11 @@ class EventWriter:
                 microseconds=microseconds[0] if microseconds else None,
             )
 
-    def _learn_table(self, event: Any) -> None:
-        table, body = self._reader.table_map(event), self._bodies.get(event.table_id)
-        if body is not None:
+    def _learn_table(self, table: TableMapEvent, rows: RowsEvent | None) -> None:
+        """Let the kernel write table maps like this one, and rows after them like `rows`."""
+        body = self._bodies.get(table.table_id)
+        texts = None if body is None else self._form.table_texts(table)
+        if body is not None and texts is not None:
             wanted = self._selection.wants_table(table.schema, table.table)
-            texts = self._form.table_texts(table)
-            if texts is not None:
-                images = self._form.images(event) if wanted else None
-                self.kernel.learn_table(body, *texts, images, wanted=wanted)
-        if event.ends_statement:
-            self._bodies.clear()
+            images = self._form.images(rows) if wanted and rows is not None else None
+            self.kernel.learn_table(body, *texts, images, wanted=wanted)

@@ -33,7 +33,12 @@ from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, Update
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
-from binlogio.replay.targets.mysql.statement_context import context_of, load_statement, part_of_context
+from binlogio.replay.targets.mysql.statement_context import (
+    context_of,
+    load_statement,
+    part_of_context,
+    settings_of_mariadb,
+)
 from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES
 from binlogio.values.charsets import MULTI_BYTE, charset_of
 from binlogio_cli.dump.client_text import DELIMITER, client_lines, is_read_as_it_is
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
 
 _UTF8MB4: Final = 45
 _MODES_OF_OTHER_QUOTES: Final = MODE_ANSI_QUOTES | MODE_NO_BACKSLASH_ESCAPES
+_SETTINGS: Final = 0  # the place of MariaDB's in the kernel's settings
 # The client reads UTF-8, whatever its own options say.
 _HEAD: Final = (f"DELIMITER {DELIMITER}\n", f"/*!\\C utf8mb4 */{DELIMITER}\n")
 
@@ -77,6 +83,8 @@ class SqlDump:
         self._load_files = None if load_files is None else Path(load_files).absolute()
         self._loaded: dict[int, Path] = {}  # by file_id, until their LOAD DATA
         self._has_gtid = False
+        self._settings = 0  # the number in `_numbers` of what only MariaDB has, as written last; 0 for none
+        self._numbers: dict[str, int] = {}
         self._is_begun = False
         self._binlog = BinlogStatements()
         self._maps: list[TableMapEvent] = []  # of the statement
@@ -146,30 +154,38 @@ class SqlDump:
         if event.status(QueryStatus.MICROSECONDS) is not None or event.status(QueryStatus.MARIADB_HRNOW) is not None:
             after = after.lstrip(".0123456789")
         parts = (f"{before}pseudo_thread_id=", f",{between}, @@session.timestamp=", after)
+        number, setting = self._setting_of_mariadb(event)
         charset = charset_of(client_collation(event))
         reading = SQL_ONLY_ASCII if charset is not None and charset.name in MULTI_BYTE else SQL_UTF_8
         if self._has_escapes(event):
             reading |= SQL_ESCAPING
         first, middle, last = (part.encode("utf-8", "surrogateescape") for part in parts)
-        return QueryTexts(first, middle, last, reading)
+        settings = ((_SETTINGS, number, setting.encode()),) if number else ()
+        return QueryTexts(first, middle, last, reading, settings)
 
     @property
-    def session(self) -> bool:
-        """Whether the GTID of a transaction was set."""
-        return self._has_gtid or (self._writer is not None and self._writer.kernel.wrote_gtid)
+    def session(self) -> tuple[bool, int]:
+        """Whether the GTID of a transaction was set, and the number of the settings of MariaDB that were written."""
+        if self._writer is None:
+            return self._has_gtid, self._settings
+        kernel = self._writer.kernel
+        return self._has_gtid or kernel.wrote_gtid, kernel.written_settings[_SETTINGS]
 
     @session.setter
-    def session(self, state: bool) -> None:
-        self._has_gtid = state
+    def session(self, state: tuple[bool, int]) -> None:
+        self._has_gtid, self._settings = state
         if self._writer is not None:
-            self._writer.kernel.wrote_gtid = state
+            self._writer.kernel.wrote_gtid = self._has_gtid
+            written = self._writer.kernel.written_settings
+            written[_SETTINGS] = self._settings
+            self._writer.kernel.written_settings = written
 
     def images(self, event: RowsEvent) -> None:
         """Return no encoder: rows are written as they are."""
 
     def foot(self) -> Iterator[str]:
         """Yield the SQL after the last event."""
-        if self.session:
+        if self.session[0]:
             yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
         if self._is_begun and self._is_idempotent:
             yield from _lines("/*!50700 SET @@session.rbr_exec_mode = STRICT */")
@@ -210,6 +226,7 @@ class SqlDump:
 
     def table_map(self, event: TableMapEvent) -> Iterator[str]:
         """Keep the table map for the rows of its statement; those of MariaDB have their own only."""
+        self._binlog.map_frame(event)  # keeps the header of the first table map of several that are equal
         if not self._is_mariadb:
             self._maps.append(event)
         return iter(())
@@ -227,14 +244,32 @@ class SqlDump:
         self.end_statement()  # the last one may be incomplete
         if event.is_unfinished_alter:
             return
+        yield self._changed_setting(event)
         yield from self._context(event)
         yield from client_lines(event.sql, client_collation(event), escapes=self._has_escapes(event))
 
     def _context(self, event: QueryEvent | ExecuteLoadQueryEvent) -> Iterator[str]:
         is_suppressed = event.header.flags & HeaderFlag.SUPPRESS_USE
         named = replace(event, schema="") if is_suppressed else event
-        for sql in context_of(named, (), is_mariadb=self._is_mariadb, source=self._reader.context):
+        for sql in context_of(named, (), is_mariadb=self._is_mariadb):
             yield from _lines(sql)
+
+    def _changed_setting(self, event: QueryEvent | ExecuteLoadQueryEvent) -> str:
+        """Return the lines that set what only MariaDB has; none if the last statement had the same."""
+        number, lines = self._setting_of_mariadb(event)
+        has_gtid, written = self.session
+        if number in (0, written):
+            return ""
+        self.session = has_gtid, number
+        return lines
+
+    def _setting_of_mariadb(self, event: QueryEvent | ExecuteLoadQueryEvent) -> tuple[int, str]:
+        """Return the number and the lines of the settings that only MariaDB has; 0 without any."""
+        settings = settings_of_mariadb(event, self._reader.context) if self._is_mariadb else ""
+        if not settings:
+            return 0, ""
+        number = self._numbers.setdefault(settings, len(self._numbers) + 1)
+        return number, "".join(_lines(f"SET @@session.timestamp = DEFAULT{settings}"))
 
     @staticmethod
     def _has_escapes(event: QueryEvent | ExecuteLoadQueryEvent) -> bool:
@@ -311,6 +346,7 @@ class SqlDump:
         if not is_read_as_it_is(sql, client_collation(event), escapes=escapes):
             path.unlink()
             raise _refusal(event, "the client would not read this LOAD DATA as it is", "use binlogio replay")
+        yield self._changed_setting(event)
         yield from self._context(event)
         yield f"{sql.decode('utf-8', 'surrogateescape')}\n{DELIMITER}\n"
 

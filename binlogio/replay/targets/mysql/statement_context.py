@@ -82,12 +82,13 @@ def context_of(
     by_code = {variable.code: variable.value for variable in event.status_vars}
     microseconds = by_code.get(QueryStatus.MICROSECONDS) or by_code.get(QueryStatus.MARIADB_HRNOW) or 0
     settings.append(f"timestamp={event.header.timestamp}.{microseconds:06d}")
-    only_mariadb = _of_mariadb(event, ServerDefaults.of(source)) if is_mariadb and source is not None else ""
+    only_mariadb = settings_of_mariadb(event, source) if is_mariadb and source is not None else ""
     yield "SET " + ", ".join(f"@@session.{setting}" for setting in settings) + only_mariadb
 
 
-def _of_mariadb(event: QueryEvent | ExecuteLoadQueryEvent, server: ServerDefaults) -> str:
-    """Return the settings that only MariaDB has, each in a comment that older servers than it skip."""
+def settings_of_mariadb(event: QueryEvent | ExecuteLoadQueryEvent, source: ParseContext) -> str:
+    """Return the settings that only MariaDB has, for the end of a SET, each in a comment that older servers skip."""
+    server = ServerDefaults.of(source)
     if not server.is_mariadb:
         return ""
     settings: list[tuple[tuple[int, int, int], str]] = []
