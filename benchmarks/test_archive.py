@@ -23,12 +23,26 @@ LOGS: Final = 1000
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
 def test_verify(benchmark: Any, log: Path, report: Report) -> None:
-    """The file is in the cache of the system, and is read; the CRC pass has it in memory."""
+    """Against CRC32 of the same file, read from the cache of the system, and of its bytes in memory."""
     data = log.read_bytes()
-    pair = in_turn(benchmark, lambda: list(verify_logs([log])), lambda: cpu_s(lambda: zlib.crc32(data)))
-    report.add("verify", f"{len(data) / pair.ours_s / 1e6:,.0f} MB/s, {pair.ratio:.1f} x CRC", log)
+    pair = in_turn(benchmark, lambda: list(verify_logs([log])), lambda: cpu_s(lambda: _file_crc(log)))
+    crc_s = min(cpu_s(lambda: zlib.crc32(data)) for _ in range(5))
+    report.add(
+        "verify",
+        f"{len(data) / pair.ours_s / 1e6:,.0f} MB/s, {pair.ratio:.1f} x CRC of the file, which is read; "
+        f"{pair.ours_s / crc_s:.1f} x CRC of its bytes in memory",
+        log,
+    )
 
     assert all(one.is_fine for one in pair.result)
+
+
+def _file_crc(log: Path) -> int:
+    crc, buffer = 0, memoryview(bytearray(1 << 20))
+    with log.open("rb", buffering=0) as file:
+        while size := file.readinto(buffer):
+            crc = zlib.crc32(buffer[:size], crc)
+    return crc
 
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
