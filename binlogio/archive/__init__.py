@@ -1,7 +1,7 @@
-"""Archives of binary logs: what they hold, and what can be made of them without a server.
+"""Operations on archives of binary logs, without a server: copy, verify, repair, search, index, statistics.
 
-Each module has one function for users; the command of the same name prints what it returns. `event_batches` reads logs
-as whole events without parsing them, `new_logs` writes them.
+Each module has one public function; the command of the same name prints its result. `event_batches` reads logs as whole
+events without parsing them; `new_logs` writes logs.
 """
 
 from __future__ import annotations

@@ -2,15 +2,17 @@
 
     new log := format_description (previous_gtids | gtid_list binlog_checkpoint*)?  group*  (rotate | stop)?
 
-Groups of which nothing inside changes are copied as bytes: only log_pos and the checksum are written, and they only
-where the group moves. `group_editor` changes what is inside of groups. A group is copied whole or not at all.
+A group is copied whole or not at all. Groups whose content does not change are copied as bytes; log_pos and checksum
+are rewritten only where the group moves to another offset. `group_editor` changes the content of groups.
 
-The head of the first new log has the GTIDs of all groups before the first copied one; that of a later log has those of
-the copied groups as well. Where a log begins as its source does, its head is that of the source, byte for byte but for
-the flag BINLOG_IN_USE. A log that is left before its end gets a STOP event; one after which another new log follows, a
-ROTATE event. The logical clock of MySQL (sequence_number, last_committed) starts from 1 in each log of a server: it is
-moved where the groups of a second log follow in the same new log: with its own numbers a group could be applied beside
-groups of the first log that it depends on.
+The head of the first new log lists the GTIDs of all groups before the first copied group; the head of a later log also
+lists the GTIDs of the groups copied so far. A new log that begins where its source begins gets the head of the source
+unchanged, except for the flag BINLOG_IN_USE. If the copy stops before the end of the source, the log ends with a STOP
+event; if another new log follows, it ends with a ROTATE event.
+
+The logical clock of MySQL (sequence_number, last_committed) starts from 1 in each log of a server. When groups of a
+second source are appended to the same new log, their clock values are shifted: with the original values a replica could
+apply them in parallel with groups of the first source on which they depend.
 
 Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl; sql/rpl_mta_submode.cc,
 Mts_submode_logical_clock::schedule_next_event.
@@ -73,7 +75,7 @@ _OF_HEAD: Final = frozenset((
 ))  # fmt: skip
 _OF_END: Final = frozenset((EventType.ROTATE_EVENT, EventType.STOP_EVENT))
 _CLOCK_EVENTS: Final = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
-_CLOCK_AT: Final = HEADER_SIZE + 1 + 16 + 8  # the typecode, which last_committed and sequence_number follow
+_CLOCK_AT: Final = HEADER_SIZE + 1 + 16 + 8  # logical_timestamp_typecode; last_committed and sequence_number follow it
 _CLOCK_SIZE: Final = 1 + 8 + 8
 _LOGICAL_CLOCK: Final = 2
 _UUID_BYTES: Final = slice(HEADER_SIZE + 1, HEADER_SIZE + 17)
@@ -88,27 +90,27 @@ _FLAGS_AT: Final = HEADER_SIZE - 2
 _CREATED: Final = slice(HEADER_SIZE + 2 + 50, HEADER_SIZE + 2 + 50 + 4)
 _ALGORITHM_AT: Final = -1 - CHECKSUM_SIZE
 _DAY: Final = 86_400
-_EMPTIED: Final = 1  # fates of groups, as of the kernel
+_EMPTIED: Final = 1  # results for edited groups, as numbered by the kernel
 _DROPPED: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyOptions:
-    """What is copied, and how it is written; by default everything, as it is.
+    """Selects the groups to copy and the format of the new logs. By default everything is copied unchanged.
 
     Args:
-        wanted: places, times, GTIDs, tables and rows; and schemas that get other names.
-        definitions: table definitions, for a condition on rows whose columns the log does not name.
-        checksum: CRC32 checksums are written; None as the source has them.
-        compression: transactions (MySQL) or events (MariaDB) are compressed; None as the source has them.
-        drops_empty: groups of which the filters leave nothing are left out. Otherwise one that has a GTID is kept as an
-            empty transaction, as a replica does with a filtered one, so that the GTID set has no gap.
-        merges: all logs become one, which only `max_size`, `max_groups` and `by_day` split.
+        wanted: positions, times, GTIDs, tables and rows to copy, and schemas to rename.
+        definitions: table definitions, for a row condition on columns that the log does not name.
+        checksum: True: write CRC32 checksums; False: write none; None: as in the source.
+        compression: True: compress transactions (MySQL) or events (MariaDB); False: decompress; None: as in the source.
+        drops_empty: omit groups that the filters leave empty. By default such a group with a GTID is kept as an empty
+            transaction, as a replica does with a filtered transaction, so that the GTID set has no gap.
+        merges: write all sources into one log, which only `max_size`, `max_groups` and `by_day` split.
         max_size: bytes after which a new log begins, at the end of a group.
         max_groups: groups after which a new log begins.
-        by_day: a new log begins with the first group of a day (UTC).
-        encrypts_with: the keyring with which the logs are encrypted, as `binlog_encryption` (MySQL) and
-            `encrypt_binlog` (MariaDB) do; None for plain logs.
+        by_day: begin a new log with the first group of each day (UTC).
+        encrypts_with: the keyring that encrypts the new logs, as `binlog_encryption` (MySQL) and `encrypt_binlog`
+            (MariaDB) do; None: the new logs are not encrypted.
     """
 
     wanted: ReplayFilter = EVERYTHING
@@ -124,7 +126,7 @@ class CopyOptions:
 
     @property
     def chooses_groups(self) -> bool:
-        """True if not all groups are wanted."""
+        """True if only some of the groups are copied."""
         wanted = self.wanted
         places = (wanted.start, wanted.stop, wanted.start_timestamp, wanted.stop_timestamp)
         gtids = (wanted.include_gtids, wanted.exclude_gtids, wanted.after_gtids, wanted.up_to_gtids)
@@ -132,12 +134,12 @@ class CopyOptions:
 
     @property
     def edits(self) -> bool:
-        """True if something inside of groups changes."""
+        """True if the content of groups may change."""
         return self.wanted.is_partial or self.compression is not None
 
     @property
     def splits(self) -> bool:
-        """True if logs begin at other places than in the source."""
+        """True if logs are split at other places than in the source."""
         return self.max_size is not None or self.max_groups is not None or self.by_day
 
 
@@ -148,10 +150,12 @@ COPY_ALL: Final = CopyOptions()
 class CopySummary:
     """Counts of a copy.
 
-    `groups` were copied; of them `emptied` have nothing left. `left_out` were not copied, `dropped` because nothing was
-    left of them. `dropped_events` were taken out of copied groups, by table (`schema.table`). `unfinished` are the
-    places where a log ends in the middle of a group, which is not copied. `unmatched` are globs that matched no table.
-    `repeated` counts groups whose GTID an earlier group or the head of an earlier log has: servers skip or refuse them.
+    `groups` counts the copied groups, and `emptied` those of them that the filters left empty. `left_out` counts the
+    groups that were not selected, and `dropped` the groups that were omitted because the filters left nothing of them.
+    `dropped_events` counts the rows events removed from groups, by table (`schema.table`). `unfinished` has the start
+    positions of incomplete groups at the end of a log, which are not copied. `unmatched` has the table globs that
+    matched no table. `repeated` counts groups whose GTID is already in an earlier group or in the head of an earlier
+    log; servers skip or refuse such groups.
     """
 
     groups: int = 0
@@ -174,19 +178,19 @@ def copy_logs(
     keyring: Keyring | None = None,
     watch: Callable[[str, int], object] = lambda _name, _offset: None,
 ) -> CopySummary:
-    """Copy event groups of logs into new logs, which get their names when the `with` block of `target` ends.
+    """Copy event groups of logs into new logs. The new files get their names when the `with` block of `target` ends.
 
     Args:
-        logs: the sources, in the order in which they were written.
+        logs: the sources, in the order in which the server wrote them.
         target: the new logs.
-        options: what is copied, and how it is written.
-        read_options: limits, and whether checksums are verified.
+        options: the groups to copy and the format of the new logs.
+        read_options: size limits, and whether checksums are verified.
         keyring: the keys of encrypted logs.
-        watch: called with the name of the log that is read and the offset up to which it was read.
+        watch: called with the name of the current source and the offset up to which it was read.
 
     Raises:
-        BinlogError: a log is damaged, or the filters cannot be applied to a statement of it.
-        WriterStateError: an output exists.
+        BinlogError: a log is damaged, or the filters cannot be applied to one of its statements.
+        WriterStateError: an output file exists, or one file cannot be split.
         OSError: a log cannot be read or written.
     """
     if options.splits and target.is_one:
@@ -201,9 +205,9 @@ def copy_logs(
 
 
 class CopiedGtids:
-    """The GTIDs of the groups up to some group, for the head of the log that begins there.
+    """Accumulates the GTIDs of the groups read so far, for the head of the next new log.
 
-    That of the last group is held until the group is known to be complete.
+    The GTID of the last group is held back until the group is known to be complete.
     """
 
     def __init__(self) -> None:
@@ -211,12 +215,12 @@ class CopiedGtids:
         self._runs: dict[Tsid, list[list[int]]] = {}
         self._mariadb = DomainState()
         self._held: tuple[bytes, ParseContext] | None = None
-        self._highest: dict[tuple[int, int], int] = {}  # number of each domain and server of MariaDB
+        self._highest: dict[tuple[int, int], int] = {}  # largest sequence number by MariaDB domain and server
         self._repeated = 0
 
     @property
     def mysql(self) -> GtidSet:
-        """The set of MySQL, with that of the last group."""
+        """The MySQL GTID set, including the last group."""
         self._add_runs()
         return self._mysql
 
@@ -231,21 +235,21 @@ class CopiedGtids:
 
     @property
     def mariadb(self) -> tuple[MariadbGtid, ...]:
-        """The state of MariaDB, with the last group."""
+        """The MariaDB GTID state (last GTID of each domain and server), including the last group."""
         self.confirm()
         return self._mariadb.gtids
 
     def count_repeated(self) -> int:
-        """Return the number of groups whose GTID, or a larger one of the same MariaDB server, was there before."""
+        """Return the number of groups whose GTID, or a larger one of the same domain and server, came before."""
         self._add_runs()
         return self._repeated
 
     def add_mysql(self, gtids: GtidSet) -> None:
-        """Add a set."""
+        """Add a MySQL GTID set."""
         self._mysql = self.mysql.union(gtids)
 
     def add_mariadb(self, gtids: Iterable[MariadbGtid]) -> None:
-        """Add a state."""
+        """Add a MariaDB GTID state."""
         self.confirm()
         for gtid in gtids:
             self._mariadb.add(gtid)
@@ -253,7 +257,11 @@ class CopiedGtids:
             self._highest[place] = max(self._highest.get(place, 0), gtid.sequence_number)
 
     def add_groups(self, batch: EventBatch, begins: NDArray[np.int64], context: ParseContext) -> None:
-        """Add the groups that begin with the events of these numbers; the last one is held."""
+        """Add the groups that begin at these event indexes of a batch; the last one is held back.
+
+        Raises:
+            BinlogFormatError: a GTID event is too short.
+        """
         if not len(begins):
             return
         self.confirm()
@@ -275,13 +283,13 @@ class CopiedGtids:
             self._add(batch.event(int(number)), context)
 
     def confirm(self) -> None:
-        """Add the group that is held."""
+        """Add the GTID that is held back."""
         if self._held is not None:
             held, self._held = self._held, None
             self._add(*held)
 
     def forget(self) -> None:
-        """Leave out the group that is held."""
+        """Discard the GTID that is held back."""
         self._held = None
 
     def _add(self, raw: bytes, context: ParseContext) -> None:
@@ -293,7 +301,7 @@ class CopiedGtids:
             _add_run(self._runs.setdefault(Tsid(gtid.uuid, gtid.tag), []), gtid.gno, gtid.gno + 1)
 
     def _add_numbers(self, found: NDArray[np.uint8]) -> None:
-        """Add GTIDs of MySQL: uuid and number."""
+        """Add MySQL GTIDs: an array of n rows of 24 bytes, UUID and GNO."""
         numbers = found[:, 16:].copy().view("<i8").ravel()
         others = np.flatnonzero((found[1:, :16] != found[:-1, :16]).any(axis=1)) + 1
         for begin, end in pairwise((0, *others.tolist(), len(numbers))):
@@ -305,7 +313,10 @@ class CopiedGtids:
                 _add_run(runs, first, last + 1)
 
     def _add_domains(self, found: NDArray[np.uint8]) -> None:
-        """Add GTIDs of MariaDB: server id, number, and domain; only the last one of each domain and server counts."""
+        """Add MariaDB GTIDs: an array of n rows of 16 bytes, server_id, sequence number and domain_id.
+
+        Only the last GTID of each domain and server is kept.
+        """
         fields = np.ascontiguousarray(found[:, [*range(12, 16), *range(4)]]).view("<u4")
         numbers = found[:, 4:12].copy().view("<u8").ravel()
         for domain_id, server_id in np.unique(fields, axis=0).tolist():
@@ -322,7 +333,7 @@ class CopiedGtids:
             self._mariadb.add(MariadbGtid(*(int.from_bytes(part, "little") for part in parts)))
 
     def _find_repeated(self, domain_id: int, server_id: int, numbers: NDArray[np.uint64]) -> None:
-        """Count the numbers of a domain and server that are not larger than one before them."""
+        """Count the sequence numbers of a domain and server that do not exceed an earlier one."""
         before = np.array([self._highest.get((domain_id, server_id), 0)], np.uint64)
         highest = np.maximum.accumulate(np.concatenate((before, numbers)))
         self._repeated += int(np.count_nonzero(numbers <= highest[:-1]))
@@ -330,7 +341,7 @@ class CopiedGtids:
 
 
 def _add_run(runs: list[list[int]], first: int, end: int) -> None:
-    """Add numbers to those of a source."""
+    """Append the interval [first, end) to the runs of a GTID source."""
     if runs and runs[-1][1] == first:
         runs[-1][1] = end
     else:
@@ -338,7 +349,7 @@ def _add_run(runs: list[list[int]], first: int, end: int) -> None:
 
 
 def gtid_of(raw: bytes, context: ParseContext) -> Gtid | MariadbGtid | None:
-    """Return the GTID of the first event of a group; None if it has none.
+    """Return the GTID in the first event of a group; None if the event has none.
 
     Raises:
         BinlogFormatError: the event is damaged.
@@ -358,9 +369,9 @@ def gtid_of(raw: bytes, context: ParseContext) -> Gtid | MariadbGtid | None:
 
 
 class LogCopier:
-    """Copies the groups of one log after the other.
+    """Copies the groups of logs, one log after the other.
 
-    For each log: `begin_source`, `take` for its batches, `end_source`; at the end `finish`.
+    Call `begin_source`, then `take` for each batch, then `end_source` for each log; call `finish` at the end.
     """
 
     def __init__(self, target: NewLogs, options: CopyOptions) -> None:
@@ -372,21 +383,21 @@ class LogCopier:
         self._editor = GroupEditor(options.wanted, options.compression, options.definitions)
         self._state = CopiedGtids()
         self._log: NewLog | None = None
-        self._format: tuple[object, ...] = ()  # of the log that is written
+        self._format: tuple[object, ...] = ()  # format of the current new log
         self._has_holes = False  # a group after the first copied one was left out
-        self._is_first = True  # source
+        self._is_first = True  # no source has ended yet
         self._last_time, self._last_server = 0, 0
         self._day = -1
-        self._highest = 0  # sequence_number of the log that is written
-        self._end: bytes | None = None  # STOP or ROTATE of the source
-        self._ends_before: bytes | None = None  # that of the source before it, if the log that is written has all of it
+        self._highest = 0  # largest sequence_number in the current new log
+        self._end: bytes | None = None  # STOP or ROTATE event of the source
+        self._ends_before: bytes | None = None  # `_end` of the previous source, if it was copied to its end
         self._is_whole = False  # the source was copied to its end
         self._keeps_name = False
 
-    # ------------------------------------------------------------------------------------------------- the sources
+    # ---------------------------------------------------------------------------------------------------------- sources
 
     def copy(self, events: LogEvents, watch: Callable[[str, int], object]) -> bool:
-        """Copy one log; return False if nothing after it is wanted."""
+        """Copy one log. Returns False if the filters select nothing after it."""
         self.begin_source(events)
         for batch in events.batches():
             is_wanted = self.take(batch)
@@ -399,7 +410,7 @@ class LogCopier:
         return True
 
     def finish(self) -> None:
-        """End the last log; one without groups if nothing was copied."""
+        """End the last new log. If nothing was copied, one log without groups is written."""
         self.summary.unmatched = self._editor.unmatched
         self.summary.repeated = self._state.count_repeated()
         if self._log is None:
@@ -416,26 +427,27 @@ class LogCopier:
         """Begin to copy a log.
 
         Raises:
-            UnsupportedFeature: it cannot become a part of the log that is written, or have what the options say.
+            UnsupportedFeature: the log has another format than the new log that it is merged into, or its server
+                version does not support the options.
         """
         self._events = events
         self._name = base_name(events.name)
         self._context: ParseContext = events.context
         self._has_checksum = self._context.has_checksum
-        self._head: list[bytes] = []  # bare events of the head after the format description
+        self._head: list[bytes] = []  # bare events of the head, after the format description
         self._at_head = True
         self._ends_before = self._end if self._is_whole else None
         self._end = None
         self._is_whole = False
-        self._edge = ENDS  # of the last event
+        self._edge = ENDS  # edge flags of the last event
         self._group_offset = 0
-        self._is_wanted = False  # the group at hand
-        self._start = 0  # of the group at hand in the new log, -1 if it is not there
+        self._is_wanted = False  # the current group is copied
+        self._start = 0  # offset of the current group in the new log; -1: it is not copied
         self._group: HeldFrames | None = None
         self._whole: WholeGroupEditor | None = None
         self._edits_whole = True
         self._clock_shift: int | None = None
-        self._is_at_start = True  # no log was begun in this source, and nothing left out
+        self._is_at_start = True  # no group of this source was left out yet
         self._is_new = True  # a new log has to be begun for this source
         if self._merges and self._log is not None:
             self._is_new = False
@@ -453,7 +465,11 @@ class LogCopier:
 
     @property
     def _written_checksum(self) -> bool:
-        """Whether the events of the next log have checksums."""
+        """True if events of this source are written with checksums.
+
+        Raises:
+            UnsupportedFeature: checksums are requested, and the server version does not support them.
+        """
         if not self._is_new and self._log is not None:
             return self._log.has_checksum
         wanted = self._options.checksum
@@ -467,7 +483,7 @@ class LogCopier:
         return self._has_checksum if wanted is None else wanted
 
     def end_source(self, *, is_open: bool) -> None:
-        """End a log that was read to its end; `is_open` if that is in the middle of a group."""
+        """End a log that was read to its end; `is_open`: the log ends in the middle of a group."""
         if is_open:
             self.summary.unfinished.append(Position(self._name, self._group_offset))
             self.abandon_group()
@@ -478,7 +494,7 @@ class LogCopier:
         self._is_first = False
 
     def abandon_group(self) -> int | None:
-        """Remove the group at hand, which is incomplete; return its offset in the source, or None if there is none."""
+        """Remove the current group if it is incomplete. Returns its offset in the source; None if no group is open."""
         if self._edge & (ENDS | IS_OUTSIDE):
             return None
         self._edge = ENDS
@@ -495,13 +511,13 @@ class LogCopier:
         self._state.confirm()
         self._is_whole, self._end = False, None
 
-    # --------------------------------------------------------------------------------------------------- the events
+    # ----------------------------------------------------------------------------------------------------------- events
 
     def take(self, batch: EventBatch) -> bool:
-        """Take the next events; return False if nothing from here on is wanted.
+        """Copy the events of the next batch. Returns False if the filters select nothing from here on.
 
         Raises:
-            BinlogFormatError: a group begins before the one before it has ended; what precedes it was taken.
+            BinlogFormatError: a group begins before the previous one has ended. The events before it were copied.
         """
         number = self.early_group(batch)
         if number is not None:
@@ -515,7 +531,7 @@ class LogCopier:
         return self._events_of(batch)
 
     def early_group(self, batch: EventBatch) -> int | None:
-        """Return the number of the first event that begins a group, or belongs to none, while another group is open."""
+        """Return the index of the first event that begins a group, or is outside of groups, inside an open group."""
         before = np.concatenate(([self._edge], batch.edges[:-1])) & (ENDS | IS_OUTSIDE) != 0
         early = np.nonzero((batch.edges & (BEGINS | IS_OUTSIDE) != 0) & ~before)[0]
         return int(early[0]) if len(early) else None
@@ -535,14 +551,14 @@ class LogCopier:
         return True
 
     def _note_last(self, batch: EventBatch, count: int) -> None:
-        """Note the last of the first `count` events of a batch, for the event that ends a log after it."""
+        """Keep time and server id of the last of the first `count` events, for the event that ends a log."""
         if count:
             last = batch.event(count - 1)
             self._last_time = int.from_bytes(last[TIMESTAMP_BYTES], "little") or self._last_time
             self._last_server = int.from_bytes(last[SERVER_ID_BYTES], "little")
 
     def _outside(self, batch: EventBatch, number: int) -> None:
-        """Take an event of no group."""
+        """Copy an event that is outside of groups."""
         event = bare_event(batch.data, int(batch.starts[number]), int(batch.sizes[number]), self._has_checksum)
         code = event[TYPE_CODE_AT]
         if code in _OF_END:
@@ -560,7 +576,7 @@ class LogCopier:
             self._log.append_bare([self._renamed(event, self._log.name)])
 
     def _take_head(self, event: bytes) -> None:
-        """Take an event of the head after the format description."""
+        """Take an event of the head (PREVIOUS_GTIDS, GTID_LIST, ...) after the format description."""
         code = event[TYPE_CODE_AT]
         if code == EventType.START_ENCRYPTION_EVENT:
             return
@@ -573,7 +589,7 @@ class LogCopier:
             self._state.add_mariadb(self._parse(event).gtids)
 
     def _groups(self, batch: EventBatch, first: int, stop: int) -> bool:
-        """Take events of groups; return False if nothing from here on is wanted."""
+        """Copy the selected groups of events [first, stop). Returns False if nothing from here on is selected."""
         self._at_head = False
         begins = first + np.nonzero(batch.edges[first:stop] & BEGINS)[0]
         rest = int(begins[0]) if len(begins) else stop
@@ -605,7 +621,7 @@ class LogCopier:
         return True
 
     def _choices(self, batch: EventBatch, begins: Iterable[int]) -> list[bool]:
-        """Return which groups are wanted, up to the first that ends the copy."""
+        """Return which groups are selected, up to the first group that ends the copy."""
         wanted = self._options.wanted
         has_places = wanted.start is not None or wanted.stop is not None
         gtid_sets = (wanted.include_gtids, wanted.exclude_gtids, wanted.after_gtids, wanted.up_to_gtids)
@@ -634,10 +650,10 @@ class LogCopier:
             self._has_holes = True
             self._state.confirm()
 
-    # --------------------------------------------------------------------------------------------------- the groups
+    # ----------------------------------------------------------------------------------------------------------- groups
 
     def _new_groups(self, batch: EventBatch, begins: NDArray[np.int64], stop: int) -> None:
-        """Write the groups that begin with the events of these numbers; the last one may continue after `stop`."""
+        """Write the groups that begin at these event indexes; the last one may continue after `stop`."""
         self._begin_for_source()
         at = 0
         while at < len(begins):
@@ -658,7 +674,7 @@ class LogCopier:
             at = end
 
     def _copy_groups(self, batch: EventBatch, begins: NDArray[np.int64], stop: int) -> None:
-        """Write groups as they are; the last one may continue after `stop`."""
+        """Write groups unchanged; the last one may continue after `stop`."""
         log = self._log
         if log is not None:
             log.groups += len(begins)
@@ -667,7 +683,7 @@ class LogCopier:
             self._write_events(log, batch, int(begins[0]), stop)
 
     def _edit_groups(self, batch: EventBatch, begins: NDArray[np.int64], stop: int) -> None:
-        """Edit groups: by the kernel those that are whole and have what every transaction has, else one by one."""
+        """Edit groups: whole groups of common event types in the kernel, the others one by one in `GroupEditor`."""
         bounds = (*begins.tolist(), stop)
         number = 0
         while number < len(begins):
@@ -680,7 +696,7 @@ class LogCopier:
                 number += 1
 
     def _edit_whole(self, batch: EventBatch, begins: NDArray[np.int64], stop: int) -> int:
-        """Edit groups by the kernel, up to the first that it leaves; return their count."""
+        """Edit groups in the kernel, up to the first group that it cannot edit. Returns their count."""
         log, summary, drops = self._log, self.summary, self._options.drops_empty
         if log is None or not self._edits_whole:
             return 0
@@ -708,7 +724,7 @@ class LogCopier:
         return len(fates)
 
     def _write(self, batch: EventBatch, first: int, stop: int) -> None:
-        """Write events of wanted groups as they are, or give them to the editor."""
+        """Write events of a selected group, unchanged or through the editor."""
         log = self._log
         if log is None:
             return
@@ -718,7 +734,7 @@ class LogCopier:
             self._write_events(log, batch, first, stop)
 
     def _write_events(self, log: NewLog, batch: EventBatch, first: int, stop: int) -> None:
-        """Write events as they are."""
+        """Write events unchanged."""
         start = int(batch.starts[first])
         end = int(batch.starts[stop - 1]) + int(batch.sizes[stop - 1])
         is_placed = batch.is_placed and batch.offset + start == log.size and not self._clock_shift
@@ -757,15 +773,15 @@ class LogCopier:
         self._start = log.size
         log.append_bare(edited.frames)
 
-    # ----------------------------------------------------------------------------------------------------- the logs
+    # --------------------------------------------------------------------------------------------------------- new logs
 
     def _begin_for_source(self) -> None:
-        """Begin the log for the source, if it has none yet."""
+        """Begin a new log for the source, if the source needs one and has none yet."""
         if self._is_new:
             self._open(at_start=self._is_at_start)
 
     def _next_split(self, batch: EventBatch, begins: NDArray[np.int64], at: int) -> int:
-        """Return the number of the first group from `at` on that begins a new log; the count of `begins` if none."""
+        """Return the index of the first group from `at` on that begins a new log; len(begins) if no group does."""
         options, log = self._options, self._log
         if log is None or not options.splits:
             return len(begins)
@@ -786,7 +802,7 @@ class LogCopier:
         return max(end, at + (log.groups == 0))
 
     def _open(self, *, at_start: bool) -> None:
-        """Begin the next log; `at_start` if it begins as its source does."""
+        """Begin the next log; `at_start`: it begins where its source begins."""
         if self._log is not None:
             self._log.append_bare([self._rotation(self._target.next_name)])
         has_checksum = self._written_checksum
@@ -825,7 +841,7 @@ class LogCopier:
         return bytes(raw)
 
     def _head_now(self, event: bytes, name: str) -> bytes:
-        """Return an event of the head with the GTIDs up to here."""
+        """Return an event of the head with the GTIDs of all groups so far."""
         code = event[TYPE_CODE_AT]
         if code == EventType.PREVIOUS_GTIDS_LOG_EVENT:
             gtids = self._state.mysql
@@ -838,13 +854,13 @@ class LogCopier:
         return self._renamed(event, name)
 
     def _renamed(self, event: bytes, name: str) -> bytes:
-        """Return a BINLOG_CHECKPOINT with the name of the new log; other events as they are."""
+        """Return a BINLOG_CHECKPOINT event with the name of the new log; other events are returned unchanged."""
         if event[TYPE_CODE_AT] != EventType.BINLOG_CHECKPOINT_EVENT or self._name == name:
             return event
         return self._encode(replace(self._parse(event), file=name))
 
     def _rotation(self, name: str) -> bytes:
-        """Return the event at the end of a log that another one follows."""
+        """Return the event that ends a log when another new log follows."""
         end = self._ends_before if self._is_new else None
         if end is not None and end[TYPE_CODE_AT] == EventType.STOP_EVENT:
             return end
@@ -856,10 +872,10 @@ class LogCopier:
     def _end_header(self) -> EventHeader:
         return EventHeader(timestamp=self._last_time, server_id=self._last_server)
 
-    # ---------------------------------------------------------------------------------------------------- MySQL's clock
+    # ---------------------------------------------------------------------------------------------- MySQL logical clock
 
     def _shift_clocks(self, batch: EventBatch, begins: NDArray[np.int64]) -> None:
-        """Move the logical clocks of groups up, so that they follow those of the source before."""
+        """Increase the logical clocks of groups, in place, so that they follow the clocks of the previous source."""
         codes = batch.codes[begins]
         starts, sizes = batch.starts[begins], batch.sizes[begins]
         raw = np.frombuffer(batch.data, np.uint8)
@@ -882,13 +898,13 @@ class LogCopier:
             self._highest = max(self._highest, (event.sequence_number or 0) + shift)
 
     def _shift_from(self, sequence_number: int) -> int:
-        """Return by how much the clock of this source is moved; its first number decides."""
+        """Return the shift of this source's logical clock; its first sequence_number decides."""
         if self._clock_shift is None:
             self._clock_shift = self._highest if sequence_number <= self._highest else 0
         return self._clock_shift
 
     def _with_clock(self, event: bytes) -> bytes:
-        """Return the first event of an edited group with its clock moved, if that was not done in place."""
+        """Return the first event of an edited group with a shifted clock. Only tagged GTID events change here."""
         if not self._clock_shift or event[TYPE_CODE_AT] != EventType.GTID_TAGGED_LOG_EVENT:
             return event
         parsed: GtidTaggedEvent = self._parse(event)
@@ -907,7 +923,7 @@ class LogCopier:
 
 
 def _format_of(description: FormatDescriptionEvent) -> tuple[object, ...]:
-    """Return what the logs that become one have in common."""
+    """Return the properties that all logs merged into one log must share."""
     version = description.server_version
     knows_checksum = description.checksum_algorithm is not None
     return "MariaDB" in version, server_version_numbers(version)[:2], description.post_header_sizes, knows_checksum

@@ -1,10 +1,10 @@
-"""Whole events of a log in batches, as plain bytes, with the bounds of their groups.
+"""Reads a log as batches of whole, unparsed events, with the bounds of their groups.
 
-For commands that copy events instead of parsing them. Reads each log once, in windows of about a MiB; the compiled
-kernel indexes headers, verifies checksums and follows groups. Where it cannot (encrypted logs of MariaDB, no kernel),
-events are framed one by one.
+For commands that copy events instead of parsing them. Each log is read once, in windows of about 1 MiB. The compiled
+kernel indexes headers, verifies checksums and tracks groups. Without the kernel, and for encrypted logs of MariaDB,
+events are framed one by one in Python.
 
-    log := format_description (of_file | group)*  torn_tail?
+    log := format_description (outside_event | group)*  torn_tail?
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ BEGINS: Final = 1
 ENDS: Final = 2
 IS_OUTSIDE: Final = 4
 _LOW_BITS: Final = 0xFFFFFFFF
-_MOST_LEFT: Final = 1 << 17  # bytes of a group that are left for the next batch
+_MOST_LEFT: Final = 1 << 17  # bytes of an incomplete group that are moved to the next batch
 
 
 class EventBatch(NamedTuple):
-    """Whole events, one after the other, from `offset` of their log on.
+    """Whole consecutive events of a log; the first one begins at `offset` of the log.
 
-    `data` may be changed until the next batch. `starts` and `sizes` are in bytes, `starts` from the start of `data`;
-    `edges` has the sum of BEGINS, ENDS and IS_OUTSIDE of each event.
+    The caller may change `data` in place; it is valid until the next batch is read. `starts` (offsets in `data`) and
+    `sizes` are in bytes. `edges` has the sum of BEGINS, ENDS and IS_OUTSIDE for each event: it begins a group, ends a
+    group, is outside of groups.
     """
 
     data: memoryview
@@ -55,35 +56,36 @@ class EventBatch(NamedTuple):
     codes: NDArray[np.uint8]
     edges: NDArray[np.uint8]
     is_placed: bool
-    """Each event has the log_pos of its place in the log, or 0, as MariaDB writes it inside of groups since 11.4."""
+    """Each log_pos matches the event's place in the log, or is 0, as MariaDB writes it inside groups since 11.4."""
 
     def event(self, number: int) -> bytes:
-        """Return the bytes of an event."""
+        """Return a copy of the bytes of the event with this index."""
         start = int(self.starts[number])
         return bytes(self.data[start : start + int(self.sizes[number])])
 
     def first(self, count: int) -> EventBatch:
-        """Return the first events of the batch."""
+        """Return the first `count` events as a batch that shares the data."""
         end = int(self.starts[count - 1]) + int(self.sizes[count - 1])
         parts = (self.starts[:count], self.sizes[:count], self.codes[:count], self.edges[:count])
         return EventBatch(self.data[:end], self.offset, *parts, self.is_placed)
 
     def since(self, number: int) -> EventBatch:
-        """Return the events of the batch from that of a number on."""
+        """Return the events from index `number` on as a batch that shares the data."""
         start = int(self.starts[number])
         parts = (self.starts[number:] - start, self.sizes[number:], self.codes[number:], self.edges[number:])
         return EventBatch(self.data[start:], self.offset + start, *parts, self.is_placed)
 
 
 class LogEvents:
-    """The events of one log; `head` is its format description as bytes, `description` the same as an event.
+    """Reads the events of one log. Close it after use.
 
-    `torn_tail` is known at the end, and so is `is_open`: the log ends in the middle of a group. Close it after use.
+    `head` is the format description as bytes, `description` the parsed event. `torn_tail` and `is_open` (the log ends
+    in the middle of a group) are final when all batches have been read.
 
     Raises:
         OSError: the log cannot be read.
-        UnsupportedFeature: a relay log, a log of a server before 5.0, or one that is encrypted without a key.
-        BinlogError: it does not begin as a binary log.
+        UnsupportedFeature: a relay log, a log of a server before 5.0, or an encrypted log whose key is missing.
+        BinlogError: the file does not begin as a binary log.
     """
 
     def __init__(
@@ -116,12 +118,12 @@ class LogEvents:
 
     @property
     def context(self) -> ParseContext:
-        """How the events are read."""
+        """The context in which the events are parsed."""
         return self._framer.context
 
     @property
     def in_use(self) -> bool:
-        """True if the IN_USE flag of the log is set."""
+        """True if the flag BINLOG_IN_USE of the log is set."""
         return self._framer.in_use
 
     @property
@@ -131,7 +133,7 @@ class LogEvents:
 
     @property
     def is_open(self) -> bool:
-        """True if the last event that was read is not the end of its group."""
+        """True if the last event read does not end its group."""
         return self._place != 0
 
     def close(self) -> None:
@@ -144,7 +146,7 @@ class LogEvents:
 
         Raises:
             OSError: the log cannot be read.
-            BinlogError: it is damaged.
+            BinlogError: the log is damaged.
         """
         try:
             yield from self._batches()
@@ -153,7 +155,10 @@ class LogEvents:
             raise
 
     def go_to(self, offset: int, position_shift: int = 0) -> None:
-        """Continue at an offset of a log that can seek, where an event begins whose log_pos is off by that much."""
+        """Continue at `offset`, where an event must begin. Requires `can_seek`.
+
+        `position_shift` is log_pos of that event minus its end offset in this file, modulo 2**32.
+        """
         before = self._framer
         self._window.go_to(offset, self._opened)
         self._framer = EventFramer(verify_checksum=self._verifies, context=before.context, offset=offset)
@@ -175,7 +180,7 @@ class LogEvents:
         return frame
 
     def _next_frame(self) -> EventFrame | None:
-        """Return the next event; the framer gets no more bytes than it needs."""
+        """Return the next event; the framer is fed only the bytes that it needs."""
         framer, window = self._framer, self._window
         while not isinstance(frame := framer.next_frame(), EventFrame):
             if frame is Framing.END:
@@ -183,7 +188,7 @@ class LogEvents:
             if not window.held:
                 window.fill()
             needed = framer.needed
-            is_tail = needed == 1 and framer.buffered >= HEADER_SIZE  # zero bytes: all of them have to be seen
+            is_tail = needed == 1 and framer.buffered >= HEADER_SIZE  # zero bytes: the framer checks all of them
             count = window.held if is_tail else min(needed, window.held)
             if count:
                 framer.feed(window.view[:count])
@@ -194,7 +199,7 @@ class LogEvents:
 
     def _batches(self) -> Iterator[EventBatch]:
         is_quick = is_compiled()
-        if self.context.is_mariadb:  # whose next event may start encryption
+        if self.context.is_mariadb:  # the next event may be START_ENCRYPTION
             frame = self._next_frame()
             if frame is None:
                 return
@@ -212,8 +217,8 @@ class LogEvents:
             yield self._single(frame)
 
     def _indexed(self) -> Iterator[EventBatch]:
-        """Yield the events up to the next one that the framer has to judge: damaged, incomplete, or large."""
-        from binlogio._kernel.event_scanner import group_edges, scan_headers  # noqa: PLC0415 - there may be none
+        """Yield batches indexed by the kernel, up to an event for the framer: damaged, incomplete or very large."""
+        from binlogio._kernel.event_scanner import group_edges, scan_headers  # noqa: PLC0415 - the kernel is optional
 
         window, before = self._window, self._framer
         start, checksum = window.offset, before.context.has_checksum
@@ -253,7 +258,7 @@ class LogEvents:
             size = len(batch.data)
             yield batch
             window.take(size)
-            if is_cut:  # the rest of the last group is read with it
+            if is_cut:  # read the rest of the incomplete group together with its start
                 window.fill(window.held + 1)
         if window.offset > start:
             framer = EventFramer(verify_checksum=self._verifies, context=before.context, offset=window.offset)
@@ -261,7 +266,7 @@ class LogEvents:
             self._framer = framer
 
     def _single(self, frame: EventFrame) -> EventBatch:
-        """Return a batch of one event, which construct follows."""
+        """Return a batch of one event; its group is tracked in Python."""
         raw = bytearray(raw_of(frame))
         tracker = self._tracker
         tracker.resume(_PLACES[self._place])
@@ -285,7 +290,7 @@ _PLACES: Final = tuple(GroupPlace)
 
 
 def raw_of(frame: EventFrame) -> bytes:
-    """Return the bytes of an event, decrypted."""
+    """Return the bytes of an event, header and checksum included, decrypted."""
     raw = build_header(frame.header, frame.context) + frame.body
     return raw if frame.checksum is None else raw + frame.checksum.to_bytes(CHECKSUM_SIZE, "little")
 

@@ -1,13 +1,14 @@
-"""Changes the inside of event groups: leaves out tables and operations, renames schemas, compresses and decompresses.
+"""Edits event groups: removes tables, operations and rows, renames schemas, compresses and decompresses.
 
-A bare event has no checksum: its header has the size without one. Row images are decoded for a condition on rows only.
+A bare event has no checksum, and the event size in its header excludes the checksum. Row images are decoded only for a
+condition on rows.
 
-    Rows events of tables that are not wanted are left out with their table maps; the last rows event of a statement
-    that is left has the flag STMT_END. Statements are judged by the tables that they change, as in replay and undo. A
-    group of which nothing is left becomes an empty transaction: GTID, BEGIN, COMMIT.
+    Rows events of tables that are not selected are removed together with their table maps. The last remaining rows
+    event of a statement gets the flag STMT_END. Statements are selected by the tables that they change, as in replay
+    and undo. A group of which nothing is left becomes an empty transaction: GTID, BEGIN, COMMIT.
 
-`transaction_length` of MySQL's GTID events is that of the new group. Compressed transactions are opened where something
-in them may change, and compressed again.
+`transaction_length` in MySQL's GTID events is set to the length of the new group. Compressed transactions are
+decompressed if their content may change, and compressed again.
 
 Source: sql/rpl_replica.cc and sql/log_event.cc, filtered transactions of a replica; MariaDB sql/log_event.cc,
 Gtid_log_event; sql/binlog.cc, Binlog_cache_compressor.
@@ -109,7 +110,7 @@ _SCHEMA_AT: Final = HEADER_SIZE + 6 + 2
 _CLOCK_END: Final = HEADER_SIZE + 1 + 16 + 8 + 1 + 8 + 8
 _BOUNDS: Final = frozenset((b"BEGIN", b"COMMIT", b"ROLLBACK"))
 _LEVEL: Final = 3  # binlog_transaction_compression_level_zstd
-_LEAST_COMPRESSED: Final = 256  # bytes; log_bin_compress_min_len
+_LEAST_COMPRESSED: Final = 256  # bytes; default of log_bin_compress_min_len
 _MOST_COMPRESSED: Final = 256 << 20
 _MOST_HELD: Final = 16 << 20
 _TIMES_SIZE: Final = 4 + 4  # thread_id and exec_time of a QUERY_EVENT
@@ -124,7 +125,7 @@ _STMT_END: Final = int(RowsFlag.STMT_END)
 
 
 class HeldFrames:
-    """The bare events of a group, in memory up to 16 MiB; `size` in bytes, `count` of them."""
+    """The bare events of a group: up to 16 MiB in memory, more in a temporary file. `size` is in bytes."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -160,13 +161,13 @@ class HeldFrames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditedGroup:
-    """A group as it is in the new log.
+    """A group as it is written into the new log.
 
     Args:
-        frames: its bare events.
-        is_empty: nothing is left of its changes.
-        has_gtid: it has a GTID, which is not anonymous.
-        dropped: the rows events that were left out, by table.
+        frames: its bare events, including the first one.
+        is_empty: the filters left nothing of its changes.
+        has_gtid: it has a GTID that is not anonymous.
+        dropped: the number of rows events removed, by table.
     """
 
     frames: Iterable[bytes]
@@ -181,14 +182,14 @@ class _Editing:
 
     offset: int
     out: HeldFrames = field(default_factory=HeldFrames)
-    lead: list[bytes] = field(default_factory=list)  # texts and table maps before the next rows event
-    context: list[bytes] = field(default_factory=list)  # events before the next statement
-    last_rows: bytes | None = None  # the rows event that may become the last one of its statement
+    lead: list[bytes] = field(default_factory=list)  # statement texts and table maps before the next rows event
+    context: list[bytes] = field(default_factory=list)  # INTVAR, RAND, USER_VAR, ... events before the next statement
+    last_rows: bytes | None = None  # the last rows event kept; it may need the flag STMT_END
     tables: dict[bytes, TableMapEvent] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
     has_change: bool = False
     has_dropped: bool = False
-    statement: QueryEvent | None = None  # that was left out
+    statement: QueryEvent | None = None  # the last statement that was removed
 
     def flush_rows(self) -> None:
         if self.last_rows is not None:
@@ -197,7 +198,7 @@ class _Editing:
 
 
 class GroupEditor:
-    """Edits groups of one log after the other."""
+    """Edits the event groups of logs, one log after the other."""
 
     def __init__(
         self,
@@ -218,14 +219,14 @@ class GroupEditor:
 
     @property
     def unmatched(self) -> tuple[str, ...]:
-        """The globs of the filter that match no table of a rows event or statement."""
+        """The table globs of the filter that matched no table so far."""
         return tuple(self._unmatched)
 
     def begin_log(self, description: FormatDescriptionEvent) -> None:
-        """Take the format of the next log.
+        """Set the format of the next source log.
 
         Raises:
-            UnsupportedFeature: its server version cannot compress.
+            UnsupportedFeature: compression is requested, and the server version does not support it.
         """
         self._has_checksum = description.context.has_checksum
         self._context = replace(description.context, checksum_algorithm=ChecksumAlgorithm.OFF)
@@ -240,7 +241,12 @@ class GroupEditor:
             )
 
     def edit(self, group: Iterable[bytes], offset: int, *, has_checksum: bool) -> EditedGroup:
-        """Return a group as it is in a log with or without checksums; `offset` is its place in the source.
+        """Return the edited group.
+
+        Args:
+            group: its bare events.
+            offset: its offset in the source, for errors.
+            has_checksum: the new log has checksums, which count in `transaction_length`.
 
         Raises:
             BinlogError: an event is damaged, or the filters cannot be applied to a statement.
@@ -281,13 +287,13 @@ class GroupEditor:
         return EditedGroup(frames=whole, is_empty=is_empty, has_gtid=has_gtid, dropped=editing.dropped)
 
     def whole_groups(self, *, has_checksum: bool, drops_empty: bool) -> WholeGroupEditor | None:
-        """Return the kernel's editor of groups that are whole in a batch; None if each group has to be parsed.
+        """Return the kernel's editor for groups that are complete in a batch; None if each group must be parsed.
 
-        It gives what `edit` gives, and leaves to it what is not in every transaction.
+        It produces the same bytes as `edit`, and stops at a group with event types that only `edit` handles.
         """
         if self._compression is not None or not is_compiled():
             return None
-        from binlogio._kernel.event_scanner import WholeGroupEditor  # noqa: PLC0415 - there may be none
+        from binlogio._kernel.event_scanner import WholeGroupEditor  # noqa: PLC0415 - the kernel is optional
 
         left = {_GTID_TAGGED}
         if self._selects:
@@ -306,7 +312,7 @@ class GroupEditor:
         )
 
     def _table_of(self, names: bytes) -> EditedTable:
-        """Return the answer to the schema and the table in a table map."""
+        """Return how the kernel edits a table, given the schema and table name fields of its table map."""
         from binlogio._kernel.event_scanner import EditedTable  # noqa: PLC0415
 
         end = 1 + names[0]
@@ -317,11 +323,11 @@ class GroupEditor:
         return EditedTable(f"{schema}.{table}", self._wanted.wants_table(schema, table), renamed)
 
     def _bound_of(self, event: bytes) -> bytes:
-        """Return BEGIN, COMMIT or ROLLBACK with other names of schemas, from the schema's size on."""
+        """Return BEGIN, COMMIT or ROLLBACK with renamed schemas, from the field of the schema's size on."""
         return self._renamed_bound(event)[HEADER_SIZE + _TIMES_SIZE :]
 
     def _match(self, name: tuple[str, str]) -> None:
-        """Note that there is a table of this name."""
+        """Remove the globs that match a table from the unmatched ones."""
         if self._unmatched:
             text = ".".join(name)
             self._unmatched = [pattern for pattern in self._unmatched if not fnmatchcase(text, pattern)]
@@ -330,7 +336,7 @@ class GroupEditor:
 
     @property
     def _opens(self) -> bool:
-        """True if compressed transactions have to be opened."""
+        """True if compressed transactions must be decompressed."""
         return self._selects or self._compression is False
 
     def _take(self, editing: _Editing, event: bytes) -> None:
@@ -399,11 +405,11 @@ class GroupEditor:
         editing.lead.append(event)
 
     def _chosen(self, event: bytes, table: TableMapEvent) -> bytes | None:
-        """Return a rows event with the rows that the condition selects; None without.
+        """Return a rows event with the rows that the condition selects; None if it selects no row.
 
         Raises:
             UnsupportedFeature: neither the log nor a definition names the columns. DDL is not followed, since groups
-                that are left out are not parsed.
+                that are not copied are not parsed.
         """
         rows = self._wanted.rows
         if self._condition is None or rows is None:
@@ -425,7 +431,11 @@ class GroupEditor:
         return self._operations is None or _OPERATIONS[code] in self._operations
 
     def _statement(self, editing: _Editing, raw: bytes) -> None:
-        """Take a statement."""
+        """Keep, rename or remove a statement.
+
+        Raises:
+            BinlogError: the filters cannot be applied to it.
+        """
         editing.flush_rows()
         if not editing.context and _text_of(raw) in _BOUNDS:
             editing.out.append(self._renamed_bound(raw) if self._wanted.rewrite_db else raw)
@@ -450,11 +460,11 @@ class GroupEditor:
         editing.out.append(self._recoded(raw if changed == event else encode_bare(changed, self._context)))
 
     def _renamed_bound(self, raw: bytes) -> bytes:
-        """Return BEGIN, COMMIT or ROLLBACK with other names of schemas."""
+        """Return BEGIN, COMMIT or ROLLBACK with renamed schemas."""
         return encode_bare(self._wanted.with_schemas(parse_bare(raw, self._context)), self._context)
 
     def _judged(self, event: Any) -> tuple[bool, Any]:
-        """Return whether a statement is wanted, and the statement with other names."""
+        """Return whether a statement is kept, and the statement with renamed schemas."""
         named = self._wanted.statement(event, self._context)
         if named.refusal is not None:
             raise named.refusal
@@ -465,10 +475,10 @@ class GroupEditor:
         return True, replace(event, sql=named.sql)
 
     def _wants_text(self, event: QueryEvent | ExecuteLoadQueryEvent) -> bool:
-        """Return whether the operation of a statement is wanted; that of DDL always is.
+        """Return whether the operation of a statement is selected; DDL always is.
 
         Raises:
-            UnsupportedFeature: it cannot be seen.
+            UnsupportedFeature: the operation cannot be determined, or rows are selected by value.
         """
         sql = event.sql
         if isinstance(event, QueryEvent):
@@ -491,7 +501,7 @@ class GroupEditor:
     # ---------------------------------------------------------------------------------------------------- compression
 
     def _opened(self, raw: bytes) -> Iterator[bytes]:
-        """Yield the events inside a compressed transaction."""
+        """Yield the events in a compressed transaction."""
         event = parse_bare(raw, self._context)
         limits = replace(self._context.limits, event_size=self._context.limits.opened_size)
         framer = EventFramer(context=replace(self._context, limits=limits), has_positions=False)
@@ -503,7 +513,7 @@ class GroupEditor:
         framer.next_frame()
 
     def _recoded(self, event: bytes) -> bytes:
-        """Return an event of MariaDB compressed or not, as it is wanted; other events as they are."""
+        """Return an event of MariaDB compressed or decompressed, as requested; other events unchanged."""
         if self._compression is None or not self._context.is_mariadb:
             return event
         code = event[TYPE_CODE_AT]
@@ -516,7 +526,7 @@ class GroupEditor:
         return event if self._compression and len(recoded) >= len(event) else recoded
 
     def _compressed(self, frames: HeldFrames, first: bytes) -> HeldFrames | Sequence[bytes]:
-        """Return the events of a transaction of rows as one compressed event; other groups as they are."""
+        """Return the events of a row transaction as one compressed event; other groups unchanged."""
         builder = self._builder
         if builder is None or frames.size > _MOST_COMPRESSED or not self._may_be_compressed(frames):
             return frames
@@ -526,7 +536,7 @@ class GroupEditor:
 
     @staticmethod
     def _may_be_compressed(frames: HeldFrames) -> bool:
-        """Return whether a group is a transaction of rows: BEGIN, rows, XID."""
+        """Return whether a group is a row transaction: BEGIN, rows, XID."""
         codes = [frame[TYPE_CODE_AT] for frame in frames]
         if len(codes) < 3 or codes[0] != _QUERY or codes[-1] != _XID:
             return False
@@ -535,7 +545,7 @@ class GroupEditor:
     # --------------------------------------------------------------------------------------------- bounds of the group
 
     def _empty(self, start: bytes | None, statement: QueryEvent) -> tuple[bytes, list[bytes]]:
-        """Return the first event and the rest of the empty transaction in place of a statement."""
+        """Return the first event and the other events of the empty transaction that replaces a statement."""
         header = replace(statement.header, type_code=_QUERY, flags=0)
         variables = tuple(one for one in statement.status_vars if one.code in _BEGIN_VARIABLES)
         begin = QueryEvent(
@@ -551,7 +561,7 @@ class GroupEditor:
         return encode_bare(gtid, self._context), [encode_bare(commit, self._context)]
 
     def _with_length(self, first: bytes, rest: HeldFrames | Sequence[bytes], checksum_size: int) -> bytes:
-        """Return the GTID event of MySQL with the length of its group; others as they are."""
+        """Return a GTID event of MySQL with the new transaction_length; other events unchanged."""
         code = first[TYPE_CODE_AT]
         if code == _MARIADB_GTID or (code != _GTID_TAGGED and len(first) <= _CLOCK_END):
             return first
@@ -579,14 +589,14 @@ class GroupEditor:
 
 
 def _text_of(event: bytes) -> bytes:
-    """Return the text of a statement in a bare event that is not compressed."""
+    """Return the SQL text of a bare QUERY_EVENT; empty for other event types."""
     if event[TYPE_CODE_AT] != _QUERY or len(event) < HEADER_SIZE + POST_HEADER:
         return b""
     return event[HEADER_SIZE + sum(sizes_before_sql(event, HEADER_SIZE)) :]
 
 
 def bare_event(data: memoryview, start: int, size: int, has_checksum: bool) -> bytes:  # noqa: FBT001 - often called
-    """Return an event of a buffer without its checksum."""
+    """Return an event of a buffer as a bare event: without its checksum."""
     if not has_checksum:
         return bytes(data[start : start + size])
     size -= CHECKSUM_SIZE
@@ -594,22 +604,22 @@ def bare_event(data: memoryview, start: int, size: int, has_checksum: bool) -> b
 
 
 def with_size(event: bytes) -> bytes:
-    """Return a bare event with its own size in the header."""
+    """Return a bare event whose header has the event's actual size."""
     return event[: EVENT_SIZE_BYTES.start] + len(event).to_bytes(4, "little") + event[EVENT_SIZE_BYTES.stop :]
 
 
 def parse_bare(event: bytes, context: ParseContext) -> Any:
-    """Return a bare event, parsed.
+    """Parse a bare event.
 
     Raises:
-        BinlogFormatError: it is damaged.
+        BinlogFormatError: the event is damaged.
     """
     header = parse_header(event, 0, context)
     return codec_for(header.type_code).parse(header, event[HEADER_SIZE:], context)
 
 
 def encode_bare(event: BinlogEvent, context: ParseContext) -> bytes:
-    """Return the bytes of an event without a checksum.
+    """Encode an event without a checksum.
 
     Raises:
         BinlogFormatError: a value does not fit its field.
@@ -618,13 +628,17 @@ def encode_bare(event: BinlogEvent, context: ParseContext) -> bytes:
 
 
 def _with_schema(event: bytes, schema: str) -> bytes:
-    """Return a table map with another schema."""
+    """Return a bare table map with another schema."""
     rest = event[_SCHEMA_AT + 1 + event[_SCHEMA_AT] :]
     return with_size(event[:_SCHEMA_AT] + _schema_bytes(schema) + rest)
 
 
 def _schema_bytes(schema: str) -> bytes:
-    """Return the name of a schema as a table map has it."""
+    """Return the schema name as encoded in a table map: u8 length and bytes.
+
+    Raises:
+        BinlogFormatError: the name is longer than 255 bytes.
+    """
     name = schema.encode("utf-8", "surrogateescape")
     if len(name) > 255:
         raise BinlogFormatError("the name of a schema is too long", field="schema", found=schema)

@@ -1,7 +1,7 @@
-"""New logs: files that get their names when all of them are complete.
+"""Writes new logs: files that get their final names when all of them are complete.
 
-A log is written under a temporary name beside its final one. No file is replaced unless the caller says so, and no
-input ever.
+A log is written under a temporary name in its directory. An existing file is replaced only on request. An input file is
+never replaced.
 
     logs := file | directory of NAME.000001, NAME.000002, ...  NAME.index
 """
@@ -33,7 +33,7 @@ _ROOM: Final = bytes(CHECKSUM_SIZE)
 
 
 class NewLog:
-    """A log that is written: `size` in bytes. `groups` counts what the caller puts into it."""
+    """A log being written. `size` is in bytes, including buffered data; `groups` is a counter for the caller."""
 
     def __init__(self, path: Path, *, has_checksum: bool) -> None:
         self.path: Final = path
@@ -51,22 +51,22 @@ class NewLog:
         return self.path.name
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes as they are."""
+        """Append bytes unchanged."""
         self._write_waiting()
         self._put(data, self.size)
         self.size += len(data)
 
     def append(self, events: bytearray | memoryview, *, is_placed: bool = False) -> None:
-        """Append whole events, which get the positions and checksums of their place, in `events` itself.
+        """Append whole events; their positions and checksums are written in place, into `events`.
 
-        With `is_placed` they have both already.
+        With `is_placed`, the events already have the right positions and checksums.
         """
         if not is_placed:
             place_events(events, self.size, has_checksum=self.has_checksum)
         self.write(events)
 
     def append_bare(self, frames: Iterable[bytes]) -> None:
-        """Append events that have no checksums yet."""
+        """Append bare events: positions and, if the log has them, checksums are added."""
         waiting, before = self._waiting, len(self._waiting)
         for frame in frames:
             if self.has_checksum:
@@ -83,7 +83,7 @@ class NewLog:
         self.size += len(waiting) - before
 
     def _write_waiting(self) -> None:
-        """Write the events that wait for their positions and checksums."""
+        """Write the buffered bare events, with positions and checksums."""
         waiting = self._waiting
         if waiting:
             place_events(waiting, self.size - len(waiting), has_checksum=self.has_checksum)
@@ -94,13 +94,13 @@ class NewLog:
         self._file.write(data if self._cipher is None else self._cipher.encrypted(offset, data))
 
     def encrypt(self, cipher: LogCipher, before: bytes = b"") -> None:
-        """Encrypt what follows; `before` is written in front of the log, and is no part of it."""
+        """Encrypt all later data. `before` is an encryption header, which does not count in `size`."""
         self._write_waiting()
         self._file.write(before)
         self._cipher = cipher
 
     def truncate(self, size: int) -> None:
-        """Remove what follows the first `size` bytes."""
+        """Truncate the log to `size` bytes."""
         self._write_waiting()
         self._file.flush()
         extra_size = 0 if self._cipher is None else self._cipher.extra_size
@@ -109,7 +109,7 @@ class NewLog:
         self.size = size
 
     def close(self) -> None:
-        """Write out what is buffered."""
+        """Write buffered data, sync the file to disk, and close it."""
         if not self._file.closed:
             self._write_waiting()
             self._file.flush()
@@ -117,21 +117,21 @@ class NewLog:
             self._file.close()
 
     def publish(self, *, replaces: bool) -> None:
-        """Give the file its name; without `replaces` it must not exist."""
+        """Give the file its final name. Without `replaces`, no file of that name may exist."""
         give_name(self._side, self.path, replaces=replaces)
 
     def discard(self) -> None:
-        """Delete the file, unless it has its name."""
+        """Close the file, and delete it if it was not published."""
         with suppress(OSError):
             self._file.close()
         self._side.unlink(missing_ok=True)
 
 
 class NewLogs:
-    """The logs of a copy, in their order; made by `in_file` or `in_directory`. To be used in a `with` block.
+    """The new logs of a copy, in order. Create it with `in_file` or `in_directory`, and use it in a `with` block.
 
-    At its end all logs get their names, or, if an exception leaves it, are deleted, with the directory if it was made
-    for them.
+    At the end of the block all logs get their final names. After an exception they are deleted, and so is the
+    directory if it was created for them.
     """
 
     def __init__(
@@ -148,10 +148,10 @@ class NewLogs:
 
     @classmethod
     def in_file(cls, path: str, *, replaces: bool = False, inputs: Iterable[str] = ()) -> NewLogs:
-        """Return the one log `path`.
+        """Return an object that writes one log, the file `path`.
 
         Raises:
-            WriterStateError: it exists, or is one of the inputs.
+            WriterStateError: the file exists, and `replaces` is not set, or it is one of the inputs.
         """
         target = Path(os.path.realpath(path))
         logs = cls(target.parent, target.name, is_one=True, has_index=False, replaces=replaces, inputs=inputs)
@@ -162,12 +162,19 @@ class NewLogs:
     def in_directory(
         cls, path: str, first: str, *, has_index: bool = True, replaces: bool = False, inputs: Iterable[str] = ()
     ) -> NewLogs:
-        """Return numbered logs in a directory, which is made if it does not exist; `first` is the name of the first.
+        """Return an object that writes numbered logs into a directory, which is created if missing.
+
+        Args:
+            path: the directory.
+            first: the file name of the first log, which ends in a number.
+            has_index: also write an index file.
+            replaces: replace existing files.
+            inputs: names of files that must not be replaced.
 
         Raises:
-            WriterStateError: a file of this name exists, or is one of the inputs.
-            BinlogFormatError: the name does not end in a number.
-            OSError: the directory cannot be made.
+            WriterStateError: a file of this name exists, and `replaces` is not set, or it is one of the inputs.
+            BinlogFormatError: `first` does not end in a number.
+            OSError: the directory cannot be created.
         """
         next_log_name(first)
         directory = Path(path)
@@ -182,14 +189,15 @@ class NewLogs:
 
     @property
     def next_name(self) -> str:
-        """The name of the next log."""
+        """The file name of the next log."""
         return self._next
 
     def name_next(self, name: str) -> None:
-        """Give the next log another name than the number after the last one.
+        """Set the file name of the next log, instead of the next number.
 
         Raises:
-            BinlogFormatError: it does not end in a number.
+            BinlogFormatError: the name does not end in a number.
+            WriterStateError: the index file of its series exists already.
         """
         next_log_name(name)
         self._next = name
@@ -201,21 +209,21 @@ class NewLogs:
         return self._index_of(self._next)
 
     def _index_of(self, name: str) -> Path:
-        """Return the index file of the series that a log belongs to."""
+        """Return the index file of a log's series."""
         return self._directory / (log_number(name)[0] + INDEX_SUFFIX)
 
     def _indexes(self) -> Iterator[tuple[Path, list[str]]]:
-        """Yield the index files and their logs, in the order of their numbers, as a server reads them."""
+        """Yield the index files and the names of their logs, in numeric order, as a server reads them."""
         names = sorted((log.name for log in self.logs), key=log_number) if self._has_index else []
         for index, series in groupby(names, self._index_of):
             yield index, list(series)
 
     def begin(self, *, has_checksum: bool) -> NewLog:
-        """Begin the next log.
+        """Begin the next log, and close the previous one.
 
         Raises:
-            WriterStateError: its file exists, or is one of the inputs.
-            OSError: it cannot be made.
+            WriterStateError: its file exists, or is one of the inputs, or two new logs have this name.
+            OSError: the file cannot be created.
         """
         if self.logs:
             self.logs[-1].close()
@@ -260,7 +268,7 @@ class NewLogs:
             raise
 
     def _check(self, path: Path) -> None:
-        """Refuse a name that is taken."""
+        """Raise WriterStateError if a file of this name exists and may not be replaced."""
         try:
             found = path.stat()
         except OSError:
@@ -278,20 +286,20 @@ class NewLogs:
 
 
 def write_index(path: Path, names: Iterable[str], *, replaces: bool) -> None:
-    """Write the index file of logs in its directory.
+    """Write an index file that lists logs in its own directory.
 
     Raises:
-        FileExistsError: it exists, and `replaces` is not set.
-        OSError: it cannot be written.
+        FileExistsError: the file exists, and `replaces` is not set.
+        OSError: the file cannot be written.
     """
     with new_file(path, replaces=replaces) as file:
         file.write(b"".join(b"./%b\n" % os.fsencode(name) for name in names))
 
 
 def place_events(events: bytearray | memoryview, offset: int, *, has_checksum: bool) -> None:
-    """Write positions and checksums of `offset` into whole events."""
+    """Write log_pos and checksum into whole events, in place, for events that begin at `offset` of a log."""
     if is_compiled():
-        from binlogio._kernel.event_scanner import stamp_events  # noqa: PLC0415 - there may be none
+        from binlogio._kernel.event_scanner import stamp_events  # noqa: PLC0415 - the kernel is optional
 
         stamp_events(events, offset, checksum=has_checksum)
         return
