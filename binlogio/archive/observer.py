@@ -1,4 +1,4 @@
-"""What a walk over a log reports: damage, problems, rare events, GTIDs, records of groups, and the end of the log."""
+"""Observer interface of a log survey: damage, problems, rare events, GTIDs, records of groups, and the end of a log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """Bytes of a log that are no events, or events whose bytes have changed: from `begin` up to `end`."""
+    """A damaged byte range [begin, end) of a log: bytes that are not events, or events whose bytes were changed."""
 
     begin: int
     end: int
@@ -30,7 +30,7 @@ GtidSource = tuple[bytes, str] | tuple[int, int]
 
 
 class GtidRun(NamedTuple):
-    """Consecutive GTIDs of a source, and the offset of the first group."""
+    """Consecutive GTIDs of one source, and the offset of the group with the first one."""
 
     source: GtidSource
     numbers: Interval
@@ -38,33 +38,40 @@ class GtidRun(NamedTuple):
 
 
 class SurveyObserver(Protocol):
-    """Takes what a walk over a log finds."""
+    """Receives the findings of a survey, in the order of the log."""
 
     def format(self, frame: EventFrame) -> None:
-        """Take the format description that begins the log."""
+        """Take the format description at the start of the log."""
 
     def event(self, event: BinlogEvent) -> None:
-        """Take an event of a rare type."""
+        """Take an event that the kernel does not handle; it is parsed in Python."""
 
     def damage(self, found: Damage) -> None:
         """Take a damaged range."""
 
     def problem(self, name: str, offset: int, value: int) -> None:
-        """Take a problem of the kernel's, by its name."""
+        """Take a problem found by the kernel: its name, the event's offset, and a value that depends on the name."""
 
     def gtids(self, ended: int, runs: Sequence[GtidRun]) -> None:
-        """Take the number of groups that have ended, and the runs of their GTIDs."""
+        """Take the number of groups that ended since the last call, and the runs of their GTIDs."""
 
     def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
-        """Take the records of groups that have ended, and the bytes of the log from offset `begin` on.
+        """Take the records of ended groups, shape (n, len(GROUP_FIELDS)), and the bytes of the log from `begin` on.
 
-        Only if the survey counts.
+        Called only if the survey counts. `window` is valid during the call.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEnd:
-    """How a log ends: the offset after its last event, what follows, and whether a group is incomplete."""
+    """The end of a log.
+
+    Args:
+        offset: the end of the last complete event, in bytes.
+        in_use: the flag BINLOG_IN_USE is set.
+        torn_size: bytes after `offset`, of an incomplete event.
+        open_group: offset of an incomplete last group; None: the last group is complete.
+    """
 
     offset: int
     in_use: bool = False
@@ -73,7 +80,7 @@ class LogEnd:
 
     @property
     def damage(self) -> Damage | None:
-        """The incomplete event at the end of a log that its server had closed."""
+        """The incomplete last event of a log that its server had closed, as damage; None if there is none."""
         if not self.torn_size or self.in_use:
             return None
         reason = "the log ends in the middle of an event, but its server had closed it"

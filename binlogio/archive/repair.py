@@ -1,12 +1,12 @@
-"""Makes readable logs from damaged ones: leaves out what is damaged, group by group, and says what that is.
+"""Repairs damaged logs: copies the complete event groups into new logs, and reports what is lost.
 
     damaged log := format_description (group | damage)* torn_tail?
     new log     := format_description group*
 
-Never changes a log in place. A group is kept whole or not at all: damage inside of a group loses all of it, and what
-follows up to the next group. That is searched for by the header of its first event (`columnar.splits`); in logs
-without GTID events by headers that follow each other, up to a BEGIN or the first event after the end of a transaction.
-A log in which no group can be found this way (MariaDB's encrypted ones) is lost from the damage on.
+A log is never changed in place. A group is kept whole or not at all: damage inside a group loses the whole group, and
+the bytes up to the next group. The next group is found by the header of its GTID event; in logs without GTID events, by
+consecutive valid headers up to a BEGIN or to the first event after the end of a transaction. Where this search is not
+possible (logs encrypted by MariaDB, no compiled kernel), the log is lost from the damage on.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 1 << 20
 _FIRST_CHUNK: Final = 1 << 16
-_MOST_START: Final = 4096  # bytes of a GTID event; they have a few hundred
+_MOST_START: Final = 4096  # largest GTID event in bytes; real ones have a few hundred
 _HORIZON: Final = 1 << 16
-_PACKED_CHUNK: Final = 1 << 13  # what is lost before the end of a damaged compressed file
-_MOST_SEARCHED: Final = 1_000  # groups after damage, for the next one of a source
+_PACKED_CHUNK: Final = 1 << 13  # bytes; at most this much is lost before the end of a damaged compressed file
+_MOST_SEARCHED: Final = 1_000  # groups after damage in which the next GTID of each source is searched
 _LOW_BITS: Final = 0xFFFFFFFF
 _HEADS: Final = (EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.MARIADB_GTID_LIST_EVENT)
 _ENDINGS: Final = (EventType.XID_EVENT, EventType.XA_PREPARE_LOG_EVENT)
@@ -58,10 +58,10 @@ _ENDINGS: Final = (EventType.XID_EVENT, EventType.XA_PREPARE_LOG_EVENT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostRange:
-    """Bytes of a log that are not in the new one: those from `start` up to `end`.
+    """The byte range [start, end) of a log that is not in the new log.
 
-    `reason` says what is wrong at `damaged_at`. `is_tail` if they are the incomplete end of a log that was in use,
-    which its server would have removed as well.
+    `reason` describes the damage at offset `damaged_at`. `is_tail` is True for the incomplete end of a log in use,
+    which the server removes in crash recovery too.
     """
 
     file: str
@@ -73,7 +73,7 @@ class LostRange:
 
     @property
     def size(self) -> int:
-        """The number of bytes."""
+        """Length of the range in bytes."""
         return self.end - self.start
 
 
@@ -82,11 +82,11 @@ class RepairReport:
     """The result of a repair.
 
     Args:
-        lost: what is not in the new logs; empty if nothing is missing.
-        missing_gtids: GTIDs between those that are there, and those that a later log says are in an earlier one; None
-            if none is missing. GTIDs at the end of the last log are not known.
-        was_in_use: logs whose flag IN_USE was set.
-        groups: how many are in the new logs.
+        lost: the ranges that are not in the new logs; empty if nothing is lost.
+        missing_gtids: GTIDs in gaps after damage, and GTIDs that the head of a later log lists although no earlier log
+            has them; None: none is missing. Missing GTIDs at the end of the last log cannot be detected.
+        was_in_use: names of the logs whose flag BINLOG_IN_USE was set.
+        groups: the number of event groups in the new logs.
     """
 
     lost: tuple[LostRange, ...]
@@ -96,7 +96,7 @@ class RepairReport:
 
     @property
     def lost_bytes(self) -> int:
-        """The number of bytes that are not in the new logs."""
+        """The number of bytes lost."""
         return sum(one.size for one in self.lost)
 
 
@@ -109,19 +109,21 @@ def repair_logs(
     keyring: Keyring | None = None,
     watch: Callable[[str, int], object] = lambda _name, _offset: None,
 ) -> RepairReport:
-    """Write the complete groups of logs into new logs, one for each, which have their names in a directory.
+    """Write the complete groups of damaged logs into new logs.
+
+    In a directory, each log gets a new log of the same name.
 
     Args:
-        logs: the damaged logs, in their order.
-        target: the new logs, which get their names when the `with` block of it ends.
-        read_options: limits.
-        recompute_checksums: events whose checksum is wrong are taken as they are, and get a right one. Otherwise their
+        logs: the damaged logs, in order.
+        target: the new logs. The files get their names when its `with` block ends.
+        read_options: size limits.
+        recompute_checksums: keep events with a wrong checksum unchanged, with a recomputed checksum. By default their
             group is lost.
         keyring: the keys of encrypted logs.
-        watch: called with the name of the log that is read and the offset up to which it was read.
+        watch: called with the name of the current log and the offset up to which it was read.
 
     Raises:
-        BinlogError: no log has a readable head, or one is of a kind that is not copied.
+        BinlogError: no log has a readable head, or a log has a format that cannot be copied.
         OSError: a log cannot be read or written.
     """
     options = replace(read_options, verify_checksum=not recompute_checksums)
@@ -132,7 +134,7 @@ def repair_logs(
 
 
 class _Repair:
-    """Repairs one log after the other."""
+    """Repairs logs, one after the other."""
 
     def __init__(
         self,
@@ -155,7 +157,7 @@ class _Repair:
         self._headless: list[BinlogError] = []
 
     def log(self, log: LogFile) -> None:
-        """Repair a log."""
+        """Repair one log."""
         with _plain_log(log, self._keyring) as (plain, cut):
             if not self._target.is_one:
                 self._target.name_next(base_name(plain_name(log.name)))
@@ -174,7 +176,7 @@ class _Repair:
                 self._take(events, plain, cut)
 
     def finish(self) -> RepairReport:
-        """End the last log.
+        """End the last log and return the report.
 
         Raises:
             BinlogError: no log has a readable head.
@@ -219,7 +221,7 @@ class _Repair:
         self._end(events, plain, size, cut)
 
     def _stretch(self, events: LogEvents, *, after_end: bool) -> None:
-        """Copy what follows, up to damage; without `after_end` from the first group that certainly begins."""
+        """Copy events up to damage. Without `after_end`, copying begins at the first unambiguous start of a group."""
         for batch in events.batches():
             part = batch
             if not after_end:
@@ -246,7 +248,7 @@ class _Repair:
             self._watch(events.name, batch.offset + len(batch.data))
 
     def _moved_event(self, batch: EventBatch) -> int | None:
-        """Return the number of the first event whose log_pos is off by another number of bytes than those before it."""
+        """Return the index of the first event whose log_pos differs from its place by another amount than before."""
         raw = np.frombuffer(batch.data, np.uint8)
         log_pos = raw[batch.starts[:, None] + np.arange(13, 17)].view("<u4").ravel()
         ends = ((batch.offset + batch.starts + batch.sizes) & _LOW_BITS).astype(np.uint32)
@@ -258,7 +260,7 @@ class _Repair:
         return int(moved[0]) if len(moved) else None
 
     def _end(self, events: LogEvents, plain: LogFile, size: int, cut: str | None) -> None:
-        """End a log: what follows its last complete group is left out."""
+        """End a log without its incomplete last group and torn tail."""
         tail, name = events.torn_tail, events.name
         lost_from = self._copier.abandon_group()
         if lost_from is not None:
@@ -275,7 +277,7 @@ class _Repair:
         self._copier.end_source(is_open=False)
 
     def _lose(self, file: str, start: int, end: int, damaged_at: int, reason: str, *, is_tail: bool = False) -> None:
-        """Note what is lost; ranges that follow each other at once are one."""
+        """Record a lost range; adjacent ranges are merged."""
         if self._lost and self._lost[-1].file == file and self._lost[-1].end >= start:
             last = self._lost.pop()
             start, damaged_at, reason = last.start, last.damaged_at, last.reason
@@ -289,9 +291,10 @@ class _Repair:
     def _next_group(
         self, events: LogEvents, plain: LogFile, damaged_at: int, start: int | None
     ) -> tuple[int, bool, int] | None:
-        """Return where reading can continue, whether a group begins there, and by how much log_pos is off there.
+        """Find where reading can continue.
 
-        None if nowhere.
+        Returns the offset, whether a group begins there, and the difference of log_pos from the place; None if the rest
+        of the log is lost.
         """
         if not events.can_seek or not is_compiled():
             return None
@@ -311,10 +314,10 @@ class _Repair:
 
 
 def _next_start(opened: OpenedLog, offset: int, context: ParseContext) -> tuple[int, int] | None:
-    """Return the offset of the next GTID event, and by how much its log_pos is off.
+    """Return the offset of the next GTID event, and the difference of its log_pos from its end offset, modulo 2**32.
 
-    Its checksum is right, and events with the same difference follow it: one where there is none, and more where bytes
-    are missing or were inserted, since bytes in a column may look like events.
+    The event must have a right checksum, and later events must have the same difference: one event if the difference is
+    0, and all events in `_HORIZON` bytes otherwise, since bytes in a column value may look like an event.
     """
     base, size, end = offset, _FIRST_CHUNK, opened.end()
     while base < end:
@@ -339,7 +342,7 @@ def _next_start(opened: OpenedLog, offset: int, context: ParseContext) -> tuple[
 
 
 def _shift_of(opened: OpenedLog, offset: int, end: int, context: ParseContext) -> int | None:
-    """Return by how much the log_pos of a GTID event is off; None if there is no event at `offset`."""
+    """Return log_pos minus end offset, modulo 2**32, of a GTID event; None if there is no valid event at `offset`."""
     opened.seek(offset)
     event = opened.read_up_to(_MOST_START)
     size, log_pos = _size_and_position(event)
@@ -367,7 +370,7 @@ def _size_and_position(header: bytes) -> tuple[int, int]:
 
 
 def _next_event(opened: OpenedLog, offset: int, context: ParseContext) -> tuple[int, bool, int] | None:
-    """Return where the next event is that is certainly one, that no group begins there, and that log_pos is right."""
+    """Return the offset of the next verified event, as a place where no group begins and log_pos is right."""
     from binlogio.archive.survey import find_event  # noqa: PLC0415 - needs the kernel
 
     window = Window(opened.read, readinto=opened.readinto)
@@ -379,9 +382,9 @@ def _next_event(opened: OpenedLog, offset: int, context: ParseContext) -> tuple[
 
 
 def _first_group(batch: EventBatch, *, has_gtids: bool) -> int | None:
-    """Return the number of the first event with which a group certainly begins, or one more than that of the last one.
+    """Return the index of the first event that certainly begins a group; it may be one after the last event.
 
-    In a log without GTID events that is a BEGIN, or what follows XID or XA PREPARE.
+    In a log without GTID events, that is a BEGIN or the event after XID or XA PREPARE. None: there is no such event.
     """
     if has_gtids:
         found = np.nonzero(np.isin(batch.codes, GROUP_STARTS))[0]
@@ -394,7 +397,7 @@ def _first_group(batch: EventBatch, *, has_gtids: bool) -> int | None:
 
 @contextmanager
 def _plain_log(log: LogFile, keyring: Keyring | None) -> Iterator[tuple[LogFile, str | None]]:
-    """Provide a log as a plain file that can seek, and why it is not whole: a damaged compressed file."""
+    """Yield a log as a plain seekable file, and, for a damaged compressed file, the reason why it is incomplete."""
     opened = log.open(keyring)
     try:
         if opened.encoding == "plain" and opened.seekable and log.stream is None:
@@ -422,7 +425,7 @@ def _size_of(log: LogFile) -> int:
 
 
 def _is_zeros(log: LogFile, offset: int) -> bool:
-    """Return whether nothing but zero bytes follows in a log."""
+    """Return whether only zero bytes follow in a log."""
     opened = log.open()
     try:
         opened.seek(offset)
@@ -435,17 +438,17 @@ def _is_zeros(log: LogFile, offset: int) -> bool:
 
 
 class _SeenGtids:
-    """The GTIDs of all logs, and those that are missing: a gap after damage, or one that a later head shows."""
+    """Tracks the GTIDs of all logs and finds missing ones: gaps after damage, and GTIDs listed in a later head."""
 
     def __init__(self) -> None:
         self._all = CopiedGtids()
         self._count = 0
         self._missing = EMPTY_GTID_SET
-        self._gaps = EMPTY_GTID_SET  # which later groups may fill
-        self._ranges: list[str] = []  # of MariaDB
-        self._ends: dict[Tsid | int, int] = {}  # of sources and domains whose next group follows damage
+        self._gaps = EMPTY_GTID_SET  # GTIDs missing so far; later groups may have them
+        self._ranges: list[str] = []  # missing ranges of MariaDB
+        self._ends: dict[Tsid | int, int] = {}  # next expected number, by source or domain not seen since damage
         self._searched = 0
-        self.has_groups = False  # with GTIDs, in the log at hand
+        self.has_groups = False  # the current log has groups with GTIDs
 
     def begin_log(self) -> None:
         """Begin a log."""
@@ -455,7 +458,7 @@ class _SeenGtids:
         self.has_groups = False
 
     def add(self, batch: EventBatch, context: ParseContext) -> None:
-        """Add the groups and the head of a batch."""
+        """Add the groups and head events of a batch."""
         for number in np.nonzero(np.isin(batch.codes, _HEADS))[0].tolist():
             start, size = int(batch.starts[number]), int(batch.sizes[number])
             self._add_head(parse_bare(bare_event(batch.data, start, size, context.has_checksum), context))
@@ -466,7 +469,7 @@ class _SeenGtids:
         self._all.add_groups(batch, begins, context)
 
     def lose(self, *, is_open: bool) -> None:
-        """Leave out the group that was added last if it is open; what follows, follows damage."""
+        """Record damage; `is_open`: the group added last is incomplete, and its GTID is discarded."""
         if is_open:
             self._all.forget()
         self._ends = {source: interval.end for source, interval in self._all.mysql}
@@ -475,7 +478,7 @@ class _SeenGtids:
 
     @property
     def missing(self) -> GtidSet | MariadbGtidSet | None:
-        """The GTIDs that are missing; None if none is."""
+        """The missing GTIDs; None: none is missing."""
         if self._ranges:
             return MariadbGtidSet.parse(",".join(self._ranges))
         return self._missing.union(self._gaps.difference(self._all.mysql)) or None
@@ -494,7 +497,7 @@ class _SeenGtids:
         self._all.add_mariadb(head.gtids)
 
     def _find_gaps(self, batch: EventBatch, begins: NDArray[np.int64], context: ParseContext) -> None:
-        """Note the numbers before the first group of each source after damage."""
+        """Record the gap before the first group of each source after damage."""
         for number in begins.tolist():
             gtid = gtid_of(batch.event(number), context)
             if isinstance(gtid, MariadbGtid) and (end := self._ends.pop(gtid.domain_id, None)) is not None:
@@ -509,12 +512,12 @@ class _SeenGtids:
                 return
 
     def _miss(self, last: MariadbGtid, first: int) -> None:
-        """Note the numbers from `first` on up to that of `last`."""
+        """Record the numbers from `first` up to that of `last` as missing."""
         if last.sequence_number >= first:
             self._ranges.append(f"{last.domain_id}-{last.server_id}-{first}..{last.sequence_number}")
 
     def _highest(self) -> dict[int, int]:
-        """Return the highest number of each domain of MariaDB."""
+        """Return the highest sequence number of each MariaDB domain."""
         highest: dict[int, int] = {}
         for gtid in self._all.mariadb:
             highest[gtid.domain_id] = max(highest.get(gtid.domain_id, 0), gtid.sequence_number)

@@ -1,9 +1,9 @@
-"""Walks the logs of an archive with the kernel's survey, opens what is compressed or encrypted, and passes over damage.
+"""Walks the logs of an archive with the kernel's survey, decompresses and decrypts events, and skips damage.
 
 The kernel checks the chain of events, checksums and the grammar of groups, and counts. Events of rare types are parsed
-here by construct. After damage the walk continues at the next event that is certainly one: its log_pos agrees with its
-place, and its checksum is right or, in a log without checksums, the headers after it agree as well. `info`, `verify`
-and `stats` say what they found.
+in Python. After damage the walk continues at the next verified event: its log_pos agrees with its place, and its
+checksum is right or, in a log without checksums, the next headers agree as well. `verify` and `stats` report the
+results.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from binlogio.storage.log_file import LogFile, OpenedLog
 
 FIELD: Final = {name: number for number, name in enumerate(GROUP_FIELDS)}
-"""The columns of the records of groups."""
+"""Group record columns: name -> index."""
 IS_ENDED: Final = 1
 IS_COMPRESSED: Final = 2
 
@@ -87,33 +87,33 @@ _TAKEN_BY_KERNEL: Final = frozenset(
     }
 )
 LOOKED_AT: Final = frozenset(range(256)) - _TAKEN_BY_KERNEL
-_MOST_AT_ONCE: Final = 64 << 20  # bytes of an event that are in memory, except for a compressed transaction
-_PART: Final = 1 << 17  # of a larger event
-_MOST_RESUMED: Final = 1 << 20  # bytes of an event at which a walk continues after damage
-_MOST_SMALL_PAYLOAD: Final = 1 << 22  # plain bytes of a payload that is opened as a whole
-_USUAL_TABLE_MAP: Final = 8  # bytes of its post-header
-_MOST_SUMMED: Final = 64 << 20  # bytes of what may be events, of which checksums are compared in a window
+_MOST_AT_ONCE: Final = 64 << 20  # largest event in bytes held in memory, except compressed transactions
+_PART: Final = 1 << 17  # bytes of a larger event that are read at first
+_MOST_RESUMED: Final = 1 << 20  # largest event in bytes at which a walk continues after damage
+_MOST_SMALL_PAYLOAD: Final = 1 << 22  # uncompressed bytes of a payload that is decompressed in one call
+_USUAL_TABLE_MAP: Final = 8  # post-header size in bytes
+_MOST_SUMMED: Final = 64 << 20  # bytes of candidate events whose checksums are compared per window
 _LOW_BITS: Final = 0xFFFFFFFF
 _SIZE_AT: Final = EVENT_SIZE_BYTES.start
 _CHAIN: Final = 3  # headers that must agree in a log without checksums
 
 
 class UnusualFormatError(Exception):
-    """The kernel does not walk logs of this format."""
+    """The kernel does not support logs of this format."""
 
 
 class ArchiveSurvey:
-    """A survey over logs, one after the other; counts are those of all of them.
+    """A survey of logs, one after the other. Counts accumulate over all logs.
 
     Args:
         keyring: the keys of encrypted logs.
-        counts: count groups and rows, and check that the images of rows fit the tables.
+        counts: count groups and rows, and check that row images fit their tables.
         key_of: see `LogSurvey`.
-        definitions: table definitions of the caller.
-        on_read: called with the name of a log and the offset that was reached.
+        definitions: table definitions given by the caller.
+        on_read: called with the name of a log and the offset up to which it was read.
 
-    `assumed` has the tables with columns of MariaDB's old temporal types of which neither a definition nor a statement
-    says how many fraction digits they have: they are taken for columns without.
+    `assumed` has the tables with old temporal columns of MariaDB whose number of fraction digits neither a definition
+    nor a statement gives: 0 digits are assumed.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class ArchiveSurvey:
         )
 
     def choose(self, groups: GroupChoice, rows: RowChoice | None) -> None:
-        """Count selected event groups, and changes in them, only: as `LogSurvey.choose`."""
+        """Count only the selected event groups and changes, as `LogSurvey.choose`."""
         self._groups, self._rows = groups, rows
         asks = rows is not None and rows.condition is not None
         self.kernel.choose(
@@ -155,7 +155,7 @@ class ArchiveSurvey:
         )
 
     def _selected_rows(self, plan: TablePlan, code: int, body: bytes, offset: int) -> tuple[int, int] | None:
-        """Return how many rows of an event are selected, and their bytes; None for all."""
+        """Return the number of selected rows of an event and their bytes; None: all rows are selected."""
         if self._rows is None or self._context is None:
             return None
         event: RowsEvent = EVENT_CODECS[code].parse(EventHeader(type_code=code, offset=offset), body, self._context)
@@ -165,19 +165,20 @@ class ArchiveSurvey:
         return (0, 0) if found is None else (len(rows_of(found, plan)), len(found.images))
 
     def judge(self, event: BinlogEvent) -> None:
-        """Let the kernel know that an event, of a type that it does not take, is a selected statement."""
+        """Report a selected statement in an event that the kernel does not parse to the kernel."""
         if self._groups is None or self._rows is not None or not isinstance(event, (QueryEvent, ExecuteLoadQueryEvent)):
             return
         if not frames_changes(event.sql) and self._groups.wants_statement(event.schema, event.sql):
             self.kernel.take_change()
 
     def walk(self, log: LogFile, observer: SurveyObserver) -> LogEnd:
-        """Walk a log up to its end.
+        """Walk a log to its end.
 
         Raises:
-            BadMagic: it is not a binary log.
-            UnsupportedFeature: it is encrypted, and there is no key.
-            OSError: it cannot be read.
+            BadMagic: the file is not a binary log.
+            UnsupportedFeature: the log is encrypted, and the key is missing.
+            UnusualFormatError: the kernel does not support its format.
+            OSError: the log cannot be read.
             BinlogFormatError: its head is damaged.
         """
         opened = log.open(self._keyring)
@@ -188,7 +189,7 @@ class ArchiveSurvey:
             opened.close()
 
     def begin_format(self, context: ParseContext, *, has_positions: bool) -> None:
-        """Set the format of the events that follow."""
+        """Set the format of the next events."""
         is_other = self._context is None or (
             self._context.is_mariadb != context.is_mariadb or self._context.server_version != context.server_version
         )
@@ -196,16 +197,16 @@ class ArchiveSurvey:
         self.kernel.begin_log(checksum=context.has_checksum, has_positions=has_positions, forgets_tables=is_other)
 
     def follow(self, code: int, body: bytes) -> bool:
-        """Add a statement that may define a table; return whether plans may be wrong now."""
+        """Follow a statement that may define a table. Returns True if cached plans may be out of date."""
         return self._context is not None and self._definitions.follow_body(code, body, self._context)
 
     def resume(self) -> None:
-        """Continue after damage, which may have had statements."""
+        """Continue after damage, in which statements may have been lost."""
         self._definitions.forget_statements()
         self.kernel.resume()
 
     def _resolve(self, body: bytes) -> ImagePlan | None:
-        """Return the kernel's plan of a table map; None if construct refuses it."""
+        """Return the kernel's plan of a table map; None if the table map is invalid."""
         context = self._context
         if context is None:
             return None
@@ -236,10 +237,10 @@ class ArchiveSurvey:
         return KnownPlan(plan, is_wanted=True, by_statements=by_statements, known=known)
 
     def payload(self, event: TransactionPayloadEvent, context: ParseContext) -> None:
-        """Take the events of a payload.
+        """Walk the events in a compressed transaction.
 
         Raises:
-            BinlogError: it cannot be opened, or its bytes are no whole events.
+            BinlogError: it cannot be decompressed, or its content is not a sequence of whole events.
         """
         size = event.uncompressed_size
         plain = None
@@ -293,7 +294,7 @@ class _LogWalk:
         self._torn: tuple[int, int] | None = None  # offset and size of the bytes after the last whole event
 
     def run(self) -> LogEnd:
-        """Walk to the end."""
+        """Walk the log to its end."""
         window = self._window
         try:
             self._head()
@@ -322,7 +323,7 @@ class _LogWalk:
             window.close()
 
     def _head(self) -> None:
-        """Read magic and format description.
+        """Read the magic and the format description.
 
         Raises:
             BinlogError: the file does not begin with them.
@@ -363,7 +364,7 @@ class _LogWalk:
 
     @property
     def _is_usual(self) -> bool:
-        """True if the kernel can walk the events."""
+        """True if the kernel supports the format of the events."""
         context = self._context
         return (
             context.binlog_version == BINLOG_VERSION
@@ -373,7 +374,7 @@ class _LogWalk:
         )
 
     def _report(self, at: int) -> None:
-        """Give the observer the groups and problems of the events up to byte `at` of the window."""
+        """Pass groups and problems of the events up to byte `at` of the window to the observer."""
         for name, offset, value in self._kernel.take_problems():
             self._observer.problem(name, offset, value)
         ended, runs = self._kernel.take_runs()
@@ -393,7 +394,7 @@ class _LogWalk:
             self._observer.groups(records, self._window.view[:at], self._window.offset)
 
     def _more(self) -> bool:
-        """Read more of the event at the begin of the window; take a very large one in parts. False at the end."""
+        """Read more of the event at the start of the window, or consume a very large one in parts. False at the end."""
         window = self._window
         size = _event_size(window.view) if window.held >= HEADER_SIZE else HEADER_SIZE
         if size <= _MOST_AT_ONCE or window.view[4] == EventType.TRANSACTION_PAYLOAD_EVENT:
@@ -402,7 +403,7 @@ class _LogWalk:
         return self._take_in_parts(size)
 
     def _left(self) -> int | None:
-        """Return the bytes from the begin of the window to the end of the log; None if that is not known."""
+        """Return the number of bytes from the start of the window to the end of the log; None if unknown."""
         if not self._opened.seekable:
             return None
         opened, window = self._opened, self._window
@@ -411,7 +412,7 @@ class _LogWalk:
         return left
 
     def _take_in_parts(self, size: int) -> bool:
-        """Take an event of `size` bytes that is not kept in memory; False if the log ends in it."""
+        """Consume an event of `size` bytes without holding it in memory; False if the log ends in it."""
         window = self._window
         left = self._left()
         if (left is not None and left < size) or not window.fill(_PART):
@@ -439,7 +440,7 @@ class _LogWalk:
         return True
 
     def _stopped(self, status: int) -> None:
-        """Handle the event at the begin of the window, which the kernel has not taken."""
+        """Handle the event at the start of the window at which the kernel stopped."""
         window = self._window
         size = _event_size(window.view)
         if status in (SURVEY_DESCRIPTION, SURVEY_LOOK):
@@ -477,7 +478,7 @@ class _LogWalk:
             (event,) = self._decoder.decode(frame)
             if raw[4] == EventType.START_ENCRYPTION_EVENT:
                 self._framer.feed(raw)
-                self._framer.next_frame()  # says so if there is no key
+                self._framer.next_frame()  # raises if there is no key
                 make = mariadb_decryptor_for(self._keyring)
                 self._decrypt = None if make is None else make(event)  # type: ignore[arg-type]
             if raw[4] == EventType.QUERY_COMPRESSED_EVENT:
@@ -493,7 +494,7 @@ class _LogWalk:
         return True
 
     def _next_encrypted(self, decrypt: Decryptor) -> bool:
-        """Take the next event of a log that MariaDB has encrypted, whose size alone is plain; False at the end."""
+        """Take the next event of a log encrypted by MariaDB, where only the event size is plain; False at the end."""
         window = self._window
         if not window.fill(HEADER_SIZE):
             return False
@@ -526,12 +527,12 @@ class _LogWalk:
         self._damaged(begin, window.offset, reason)
 
     def _damaged(self, begin: int, end: int, reason: str) -> None:
-        """Report damaged bytes, after which the walk continues."""
+        """Report a damaged range; the walk continues after it."""
         self._observer.damage(Damage(begin=begin, end=end, reason=reason))
         self._survey.resume()
 
     def _header_follows(self, size: int) -> bool:
-        """Return whether an event could begin `size` bytes after the begin of the window, or the log ends there."""
+        """Return whether a valid header, or the end of the log, is `size` bytes after the start of the window."""
         window = self._window
         if not window.fill(size + HEADER_SIZE):
             return window.held == size
@@ -541,7 +542,7 @@ class _LogWalk:
         return self._is_relay or header.log_pos in (0, (header.offset + header.event_size) & _LOW_BITS)
 
     def _resynchronise(self, reason: str) -> None:
-        """Move the window to the next event that is certainly one; what is before it is damaged."""
+        """Move the window to the next verified event, and report the bytes before it as damage."""
         window = self._window
         begin = window.offset
         window.fill(HEADER_SIZE)
@@ -553,7 +554,7 @@ class _LogWalk:
         self._damaged(begin, window.offset, reason)
 
     def _is_at_end(self) -> bool:
-        """Judge the bytes after the last whole event of the log; False if there is another event after them."""
+        """Handle the bytes after the last whole event; False if another event follows them."""
         window = self._window
         if not window.held:
             return True
@@ -566,15 +567,15 @@ class _LogWalk:
         return True
 
     def _search(self) -> bool:
-        """Move the window to the next event after its begin that is certainly one; False, and to the end, without."""
+        """Move the window to the next verified event after its start; False, with the window at the end, if none."""
         can_search = not self._is_relay and self._decrypt is None
         return find_event(self._window, 1, self._context if can_search else None)
 
 
 def find_event(window: Window, first: int, context: ParseContext | None) -> bool:
-    """Move a window to the next event, from its byte `first` on, that is certainly one; False, and to the end, without.
+    """Move a window to the next verified event at or after its byte `first`.
 
-    Without a context, events cannot be recognised.
+    Returns False, with the window at the end of the log, if there is none. With `context` None no event is recognised.
     """
     while True:
         window.fill(2 * _MOST_RESUMED)
@@ -591,12 +592,12 @@ def find_event(window: Window, first: int, context: ParseContext | None) -> bool
 
 
 def _event_size(view: memoryview) -> int:
-    """Return the size that a header gives."""
+    """Return the event_size of the header at the start of `view`."""
     return int.from_bytes(view[EVENT_SIZE_BYTES], "little")
 
 
 def _next_event(view: memoryview, base: int, first: int, context: ParseContext) -> int | None:
-    """Return the place of the next event, from `first` on, that is certainly one; `view` begins at offset `base`."""
+    """Return the place in `view` of the next verified event from `first` on; `view` begins at offset `base`."""
     smallest = HEADER_SIZE + CHECKSUM_SIZE * context.has_checksum
     candidates = []
     for shift in range(4):
@@ -606,7 +607,7 @@ def _next_event(view: memoryview, base: int, first: int, context: ParseContext) 
         numbers = np.frombuffer(view, "<u4", count, _SIZE_AT + shift)
         sizes, positions = numbers[:-1], numbers[1:]
         places = np.arange(shift, shift + 4 * len(sizes), 4, dtype=np.uint32)
-        ends = sizes + places + np.uint32(base & _LOW_BITS)  # wraps as positions do
+        ends = sizes + places + np.uint32(base & _LOW_BITS)  # modulo 2**32, as log_pos
         is_right = (positions == ends) & (sizes >= smallest) & (sizes <= _MOST_RESUMED)
         candidates += places[is_right].tolist()
     left = _MOST_SUMMED
@@ -621,7 +622,7 @@ def _next_event(view: memoryview, base: int, first: int, context: ParseContext) 
 
 
 def _is_event(view: memoryview, place: int, size: int, base: int, context: ParseContext) -> bool:
-    """Return whether the checksum of an event is right; in a log without checksums, whether more events follow it."""
+    """Return whether an event has a right checksum or, in a log without checksums, is followed by valid headers."""
     end = place + size
     if context.has_checksum:
         checksum = int.from_bytes(view[end - CHECKSUM_SIZE : end], "little")

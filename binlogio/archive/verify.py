@@ -1,11 +1,11 @@
-"""Checks an archive of logs: bytes, event groups, GTIDs, and whether files are missing.
+"""Checks an archive of logs: bytes, event groups, GTIDs and missing files.
 
-    damage   bytes that are no events, wrong checksums, events that do not fit their layout
-    problem  event groups that break the grammar, logs or GTIDs that are missing, GTIDs that are logged twice
-    note     what a healthy archive may have: an incomplete end of a log in use, numbers that a server skipped
+    damage   bytes that are not events, wrong checksums, events that do not fit their layout
+    problem  event groups that break the grammar, missing logs or GTIDs, GTIDs that are logged twice
+    note     normal in a healthy archive: an incomplete end of a log in use, GTIDs that a server skipped
 
-The server's own records decide about GTIDs: PREVIOUS_GTIDS (MySQL) or GTID_LIST (MariaDB) at the head of a log must
-have what the logs before it have. GTIDs before the first log are taken from its head.
+GTIDs are checked against the server's own records: PREVIOUS_GTIDS (MySQL) or GTID_LIST (MariaDB) at the head of a log
+must agree with the GTIDs of the logs before it. GTIDs before the first log are taken from its head.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ DAMAGE: Final = "damage"
 PROBLEM: Final = "problem"
 NOTE: Final = "note"
 MOST_FINDINGS: Final = 1000
-"""Of one log; more are counted only."""
+"""Findings kept for each log; further ones are only counted."""
 
-_MOST_SHOWN: Final = 20  # ranges of GTIDs in a message
+_MOST_SHOWN: Final = 20  # GTID ranges in a message
 _WORDS: Final = {
     "log_pos": "log_pos is {value}, which is not where the event ends",
     "group in group": "an event group begins before the one of offset {value} has ended",
@@ -77,7 +77,7 @@ _DAMAGES: Final = frozenset({"gtid", "table map", "body", "rows", "log_pos"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What is wrong, or remarkable, in a log. `end` is that of a damaged range; None for a place."""
+    """A finding in a log, at `offset`, or in the damaged range [offset, end). `level` is DAMAGE, PROBLEM or NOTE."""
 
     level: str
     message: str
@@ -87,7 +87,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class FineRange:
-    """Bytes of a log without damage, and the complete event groups in them."""
+    """A byte range of a log without damage, and the number of complete event groups in it."""
 
     begin: int
     end: int
@@ -96,15 +96,15 @@ class FineRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReport:
-    """What was found in a log.
+    """The result of the check of a log.
 
     Args:
-        file: its name; that of an index file or a directory for findings about it.
-        size: bytes that were read, after decompression.
-        events, groups: complete ones that were found.
-        fine: the ranges without damage, of logs with damage; one range of others.
+        file: its name; for findings about an index file or all GTIDs, the name of the index file or "GTIDs".
+        size: bytes read, after decompression.
+        groups: the number of complete event groups.
+        fine: the ranges without damage; one range if the log has no damage.
         findings: at most MOST_FINDINGS.
-        more_findings: the number of others.
+        more_findings: the number of further findings.
     """
 
     file: str
@@ -126,13 +126,13 @@ def verify_logs(
     *,
     on_read: Callable[[str, int], object] | None = None,
 ) -> Iterator[LogReport]:
-    """Check logs, and yield a report about each, in order; after them one about the GTIDs of all, if it has findings.
+    """Check logs. Yields a report about each index file with findings, about each log, and about gaps in all GTIDs.
 
     Args:
-        sources: paths, directories, index files, globs or URIs. Of a directory and of an index file, the index and the
-            files are compared too.
+        sources: paths, directories, index files, globs or URIs. For a directory or an index file, the index is also
+            compared with the files.
         keyring: the keys of encrypted logs.
-        on_read: called with the name of a log and the offset that was reached.
+        on_read: called with the name of a log and the offset up to which it was read.
 
     Raises:
         FileNotFoundError: a source names no file.
@@ -162,7 +162,7 @@ def verify_logs(
 
 
 def _logs_of(source: str) -> tuple[list[LogFile], LogReport | None]:
-    """Return the logs that a source names, and how they differ from the index file."""
+    """Return the logs of a source, and a report about differences from the index file, if any."""
     path = Path(source)
     if "://" in source:
         return find_logs(source), None
@@ -196,7 +196,7 @@ def _index_findings(index: Path, logs: Sequence[LogFile]) -> Iterator[Finding]:
 def _checker(
     keyring: Keyring | None, on_read: Callable[[str, int], object] | None
 ) -> Callable[[LogFile, _CheckedLog], None]:
-    """Return the function that checks a log."""
+    """Return the function that checks one log."""
     if not is_compiled():
         return lambda log, checked: _check_by_reader(log, checked, keyring)
     from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
@@ -213,9 +213,9 @@ def _checker(
 
 
 def _check_by_reader(log: LogFile, checked: _CheckedLog, keyring: Keyring | None) -> None:
-    """Check a log by construct, up to the first damage: without the kernel, and in formats that it does not walk.
+    """Check a log with the Python reader, up to the first damage.
 
-    Those are the logs before MySQL 5.0 and of alphas of 5.1.
+    Used without the kernel, and for formats that the kernel does not support: logs before MySQL 5.0 and of 5.1 alphas.
     """
     with BinlogReader([log], keyring=keyring) as reader:
         try:
@@ -231,7 +231,7 @@ def _check_by_reader(log: LogFile, checked: _CheckedLog, keyring: Keyring | None
 
 
 class _CheckedLog:
-    """Collects the findings about a log; an observer of the walk over it."""
+    """Collects the findings about a log; an observer of the survey."""
 
     def __init__(self, history: GtidHistory) -> None:
         self._history = history
@@ -240,8 +240,8 @@ class _CheckedLog:
         self._bytes = 0
         self._groups = 0
         self._fine: list[FineRange] = []
-        self._at = 0  # where the range without damage begins
-        self._counted = 0  # groups of the ranges before it
+        self._at = 0  # start of the current range without damage
+        self._counted = 0  # groups in the ranges before it
         self._rotate: RotateEvent | None = None
         self._is_relay = False
 
@@ -282,7 +282,7 @@ class _CheckedLog:
                 self.add(PROBLEM, message, offset=event.header.offset)
 
     def read(self, event: BinlogEvent, *, is_first: bool) -> None:
-        """Take an event that was read by construct."""
+        """Take an event from the Python reader."""
         self._groups += is_first
         if isinstance(event, FormatDescriptionEvent):
             self._begin(event.header, event.server_version)
@@ -296,7 +296,7 @@ class _CheckedLog:
         self.add(DAMAGE, found.reason, offset=found.begin, end=found.end)
 
     def problem(self, name: str, offset: int, value: int) -> None:
-        """Take a problem of the kernel's."""
+        """Take a problem found by the kernel."""
         message = _WORDS[name].format(value=value, type=event_name(value & 0xFF))
         self.add(DAMAGE if name in _DAMAGES else PROBLEM, message, offset=offset)
 
@@ -310,7 +310,7 @@ class _CheckedLog:
                 self.add(level, message, offset=offset)
 
     def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
-        """Take records of groups, which this survey does not keep."""
+        """Ignore records of groups: this survey does not count."""
 
     def end(self, end: LogEnd) -> None:
         """Take the end of the log."""
@@ -329,13 +329,13 @@ class _CheckedLog:
             self.add(level, "the last event group is incomplete", offset=end.open_group)
 
     def compare_number(self, log: LogFile, before: LogFile | None) -> None:
-        """Compare the number in the name of a log with that of the log before it."""
+        """Compare the number in the file name with that of the previous log."""
         wrong = None if before is None else misnumbered(log.name, before.name)
         if wrong is not None:
             self.add(PROBLEM, wrong)
 
     def compare_next(self, log: LogFile, following: LogFile | None) -> None:
-        """Compare the name in the ROTATE at the end of a log with the next log."""
+        """Compare the file name in the ROTATE at the end of a log with the next log."""
         if self._rotate is None or following is None or self._is_relay:
             return
         stem, number, _ = log_number(plain_name(log.name))
@@ -365,40 +365,40 @@ class _CheckedLog:
 
 
 class GtidHistories:
-    """The GTIDs of each series of logs."""
+    """GTID histories by series of logs."""
 
     def __init__(self) -> None:
         self._found: dict[str, GtidHistory] = {}
 
     def of(self, name: str) -> GtidHistory:
-        """Return the GTIDs of the series of a log."""
+        """Return the history of the series of a log."""
         return self._found.setdefault(log_number(plain_name(name))[0], GtidHistory())
 
     def gap_texts(self) -> Iterator[str]:
-        """Yield the numbers that no log has between others that they have, by source."""
+        """Yield the gaps between logged GTIDs as text, by source."""
         for history in self._found.values():
             yield from history.gaps()
 
     def gaps(self) -> LogReport | None:
-        """Return a report about the numbers that the servers left out; None without."""
+        """Return a report about gaps between logged GTIDs; None if there are none."""
         findings = [Finding(level=NOTE, message=f"GTIDs that no log has: {text}") for text in self.gap_texts()]
         return LogReport(file="GTIDs", findings=tuple(findings[:MOST_FINDINGS])) if findings else None
 
 
 class GtidHistory:
-    """The GTIDs that the logs of a series have so far, and the server that wrote the last one."""
+    """The GTIDs of the logs of a series so far, and the version of the server that wrote the last log."""
 
     def __init__(self) -> None:
         self._logged: dict[GtidSource, list[Interval]] = {}
-        self._before: dict[GtidSource, list[Interval]] = {}  # GTIDs of logs that are not in the archive
+        self._before: dict[GtidSource, list[Interval]] = {}  # GTIDs of logs before the archive
         self._last: dict[GtidSource, int] = {}
-        self._domains: dict[int, int] = {}  # largest number of each domain of MariaDB
+        self._domains: dict[int, int] = {}  # largest sequence number by MariaDB domain
         self._begun = False
         self.is_damaged = False
         self.server_version: str | None = None
 
     def add(self, source: GtidSource, run: Interval) -> Iterator[tuple[str, str]]:
-        """Add consecutive GTIDs in the order of the log; yield what is wrong with them."""
+        """Add consecutive GTIDs in the order of the log. Yields findings about them: level and message."""
         self._begun = True
         intervals = self._logged.setdefault(source, [])
         for old in _overlap(intervals, run):
@@ -417,7 +417,7 @@ class GtidHistory:
         _insert(intervals, run)
 
     def compare(self, before: dict[GtidSource, list[Interval]]) -> Iterator[str]:
-        """Compare PREVIOUS_GTIDS with the GTIDs so far; yield how they differ, and take what was missing."""
+        """Compare PREVIOUS_GTIDS with the GTIDs so far. Yields the differences, and adds missing GTIDs."""
         if not self._begun:
             self._begun = True
             self._before = before
@@ -432,7 +432,7 @@ class GtidHistory:
             yield f"PREVIOUS_GTIDS lacks GTIDs that logs before have: {_texts(unknown)}"
 
     def compare_last(self, last: dict[tuple[int, int], int]) -> Iterator[str]:
-        """Compare GTID_LIST with the last GTIDs so far; yield how they differ."""
+        """Compare GTID_LIST with the last GTIDs so far. Yields the differences."""
         if self._begun:
             for source in sorted(last.keys() | {one for one in self._last if isinstance(one[0], int)}):
                 found, expected = self._last.get(source), last.get(source)
@@ -452,7 +452,7 @@ class GtidHistory:
             self._domains[source[0]] = max(self._domains.get(source[0], 0), number)
 
     def gaps(self) -> Iterator[str]:
-        """Yield the numbers between the first and the last GTID of each source that no log has."""
+        """Yield the GTIDs of each source that are missing between its first and last logged GTID."""
         for source, intervals in self._logged.items():
             known = _union({source: intervals}, {source: self._before.get(source, [])})[source]
             left = [
@@ -463,7 +463,7 @@ class GtidHistory:
 
 
 def _overlap(intervals: list[Interval], run: Interval) -> list[Interval]:
-    """Return the numbers of a run that are in increasing intervals."""
+    """Return the parts of a run that are in ascending intervals."""
     at = max(0, bisect_right(intervals, run.start, key=lambda one: one.start) - 1)
     found = []
     while at < len(intervals) and intervals[at].start < run.end:
@@ -475,7 +475,7 @@ def _overlap(intervals: list[Interval], run: Interval) -> list[Interval]:
 
 
 def _insert(intervals: list[Interval], run: Interval) -> None:
-    """Add a run to increasing intervals that do not touch."""
+    """Insert a run into ascending disjoint intervals, in place; adjacent intervals are merged."""
     first = bisect_right(intervals, run.start, key=lambda one: one.start)
     if first and intervals[first - 1].end >= run.start:
         first -= 1
@@ -498,7 +498,7 @@ def _union(
 def _difference(
     one: dict[GtidSource, list[Interval]], other: dict[GtidSource, list[Interval]]
 ) -> dict[GtidSource, list[Interval]]:
-    """Return the numbers of `one` that are not in `other`."""
+    """Return the GTIDs of `one` that are not in `other`."""
     left = {source: subtract_intervals(tuple(all_), tuple(other.get(source, ()))) for source, all_ in one.items()}
     return {source: list(found) for source, found in left.items() if found}
 
@@ -508,7 +508,7 @@ def _text(source: GtidSource, run: Interval) -> str:
 
 
 def _texts(found: dict[GtidSource, list[Interval]]) -> str:
-    """Return GTIDs as the vendor writes them; only the first ones of many."""
+    """Return GTIDs in the vendor's notation, at most `_MOST_SHOWN` ranges."""
     parts = []
     count = 0
     for source, intervals in sorted(found.items(), key=lambda item: repr(item[0])):
