@@ -1,7 +1,7 @@
-"""Row changes that a search finds in logs: where they are, by the columns that are compared, and then as a whole.
+"""Searches logs for row changes in two passes.
 
-A `RowMatcher` says which tables and columns are compared, and which rows of a batch match. `MatchReader` reads these
-columns of a log, or of parts of it, and then all columns of the rows that match, by their positions.
+A `RowMatcher` selects the tables and columns to compare, and the rows of a batch that match. `MatchReader` first reads
+only the compared columns of a log, or of parts of it, and then all columns of the matching rows, by their positions.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from binlogio.storage.log_file import LogFile
 
 _SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "commit_timestamp", "statement")
-_NEAR: Final = 1 << 16  # bytes between places that are read together
-_LONGEST: Final = 1 << 22  # bytes that are read together
+_NEAR: Final = 1 << 16  # largest gap in bytes between positions in one range
+_LONGEST: Final = 1 << 22  # bytes after which a new range may begin
 _WHOLE: Final = None, Range()
 
 
@@ -46,10 +46,10 @@ _WHOLE: Final = None, Range()
 class RowVersion:
     """A change of a row.
 
-    `before` and `after` are JSON text without the columns that the log does not have; None where the change has no
-    such image. `columns` are those of the table; none if an ALTER TABLE leaves more than one possibility. `key` is the
-    one that was searched for, if one was; `old_key` and `new_key` are those before and after a change of the key, else
-    None.
+    `before` and `after` are row images as JSON text, without columns that the log does not have; None: the change has
+    no such image. `columns` are the columns of the table; empty if an ALTER TABLE makes them ambiguous. `key` is the
+    key that was searched for, empty in a search by condition. If the change modifies the key, `old_key` is the previous
+    key of a row that has the searched key after the change, and `new_key` the new key of a row that had it before.
     """
 
     file: str
@@ -75,7 +75,7 @@ class RowVersion:
 
 @dataclass(slots=True)
 class SearchSummary:
-    """What a search did: logs that were read, and those that were asked by their index; changes and statements."""
+    """Counts of a search: logs read, logs answered by their key index, bytes read, row changes, statements, rows."""
 
     logs_read: int = 0
     logs_by_index: int = 0
@@ -87,15 +87,15 @@ class SearchSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """How logs are read by a search.
+    """Options of a search.
 
     Args:
-        where: which events are searched.
+        where: the events to search.
         definitions: as in `binlogio.open`.
         keyring: the keys of encrypted logs.
         verify_checksum: compare the CRC32 of every event that is read with its bytes.
         limits: the largest sizes that are accepted.
-        watch: takes the name of a log and the offset up to which it was read.
+        watch: called with the name of a log and the offset up to which it was read.
     """
 
     where: EventFilter = EVERY_EVENT
@@ -108,7 +108,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class RowMatch:
-    """A row change that matches, with the key that was searched for, and with the other key where it changes that."""
+    """The position of a matching row change, with the searched key and, if the change modifies it, the other key."""
 
     pos: int
     row: int
@@ -118,36 +118,36 @@ class RowMatch:
 
 
 class RowMatcher(Protocol):
-    """What a search compares."""
+    """Selects and compares the rows of a search."""
 
     def wants(self, schema: str, table: str) -> bool:
         """Return whether rows of a table are compared."""
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
-        """Return the columns of a table that are compared; None for all."""
+        """Return the columns of a table to compare; None: all columns."""
 
     def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
         """Yield the rows of a batch that match."""
 
     @property
     def labels(self) -> ColumnLabels:
-        """The names of the columns of the tables that were read."""
+        """The column names of the tables read so far."""
 
 
 class ColumnLabels:
-    """The names of all columns of tables, before and after each ALTER TABLE."""
+    """Records the column names of tables, in each version between ALTER TABLE statements."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], dict[tuple[str, ...], None]] = {}
 
     def add(self, plan: TablePlan) -> tuple[str, ...]:
-        """Note the columns of a table map and return their names."""
+        """Record the columns of a table map and return their names."""
         labels = tuple(column.label for column in plan.columns)
         self._known.setdefault((plan.schema, plan.table), {})[labels] = None
         return labels
 
     def of(self, schema: str, table: str, *images: str | None) -> tuple[str, ...]:
-        """Return the columns that a table had at a change with these images; none if the images do not say which."""
+        """Return the columns of a table at a change with these row images (JSON text); empty if they are ambiguous."""
         known = self._known.get((schema, table), {})
         if len(known) > 1:
             present = {name for image in images if image is not None for name in json.loads(image)}
@@ -157,7 +157,7 @@ class ColumnLabels:
 
 
 class MatchReader:
-    """Reads logs for the rows that a matcher wants."""
+    """Reads the row changes of logs that a matcher selects."""
 
     def __init__(self, matcher: RowMatcher, options: SearchOptions, summary: SearchSummary) -> None:
         self._matcher = matcher
@@ -166,9 +166,14 @@ class MatchReader:
         self._known_groups: Final = KnownGroups()
 
     def ranges(self, log: LogFile, places: Sequence[int]) -> Iterator[tuple[Split | None, Range]]:
-        """Yield byte ranges, which do not overlap, with the groups of positions; the log is None.
+        """Yield splits of a log that contain the groups at `places`, each with the range of positions to select in it.
 
-        Positions that are near to each other, or in one group, have one range.
+        Splits do not overlap. Positions near each other, or in one group, share a split. The split is None if the log
+        cannot be split: it is then read whole.
+
+        Args:
+            log: the log.
+            places: positions in bytes, in ascending order.
         """
         if not places:
             return
@@ -190,7 +195,7 @@ class MatchReader:
     def matches(
         self, log: LogFile, definitions: DefinitionSource, places: Sequence[int] | None = None
     ) -> Iterator[RowMatch]:
-        """Yield the row changes that match, near to some positions in a log or in all of it.
+        """Yield the matching row changes, near given positions of a log (`places`) or in the whole log (None).
 
         Raises:
             UnsupportedFeature: the log is a stream, which cannot be read twice.
@@ -214,14 +219,14 @@ class MatchReader:
         definitions: GivenDefinitions | None,
         statements: DefinitionSource | None = None,
     ) -> Iterator[RowVersion]:
-        """Yield the changes that match, as a whole.
+        """Yield the matching changes with all their columns.
 
         Args:
             log: the log.
             matches: the changes.
-            definitions: the columns of their tables, where the log does not name them.
-            statements: the definitions by statements before the log, to read it from its start; None to read the
-                groups of the changes only.
+            definitions: the columns of their tables, for logs that do not name them.
+            statements: definitions from DDL before the log; if given, the log is read from its start and its DDL is
+                followed. None: only the groups of the changes are read.
 
         Raises:
             BinlogError, OSError: the log cannot be read.
@@ -245,7 +250,7 @@ class MatchReader:
         selection: RowSelection,
         definitions: DefinitionSource,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of ranges of a log."""
+        """Yield the rows in the given ranges of a log."""
         options: dict[str, Any] = {"definitions": definitions, "known_groups": self._known_groups}
         with closing(LogPartReader(selection, self._options.keyring, **options)) as reader:
             for split, pos in ranges:
@@ -289,7 +294,7 @@ class MatchReader:
 
 
 def no_note(_sentence: str) -> None:
-    """Ignore a sentence about a search."""
+    """Ignore a note about a search."""
 
 
 _OF_BATCH: Final = [

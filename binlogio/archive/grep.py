@@ -1,6 +1,6 @@
-"""Row changes whose values match a condition, in an archive of logs.
+"""Finds row changes whose values match a condition, in an archive of logs.
 
-`find_changes` reads the columns of the condition in all logs, and then the changes that match as a whole.
+`find_changes` first reads only the columns of the condition in all logs, and then all columns of the matching changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
     from binlogio.storage.log_file import LogFile
 
-_MOST_MATCHES: Final = 1 << 15  # that are known before they are read as a whole
+_MOST_MATCHES: Final = 1 << 15  # matches collected before they are read with all columns
 
 
 def find_changes(
@@ -35,21 +35,21 @@ def find_changes(
     note: Callable[[str], None] | None = None,
     summary: SearchSummary | None = None,
 ) -> Iterator[RowVersion]:
-    """Yield the row changes of which an image matches a condition, in the order of the logs.
+    """Yield the row changes with a before or after image that matches a condition, in the order of the logs.
 
-    Tables that lack a column of the condition are passed over.
+    Tables that lack a column of the condition are skipped.
 
     Args:
-        logs: the logs, in their order.
+        logs: the logs, in order.
         condition: as in `binlogio.row_condition`.
-        options: how to read the logs.
-        wants: returns whether a schema and table is searched; None for all tables.
-        note: takes sentences about tables that have the columns in a part of the logs only.
-        summary: is filled while the search runs.
+        options: options of the search.
+        wants: returns whether a table, given by schema and name, is searched; None: all tables are searched.
+        note: called with a message for each table that has the columns only in some of the logs.
+        summary: counts, updated during the search.
 
     Raises:
         ConditionError: the text is not a condition, a value does not fit its column, or no table has the columns.
-        BinlogError: a log is damaged. What was found before the damage comes first.
+        BinlogError: a log is damaged. Changes found before the damage are yielded first.
         OSError: a log cannot be read.
     """
     chosen, counts = options or SearchOptions(), summary or SearchSummary()
@@ -104,8 +104,8 @@ class _ConditionMatcher:
         self._summary = summary
         self.labels: Final = ColumnLabels()
         self._compared: set[tuple[str, str]] = set()
-        self._lacking: dict[tuple[str, str], tuple[str, ...]] = {}  # tables without the columns, and what they have
-        # Whether an image has a column is judged by the positions of all columns.
+        self._lacking: dict[tuple[str, str], tuple[str, ...]] = {}  # tables that lack a column, and their columns
+        # NULL and NOT must tell a NULL value from a column that is not in the image: this needs all columns.
         self._takes_all = "NULL" in condition.text.upper() or "NOT" in condition.text.upper()
 
     def wants(self, schema: str, table: str) -> bool:
@@ -113,7 +113,7 @@ class _ConditionMatcher:
         return self._wants is None or self._wants(schema, table)
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
-        """Return the columns of the condition; none if the table lacks one."""
+        """Return the columns of the condition; empty if the table lacks one; None: all columns."""
         labels, name = self.labels.add(plan), (plan.schema, plan.table)
         if not self._condition.columns <= set(labels):
             self._lacking[name] = labels
@@ -136,7 +136,7 @@ class _ConditionMatcher:
         yield from map(RowMatch, places, rows)
 
     def finish(self, note: Callable[[str], None]) -> None:
-        """End the search, and note tables that had the columns in a part of the logs only.
+        """End the search, and report tables that had the columns only in some of the logs.
 
         Raises:
             ConditionError: no table has the columns of the condition.

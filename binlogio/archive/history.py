@@ -1,8 +1,8 @@
 """The history of a row: every change of it in an archive of logs, and the statements that name its table.
 
-`row_history` searches each log by its index of keys (`key_index`), if there is one of the log as it is, or else by
-reading the log with the columns of the key only. The changes that it finds are then read as a whole, by their
-positions. A search is by the name of the table, as it was when the change was logged.
+`row_history` searches a log through its key index (`key_index`) if an up-to-date one exists, and otherwise reads only
+the key columns of the log. The changes found are then read with all columns, by their positions. The table is searched
+by its name at the time of the change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryStatement:
-    """A statement that names the table: DDL, or a change that is logged as text."""
+    """A statement that names the table: DDL, or a row change logged as a statement."""
 
     file: str
     pos: int
@@ -56,14 +56,14 @@ class HistoryStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryOptions(SearchOptions):
-    """How a history is searched for.
+    """Options of a history.
 
     Args:
         key_columns: the columns of the key; by default those of the primary key.
         follow_key: where an UPDATE changes the key, continue with the new key.
         statements: also yield the statements that name the table.
-        use_indexes: ask indexes of keys.
-        index_folder: where the indexes are; None for beside the logs.
+        use_indexes: use key indexes.
+        index_folder: the directory or URI of the indexes; None: beside the logs.
     """
 
     key_columns: tuple[str, ...] = ()
@@ -85,16 +85,16 @@ def row_history(
     """Yield the changes of a row, and the statements that name its table, in the order of the logs.
 
     Args:
-        logs: the logs, in their order.
+        logs: the logs, in order.
         table: `schema.table`.
-        key: as text: `42`, `id=42`, `tenant=7,id=42`; see `row_keys`.
-        options: how to search.
-        note: takes sentences about what the search does, such as that an index is out of date.
-        summary: is filled while the search runs.
+        key: the key as text: `42`, `id=42`, `tenant=7,id=42`; see `row_keys`.
+        options: options of the search.
+        note: called with messages about the search, such as that an index is out of date.
+        summary: counts, updated during the search.
 
     Raises:
-        KeyRefused: the key, or the name of the table, is not one.
-        BinlogError: a log is damaged. What was found before the damage comes first.
+        KeyRefused: the text is not a key of the table, or `table` is not of the form `schema.table`.
+        BinlogError: a log is damaged. Changes found before the damage are yielded first.
         OSError: a log cannot be read.
     """
     chosen, counts = options or HistoryOptions(), summary or SearchSummary()
@@ -107,10 +107,10 @@ def row_history(
 
 @dataclass(slots=True)
 class _LogMatches:
-    """What a log has: matches, positions of statements, the table's definition, and an error that ended the search.
+    """What the search of a log found: matches, positions of statements, the table's definition, and a late error.
 
-    `before` are the statements before the log, if it was read; `rereads` where the definition changes in it, so that
-    its rows have to be read from its start.
+    `before` are the definitions from statements before the log, if the log was read. `rereads` is True if the table's
+    definition changes in the log, so that its rows must be read from the start of the log.
     """
 
     matches: list[RowMatch] = field(default_factory=list)
@@ -131,20 +131,20 @@ class _KeyMatcher:
         self.name: Final = table
         self.key = key
         self.choice: Final = KeyChoice(names or key.names)
-        self.misfit: str | None = None  # why rows of the table were not compared
+        self.misfit: str | None = None  # reason why rows of the table were not compared
         self._summary = summary
         self.labels: Final = ColumnLabels()
-        self._orders: dict[frozenset[str], tuple[str, ...]] = {}  # the columns of the key, in its order
+        self._orders: dict[frozenset[str], tuple[str, ...]] = {}  # set of key columns -> key columns in key order
 
     def wants(self, schema: str, table: str) -> bool:
-        """Return whether this is the table."""
+        """Return whether this is the table of the key."""
         return schema == self.schema and table == self.table
 
     def columns_of(self, plan: TablePlan) -> tuple[str, ...]:
-        """Return the columns of the table's key, and note why it has no key.
+        """Return the key columns of the table; empty, with `misfit` set, if it has no such key.
 
         Raises:
-            KeyRefused: the primary key has the same columns in another order than before.
+            KeyRefused: the primary key now has its columns in another order, and the key does not name them.
         """
         labels, found = self.labels.add(plan), self.choice.of(plan)
         if found:
@@ -164,7 +164,7 @@ class _KeyMatcher:
         return found
 
     def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
-        """Yield the rows of a batch that have the key, before the change or after it."""
+        """Yield the rows of a batch that have the key before or after the change."""
         keys = FoundKeys.of(batch)
         if not keys.columns:
             return
@@ -190,7 +190,7 @@ class _KeyMatcher:
 
 
 class _KeySearch:
-    """A search for a key in one log after the other."""
+    """Searches logs for a key, one log after the other."""
 
     def __init__(
         self, matcher: _KeyMatcher, options: HistoryOptions, note: Callable[[str], None], summary: SearchSummary
@@ -201,10 +201,10 @@ class _KeySearch:
         self._note = note
         self._summary = summary
         self._statements = LogStatements(options.definitions, options.watch)
-        self._passed: list[LogFile] = []  # logs that their index answered for, whose statements are not known
+        self._passed: list[LogFile] = []  # logs searched by index: their DDL was not read
 
     def log(self, log: LogFile) -> Iterator[RowVersion | HistoryStatement]:
-        """Yield what is found in a log."""
+        """Yield the changes and statements found in a log."""
         found = None
         index, key = self._index_of(log), self._matcher.key
         if index is not None:
@@ -212,7 +212,7 @@ class _KeySearch:
                 try:
                     found = self._ask(log, index)
                 except IndexUnusable as exc:
-                    self._matcher.key = key  # it may have been followed up to the damage
+                    self._matcher.key = key  # `_follow` may have changed it before the damage
                     self._note(f"{exc}: {log.name} is read")
         if found is None:
             found = self._read(log)
@@ -236,7 +236,7 @@ class _KeySearch:
             self._note(f"in a part of the logs, whose changes were not compared, {misfit}")
 
     def _follow(self, log: LogFile, found: _LogMatches, matches_again: Callable[[], Iterable[RowMatch]]) -> None:
-        """Cut the matches in a log at each change of the key, and add those of the new key after it."""
+        """After each change of the key, replace the later matches by those of the new key."""
         at = 0
         while self._options.follow_key and at < len(found.matches):
             match = found.matches[at]
@@ -249,10 +249,10 @@ class _KeySearch:
                 after = match.pos, match.row
                 found.matches[at:] = [one for one in matches_again() if (one.pos, one.row) > after]
 
-    # ------------------------------------------------------------------------------------------------- by the index
+    # -------------------------------------------------------------------------------------------------- search by index
 
     def _index_of(self, log: LogFile) -> KeyIndex | None:
-        """Return the index of a log as it is; None if there is none."""
+        """Return the index of a log; None if it has no usable index that is up to date."""
         if not self._options.use_indexes or log.stream is not None:
             return None
         try:
@@ -269,10 +269,10 @@ class _KeySearch:
         return index
 
     def _ask(self, log: LogFile, index: KeyIndex) -> _LogMatches:
-        """Return what an index knows.
+        """Return the matches and statements found through an index.
 
         Raises:
-            IndexUnusable: the log has to be read.
+            IndexUnusable: the log must be read instead.
         """
         tables = index.table(self._matcher.name)
         if any(one.is_unsure for one in tables):
@@ -291,7 +291,7 @@ class _KeySearch:
         return found
 
     def _asked(self, log: LogFile, index: KeyIndex, given: GivenDefinitions | None) -> list[RowMatch]:
-        """Return the rows with the key at the positions that an index has."""
+        """Return the rows with the key at the candidate positions of an index."""
         places = index.places(
             self._matcher.name, self._matcher.key, self._matcher.choice.names, self._options.where.timestamp
         )
@@ -300,10 +300,10 @@ class _KeySearch:
         source = DefinitionSource(given, follows_ddl=False)
         return [one for one in self._reader.matches(log, source, places) if one.pos in wanted]
 
-    # ------------------------------------------------------------------------------------------- by reading the log
+    # ---------------------------------------------------------------------------------------- search by reading the log
 
     def _read(self, log: LogFile) -> _LogMatches:
-        """Return what is found by reading a log."""
+        """Return the matches and statements found by reading a log."""
         before = self._statements
         found = self._pass(log, before)
         if self._statements.has_unnamed and self._passed:
@@ -336,7 +336,7 @@ class _KeySearch:
         return found
 
     def _texts(self, log: LogFile, found: _LogMatches) -> Iterator[HistoryStatement]:
-        """Yield the statements that were found."""
+        """Yield the statements at the positions found."""
         places = set(found.statements)
         for split, pos in self._reader.ranges(log, found.statements):
             where = self._options.where

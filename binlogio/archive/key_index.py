@@ -1,17 +1,18 @@
-"""Indexes of the keys of row changes: a Parquet file for each log, with the places of every key.
+"""Key indexes: one Parquet file for each log, with the positions of the row changes of every key.
 
-`index_log` makes one, beside the log or in another directory; `KeyIndex` answers where the changes of a row are.
-`logs_with_key` and `logs_without_row` say which logs have none.
+`index_log` builds an index, beside the log or in another directory. `KeyIndex` finds the positions of the changes of a
+row. `logs_with_key` and `logs_without_row` find the logs that can, or cannot, have changes of a row.
 
-    rows     := table, key, pos, time       sorted in runs by table, key and pos
-    table    := number in `tables`, from 1; 0 for statements
-    key      := the value of a single integer column, else a hash of the values; of a statement, hash of a word in it
+    rows     := table, key, pos, time       sorted by table, key and pos within runs of about 2**21 rows
+    table    := number in `tables`, from 1; 0: a statement
+    key      := the value of a single integer column, else a hash of the values; for a statement, the hash of a word
     pos      := offset of the rows event, of the payload event around it, or of the statement
-    time     := of the rows event, in seconds since 1970
+    time     := timestamp of the rows event in seconds since 1970; -1 for a statement
 
-The metadata of the file, with its own checksum, says which log it was made of, the columns of each key, and the range
-of each row group. An index is of a log with that size, that head and that end: `KeyIndex.misfit` compares them. Hashes
-may be equal where keys are not, so that places are candidates: the rows there are compared with the key.
+The metadata of the file, with its own checksum, has a fingerprint of the log, the columns of each key, and the key
+range of each row group. An index is valid for a log with the same size, head and end: `KeyIndex.misfit` compares them.
+Different keys may have the same hash. Positions are therefore candidates: a search compares the rows there with the
+key.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 _META: Final = b"binlogio.keys"
 _END_SIZE: Final = 1 << 12
-_RUN_ROWS: Final = 1 << 21  # that are sorted at a time
+_RUN_ROWS: Final = 1 << 21  # rows sorted together
 _GROUP_ROWS: Final = 1 << 15
 _STATEMENTS: Final = 0
 _NO_TIME: Final = -1
@@ -75,7 +76,7 @@ _DELTAS: Final = dict.fromkeys(("key", "pos", "time"), "DELTA_BINARY_PACKED")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPrint:
-    """What a log looks like: size in bytes as stored, facts at its head, and CRC32 of its last bytes."""
+    """A fingerprint of a log: size in bytes as stored, facts from its head, and the CRC32 of its last 4 KiB."""
 
     size: int
     created: int
@@ -85,7 +86,7 @@ class LogPrint:
 
     @classmethod
     def of(cls, log: LogFile, keyring: Keyring | None = None) -> LogPrint | None:
-        """Return what a log looks like now; None if it has no complete head, or is no file.
+        """Return the fingerprint of a log; None if it has no complete head, or is a stream.
 
         Raises:
             OSError, UnsupportedFeature: the log cannot be read.
@@ -114,10 +115,10 @@ class LogPrint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedTable:
-    """A table of an index: the columns of its key, with their Arrow types, and its definition where the log needs one.
+    """A table in an index: its key columns with their Arrow types, and its definition if the log does not name them.
 
-    Without columns the table has no key, and none of its changes are in the index. `is_unsure` where the log names its
-    columns by several statements, so that it has to be read from its start.
+    Without columns the table has no key, and its changes are not in the index. `is_unsure` is True if the log defines
+    the table in several versions; a search must then read the log from its start.
     """
 
     schema: str
@@ -130,7 +131,11 @@ class IndexedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSummary:
-    """An index that was made: the log, the index file, bytes of both, places in it, and tables without a key."""
+    """The result of indexing a log.
+
+    `log` and `index` are file names; the sizes are in bytes. `places` is the number of index rows, `tables` the number
+    of tables with a key. `without_key` names the tables without a key.
+    """
 
     log: str
     index: str
@@ -142,20 +147,20 @@ class IndexSummary:
 
 
 class IndexRefused(ValueError):
-    """No index is made of a log, for a reason that is no error of the log."""
+    """A log cannot be indexed although it is not damaged: it is in use, incomplete, a stream, or changes meanwhile."""
 
 
 class IndexUnusable(Exception):
-    """An index file is missing, damaged, or of another log; the log has to be read."""
+    """An index cannot answer a search: it is missing or damaged, or lacks the key. The log must be read."""
 
 
 def index_place(log: LogFile, folder: str | None = None) -> tuple[str, FileSystem | None]:
-    """Return the name of the index file of a log, and its file system; None for a local file.
+    """Return the name of the index file of a log, and its file system (None: a local file).
 
-    It is beside the log, or in `folder`: a local directory, or the URI of one in an object store.
+    The file is beside the log, or in `folder`: a local directory, or a URI of one in an object store.
 
     Raises:
-        UnsupportedFeature: a URI of a kind that pyarrow does not know.
+        UnsupportedFeature: pyarrow does not support the scheme of the URI.
     """
     if folder is None:
         return log.name + KEY_INDEX_SUFFIX, log.filesystem
@@ -166,12 +171,12 @@ def index_place(log: LogFile, folder: str | None = None) -> tuple[str, FileSyste
     return f"{path.rstrip('/')}/{base}", filesystem
 
 
-# ---------------------------------------------------------------------------------------------------------- making one
+# ------------------------------------------------------------------------------------------------------------- building
 
 
 @dataclass(slots=True)
 class _PlaceRun:
-    """Places that are not written yet."""
+    """Index rows that are not written yet."""
 
     tables: list[np.ndarray] = field(default_factory=list)
     keys: list[np.ndarray] = field(default_factory=list)
@@ -180,7 +185,7 @@ class _PlaceRun:
     rows: int = 0
 
     def add(self, table: int, keys: np.ndarray, places: np.ndarray, times: np.ndarray) -> None:
-        """Add places of a table."""
+        """Add positions of a table."""
         self.tables.append(np.full(len(keys), table, np.int32))
         self.keys.append(keys)
         self.places.append(places)
@@ -188,7 +193,7 @@ class _PlaceRun:
         self.rows += len(keys)
 
     def sorted(self) -> pa.Table:
-        """Return the places by table, key and position, each once."""
+        """Return the rows sorted by table, key and position, without duplicates."""
         table, key, place, time = (np.concatenate(parts) for parts in (self.tables, self.keys, self.places, self.times))
         order = np.lexsort((place, key, table))
         table, key, place, time = table[order], key[order], place[order], time[order]
@@ -208,26 +213,25 @@ def index_log(
     verify_checksum: bool = True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> IndexSummary:
-    """Make the index of a log, in place of one that is there.
+    """Build the index of a log. An existing index file is replaced.
 
     Args:
-        log: a log that is complete.
-        folder: where the index is written, a local directory (made if it is missing) or a URI; None for beside the
-            log.
-        key_columns: columns in place of the primary key, by `schema.table`.
+        log: a complete log, which is not in use.
+        folder: where the index is written: a local directory (created if missing) or a URI; None: beside the log.
+        key_columns: key columns to use instead of the primary key, by `schema.table`.
         definitions: as in `binlogio.open`.
-        statements: the definitions by statements in earlier logs; they are continued.
+        statements: definitions from DDL in earlier logs; they are updated with the DDL of this log.
         keyring: the keys of encrypted logs.
         verify_checksum: compare the CRC32 of every event with its bytes.
         limits: the largest sizes that are accepted.
 
     Raises:
-        IndexRefused: a server still writes to the log, or it is no file.
-        BinlogError: the log is damaged. Nothing is written.
+        IndexRefused: the log is in use, has no complete head, is a stream, or changed during the call.
+        BinlogError: the log is damaged. No index is written.
         OSError: the log cannot be read, or the index cannot be written.
     """
     with BinlogReader([log], keyring=keyring) as reader:
-        next(iter(reader), None)  # raises what is wrong with the head
+        next(iter(reader), None)  # raises if the head is damaged
         if reader.in_use:
             raise IndexRefused(f"{log.name}: no index is made of a log in use, which a search reads")
     before = LogPrint.of(log, keyring)
@@ -262,28 +266,28 @@ def index_logs(
     replace_all: bool = False,
     watch: WatchBytes | None = None,
 ) -> Iterator[IndexSummary | IndexRefused]:
-    """Make the indexes of logs, in their order, but for those that have one already; yield what was made or refused.
+    """Build the indexes of logs, in order, except of logs that have a valid one. Yields each result or refusal.
 
     Args:
-        logs: the logs, in their order.
-        folder: as for `index_log`; so are the other arguments.
-        key_columns: columns in place of the primary key, by `schema.table`.
+        logs: the logs, in order.
+        folder: where the indexes are written: a local directory or a URI; None: beside the logs.
+        key_columns: key columns to use instead of the primary key, by `schema.table`.
         definitions: as in `binlogio.open`.
         keyring: the keys of encrypted logs.
         verify_checksum: compare the CRC32 of every event with its bytes.
         limits: the largest sizes that are accepted.
-        replace_all: make every index, those too that are there and of the log as it is.
-        watch: takes the name of a log and the offset up to which it was read.
+        replace_all: build every index, also where a valid one exists.
+        watch: called with the name of a log and the offset up to which it was read.
 
     Raises:
-        BinlogError, OSError: as `index_log`.
+        BinlogError, OSError: as in `index_log`.
     """
     options: dict[str, Any] = {
         "folder": folder, "key_columns": key_columns, "keyring": keyring, "verify_checksum": verify_checksum,
         "limits": limits,
     }  # fmt: skip
     statements = LogStatements(definitions, watch)
-    passed: list[LogFile] = []  # whose statements are not known
+    passed: list[LogFile] = []  # logs that were not read: their DDL is unknown
     for log in logs:
         if not replace_all and _has_index(log, folder, keyring):
             passed.append(log)
@@ -314,7 +318,7 @@ def _has_index(log: LogFile, folder: str | None, keyring: Keyring | None) -> boo
 def learn_statements(
     statements: LogStatements, logs: Iterable[LogFile], keyring: Keyring | None, limits: Limits = DEFAULT_LIMITS
 ) -> None:
-    """Read logs for the statements that define tables.
+    """Read the DDL in logs into `statements`.
 
     Raises:
         BinlogError, OSError: a log cannot be read.
@@ -334,7 +338,7 @@ def _no_table(_schema: str, _table: str) -> bool:
 
 
 class _IndexMaker:
-    """Reads a log and writes the places of its keys as Parquet."""
+    """Reads a log and writes the positions of its keys as Parquet."""
 
     def __init__(self, key_columns: Mapping[str, Sequence[str]], statements: LogStatements) -> None:
         self.tables: list[IndexedTable] = []
@@ -349,7 +353,7 @@ class _IndexMaker:
     def index_of(
         self, log: LogFile, facts: LogPrint, *, verify_checksum: bool, limits: Limits, keyring: Keyring | None
     ) -> bytes:
-        """Return the bytes of the index of a log.
+        """Return the bytes of the index file of a log.
 
         Raises:
             BinlogError, OSError: the log cannot be read.
@@ -434,7 +438,7 @@ class _IndexMaker:
             self._groups.append([one.column(i)[0].as_py() for one in (first, last) for i in (0, 1)])
 
     def _with_definition(self, table: IndexedTable) -> IndexedTable:
-        """Return a table with its definition, if the log does not describe its columns itself."""
+        """Return the table with its definition, if the log itself does not name the columns."""
         used = self._statements.used_definitions(table.schema, table.table)
         if len(used) > 1:
             return replace(table, is_unsure=True)
@@ -445,7 +449,7 @@ _PRIMARY: Final = KeyChoice()
 
 
 def _write(name: str, filesystem: FileSystem | None, data: bytes) -> None:
-    """Write a file as a whole, or not at all."""
+    """Write a file. A local file is written completely or not at all."""
     if filesystem is not None:
         with filesystem.open_output_stream(name) as stream:
             stream.write(data)
@@ -455,18 +459,18 @@ def _write(name: str, filesystem: FileSystem | None, data: bytes) -> None:
         file.write(data)
 
 
-# ------------------------------------------------------------------------------------------------------------ asking
+# ------------------------------------------------------------------------------------------------------------ searching
 
 
 class KeyIndex:
-    """An index file, opened. Reads the row groups that can have a key.
+    """An open index file. Reads only the row groups that can have a key.
 
     Args:
         name: the index file.
-        filesystem: where it is; None for a local file.
+        filesystem: its file system; None: a local file.
 
     Raises:
-        IndexUnusable: the file is missing, damaged, or no index.
+        IndexUnusable: the file is missing (empty message), damaged, or not an index.
     """
 
     def __init__(self, name: str, filesystem: FileSystem | None = None) -> None:
@@ -511,7 +515,7 @@ class KeyIndex:
         return content
 
     def misfit(self, log: LogFile, keyring: Keyring | None = None) -> str | None:
-        """Return why the index is not of a log as it is now; None if it is.
+        """Return why the index is not valid for the current content of a log; None if it is valid.
 
         Raises:
             OSError, UnsupportedFeature: the log cannot be read.
@@ -528,17 +532,17 @@ class KeyIndex:
         )
 
     def places(self, table: str, key: RowKey, names: Sequence[str] = (), times: Range = _ANY_TIME) -> array[int]:
-        """Return the positions, in order, where rows with a key can have changed.
+        """Return the candidate positions of changes of a row, in ascending order.
 
         Args:
             table: `schema.table`.
             key: the key.
-            names: the columns of the key, if they are not those of the primary key.
-            times: only those of events at these times.
+            names: the columns of the key, if it is not the primary key.
+            times: only events with timestamps in this range.
 
         Raises:
-            IndexUnusable: the index has no such key of the table, so that the log has to be read.
-            KeyRefused: the key is not one of the table.
+            IndexUnusable: the index has no such key of the table, or is damaged; the log must be read.
+            KeyRefused: the key does not fit the columns of the table.
         """
         found: set[int] = set()
         for number, one in enumerate(self.tables, 1):
@@ -560,7 +564,7 @@ class KeyIndex:
         return array("q", sorted(found))
 
     def statements(self, table: str) -> array[int]:
-        """Return the positions, in order, of the statements that can name a table.
+        """Return the positions, in ascending order, of the statements that may name a table.
 
         Raises:
             IndexUnusable: the file is damaged.
@@ -569,7 +573,7 @@ class KeyIndex:
         return array("q", sorted(self._find(_STATEMENTS, min(codes), _ANY_TIME) if codes else ()))
 
     def table(self, table: str) -> list[IndexedTable]:
-        """Return the table in its forms."""
+        """Return the entries of a table: one for each version of its key columns and types."""
         return [one for one in self.tables if f"{one.schema}.{one.table}" == table]
 
     def _find(self, table: int, code: int, times: Range) -> Iterator[int]:
@@ -600,10 +604,10 @@ def _table_of(value: dict[str, Any]) -> IndexedTable:
 
 
 def _type_of(name: str) -> pa.DataType:
-    """Return the Arrow type of a name.
+    """Return the Arrow type with this name.
 
     Raises:
-        ValueError: there is none.
+        ValueError: no type has this name.
     """
     decimal = _DECIMAL.fullmatch(name)
     if decimal:
@@ -622,20 +626,20 @@ _TYPES: Final = {
 def logs_with_key(
     indexes: Iterable[str], table: str, key: str, *, names: Sequence[str] = (), filesystem: FileSystem | None = None
 ) -> list[str]:
-    """Return the index files, of those given, whose logs can have a change of a row.
+    """Return those of the given index files whose logs may have a change of a row.
 
-    An index that cannot be used, or that has no such key, is returned too: its log has to be read. Whether an index is
-    of the log as it is now is not judged, and changes that are logged as text do not count.
+    An index that cannot be used, or has no such key, is included: its log must be read. The function does not check
+    whether an index is valid for its log. It ignores changes that are logged as statements.
 
     Args:
         indexes: names of index files.
         table: `schema.table`.
-        key: as text, as in `binlogio history`.
-        names: the columns of the key, if they are not those of the primary key.
-        filesystem: where the files are; None for local files.
+        key: the key as text, as in `binlogio history`.
+        names: the columns of the key, if it is not the primary key.
+        filesystem: file system of the index files; None: local files.
 
     Raises:
-        KeyRefused: the key is not one of the table.
+        KeyRefused: the key does not fit the columns of the table.
     """
     wanted = RowKey.parse(key)
     found = []
@@ -657,16 +661,16 @@ def logs_without_row(
     folder: str | None = None,
     keyring: Keyring | None = None,
 ) -> list[str]:
-    """Return the names of the logs that have no change of any row with these values, by their indexes.
+    """Return the names of the logs that, by their indexes, have no change of any row with these values.
 
-    A log is not among them if it has no index of its present bytes, or if its index does not tell: the key of the table
-    has other columns than these values, or columns of other types, or there is no key.
+    A log is not returned if it has no valid index, or if the index cannot decide: the table has no key in the index,
+    or the key has other columns than `values`, or columns of other types.
 
     Args:
         logs: the logs.
         table: `schema.table`.
-        values: by the names of columns. The columns of the key must be among them.
-        folder: the directory or URI of the indexes; None for those beside the logs.
+        values: values by column name. They must include all key columns.
+        folder: the directory or URI of the indexes; None: beside the logs.
         keyring: the keys of encrypted logs.
 
     Raises:
@@ -690,7 +694,7 @@ def _has_no_row(
 
 
 def _tells(table: IndexedTable, values: Mapping[str, int | str]) -> bool:
-    """Return whether the index can find values: each column of the key has one of its type."""
+    """Return whether the index can decide: `values` has a value of the right type for each key column."""
     return bool(table.columns) and all(
         pa.types.is_integer(kind)
         if isinstance(values.get(name), int)

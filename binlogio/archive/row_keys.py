@@ -1,11 +1,11 @@
-"""Keys of rows: what a user gives as text, which columns they are of, and their values in record batches.
+"""Row keys: parsing of keys given as text, choice of key columns, and key values in record batches.
 
-    key   := value ("," value)*            of the columns of the primary key, in its order
+    key   := value ("," value)*            values of the primary key columns, in key order
            | name "=" value ("," name "=" value)*
-    value := text without comma | "'" text "'"    where '' is a quote
+    value := text without comma | "'" text "'"    '' inside is a quote
 
-Values are compared by their bytes, whatever the collation of a column is. Bytes are given as hexadecimal digits, times
-in UTC as the log has them.
+Values are compared by their bytes; collations are ignored. Binary values are given as hexadecimal digits, and times in
+UTC, as in the log.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _SEPARATOR: Final = b"\0"
 
 
 class KeyRefused(ValueError):
-    """A key that the caller gave is not one of the table."""
+    """A key given by the caller is malformed, or does not fit the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowKey:
-    """A key as text: pairs of the name of a column, or None, and a value."""
+    """A key as text: pairs of a column name (or None) and a value."""
 
     text: str
     values: tuple[tuple[str | None, str], ...]
@@ -48,7 +48,7 @@ class RowKey:
         """Parse a key.
 
         Raises:
-            KeyRefused: the text is not one.
+            KeyRefused: the text is not a key.
         """
         values: list[tuple[str | None, str]] = []
         at, comma = 0, ","
@@ -65,16 +65,16 @@ class RowKey:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> RowKey:
-        """Return the key of these values by the names of their columns."""
+        """Return the key with these values by column name."""
         return cls(",".join(f"{name}={value}" for name, value in values.items()), tuple(values.items()))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns; empty if the values have none."""
+        """The column names; empty if the key has only values."""
         return tuple(name for name, _ in self.values if name is not None)
 
     def by_column(self, columns: Sequence[str], table: str) -> dict[str, str]:
-        """Return the values by the names of the columns that a table has.
+        """Return the values by the column names of a table, which may differ in case from those of the key.
 
         Raises:
             KeyRefused: the key has other columns, or another number of values.
@@ -89,7 +89,7 @@ class RowKey:
                 )
             return {known[name.casefold()]: value for name, value in self.values if name is not None}
         if len(columns) == 1 and len(self.values) > 1:
-            return {columns[0]: self.text}  # a text with commas
+            return {columns[0]: self.text}  # a single text value with commas
         if len(self.values) != len(columns):
             raise KeyRefused(
                 f"key {self.text!r} of {table}: expected values of {', '.join(columns)}, found {len(self.values)}"
@@ -99,12 +99,12 @@ class RowKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyChoice:
-    """Which columns are the key of a table: those of these names, by default those of its primary key."""
+    """The choice of key columns: the columns with these names, or by default the primary key."""
 
     names: tuple[str, ...] = ()
 
     def of(self, plan: TablePlan) -> tuple[str, ...]:
-        """Return the columns, in the order of the key; empty if the table has no such key."""
+        """Return the key columns of a table, in key order; empty if the table has no such key."""
         labels = [column.label for column in plan.columns]
         if not self.names:
             return tuple(labels[position] for position, _ in plan.primary_key)
@@ -115,17 +115,17 @@ class KeyChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySelection(RowSelection):
-    """A selection of rows with the columns of their keys only, as `key_of` chooses them."""
+    """A row selection that decodes key columns only, as chosen by `key_of`."""
 
     key_of: Callable[[TablePlan], Collection[str] | None]
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
-        """Return the names of the columns of a table's key; None for all."""
+        """Return the names of the key columns of a table; None: all columns."""
         return self.key_of(plan)
 
 
 def value_of(text: str, kind: pa.DataType, column: str) -> pa.Scalar:
-    """Return a value of a column, given as text.
+    """Convert text to a value of a column's type.
 
     Raises:
         KeyRefused: the text is not a value of the column's type.
@@ -148,9 +148,9 @@ def _bytes_of(text: str) -> bytes:
 
 
 def key_codes(columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-    """Return a 64-bit number for the key of each row, and whether a row has all columns of the key.
+    """Return for each row a 64-bit code of its key (int64), and whether it has all key columns (bool).
 
-    The number is the value of a single integer column, else a hash of the values.
+    The code is the value of a single integer column, else a hash of the values.
     """
     has_key = np.ones(len(columns[0]), dtype=bool)
     for column in columns:
@@ -176,7 +176,7 @@ def _hash(value: bytes) -> int:
 
 
 def word_codes(text: bytes) -> set[int]:
-    """Return the hashes of the words of a statement, without regard to case; texts in single quotes have none."""
+    """Return the hashes of the words of a statement, in lower case; words in single quotes are skipped."""
     return {_hash(word) for word in _words(text)}
 
 
@@ -185,20 +185,21 @@ def _words(text: bytes) -> Iterator[bytes]:
 
 
 def names_table(text: bytes, table: str) -> bool:
-    """Return whether a statement has all words of the name of a table."""
+    """Return whether a statement contains every word of a table name."""
     return set(_words(table.encode("utf-8", "surrogateescape"))) <= set(_words(text))
 
 
 _WORD: Final = re.compile(rb"[\w$\x80-\xff]+")
 _QUOTED: Final = re.compile(rb"'(?:[^'\\]|\\.)*'?", re.DOTALL)
-_MOST_TEXT: Final = 1 << 16  # bytes of a statement whose words are looked at
+_MOST_TEXT: Final = 1 << 16  # bytes at the start of a statement that are searched for words
 
 
 @dataclass(frozen=True, slots=True)
 class FoundKeys:
-    """The keys of the row changes of a batch: of the rows before and after each change.
+    """The keys of the row changes of a batch, before and after each change.
 
-    `after` is that of the row before, where the log has no new value of a column.
+    `before` and `after` have one array for each column. Where an update does not log the new value of a column, `after`
+    has the value of the before-image.
     """
 
     columns: tuple[str, ...]
@@ -209,7 +210,7 @@ class FoundKeys:
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> FoundKeys:
-        """Return the keys of a batch that was read with a `KeySelection`."""
+        """Return the keys of a batch read with a `KeySelection`."""
         images = batch.column("before"), batch.column("after")
         before, after = (image.flatten() for image in images)
         columns = tuple(field.name for field in images[0].type)
@@ -222,7 +223,7 @@ class FoundKeys:
         return cls(columns, tuple(before), merged, has_before, has_after)
 
     def texts(self, keys: Sequence[pa.Array], row: int) -> dict[str, str]:
-        """Return a key as text that `value_of` reads."""
+        """Return the key of a row as texts by column name, which `value_of` accepts."""
         values = (key[row].as_py() for key in keys)
         return {
             name: value.hex() if isinstance(value, bytes) else str(value)

@@ -1,4 +1,4 @@
-"""Statements of a log, and the definitions of tables by them, as a search for rows passes them."""
+"""A definition source for searches: follows the statements of logs and reports them to the search."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _UNNAMED: Final = "@1"
 
 
 class LogStatements(DefinitionSource):
-    """The definitions of tables, with a note of each statement that is passed, and of each definition that is used.
+    """A definition source that reports each statement, and records which definitions are used.
 
     Args:
-        given: the definitions that the user gave.
-        watch: takes the name of a log and the offset up to which it was read.
+        given: table definitions given by the user.
+        watch: called with the name of a log and the offset up to which it was read.
     """
 
     follows_all = True
@@ -47,25 +47,25 @@ class LogStatements(DefinitionSource):
         self.has_unnamed = False
 
     def begin_search(self, note: NoteStatement | None = None) -> None:
-        """Begin with a log: `note` takes the offset and the text of each statement but BEGIN and COMMIT."""
+        """Begin a log. `note` is called with offset and text of each statement except BEGIN and COMMIT."""
         self._note = note or _ignore
         self._used.clear()
         self.has_unnamed = False
 
     def copy(self) -> LogStatements:
-        """Return another one with the same definitions."""
+        """Return a new object with the same definitions."""
         other = LogStatements(self._given, self._watch)
         other.adopt(self)
         return other
 
     def pass_to(self, offset: int) -> None:
-        """Say that the log was read up to `offset`."""
+        """Report that the log was read up to `offset`."""
         if self._watch is not None and self._log is not None:
             self._watch(self._log, offset)
 
     def follow_body(self, code: int, body: bytes, context: ParseContext) -> bool:
-        """Note the statement in an event, and add it if it may change a definition."""
-        if code == EventType.QUERY_EVENT and not body_may_define(body):  # construct takes some 100 us for an event
+        """Report the statement in an event, and apply it if it may change a definition. Returns as `follow`."""
+        if code == EventType.QUERY_EVENT and not body_may_define(body):  # parsing an event takes some 100 us
             self._note(self.statement_at, sql_of_body(body))
             return False
         try:
@@ -76,7 +76,7 @@ class LogStatements(DefinitionSource):
         return self.follow(event, context)
 
     def plan(self, event: TableMapEvent, context: ParseContext) -> TablePlan:
-        """Return the plan of a mapped table, and note the definition that it comes from. Raises as its base."""
+        """Return the plan of a table map, and record the definition used. Raises as the base class."""
         found = super().plan(event, context)
         name = event.schema, event.table
         definition = None
@@ -93,9 +93,9 @@ class LogStatements(DefinitionSource):
         return found
 
     def used_definitions(self, schema: str, table: str) -> list[TableDefinition | None]:
-        """Return the definitions that plans of a table came from in this log; None for what its table maps say."""
+        """Return the definitions used for a table in this log; None in the list: its table maps were sufficient."""
         return self._used.get((schema, table), [])
 
 
 def _ignore(_place: int, _sql: bytes) -> None:
-    """Take no note."""
+    """Ignore a statement."""
