@@ -1,10 +1,11 @@
-"""Facts about logs from their heads and tails: server, times, GTIDs, format, without reading what is between them.
+"""Facts about logs from their heads and tails, without reading the events between: server, times, GTIDs, format.
 
     head  format description; encryption; PREVIOUS_GTIDS (MySQL) or GTID_LIST (MariaDB); the first event group
-    tail  the last events: the last GTID, and the ROTATE or STOP that ends a log which the server has closed
+    tail  the last events: the last GTID, and the ROTATE or STOP that ends a closed log
 
-The GTIDs of a log are those that the head of the next log has and its own has not. The next log is the one that the
-ROTATE names. Where there is none, the first and the last GTID bound the set.
+The GTIDs of a log are the GTIDs in the head of the next log minus those in its own head. The next log is the one named
+by the ROTATE event, or, without a ROTATE, the one with the next number. If it is not given, the first and the last GTID
+of the log bound its set.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ if TYPE_CHECKING:
 _TAIL_SIZES: Final = (1 << 12, 1 << 16)
 """Bytes at the end of a log that are read for its last events; the second size if no GTID is in the first."""
 _SIZE_AT: Final = EVENT_SIZE_BYTES.start
-_SIZE_AND_POSITION: Final = 2  # numbers of a header
+_SIZE_AND_POSITION: Final = 2  # u32 fields of a header
 _LOW_BITS: Final = 0xFFFFFFFF
 _ENDS: Final = (EventType.ROTATE_EVENT, EventType.STOP_EVENT)
 _ANY_GTID: TypeAlias = Gtid | MariadbGtid
 _Sources: TypeAlias = dict[tuple[int, int], MariadbGtid]
-"""The last GTID of each domain and server."""
+"""The last MariaDB GTID of each domain and server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,31 +71,31 @@ class TableGroups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogInfo:
-    """Facts about a log; None for what its head and tail do not say.
+    """Facts about a log. A fact is None if it was not read, or if the log does not say it.
 
     Args:
         file: its name.
         size: bytes as stored.
-        error: why the head cannot be read; all other facts are then unknown.
+        error: why the log could not be read.
         vendor: "mysql" or "mariadb".
         server_version, server_id: of the server that wrote the log.
         binlog_version: 1 (3.23), 3 (4.0, 4.1) or 4.
         checksum: "CRC32" or "none".
-        compression: "gzip", "zstd", "xz" or "bzip2"; None for a plain file.
-        encryption: "file" (MySQL), "events" (MariaDB); None for plain events.
-        is_relay_log: the log was made by a replica.
-        in_use: no server has closed the log.
-        starts_server: the server had just started when it began the log.
-        created: when the log was begun, in seconds since 1970, UTC.
-        last_event: the time of the last event.
-        ends_with: "rotate", "stop", or None for a log without either.
-        next_log: the name that the ROTATE at the end gives.
-        gtids_before: GTIDs that were logged before this log: a set (MySQL) or the last GTIDs (MariaDB).
+        compression: "gzip", "zstd", "xz" or "bzip2"; None: a plain file.
+        encryption: "file" (MySQL) or "events" (MariaDB); None: plain events.
+        is_relay_log: a replica wrote the log.
+        in_use: the flag BINLOG_IN_USE is set: the server has not closed the log.
+        starts_server: the log is the first one after a start of the server.
+        created: creation time of the log in seconds since 1970, UTC.
+        last_event: time of the last event, in the same unit.
+        ends_with: "rotate" or "stop"; None: neither was found.
+        next_log: the file name in the ROTATE at the end.
+        gtids_before: GTIDs logged before this log: a set (MySQL), or the last GTIDs (MariaDB).
         first_gtid, last_gtid: of the first and the last event group.
-        gtids: the GTIDs of the log as a set; MariaDB's as `domain-server-first..last`.
-        gtids_from: what says that: "next log", "first and last group" (GTIDs of other servers may be missing), or
-            "all groups".
-        tables: tables with row changes, and `groups` the number of event groups, if they were asked for.
+        gtids: the GTIDs of the log as a set; for MariaDB as `domain-server-first..last`.
+        gtids_from: the source of `gtids`: "next log", "first and last group" (GTIDs of other servers may be missing),
+            or "all groups".
+        groups, tables: the number of event groups, and the tables with row changes, if they were requested.
     """
 
     file: str
@@ -125,7 +126,7 @@ class LogInfo:
 
 @dataclass(slots=True)
 class _Ends:
-    """What was read of a log: its facts, and the GTIDs before it, of its first group and of its last."""
+    """Facts read from head and tail of a log: GTIDs before it, and of its first and last group."""
 
     info: LogInfo
     before: GtidSet | _Sources | None = None
@@ -134,15 +135,15 @@ class _Ends:
 
 
 def log_infos(logs: Sequence[LogFile], keyring: Keyring | None = None, *, tables: bool = False) -> Iterator[LogInfo]:
-    """Yield the facts about each log, in order; a log whose head cannot be read is one with an `error`.
+    """Yield the facts about each log, in order. If a log cannot be read, its `error` says why.
 
-    Reads some KiB of each file. The tail of a compressed log, and of one with MySQL's file
-    encryption, is not read.
+    Reads some KiB of each file. The tail is not read for compressed and encrypted logs, relay logs, and logs of servers
+    before 5.0.
 
     Args:
-        logs: of one series, or of several.
+        logs: logs of one or several series, in order.
         keyring: the keys of encrypted logs.
-        tables: read the logs as a whole for their tables, and for GTIDs that the heads do not say.
+        tables: read whole logs for their tables, and for GTIDs that the heads do not determine.
     """
     at_hand: _Ends | None = None
     log_at_hand: LogFile | None = None
@@ -156,7 +157,7 @@ def log_infos(logs: Sequence[LogFile], keyring: Keyring | None = None, *, tables
 
 
 def _complete(log: LogFile, ends: _Ends, following: _Ends | None, keyring: Keyring | None, *, tables: bool) -> LogInfo:
-    """Return the facts about a log, with its GTIDs, and its tables if they are wanted."""
+    """Return the facts about a log with its GTIDs and, if requested, its tables."""
     info = ends.info
     gtids = None if following is None else _gtids_between(ends, following)
     if gtids is not None:
@@ -171,7 +172,7 @@ def _complete(log: LogFile, ends: _Ends, following: _Ends | None, keyring: Keyri
 
 
 def _ends_of(log: LogFile, keyring: Keyring | None) -> _Ends:
-    """Return the facts at the head and the tail of a log."""
+    """Return the facts from the head and the tail of a log."""
     found = _Ends(LogInfo(file=log.name, size=log.size))
     try:
         opened = log.open(keyring)
@@ -192,7 +193,7 @@ def _ends_of(log: LogFile, keyring: Keyring | None) -> _Ends:
 
 
 def _missing_key(log: LogFile, exc: UnsupportedFeature) -> str | None:
-    """Return how a log is encrypted whose key is missing; None if an error says something else."""
+    """Return the encryption of a log whose key is missing; None if the error has another cause."""
     if exc.event_type == EventType.START_ENCRYPTION_EVENT.name:
         return "events"
     if log.stream is not None:
@@ -224,7 +225,7 @@ def _read_ends(opened: OpenedLog, found: _Ends, keyring: Keyring | None) -> None
 
 
 def _read_head(opened: OpenedLog, found: _Ends, keyring: Keyring | None) -> ParseContext | None:
-    """Read the first events, up to the first event group; return the format."""
+    """Read the first events, up to the first event group. Returns the format of the log."""
     context = None
     for frame in head_frames(opened, keyring, verify_checksum=True):
         header, context = frame.header, frame.context
@@ -254,7 +255,7 @@ def _read_head(opened: OpenedLog, found: _Ends, keyring: Keyring | None) -> Pars
 
 def _take_format(event: FormatDescriptionEvent | StartV3Event, context: ParseContext, found: _Ends) -> None:
     header = event.header
-    if found.info.server_version is not None:  # a relay log has the description of the source too
+    if found.info.server_version is not None:  # a relay log also has the format description of its source
         return
     found.info = replace(
         found.info,
@@ -270,7 +271,7 @@ def _take_format(event: FormatDescriptionEvent | StartV3Event, context: ParseCon
 
 
 def _read_tail(opened: OpenedLog, found: _Ends, context: ParseContext) -> None:
-    """Read the last events of a plain log: its last GTID, and how it ends."""
+    """Read the last events of a plain log: the last GTID, and the ROTATE or STOP at the end."""
     end = opened.end()
     for size in _TAIL_SIZES:
         start = max(len(BINLOG_MAGIC), end - size)
@@ -309,10 +310,10 @@ def _frame(data: bytes, at: int, start: int, context: ParseContext) -> EventFram
 
 
 def _event_places(data: bytes, start: int, context: ParseContext) -> list[int]:
-    """Return the places of the last events in the bytes at the end of a log.
+    """Return the offsets in `data`, the end of a log, of the last events, in ascending order.
 
-    The last event ends where its log_pos says, with a right checksum; each event before ends where the next begins. A
-    log_pos of zero, as MariaDB 11 writes them in transactions, is accepted if the checksum is right.
+    The last event ends where its log_pos says, and its checksum is right. Each event before it ends where the next one
+    begins. A log_pos of 0, as MariaDB 11 writes in transactions, is accepted for these if the checksum is right.
     """
     before: dict[int, list[int]] = {}
     positions: dict[int, int] = {}
@@ -324,7 +325,7 @@ def _event_places(data: bytes, start: int, context: ParseContext) -> list[int]:
         sizes, log_pos = numbers[:-1], numbers[1:]
         places = np.arange(shift, shift + 4 * len(sizes), 4, dtype=np.uint32)
         is_right = (sizes >= HEADER_SIZE) & (sizes <= len(data))
-        is_right &= (log_pos == sizes + places + np.uint32(start & _LOW_BITS)) | (log_pos == 0)  # wraps as they do
+        is_right &= (log_pos == sizes + places + np.uint32(start & _LOW_BITS)) | (log_pos == 0)  # mod 2**32
         for place, size, position in zip(*(one[is_right].tolist() for one in (places, sizes, log_pos)), strict=True):
             if place + size <= len(data):
                 positions[place] = position
@@ -349,7 +350,7 @@ def _event_places(data: bytes, start: int, context: ParseContext) -> list[int]:
 
 
 def _is_whole(data: bytes, at: int, end: int, context: ParseContext) -> bool:
-    """Return whether the checksum of an event is right; True in a log without checksums."""
+    """Return whether the checksum of an event is right; True for a log without checksums."""
     if not context.has_checksum or data[at + 4] == EventType.FORMAT_DESCRIPTION_EVENT:
         return True
     if end - at < HEADER_SIZE + CHECKSUM_SIZE:
@@ -359,7 +360,7 @@ def _is_whole(data: bytes, at: int, end: int, context: ParseContext) -> bool:
 
 
 def _gtids_between(ends: _Ends, following: _Ends) -> str | None:
-    """Return the GTIDs that were logged between two heads; None if the logs do not follow each other, or do not say."""
+    """Return the GTIDs logged between two heads; None if the logs are not consecutive, or have no GTIDs in the head."""
     if not _follows(ends.info, following.info):
         return None
     if isinstance(ends.before, GtidSet) and isinstance(following.before, GtidSet):
@@ -372,7 +373,7 @@ def _gtids_between(ends: _Ends, following: _Ends) -> str | None:
 
 
 def _mariadb_gtids_between(before: _Sources, after: _Sources) -> str | None:
-    """Return ranges of MariaDB's GTIDs; a domain's numbers before a log are those up to its largest."""
+    """Return ranges of MariaDB GTIDs; each begins after the largest number of its domain before the log."""
     intervals = {}
     for source, gtid in sorted(after.items()):
         known = before.get(source)
@@ -387,7 +388,7 @@ def _mariadb_gtids_between(before: _Sources, after: _Sources) -> str | None:
 
 
 def _follows(info: LogInfo, after: LogInfo) -> bool:
-    """Return whether `after` is the log that the same server wrote after `info`."""
+    """Return whether `after` is the next log of the same server after `info`."""
     if info.vendor is None or info.vendor != after.vendor or info.server_id != after.server_id:
         return False
     name = base_name(plain_name(after.file))
@@ -398,7 +399,7 @@ def _follows(info: LogInfo, after: LogInfo) -> bool:
 
 
 def _gtids_from_to(first: _ANY_GTID | None, last: _ANY_GTID | None) -> str | None:
-    """Return the GTIDs from the first to the last one of a log; None if they are of two sources, or not known."""
+    """Return the GTIDs from the first to the last one of a log; None if unknown or of different sources."""
     if isinstance(first, Gtid) and isinstance(last, Gtid):
         if first.tsid == last.tsid and first.gno <= last.gno:
             return str(GtidSet.from_intervals([(first.tsid, Interval(first.gno, last.gno + 1))]))
@@ -410,7 +411,7 @@ def _gtids_from_to(first: _ANY_GTID | None, last: _ANY_GTID | None) -> str | Non
 
 
 def _with_tables(log: LogFile, info: LogInfo, keyring: Keyring | None) -> LogInfo:
-    """Return the facts about a log with those that need all its event groups."""
+    """Return the facts about a log, with those that need all its event groups."""
     tables: Counter[str] = Counter()
     gtids: list[str] = []
     groups = 0

@@ -1,9 +1,9 @@
-"""`scan`: the row changes of a table as a lazy frame of Polars, with pushdown of columns and predicates.
+"""`scan`: the row changes of a table as a Polars LazyFrame, with projection and predicate pushdown.
 
 Conditions on `pos`, `timestamp`, `server_id`, `op` and `gtid` that are joined by AND become an `EventFilter`: rows of
-other events are not decoded. Polars serialises an expression as JSON, whose form may change: what is not understood is
-not pushed down, and the whole predicate is applied to the rows all the same. Columns of the table are decoded if
-`before` or `after` is selected.
+other events are not decoded. Polars serialises an expression as JSON, in a form that may change between versions:
+conditions that are not recognised are not pushed down, and the whole predicate is always applied to the rows. Columns
+of the table are decoded only if `before` or `after` is selected.
 """
 
 from __future__ import annotations
@@ -56,12 +56,11 @@ def scan(
     limits: Limits = DEFAULT_LIMITS,
     source_columns: Collection[str] = (),
 ) -> pl.LazyFrame:
-    """Return the row changes of a table as a lazy frame of Polars, whose columns are those of `read_rows`.
+    """Return the row changes of a table as a Polars LazyFrame with the columns of `read_rows`.
 
-    The first rows of the table are read for the columns, and the logs when the frame is collected. DECIMAL of more
-    than 38 digits is text, as Polars has no such type.
-
-    The arguments and the errors are those of `binlogio.read_rows`.
+    The first row of the table is read to determine the columns. The logs are read when the frame is collected.
+    DECIMAL of more than 38 digits is text, since Polars has no such type. Arguments and errors are those of
+    `binlogio.read_rows`.
 
     Raises:
         UnsupportedFeature: Polars is not installed.
@@ -98,7 +97,7 @@ def scan(
 
 @dataclass(frozen=True, slots=True)
 class _TableScan:
-    """A source of Polars: reads the table each time that a frame is collected."""
+    """A Polars IO source: reads the table each time a frame is collected."""
 
     rows: Callable[[Iterable[str] | None, EventFilter, int, _ZeroDates], RowBatches]
     columns: tuple[str, ...] | None
@@ -109,7 +108,7 @@ class _TableScan:
     def frames(
         self, names: list[str] | None, predicate: pl.Expr | None, most_rows: int | None, batch_rows: int | None
     ) -> Iterator[pl.DataFrame]:
-        """Yield the rows that match a predicate, with the columns of these names."""
+        """Yield the rows that match a predicate, with the given columns."""
         names = self.schema.names if names is None else names
         schema = _selected(self.schema, names)
         where = self.where if predicate is None else _both(self.where, pushed_down(predicate))
@@ -120,7 +119,7 @@ class _TableScan:
         for batch in rows:
             _check_columns(batch, schema)
             frame = _frame(converted_batch(batch, schema))
-            if most_rows is not None:  # counts rows before the predicate
+            if most_rows is not None:  # Polars counts rows before the predicate
                 frame = frame.head(most_rows - count)
                 count += len(frame)
             yield frame if predicate is None else frame.filter(predicate)
@@ -144,7 +143,11 @@ def _frame(rows: pa.Table | pa.RecordBatch) -> pl.DataFrame:
 
 
 def _check_columns(batch: pa.RecordBatch, schema: pa.Schema) -> None:
-    """Refuse a batch whose images have other columns: an ALTER TABLE is before it."""
+    """Raise if the images of a batch have other columns than the frame, after an ALTER TABLE.
+
+    Raises:
+        BinlogFormatError: the columns differ.
+    """
     for name in _IMAGES:
         if name not in schema.names:
             continue
@@ -165,12 +168,12 @@ def _check_columns(batch: pa.RecordBatch, schema: pa.Schema) -> None:
 
 
 def pushed_down(predicate: pl.Expr) -> EventFilter:
-    """Return a filter that every row for which the predicate is true passes."""
+    """Return the filter implied by a predicate: it passes every row for which the predicate is true."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the stability of the form
+        warnings.simplefilter("ignore")  # warnings about an unstable format
         try:
             tree = json.loads(predicate.meta.serialize(format="json"))
-        except Exception:  # noqa: BLE001 - functions of Python, and what a version cannot serialise
+        except Exception:  # noqa: BLE001 - Python functions and some expressions cannot be serialised
             return EVERY_EVENT
     return _filter_of(tree)
 
@@ -193,7 +196,7 @@ def _filter_of(tree: Any) -> EventFilter:
 
 
 def _literal(tree: Any) -> Any:
-    """Return the value of a literal; times in seconds since 1970, None for other expressions."""
+    """Return the value of a literal, times in seconds since 1970; None for other expressions."""
     match tree:
         case {"Literal": {"Scalar": {"Datetime": [int(count), str(unit), {"inner": "UTC"}]}}} if unit in _PER_SECOND:
             return count / _PER_SECOND[unit] if count % _PER_SECOND[unit] else count // _PER_SECOND[unit]
@@ -248,7 +251,7 @@ def _one_of(name: str, values: frozenset[Any] | None) -> EventFilter:
 
 
 def _both(one: EventFilter, other: EventFilter) -> EventFilter:
-    """Return a filter for the events that pass both; `other` has no sets of GTIDs."""
+    """Return the intersection of two filters; `other` has no conditions on GTID sets."""
     return replace(
         one,
         pos=one.pos.within(other.pos),

@@ -1,8 +1,8 @@
-"""Statistics of an archive: what changes which tables, when, and in which transactions.
+"""Statistics of an archive: changes by table, time and transaction.
 
-One pass of the kernel's survey counts rows and bytes without decoding values. Estimates say how they were made:
-compression of transactions is measured on a sample, and so is `binlog_row_image=MINIMAL`, whose images are computed
-from the rows of one rows event in sixteen.
+One pass of the kernel's survey counts rows and bytes without decoding values. Each estimate states its method. The
+saving by transaction compression is measured on a sample. The saving by `binlog_row_image=MINIMAL` is computed from the
+rows of one rows event in sixteen.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _MOST_KEPT_BUCKETS: Final = 1 << 13
 _MOST_THREADS: Final = 1 << 16
 _SAMPLES: Final = 16
 _SAMPLE_SIZE: Final = 1 << 16
-_LEVEL: Final = 3  # of zstd; the default of binlog_transaction_compression_level_zstd
+_LEVEL: Final = 3  # zstd level; the default of binlog_transaction_compression_level_zstd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStats:
-    """Changes of a table. `bytes` are those of row images; `transactions` the event groups that change it."""
+    """Changes of a table. Bytes are those of row images; `transactions` counts the event groups that change it."""
 
     table: str
     inserts: int
@@ -65,18 +65,18 @@ class TableStats:
 
     @property
     def rows(self) -> int:
-        """All rows that are inserted, updated or deleted."""
+        """The number of rows inserted, updated and deleted."""
         return self.inserts + self.updates + self.deletes
 
     @property
     def bytes(self) -> int:
-        """Bytes of all row images."""
+        """The bytes of all row images."""
         return self.insert_bytes + self.update_bytes + self.delete_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class TypeStats:
-    """Events of a type, and their bytes; `inner` ones are in compressed transactions, with their plain bytes."""
+    """Count and bytes of the events of a type; `inner` events are in compressed transactions (uncompressed bytes)."""
 
     type: str
     events: int
@@ -87,9 +87,10 @@ class TypeStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionStats:
-    """An event group; `time` is that of its last event.
+    """An event group; `time` is the timestamp of its last event, in seconds since 1970.
 
-    `duration_us` is from its first event, whose time is in seconds, to the commit at its source.
+    `duration_us` is the time from its first event, which has a resolution of one second, to the commit on the original
+    server.
     """
 
     file: str
@@ -103,13 +104,13 @@ class TransactionStats:
 
     @property
     def bytes(self) -> int:
-        """Bytes in the log."""
+        """The size in the log, in bytes."""
         return self.end - self.begin
 
 
 @dataclass(frozen=True, slots=True)
 class TimeStats:
-    """What was committed in the bucket of time that begins at `begin`, in seconds since 1970, UTC."""
+    """Commits in the time bucket that begins at `begin`, in seconds since 1970, UTC."""
 
     begin: int
     transactions: int
@@ -122,7 +123,10 @@ class TimeStats:
 
 @dataclass(frozen=True, slots=True)
 class LagStats:
-    """Time from the commit at the first server to that at the server of the log; quantiles are upper bounds."""
+    """Replication lag: time from the commit on the original server to that on the log's server.
+
+    The quantiles are upper bounds.
+    """
 
     transactions: int
     mean_us: int
@@ -133,7 +137,7 @@ class LagStats:
 
 @dataclass(frozen=True, slots=True)
 class ThreadStats:
-    """What a session, by the number of its thread, has committed."""
+    """Commits of a session, by thread id."""
 
     thread_id: int
     transactions: int
@@ -143,7 +147,7 @@ class ThreadStats:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """Bytes that a setting would have saved, and how that was estimated; `ratio` of the bytes that it applies to."""
+    """Estimated bytes that a setting would save, `ratio` of the bytes it applies to, and the method of estimation."""
 
     setting: str
     bytes: int
@@ -153,7 +157,10 @@ class Saving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveStats:
-    """Statistics of logs; see the classes of the members."""
+    """Statistics of logs.
+
+    `first_time` and `last_time` bound the commits, in seconds since 1970, rounded to buckets of `bucket_s` seconds.
+    """
 
     logs: int
     bytes: int
@@ -186,25 +193,25 @@ def archive_stats(
     start_offset: int | None = None,
     stop_offset: int | None = None,
 ) -> ArchiveStats:
-    """Return statistics of logs. Damaged ranges are passed over, and are in `warnings`.
+    """Return statistics of logs. Damaged ranges are skipped and reported in `warnings`.
 
-    With a selection they are those of the event groups with a selected change: events and bytes of these groups as a
-    whole, and rows that are selected. `gaps` are always those of all groups.
+    With a selection, only event groups with a selected change count: events and bytes of whole groups, and the
+    selected rows. `gaps` always covers all groups.
 
     Args:
-        logs: in their order.
+        logs: the logs, in order.
         keyring: the keys of encrypted logs.
-        top: how many transactions and threads are listed.
-        on_read: called with the name of a log and the offset that was reached.
-        definitions: table definitions, for logs of old temporal columns whose width only they say.
-        groups: the event groups, tables and statements that are selected; None for all.
-        rows: the rows that are selected; None for all.
-        start_offset: groups that begin before this offset of the first log are not selected.
-        stop_offset: the first group that begins at this offset of the last log, or after it, ends the selection.
+        top: the number of transactions and threads listed.
+        definitions: table definitions, for logs with old temporal columns whose width the log does not say.
+        on_read: called with the name of a log and the offset up to which it was read.
+        groups: selects event groups, tables and statements; None: all are selected.
+        rows: selects rows; None: all are selected.
+        start_offset: exclude groups that begin before this offset of the first log.
+        stop_offset: stop at the first group that begins at or after this offset of the last log.
 
     Raises:
         ConditionError: a value in the condition of `rows` does not fit its column.
-        UnsupportedFeature: without the compiled kernel, and for logs before MySQL 5.0.
+        UnsupportedFeature: the compiled kernel is missing, or a log is from before MySQL 5.0.
         BinlogError: the only log has no readable head.
         OSError: a log cannot be read.
     """
@@ -245,13 +252,13 @@ def archive_stats(
 
 
 class _Keys:
-    """The bitmaps of the key columns of tables, by the identity of their plans."""
+    """Bitmaps of key columns, cached by plan identity."""
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[object, bytes]] = {}
 
     def of(self, table: object) -> bytes:
-        """Return the bitmap of the primary key of a table; that of all columns if it has none."""
+        """Return the bitmap of the primary key columns of a table; of all columns if it has no primary key."""
         found = self._found.get(id(table))
         if found is None:
             if not isinstance(table, TablePlan):
@@ -264,7 +271,7 @@ class _Keys:
 
 
 class _Counter:
-    """Adds up the records of groups; an observer of the walks."""
+    """Aggregates group records; an observer of the survey."""
 
     def __init__(self, survey: ArchiveSurvey, total: int, top: int, *, is_partial: bool) -> None:
         from binlogio.archive.survey import FIELD, IS_COMPRESSED  # noqa: PLC0415 - needs the kernel
@@ -284,7 +291,7 @@ class _Counter:
         self._longest: list[tuple[int, int, TransactionStats]] = []
         self._width = 0  # index in _WIDTHS
         self._buckets: dict[int, NDArray[np.int64]] = {}
-        self._lags = np.zeros(65, np.int64)  # by bits
+        self._lags = np.zeros(65, np.int64)  # count by bit length of the lag in us
         self._lag_sum = 0
         self._most_lag = 0
         self._threads: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
@@ -309,7 +316,7 @@ class _Counter:
         self._warn(f"{self._file}: {found.begin} to {found.end}: {found.reason}; not counted")
 
     def problem(self, name: str, offset: int, value: int) -> None:
-        """Take a problem; those of the grammar do not matter here."""
+        """Report rows that cannot be counted; other problems do not affect the counts."""
         if name == "rows":
             kind = event_name(value & 0xFF)
             self._warn(f"{self._file}: at {offset}: the rows of a {kind} do not fit their table; not counted")
@@ -318,7 +325,7 @@ class _Counter:
             self._warn(f"{self._file}: at {offset}: the rows of a {kind} of more than 64 MiB are not counted")
 
     def warn_of_assumptions(self) -> None:
-        """Name the tables whose rows may be counted wrongly."""
+        """Warn of tables whose row counts may be wrong."""
         for table in self._survey.assumed:
             self._warn(
                 f"{table}: rows are counted as if TIME, DATETIME and TIMESTAMP had no fraction digits, which no"
@@ -336,7 +343,7 @@ class _Counter:
                 pass
 
     def groups(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
-        """Add the records of groups."""
+        """Aggregate records of groups."""
         field = self._field
         columns = np.ascontiguousarray(records.T)
         sizes = columns[field["end"]] - columns[field["begin"]]
@@ -362,7 +369,7 @@ class _Counter:
         records: NDArray[np.int64],
         durations: NDArray[np.int64],
     ) -> None:
-        """Keep the records with the largest values."""
+        """Keep the `top` records with the largest values."""
         least = best[0][0] if len(best) == self._top else 0
         candidates = np.flatnonzero(values > least)
         if len(candidates) > self._top:
@@ -413,7 +420,7 @@ class _Counter:
     def _add_times(
         self, times: NDArray[np.int64], columns: NDArray[np.int64], sizes: NDArray[np.int64], lags: NDArray[np.int64]
     ) -> None:
-        """Add up transactions, rows, bytes and the largest lag of each bucket of time."""
+        """Add transactions, rows, bytes and the largest lag to each time bucket."""
         field = self._field
         keys, places = np.unique(times // _WIDTHS[self._width], return_inverse=True)
         sums = [np.bincount(places, minlength=len(keys))]
@@ -435,7 +442,7 @@ class _Counter:
             known[-1] = max(known[-1], counts[-1])
 
     def _widen(self) -> None:
-        """Use buckets of the next width."""
+        """Merge the buckets into buckets of the next width."""
         old, self._buckets = self._buckets, {}
         width = _WIDTHS[self._width]
         self._width += 1
@@ -456,7 +463,7 @@ class _Counter:
                 known[2] += int(size)
 
     def _sample(self, records: NDArray[np.int64], window: memoryview, begin: int) -> None:
-        """Compress some groups as the server would: each for itself, without its GTID event."""
+        """Compress a sample of groups as the server would: each group separately, without its GTID event."""
         self._read += len(window)
         if self._read < self._sample_at or not len(window):
             return

@@ -1,6 +1,7 @@
-"""The definitions of the tables in logs, for readers of logs that do not say what their columns are.
+"""Extracts table definitions from logs, for readers of logs that do not describe their columns.
 
-They come from the DDL in the logs and from FULL metadata of table maps; `binlogio.schema.source` says which counts.
+Definitions come from DDL in the logs and from FULL metadata of table maps; `binlogio.schema.source` defines which one
+takes precedence.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedTables:
-    """The tables in logs.
+    """The tables found in logs.
 
-    `definitions` has the last definition of each table that the logs define, or have rows of. `changed` are tables with
-    rows that were logged with another definition, with the place where the last one of these is. `assumed` has columns
-    whose character set is not in the logs: it is the default of the server's version. `unknown` has the reason for each
-    table with rows whose columns the logs do not tell.
+    `definitions` has the last definition of each table that the logs define or have rows of. `changed` has the tables
+    with rows logged under an older definition, with the position of the last of these rows. `assumed` has, for each
+    table, the columns whose character set is not in the logs: the default of the server version is assumed. `unknown`
+    has the tables with rows whose columns cannot be determined, with the reason.
     """
 
     definitions: tuple[TableDefinition, ...]
@@ -45,16 +46,16 @@ class LoggedTables:
 def logged_tables(
     logs: Sequence[LogFile], keyring: Keyring | None = None, *, on_read: Callable[[str, int], object] | None = None
 ) -> LoggedTables:
-    """Find the definitions of the tables in logs, which are those of one server in order.
+    """Find the definitions of the tables in logs.
 
     Args:
-        logs: the logs.
+        logs: logs of one server, in order.
         keyring: the keys of encrypted logs.
-        on_read: called with the name of a log and the offset that was reached.
+        on_read: called with the name of a log and the offset up to which it was read.
 
     Raises:
         OSError: a log cannot be read.
-        BinlogError: a log is damaged, or is none.
+        BinlogError: a log is damaged, or is not a binary log.
     """
     search = _Search()
     with closing(BinlogReader(list(logs), keyring=keyring, definitions=search.source)) as reader:
@@ -75,15 +76,15 @@ class _Search:
         self._found: dict[TableName, Described] = {}
         self._unknown: dict[TableName, str] = {}
         self._changed: dict[TableName, str] = {}
-        self._places: dict[TableName, str] = {}  # of the last rows of each table
-        self._maps: dict[TableName, TableMapEvent] = {}  # the last of each table since the last DDL
+        self._places: dict[TableName, str] = {}  # position of the last rows of each table
+        self._maps: dict[TableName, TableMapEvent] = {}  # last table map of each table since the last DDL
 
     def begin_definitions(self) -> None:
-        """Take note that a statement may have changed definitions."""
+        """Forget the table maps, because a statement may have changed definitions."""
         self._maps.clear()
 
     def take(self, event: TableMapEvent, reader: BinlogReader) -> None:
-        """Take the definition of a table that rows follow of."""
+        """Take the definition of a table from a table map, which rows follow."""
         name = event.schema, event.table
         last = self._maps.get(name)
         if last is None or not _is_alike(last, event):
@@ -102,7 +103,7 @@ class _Search:
         self._found[name] = described
 
     def result(self) -> LoggedTables:
-        """Return the tables, with the definitions after the last statement."""
+        """Return the tables with their definitions at the end of the logs."""
         logged = self.source.all_logged()
         for name in self._places:
             known = self.source.logged(*name)
@@ -122,7 +123,7 @@ class _Search:
 
 
 def _is_alike(one: TableMapEvent, other: TableMapEvent) -> bool:
-    """Return whether two maps of a table are the same but for their place and number."""
+    """Return whether two table maps of a table are equal except for position and table id."""
     return (
         (one.column_types is other.column_types or one.column_types == other.column_types)
         and one.metadata == other.metadata
