@@ -1,7 +1,7 @@
-"""Export of row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta and Iceberg: `export`.
+"""Exports row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta and Iceberg: `export`.
 
-`run` reads the logs and opens the target; `files`, `lakes` and `duckdb_file` write; `type_map` says how each type of
-MySQL and MariaDB is stored, and `ledger` what a target holds already.
+`run` reads the logs and opens the target. `files`, `lakes` and `duckdb_file` write. `type_map` defines how each type of
+MySQL and MariaDB is stored. `ledger` records what a target contains.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""A DuckDB file as the target of an export: a schema and a table for each of the source, in one transaction.
+"""A DuckDB file as the target of an export: one schema and table per source schema and table, in one transaction.
 
-A new file is made under a temporary name. The ledger is the table `binlogio_export.ledger`, of the same transaction.
+A new file is created under a temporary name. The ledger is the table `binlogio_export.ledger`, written in the same
+transaction.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class DuckdbFile:
 
     Args:
         path: the file.
-        is_new: make a new file, which replaces one that exists when it is complete.
+        is_new: create a new file, which replaces an existing file when it is complete.
     """
 
     def __init__(self, path: Path, *, is_new: bool) -> None:
@@ -55,7 +56,7 @@ class DuckdbFile:
         self._is_new = is_new
 
     def ledger(self) -> ExportLedger | None:
-        """Return the ledger of the file; None if it has none."""
+        """Return the ledger stored in the file; None if there is none."""
         try:
             found = self._connection.execute(f"SELECT ledger FROM {_LEDGER}").fetchone()  # noqa: S608 - a constant
         except self._error:
@@ -65,7 +66,13 @@ class DuckdbFile:
         return None if found is None else ExportLedger.from_text(found[0], str(self._path))
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Add rows of a table."""
+        """Add rows of a table (`schema.table`).
+
+        Raises:
+            UnsupportedFeature: the columns do not fit those of the table in the file.
+            pyarrow.ArrowInvalid: a value does not fit its column.
+            OSError: the file cannot be written.
+        """
         stored = stored_schema(batch.schema, ExportFormat.DUCKDB)
         known = self._schemas.get(table)
         if known is None:
@@ -99,7 +106,7 @@ class DuckdbFile:
             self._open_path.replace(self._path)
 
     def discard(self) -> None:
-        """Leave the file as it was."""
+        """Roll back: the file remains as it was."""
         self._connection.close()
         if self._is_new:
             self._open_path.unlink(missing_ok=True)
@@ -112,7 +119,7 @@ class DuckdbFile:
             raise OSError(None, f"{self._path}: {_line(exc)}") from exc
 
     def _table_schema(self, table: str, stored: pa.Schema) -> pa.Schema:
-        """Return the columns of a table, which is made if there is none."""
+        """Return the columns of a table, which is created if missing."""
         schema, _, name = table.partition(".")
         if table.lower() == _LEDGER:
             raise UnsupportedFeature("a table has the name of the export's ledger", found=table)

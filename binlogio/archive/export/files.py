@@ -1,11 +1,14 @@
-"""Files of an export: Parquet, Arrow IPC, CSV and JSON lines, one or more files a table.
+"""Writes the files of an export: Parquet, Arrow IPC, CSV and JSON lines, one or more files for each table.
 
-    file := DIR / table [. part] . suffix              part: a number from 2, where the columns change or with --append
-          | DIR / table / day=YYYY-MM-DD / part . suffix       with a partition by day
-    table := schema . name                             with every byte but letters, digits, _ and - as ~XX
+    file := DIR / table [. part] . suffix              Parquet, Arrow, CSV, JSON lines; part: a number from 2
+          | DIR / table / part . suffix                Delta
+          | DIR / table / data / part . suffix         Iceberg
+          | DIR / table / day=YYYY-MM-DD / part . suffix       partitioned by day (not Iceberg)
+    table := schema . name                             bytes other than letters, digits, _ and - as ~XX
 
-A file is written under a temporary name. `TableFiles.finish` gives the renames, which `ledger` carries out as one step.
-Rows wait in memory until a row group is full; all tables together have at most `_BUFFERED_BYTES` there.
+A new part begins where the columns change, and in a continued export. A file is written under a temporary name.
+`TableFiles.finish` returns the new files; `ledger` renames them in one commit. Rows are buffered until a row group is
+full, at most `_BUFFERED_BYTES` for all tables together.
 """
 
 from __future__ import annotations
@@ -44,12 +47,12 @@ _OPEN_FILES: Final = 100
 _SECONDS_PER_DAY: Final = 86_400
 _EPOCH: Final = date(1970, 1, 1)
 _REPEATED: Final = ("file", "op", "server_id", "gtid", "before_present", "after_present")
-"""Columns with few values: only these, and no others by default, are worth a dictionary in Parquet."""
+"""Columns with few distinct values: only these are dictionary-encoded in Parquet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFile:
-    """A complete file under a temporary name; `path` is relative to the directory of the export."""
+    """A complete file under a temporary name. `path` is the final name, relative to the directory of the export."""
 
     table: str
     number: int
@@ -61,9 +64,9 @@ class NewFile:
 
 
 def file_name(table: str) -> str:
-    """Return the name of a table for a file: letters, digits, `_` and `-` as they are, `.` after the schema.
+    """Return the file name for a table: letters, digits, `_` and `-` unchanged, `.` after the schema.
 
-    Bytes are escaped by `~`, which URIs leave as it is, unlike `%`.
+    Other bytes are escaped as `~XX`, because URIs leave `~` unchanged, unlike `%`.
     """
     schema, _, name = table.partition(".")
     return ".".join(
@@ -74,7 +77,7 @@ def file_name(table: str) -> str:
 
 @dataclass(slots=True)
 class _Part:
-    """An open file, and the rows that are not in it yet."""
+    """A file being written, and the buffered rows that are not in it yet."""
 
     schema: pa.Schema
     table: str
@@ -93,12 +96,12 @@ class TableFiles:
     """Writes the rows of tables to files in a directory.
 
     Args:
-        folder: where the files are.
+        folder: the directory of the files.
         form: their format.
-        compression: of Parquet and Arrow files: "zstd", "snappy", "lz4", "gzip" or "none".
-        by_day: a file holds the changes of one day, by their time in UTC.
-        used: numbers of the parts that tables have already.
-        known_schema: returns the columns that a table has; all files of a table have those and new ones then. By
+        compression: compression of Parquet and Arrow files: "zstd", "snappy", "lz4", "gzip" or "none".
+        by_day: a file has the changes of one day, by their timestamp in UTC.
+        used: the highest part number that each table already has.
+        known_schema: returns the existing columns of a table; its new files then have these and the new columns. By
             default a file has the columns of its rows.
     """
 
@@ -125,7 +128,13 @@ class TableFiles:
         self._done: list[NewFile] = []
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Add rows of a table."""
+        """Add rows of a table (`schema.table`).
+
+        Raises:
+            UnsupportedFeature: the columns cannot be merged with the known ones.
+            pyarrow.ArrowInvalid: a value does not fit its column.
+            OSError: a file cannot be written.
+        """
         if not self._by_day:
             self._write(table, None, batch)
             return
@@ -133,13 +142,13 @@ class TableFiles:
             self._write(table, day, rows)
 
     def finish(self) -> list[NewFile]:
-        """Close all files, and return them in the order in which they were begun."""
+        """Close all files, and return them sorted by table and part number."""
         for key in list(self._parts):
             self._close(key)
         return sorted(self._done, key=lambda one: (one.table, one.number))
 
     def discard(self) -> None:
-        """Remove all files."""
+        """Delete all files."""
         for part in self._parts.values():
             if part.sink is not None:
                 part.sink.close()
@@ -169,13 +178,13 @@ class TableFiles:
             self._flush(max(self._parts.values(), key=lambda one: one.waiting_bytes))
 
     def _stored(self, schema: pa.Schema) -> pa.Schema:
-        """Return `stored_schema`; batches after each other mostly have the same columns."""
+        """Return `stored_schema` of a schema, cached for the last one."""
         if self._last is None or self._last[0] != schema:
             self._last = schema, stored_schema(schema, self._form)
         return self._last[1]
 
     def _schema(self, table: str, stored: pa.Schema) -> pa.Schema:
-        """Return the columns of a file with rows of these columns."""
+        """Return the columns of the file for rows with these columns."""
         if self._known_schema is None:
             return stored
         if table not in self._schemas:
@@ -191,7 +200,7 @@ class TableFiles:
         return part
 
     def _flush(self, part: _Part) -> _FileWriter:
-        """Write the rows that wait, and return the open file."""
+        """Write the buffered rows, and return the open file."""
         writer = part.writer
         if writer is None:
             open_parts = [key for key, one in self._parts.items() if one.writer is not None]
@@ -244,12 +253,12 @@ class TableFiles:
 
 
 def _located(exc: OSError, folder: Path) -> OSError:
-    """Return the error with the directory in place of pyarrow's text."""
+    """Return an error of pyarrow with the directory in place of its text."""
     return OSError(exc.errno, os.strerror(exc.errno), str(folder)) if exc.errno else exc
 
 
 def _days(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows of each day of a batch, by their time in UTC."""
+    """Yield the rows of each day in a batch, by timestamp in UTC."""
     days = batch.column("timestamp").cast(pa.timestamp("s")).cast(pa.int64())
     days = pc.divide(days, _SECONDS_PER_DAY)
     for day in pc.unique(days).to_pylist():
@@ -258,17 +267,17 @@ def _days(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 class _FileWriter(Protocol):
-    """A writer of batches to an open file."""
+    """Writes batches to an open file."""
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Write batches."""
 
     def close(self) -> None:
-        """Write what belongs at the end; the file stays open."""
+        """Write the footer, if the format has one; the file stays open."""
 
 
 class _ParquetFile:
-    """A Parquet file: a row group for each call."""
+    """A Parquet file: each call writes one row group."""
 
     def __init__(
         self, sink: pa.OSFile, schema: pa.Schema, compression: str | None, *, has_all_statistics: bool
@@ -297,7 +306,7 @@ class _ParquetFile:
 
 
 def _with_statistics(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[str]:
-    """Yield the columns whose least and greatest values help a reader to skip rows; those of text take long."""
+    """Yield the columns that get min/max statistics: integers and times. Those of text would take long."""
     for one in fields:
         if pa.types.is_struct(one.type):
             yield from _with_statistics(one.type, f"{prefix}{one.name}.")
@@ -321,7 +330,7 @@ class _ArrowFile:
 
 
 class _CsvFile:
-    """A CSV file: structs as columns of their own, null as nothing, text in quotes."""
+    """A CSV file: structs are flattened to columns, NULL is empty, text is in quotes."""
 
     def __init__(self, sink: pa.OSFile) -> None:
         self._sink = sink
@@ -340,7 +349,7 @@ class _CsvFile:
 
 
 class _JsonLinesFile:
-    """A file of JSON objects, one a line."""
+    """A JSON lines file: one object per line."""
 
     def __init__(self, sink: pa.OSFile) -> None:
         self._sink = sink
@@ -350,7 +359,7 @@ class _JsonLinesFile:
             self._sink.write(json_lines(batch))
 
     def close(self) -> None:
-        """Nothing: a line ends with its row."""
+        """Do nothing: the format has no footer."""
 
 
 def _open_writer(form: ExportFormat, sink: pa.OSFile, schema: pa.Schema, compression: str | None) -> _FileWriter:

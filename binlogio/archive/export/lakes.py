@@ -1,9 +1,9 @@
-"""Delta and Iceberg tables of an export: registers Parquet files that have been written.
+"""Delta and Iceberg tables of an export: registers Parquet files that are already written.
 
-    Delta      DIR/<table>/          a commit a run, with an application transaction (ledger id, run)
-    Iceberg    DIR/<table>/data/     a snapshot a run, with the property binlogio.run; SQLite catalog DIR/catalog.db
+    Delta      DIR/<table>/          one commit per run, with an application transaction (ledger id, run)
+    Iceberg    DIR/<table>/data/     one snapshot per run, with the property binlogio.run; SQLite catalog DIR/catalog.db
 
-A run that was registered already, before its process ended, is recognised by its number.
+A run that was registered before its process ended is recognised by its number, and is not registered again.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _DAY: Final = pa.field("day", pa.date32())
 
 
 def missing_extra(name: str, extra: str) -> UnsupportedFeature:
-    """Return the error about a library that is not installed."""
+    """Return the error for a library that is not installed."""
     return UnsupportedFeature(f"this format needs {name}", hint=f"pip install 'binlogio[{extra}]'")
 
 
 class DeltaTables:
-    """Registers files in Delta tables, one a table of the source."""
+    """Registers files in Delta tables, one for each source table."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -47,7 +47,7 @@ class DeltaTables:
         self._folder = folder
 
     def schema_of(self, table: str) -> pa.Schema | None:
-        """Return the columns of a table without that of its partition; None if there is no such table."""
+        """Return the columns of a table without partition columns; None if the table does not exist."""
         found = self._open(table)
         if found is None:
             return None
@@ -55,12 +55,12 @@ class DeltaTables:
         return pa.schema([one for one in schema if one.name not in found.metadata().partition_columns])
 
     def register(self, ledger: ExportLedger, files: list[dict[str, Any]]) -> None:
-        """Add files to their tables, unless they are there."""
+        """Add files to their tables, unless this run is already registered."""
         for table, group in groupby(files, key=lambda one: str(one["table"])):
             self._register(ledger, table, list(group))
 
     def close(self) -> None:
-        """Nothing is open between calls."""
+        """Do nothing: no resource is open between calls."""
 
     def _open(self, table: str) -> Any:
         path = self._folder / file_name(table)
@@ -107,11 +107,11 @@ class DeltaTables:
 
 
 class IcebergTables:
-    """Registers files in Iceberg tables, one a table of the source.
+    """Registers files in Iceberg tables, one for each source table.
 
     Args:
-        folder: where the files are.
-        catalog: the name of a catalog in pyiceberg's configuration; None for a SQLite catalog in the directory.
+        folder: the directory of the files.
+        catalog: the name of a catalog in pyiceberg's configuration; None: a SQLite catalog in the directory.
     """
 
     def __init__(self, folder: Path, catalog: str | None) -> None:
@@ -133,16 +133,16 @@ class IcebergTables:
                 raise ExportError("pyiceberg cannot open the catalog", field=catalog, found=str(exc)) from exc
 
     def schema_of(self, table: str) -> pa.Schema | None:
-        """Return the columns of a table; None if there is no such table."""
+        """Return the columns of a table; None if the table does not exist."""
         name = tuple(table.split(".", 1))
-        if self._name is None and not self._file.exists():  # it is made with the first table
+        if self._name is None and not self._file.exists():  # the catalog is created with the first table
             return None
         if not self._catalog.table_exists(name):
             return None
         return _plain(self._catalog.load_table(name).schema().as_arrow())
 
     def register(self, ledger: ExportLedger, files: list[dict[str, Any]]) -> None:
-        """Add files to their tables, unless they are there."""
+        """Add files to their tables, unless this run is already registered."""
         for table, group in groupby(files, key=lambda one: str(one["table"])):
             self._register(ledger, tuple(table.split(".", 1)), file_name(table), list(group))
 
@@ -184,13 +184,13 @@ class IcebergTables:
 
 
 def _schema_of_files(folder: Path, files: list[dict[str, Any]]) -> pa.Schema:
-    """Return the columns of all files together."""
+    """Return the merged columns of all files."""
     schemas = [pq.read_schema(folder / one["path"]).remove_metadata() for one in files]
     return merged_schema(schemas[0], *schemas[1:])
 
 
 def leaves(schema: pa.Schema) -> list[str]:
-    """Return the names of columns and of those in structs."""
+    """Return the names of all columns and struct fields, such as `before` and `before.id`."""
     found: list[str] = []
 
     def add(prefix: str, fields: Any) -> None:
@@ -204,5 +204,5 @@ def leaves(schema: pa.Schema) -> list[str]:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Return a schema of Iceberg with the types of the map: text and bytes have 64-bit offsets there."""
+    """Return an Iceberg schema in the types of the map; Iceberg uses 64-bit offsets for text and bytes."""
     return pa.schema([pa.field(one.name, plain_type(one.type)) for one in schema])

@@ -1,15 +1,15 @@
-"""The latest state of the rows that logs change: each row once, as its last change left it, by primary key.
+"""The latest state of changed rows: each row once, by primary key, as its last change left it.
 
-`table_marks` finds what else in the logs concerns whole tables: TRUNCATE and DROP empty a table; what cannot be
-followed is refused (ALTER TABLE and RENAME between row changes, changes logged as statements, rollbacks, prepared XA
-transactions). `LatestRows` keeps the last image of each key:
+`table_marks` finds statements that affect whole tables. TRUNCATE and DROP empty a table. Changes that cannot be
+followed raise an error: ALTER TABLE and RENAME between row changes, changes logged as statements, rollbacks, prepared
+XA transactions. `LatestRows` keeps the last image of each key:
 
     change := before image -> event (key, 2 n, deleted)   after image -> event (key, 2 n + 1, row)
     row    := the event with the highest number of its key, if it is a row
 
-When a table takes more memory than it may, its events go to files on disk, split by a hash of the key, and each part is
-folded on its own. A key is compared byte by byte: images have the stored values of both sides of an update, so that
-collations play no part.
+If tables exceed the memory limit, events are moved to files on disk, partitioned by a hash of the key, and each
+partition is folded separately. Keys are compared byte by byte. Collations are not needed, because an update has the
+stored key values of both images.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ _HINT: Final = "binlogio replay applies the logs to SQLite and follows it; or se
 
 @dataclass(frozen=True, slots=True)
 class TableMark:
-    """A statement that concerns whole tables, or the rows between `begin` and `pos`.
+    """A statement or event that affects whole tables, or the rows from `begin` up to `pos`.
 
-    `clears` is True if the tables are empty afterwards; otherwise their changes before it (or between) are refused for
-    `reason`. `names` has schemas and tables; a table of None is all tables of the schema. `mentions` is a text: the
-    mark concerns the tables that it names.
+    If `clears`, the tables are empty afterwards; otherwise earlier changes of them, or those from `begin` to `pos`,
+    raise an error with `reason`. `names` has pairs of schema and table; a table of None means all tables of the schema.
+    `mentions` is a statement text: the mark affects the tables whose names occur in it. `log` is the number of the log.
     """
 
     log: int
@@ -84,7 +84,7 @@ class TableMark:
     mentions: str | None = None
 
     def concerns(self, schema: str, table: str) -> bool:
-        """Return whether it concerns a table."""
+        """Return whether the mark affects a table."""
         if self.mentions is not None:
             return re.search(rf"(?<!\w){re.escape(table)}(?!\w)", self.mentions, re.IGNORECASE) is not None
         return self.begin is not None or bool({(schema, table), (schema, None)} & self.names)
@@ -93,10 +93,16 @@ class TableMark:
 def table_marks(
     logs: Sequence[tuple[LogFile, int, int]], where: EventFilter, keyring: Keyring | None, *, verify_checksum: bool
 ) -> Iterator[TableMark]:
-    """Yield the marks of logs, each from an offset to an offset, in order.
+    """Yield the marks in logs, in order.
+
+    Args:
+        logs: the logs, each with the start and the end of its range of offsets.
+        where: selects events by time and GTID.
+        keyring: the keys of encrypted logs.
+        verify_checksum: compare the CRC32 of every event with its bytes.
 
     Raises:
-        BinlogError: the bytes are not a binary log.
+        BinlogError: a log is damaged, or is not a binary log.
     """
     selection = EventSelection(tables=lambda _schema, table: table is None, verify_checksum=verify_checksum)
     for number, (log, start, end) in enumerate(logs):
@@ -165,7 +171,7 @@ def _of_ddl(ddl: Ddl, unknown: TableMark, schema: str) -> TableMark | None:
 
 @dataclass(slots=True)
 class _KeyedTable:
-    """The events of one table: rows and deleted keys, in memory and in the files of its parts."""
+    """The events of one table: rows and deleted keys, in memory and in the files of its partitions."""
 
     key: tuple[str, ...]
     schema: pa.Schema
@@ -180,13 +186,13 @@ class _KeyedTable:
 
 
 class LatestRows:
-    """Folds the changes of tables to the latest state of their rows.
+    """Folds the changes of tables to the latest state of their rows. Close it after use.
 
     Args:
-        marks: what concerns whole tables, in the order of the logs.
-        log_numbers: the number of a log by its name.
-        key: names of the columns of the key, for tables whose primary key the logs do not tell.
-        memory_bytes: of the events in memory, of all tables.
+        marks: the marks of the logs, in order.
+        log_numbers: the number of each log by its name.
+        key: the key columns of tables whose primary key is not in the logs.
+        memory_bytes: limit for the events of all tables in memory.
     """
 
     def __init__(
@@ -206,15 +212,16 @@ class LatestRows:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def note_plan(self, plan: TablePlan) -> None:
-        """Note the columns and the key of a table."""
+        """Record the columns and the key of a table."""
         facts = tuple((one.label, one.type, one.metadata, one.unsigned) for one in plan.columns), plan.primary_key
         self._plans[plan.full_name][facts] = plan
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Add changes of a table.
+        """Add changes of a table, from one log and in its order.
 
         Raises:
-            UnsupportedFeature: an image lacks columns, the key is unknown, or a mark is in the way.
+            ExportError: the primary key is unknown.
+            UnsupportedFeature: an image lacks columns, the columns change, or a mark makes the state unknown.
         """
         found = self._tables.get(name)
         if found is None:
@@ -235,7 +242,11 @@ class LatestRows:
         self._fold(name, found, batch, log)
 
     def finish(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the rows of each table, in the order of their last changes."""
+        """Yield the rows of each table, in the order of their last changes; partitions on disk one after the other.
+
+        Raises:
+            UnsupportedFeature: a mark after the last change makes the state unknown.
+        """
         for name, found in self._tables.items():
             for mark in self._pending[name]:
                 self._pass(name, found, mark, mark.log)
@@ -257,7 +268,7 @@ class LatestRows:
                 yield from self._given_out(name, part, part.rows)
 
     def close(self) -> None:
-        """Remove the files on disk."""
+        """Delete the files on disk."""
         for found in self._tables.values():
             for _, sink, _ in found.parts.values():
                 sink.close()
@@ -283,7 +294,7 @@ class LatestRows:
         return _KeyedTable(key, schema)
 
     def _check_layout(self, name: str, batch: pa.RecordBatch) -> None:
-        """Refuse images without all columns, and columns that change."""
+        """Raise if images lack columns, or if the columns of the table change."""
         if len(self._plans[name]) > 1 or pa.schema(list(batch.schema.field("after").type)) != pa.schema(
             list(self._tables[name].schema)[:-1]
         ):
@@ -332,7 +343,7 @@ class LatestRows:
     def _fold(self, name: str, found: _KeyedTable, batch: pa.RecordBatch, log: int) -> None:
         if not batch.num_rows:
             return
-        for mark in self._marks:  # of changes that are taken back
+        for mark in self._marks:  # ranges of rolled-back changes
             if mark.begin is not None and mark.log == log:
                 positions = np.asarray(batch.column("pos"))
                 first = bisect_left(positions, mark.begin)
@@ -365,7 +376,7 @@ class LatestRows:
                 self._spill(largest)
 
     def _compact(self, found: _KeyedTable) -> None:
-        """Drop the events that later ones of their keys replace."""
+        """Drop events that a later event of the same key replaces."""
         if not found.rows and not found.deleted:
             return
         columns = [*found.key, _NUMBER]
@@ -385,7 +396,7 @@ class LatestRows:
         found.count = sum(one.num_rows for one in (*found.rows, *found.deleted))
 
     def _spill(self, found: _KeyedTable) -> None:
-        """Move the events to the files of their parts."""
+        """Move the events to the files of their partitions."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="binlogio-")
         for tables, is_row in ((found.rows, True), (found.deleted, False)):
@@ -417,7 +428,7 @@ class LatestRows:
 
 
 def _filtered(tables: list[pa.Table], is_kept: pa.ChunkedArray) -> list[pa.Table]:
-    """Return the chosen rows, in their order. `tables` is emptied on the way, so that no more memory is needed."""
+    """Return the rows with `is_kept`, in order. `tables` is emptied while filtering, to limit memory."""
     kept: list[pa.Table] = []
     waiting: list[pa.Table] = []
     tables.reverse()
@@ -435,7 +446,7 @@ def _filtered(tables: list[pa.Table], is_kept: pa.ChunkedArray) -> list[pa.Table
 
 
 def _same_keys(before: pa.StructArray, after: pa.StructArray, key: Sequence[str]) -> pa.Array:
-    """Return whether a change has both images, with the same key."""
+    """Return for each change whether it has both images with the same key."""
     same = pc.and_(before.is_valid(), after.is_valid())
     for name in key:
         same = pc.and_(same, pc.fill_null(pc.equal(before.field(name), after.field(name)), False))  # noqa: FBT003
@@ -443,7 +454,7 @@ def _same_keys(before: pa.StructArray, after: pa.StructArray, key: Sequence[str]
 
 
 def _part_of(key: Sequence[pa.Array]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the number of the part for each key."""
+    """Return the partition number of each key."""
     found = np.zeros(len(key[0]), np.uint64)
     for column in key:
         found = found * np.uint64(0x9E3779B97F4A7C15) + _as_numbers(column)
@@ -455,7 +466,7 @@ def _part_of(key: Sequence[pa.Array]) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def _as_numbers(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Return a number for each value, the same for equal values: its bits, or its length and its last bytes."""
+    """Return a hash for each value: its bits or, for text and bytes, a mix of its length and its last 8 bytes."""
     if pa.types.is_decimal(column.type):
         column = decimal_texts(column)
     if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):

@@ -1,9 +1,9 @@
-"""The ledger of an export: which logs it holds up to which offset, and its files.
+"""The ledger of an export: the logs that it contains, up to which offset, and its files.
 
-    ledger := DIR/binlogio-export.json, or the table binlogio.export of a DuckDB file
+    ledger := DIR/binlogio-export.json, or the table binlogio_export.ledger of a DuckDB file
 
-New files are committed in one step: the ledger that names them is written first (`pending`), then they get their names.
-`complete` repeats the second part where a process ended in the middle of it, so that no row is there twice or missing.
+New files are committed in two steps: the ledger that lists them as `pending` is written, then the files are renamed. If
+a process ends between the steps, `complete` repeats the second one, so that no row is duplicated or lost.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldLog:
-    """A log that an export holds, up to the offset `end`."""
+    """A log that an export contains up to offset `end`, with its identity."""
 
     name: str
     created: int
@@ -39,13 +39,13 @@ class HeldLog:
 
     @property
     def identity(self) -> LogIdentity:
-        """The facts at its head."""
+        """The identity of the log, from its head."""
         return LogIdentity(created=self.created, server_id=self.server_id, first_gtid=self.first_gtid)
 
     def is_log(self, name: str, identity: LogIdentity) -> bool:
-        """Return whether it is the log with this name and this identity.
+        """Return whether this is the log with this name and identity.
 
-        Directories and compression do not matter, and for a log that begins with a GTID its name does not either.
+        Directories and compression suffixes are ignored. If the log begins with a GTID, its name is ignored too.
         """
         if self.first_gtid is not None and self.identity == identity:
             return True
@@ -54,7 +54,7 @@ class HeldLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldFile:
-    """A file of an export; `path` is relative to its directory."""
+    """A file of an export; `path` is relative to the directory of the export."""
 
     table: str
     number: int
@@ -65,9 +65,10 @@ class HeldFile:
 
 @dataclass(slots=True, kw_only=True)
 class ExportLedger:
-    """What an export holds, and with which options it was made.
+    """The content of an export, and the options it was made with.
 
-    `run` counts the exports into the target; `id` names the target in the logs of Delta and Iceberg tables.
+    `run` counts the exports into the target. `id` identifies the target in the transaction logs of Delta and Iceberg
+    tables.
     """
 
     form: str
@@ -85,7 +86,7 @@ class ExportLedger:
         """Parse a ledger.
 
         Raises:
-            BinlogFormatError: it is none, or one of a later version.
+            BinlogFormatError: the text is not a ledger, or has another version.
         """
         try:
             fields = json.loads(text)
@@ -105,16 +106,16 @@ class ExportLedger:
         return json.dumps(asdict(self), indent=1) + "\n"
 
     def end_of(self, name: str, identity: LogIdentity) -> int:
-        """Return the offset up to which the export holds a log; 0 if it does not."""
+        """Return the offset up to which the export contains a log; 0 if it does not contain the log."""
         return next((log.end for log in self.logs if log.is_log(name, identity)), 0)
 
     def add_logs(self, logs: Iterable[HeldLog]) -> None:
-        """Note that logs are held; a log that is held already has a new end."""
+        """Add logs, or update the end of logs that are already in the ledger."""
         for new in logs:
             self.logs = [one for one in self.logs if not one.is_log(new.name, new.identity)] + [new]
 
     def used_numbers(self) -> dict[str, int]:
-        """Return the highest number of a file of each table."""
+        """Return the highest part number of each table."""
         found: dict[str, int] = {}
         for one in self.files:
             found[one.table] = max(one.number, found.get(one.table, 0))
@@ -122,10 +123,10 @@ class ExportLedger:
 
 
 def load_ledger(folder: Path) -> ExportLedger | None:
-    """Return the ledger of a directory; None if it has none.
+    """Return the ledger of a directory; None if there is none.
 
     Raises:
-        BinlogFormatError: the file is no ledger.
+        BinlogFormatError: the file is not a ledger.
     """
     path = folder / LEDGER_NAME
     try:
@@ -136,17 +137,21 @@ def load_ledger(folder: Path) -> ExportLedger | None:
 
 
 def save_ledger(ledger: ExportLedger, folder: Path) -> None:
-    """Replace the ledger of a directory in one step."""
+    """Replace the ledger of a directory atomically.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
     with new_file(folder / LEDGER_NAME, replaces=True) as file:
         file.write(ledger.text.encode())
 
 
 Register = Callable[[ExportLedger, list[dict[str, Any]]], None]
-"""Adds files that have their names to tables; it may find that they are there already."""
+"""Adds renamed files to lake tables; files that are already registered are skipped."""
 
 
 def begin_commit(ledger: ExportLedger, folder: Path, files: list[NewFile], logs: Iterable[HeldLog]) -> None:
-    """Note new files of an export. From here on they belong to it: `complete` has to follow, if need be later.
+    """Write new files to the ledger as pending. From here on they are part of the export: `complete` must follow.
 
     Raises:
         OSError: the directory cannot be written.
@@ -164,7 +169,7 @@ def begin_commit(ledger: ExportLedger, folder: Path, files: list[NewFile], logs:
 
 
 def complete(ledger: ExportLedger, folder: Path, register: Register | None) -> None:
-    """Give the pending files of a ledger their names, if there are any.
+    """Rename the pending files of a ledger, register them, and delete removed files.
 
     Raises:
         OSError: the directory cannot be written.

@@ -1,9 +1,9 @@
-"""`export`: reads the row changes of logs, and writes them to files or tables in a format that other tools read.
+"""`export`: reads the row changes of logs, and writes them to files or tables of another format.
 
     log rows -> records (file, pos, row, op, ..., before, after) -> target (files, Delta, Iceberg, DuckDB) -> ledger
 
-A target has a ledger of the logs that it holds (`ledger`). Only complete event groups are exported, so that a log in
-use can be continued later. Values are converted by `type_map`.
+A target has a ledger of the logs that it contains (`ledger`). Only complete event groups are exported, so that the
+export of a log in use can be continued later. Values are converted by `type_map`.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ _LEFT_OUT: Final = ("schema", "table", "last_committed", "sequence_number")
 class ExportSummary:
     """The result of an export.
 
-    `rows` has the number of rows of each table, `files` the new files, `held` the logs that the target held before.
-    `unfinished` has the logs that end in an incomplete event group, and where it begins: it is not exported.
+    `rows` has the number of rows of each table, `files` the new files, `held` the logs that the target already
+    contained completely. `unfinished` has the logs that end in an incomplete event group, with its offset; it is not
+    exported.
     """
 
     rows: dict[str, int]
@@ -73,7 +74,7 @@ class ExportSummary:
 
 
 class _Target(Protocol):
-    """Where the rows of an export are written."""
+    """A target of an export."""
 
     ledger: ExportLedger
 
@@ -81,17 +82,17 @@ class _Target(Protocol):
         """Add rows of a table."""
 
     def finish(self, logs: Iterable[HeldLog]) -> tuple[str, ...]:
-        """Commit everything, and return the new files."""
+        """Commit all rows, and return the new files."""
 
     def discard(self) -> None:
-        """Leave the target as it was."""
+        """Discard all rows: the target remains as it was."""
 
 
 def export(
     source: Source | Iterable[Source],
     to: str | os.PathLike[str],
     *,
-    format: FormatName = "parquet",  # noqa: A002 - the word that users know
+    format: FormatName = "parquet",  # noqa: A002 - the usual name
     tables: Iterable[str] | None = None,
     exclude_tables: Iterable[str] = (),
     columns: Iterable[str] | None = None,
@@ -116,45 +117,45 @@ def export(
     limits: Limits = DEFAULT_LIMITS,
     watch: Callable[[str, int], None] | None = None,
 ) -> ExportSummary:
-    """Write the row changes of logs to files or tables: one or more files, or a table, for each table.
+    """Write the row changes of logs to files or tables: one or more files, or one table, for each source table.
+
+    Only complete event groups are exported. If the export fails, the target remains as it was.
 
     Args:
         source: as in `binlogio.open`.
-        to: a directory, or the file for format "duckdb".
+        to: a directory, or a file for format "duckdb".
         format: "parquet", "arrow", "csv", "jsonl", "duckdb", "delta" or "iceberg".
         tables: as in `binlogio.read_tables`.
-        exclude_tables: `schema.table` names or globs to leave out.
-        columns: names of the columns in `before` and `after`; a table has those of them that it has. None for all.
+        exclude_tables: `schema.table` names or globs to exclude.
+        columns: columns to export in `before` and `after`; a table may lack some of them. None: all columns.
         where: as in `binlogio.read_tables`.
-        start_offset: leave out events before this offset in the first log.
-        stop_offset: leave out events at and after this offset in the last log.
+        start_offset: skip events before this offset of the first log.
+        stop_offset: skip events at and after this offset of the last log.
         condition: export only changes whose values match.
-        latest: export each row once, as its last change left it, instead of the changes; deleted rows are left out.
-        key: for `latest`, the columns of the primary key of tables whose key is not in the log or `definitions`.
-        partition_by: "day" for a directory, or a partition, a day, by the time of the change in UTC.
-        append: continue an export: logs, or parts of them, that the target holds already are left out.
+        latest: export the latest state of each row instead of the changes; deleted rows are omitted.
+        key: for `latest`, the primary key columns of tables whose key is not in the log or in `definitions`.
+        partition_by: "day": partition by the day (UTC) of the change.
+        append: continue an export: logs, or parts of them, that the target already contains are skipped.
         replace: replace an export.
-        compression: of Parquet and Arrow files; by default "zstd", "lz4" for Arrow.
-        catalog: for Iceberg, the name of a catalog in pyiceberg's configuration; by default a SQLite catalog is in
-            the directory.
+        compression: compression of Parquet and Arrow files; by default "zstd", for Arrow "lz4".
+        catalog: for Iceberg, the name of a catalog in pyiceberg's configuration; by default a SQLite catalog in the
+            directory.
         source_columns: as in `binlogio.read_tables`.
         zero_dates: as in `binlogio.read_tables`.
         verify_checksum: compare the CRC32 of every event with its bytes.
-        threads: how many threads read.
+        threads: the number of threads that read.
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
         definitions: as in `binlogio.open`.
         limits: as in `binlogio.open`.
         watch: called with the name of a log and the offset up to which its rows were read.
 
-    Only complete event groups are exported. If the export
-    fails, the target is as it was.
-
     Raises:
-        ExportError: the target exists, or was made with other options.
+        ExportError: the target exists and is neither continued nor replaced, was made with other options, or options
+            or logs do not fit together.
         UnsupportedFeature: a library is missing; a value or a change of columns cannot be stored in the format; the
-            latest state cannot be known.
-        BinlogError: the bytes are not a binary log.
+            latest state cannot be determined.
+        BinlogError: a log is damaged, or is not a binary log.
         OSError: a file cannot be read or written.
     """
     form = _format_of(format)
@@ -232,10 +233,10 @@ def export(
 
 
 def _check_logs(ranges: Iterable[_LogRange], *, in_order: bool) -> None:
-    """Refuse a log that is there twice, and logs in another order than that of their numbers if it matters.
+    """Check that no log is given twice and, with `in_order`, that logs are in the order of their numbers.
 
     Raises:
-        ExportError: there is one.
+        ExportError: a log violates this.
     """
     known: dict[tuple[LogIdentity, str], str] = {}
     last: dict[str, int] = {}
@@ -271,7 +272,7 @@ def _format_of(name: str) -> ExportFormat:
 
 @dataclass(slots=True)
 class _LogRange:
-    """The events of a log that the target lacks, from `start` up to `end`; those of them in `wanted` are exported."""
+    """The part [start, end) of a log that the target lacks; of it, the events in `wanted` are exported."""
 
     log: LogFile
     identity: LogIdentity | None
@@ -283,7 +284,7 @@ class _LogRange:
 
     @classmethod
     def of(cls, log: LogFile, ledger: ExportLedger, keyring: Keyring | None) -> _LogRange:
-        """Return the part of a log that a target lacks, up to the end of its last complete event group."""
+        """Return the part of a log that the target lacks, up to the end of the last complete event group."""
         if log.stream is not None:
             return cls(log, None, 0, HIGHEST, is_whole=True)
         identity = log_identity(log, keyring)
@@ -292,13 +293,13 @@ class _LogRange:
             return cls(log, identity, start, HIGHEST, is_whole=True, last=start - 1)
         with BinlogReader([log], keyring=keyring) as reader:
             next(iter(reader), None)
-            is_closed = not reader.in_use  # then its last group is complete, and the log need not be read for that
+            is_closed = not reader.in_use  # the last group of a closed log is complete
         end = log.size if is_closed and log.size is not None else last_group_end(log, 0, keyring)
         return cls(log, identity, start, max(start, end), is_whole=False)
 
     @property
     def is_held(self) -> bool:
-        """True if the target holds all of the log."""
+        """True if the target already contains the whole log."""
         return 0 < self.start >= self.end
 
     @property
@@ -308,7 +309,7 @@ class _LogRange:
 
     @property
     def held(self) -> HeldLog | None:
-        """What the target holds of the log afterwards; None if it cannot be recognised again."""
+        """The ledger entry of the log after the export; None if the log has no identity."""
         if self.identity is None:
             return None
         return HeldLog(
@@ -320,7 +321,7 @@ class _LogRange:
         )
 
     def within(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch that are in the range."""
+        """Return the rows of a batch that are exported."""
         positions = batch.column("pos")
         first, self.last = positions[0].as_py(), max(self.last, positions[-1].as_py())
         part = self.part
@@ -330,7 +331,7 @@ class _LogRange:
 
     @property
     def part(self) -> Range:
-        """The positions of what is exported."""
+        """The positions that are exported."""
         return Range(self.start, self.end).within(self.wanted)
 
 
@@ -341,7 +342,7 @@ def _records(
     watch: Callable[[str, int], None] | None,
     note_plan: Callable[[TablePlan], None] | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows of tables that are in the ranges, with the columns of a record in an export."""
+    """Yield the rows of tables in the ranges, with the columns of an export."""
     wanted = [one for one in ranges if not one.is_held]
     by_name = {one.log.name: one for one in wanted}
     if not wanted:
@@ -362,7 +363,7 @@ def _records(
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Tables that are left out, and which changes and columns of the others are exported."""
+    """The selection of an export: globs of excluded tables, a row condition, and columns."""
 
     excluded: tuple[str, ...]
     condition: RowCondition | None
@@ -370,7 +371,7 @@ class _Chosen:
 
 
 def _pruned(batch: pa.RecordBatch, columns: Collection[str] | None) -> pa.RecordBatch:
-    """Return a batch with only these columns in its images; all columns were read for a condition."""
+    """Return a batch with only these columns in its images. For a condition, all columns were read."""
     if columns is None:
         return batch
     for name in ("before", "after"):
@@ -411,7 +412,7 @@ def _latest(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Settings:
-    """How a target is opened; `ledger` is that of a new one."""
+    """Settings of a target; `ledger` is the ledger of a new target."""
 
     form: ExportFormat
     by_day: bool
@@ -422,10 +423,10 @@ class _Settings:
     ledger: ExportLedger
 
     def continued(self, found: ExportLedger | None, path: Path) -> ExportLedger:
-        """Return the ledger of a target that exists, to be continued.
+        """Return the ledger of an existing target that is continued.
 
         Raises:
-            ExportError: it may not be continued, or was made with other options.
+            ExportError: the target is not an export, must not be continued, or was made with other options.
         """
         if found is None:
             raise ExportError("this exists, and is not an export", file=str(path))
@@ -443,11 +444,7 @@ class _Settings:
 
 @contextmanager
 def closing_target(target: _Target) -> Iterator[_Target]:
-    """Provide a target, and leave it as it was if there is an exception.
-
-    Raises:
-        UnsupportedFeature: a value cannot be converted.
-    """
+    """Yield a target; discard its rows after an exception."""
     try:
         yield target
     except BaseException:
@@ -456,7 +453,7 @@ def closing_target(target: _Target) -> Iterator[_Target]:
 
 
 class _Directory:
-    """A directory of files, or of Delta or Iceberg tables."""
+    """A directory of files, or of Delta or Iceberg tables, as a target."""
 
     def __init__(
         self,
@@ -486,7 +483,7 @@ class _Directory:
             self._files.write(table, batch)
 
     def finish(self, logs: Iterable[HeldLog]) -> tuple[str, ...]:
-        """Commit everything, and return the new files."""
+        """Commit all rows, and return the new files."""
         files = self._files.finish()
         begin_commit(self.ledger, self._folder, files, logs)
         self._is_committed = True
@@ -495,11 +492,11 @@ class _Directory:
         return tuple(one.path for one in files)
 
     def discard(self) -> None:
-        """Leave the directory as it was; a commit that has begun is left to be completed."""
+        """Discard all rows. A commit that has begun remains; the next export completes it."""
         if not self._is_committed:
             self._files.discard()
         with suppress(OSError):
-            self._folder.rmdir()  # if it is empty
+            self._folder.rmdir()  # fails if it is not empty
         self._close()
 
     def _close(self) -> None:
@@ -509,17 +506,18 @@ class _Directory:
 
 
 def _is_surrogate(character: str) -> bool:
-    """Return True for a byte of a file name that is no UTF-8."""
+    """Return True for a surrogate, which is a byte of a file name that is not UTF-8."""
     return "\ud800" <= character <= "\udfff"
 
 
 def _open_directory(folder: Path, settings: _Settings) -> _Directory:
-    """Open a directory for an export. Files that a killed export has left there are removed.
+    """Open a directory for an export. Temporary files of an interrupted export are deleted.
 
     Raises:
-        ExportError: it exists, or was made with other options.
+        ExportError: it exists and is neither continued nor replaced, or was made with other options.
         UnsupportedFeature: a library is missing.
-        OSError: it cannot be made.
+        BlockingIOError: another export writes to it.
+        OSError: it cannot be created.
     """
     lake: DeltaTables | IcebergTables | None = None
     if settings.form in (ExportFormat.DELTA, ExportFormat.ICEBERG) and any(map(_is_surrogate, str(folder))):
@@ -560,7 +558,7 @@ def _open_directory(folder: Path, settings: _Settings) -> _Directory:
 
 
 class _DuckdbTarget:
-    """A DuckDB file."""
+    """A DuckDB file as a target."""
 
     def __init__(self, file: DuckdbFile, ledger: ExportLedger, path: Path) -> None:
         self.ledger = ledger
@@ -573,17 +571,17 @@ class _DuckdbTarget:
             self._file.write(table, batch)
 
     def finish(self, logs: Iterable[HeldLog]) -> tuple[str, ...]:
-        """Commit everything, and return the file."""
+        """Commit all rows, and return the file."""
         self._file.finish(self.ledger, logs)
         return (str(self._path),)
 
     def discard(self) -> None:
-        """Leave the file as it was."""
+        """Roll back: the file remains as it was."""
         self._file.discard()
 
 
 def _open_duckdb(path: Path, settings: _Settings) -> _DuckdbTarget:
-    """Open a DuckDB file for an export. Errors as those of `_open_directory`."""
+    """Open a DuckDB file for an export. Raises the errors of `_open_directory`."""
     if settings.replace and path.exists():
         old = DuckdbFile(path, is_new=False)
         is_export = old.ledger() is not None
@@ -602,9 +600,13 @@ def _open_duckdb(path: Path, settings: _Settings) -> _DuckdbTarget:
 
 @contextmanager
 def _located(table: str, batch: pa.RecordBatch) -> Iterator[None]:
-    """Name the table, and the first row of the batch, in errors about rows that the target cannot take."""
+    """Add the table, and the position of the batch's first row, to errors about rows that the target cannot store.
+
+    Raises:
+        UnsupportedFeature: a value or a change of columns cannot be stored.
+    """
     file, offset = None, None
-    if "after_present" in batch.schema.names:  # a row of the latest state has no place
+    if "after_present" in batch.schema.names:  # rows of the latest state have no position
         file, offset = batch.column("file")[0].as_py(), batch.column("pos")[0].as_py()
     try:
         yield

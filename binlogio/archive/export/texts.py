@@ -1,8 +1,7 @@
-"""Values of Arrow arrays as text, for CSV and JSON lines.
+"""Converts Arrow arrays to text, for CSV and JSON lines.
 
-Bytes are `0x` and hexadecimal digits, as `dump --format json` has them; numbers are never in scientific notation except
-FLOAT and DOUBLE; DECIMAL is a string in JSON, which has no exact fractions. A TIME is text as in SQL, with six digits
-after the point.
+Bytes are `0x` and hexadecimal digits, as in `dump --format json`. Only FLOAT and DOUBLE may use scientific notation.
+DECIMAL is a string in JSON, because JSON readers may round numbers. TIME is text as in SQL, with six fraction digits.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _US_PER_S: Final = 1_000_000
 
 
 def decimal_texts(array: pa.Array) -> pa.Array:
-    """Return decimals as digits: Arrow's cast writes small ones as 1E-8."""
+    """Return decimals as digits, without the exponents that Arrow's cast writes for small values (1E-8)."""
     texts = array.cast(pa.string())
     is_short = pc.fill_null(pc.match_substring(texts, "E"), False)  # noqa: FBT003 - the value
     if not pc.any(is_short).as_py():
@@ -41,7 +40,7 @@ def hex_texts(array: pa.Array) -> pa.Array:
 
 
 def time_texts(array: pa.Array) -> pa.Array:
-    """Return durations as SQL writes a TIME: `-838:59:59.000000`."""
+    """Return durations in the form of a SQL TIME: `-838:59:59.000000`."""
     micros = np.asarray(pc.fill_null(array.cast(pa.int64()), 0))
     size = np.abs(micros)
     seconds, rest = np.divmod(size, _US_PER_S)
@@ -54,14 +53,14 @@ def time_texts(array: pa.Array) -> pa.Array:
 
 
 def moment_texts(array: pa.Array) -> pa.Array:
-    """Return timestamps as text, UTC with a Z at the end: Arrow's cast is slow for those with a time zone."""
+    """Return timestamps as text, those with a time zone in UTC with a Z at the end. Arrow's cast is slow for these."""
     if array.type.tz is None:
         return array.cast(pa.string())
     return pc.binary_join_element_wise(array.cast(pa.timestamp(array.type.unit)).cast(pa.string()), "Z", "")
 
 
 def csv_texts(array: pa.Array) -> pa.Array:
-    """Return the values of a column of CSV; null stays null."""
+    """Return an array in the types that are written to CSV; nulls are kept."""
     kind = array.type
     if pa.types.is_decimal(kind):
         return decimal_texts(array)
@@ -79,7 +78,7 @@ def csv_texts(array: pa.Array) -> pa.Array:
 
 
 def flat_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch whose structs are columns of their own: `before.id`; values as `csv_texts`."""
+    """Return a batch with structs flattened to columns (`before.id`), and values as `csv_texts`."""
     columns: dict[str, pa.Array] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         _flatten(name, column, columns)
@@ -95,7 +94,7 @@ def _flatten(name: str, array: pa.Array, columns: dict[str, pa.Array]) -> None:
 
 
 def json_texts(array: pa.Array) -> pa.Array:
-    """Return the values as JSON; null is the text null."""
+    """Return each value as JSON text; a null is the text `null`."""
     if len(array) == array.null_count:
         return pa.array(["null"] * len(array), pa.large_string())
     found = _json(array).cast(pa.large_string())
@@ -122,7 +121,7 @@ def _json(array: pa.Array) -> pa.Array:
 
 
 def _bare_strings(array: pa.Array) -> pa.Array | None:
-    """Return values that are strings in JSON, without quotes; None for other types, and where one needs escapes."""
+    """Return values that are JSON strings, without quotes; None for other types, or if a value needs escapes."""
     kind = array.type
     if pa.types.is_string(kind):
         return None if pc.any(pc.match_substring_regex(array, _NEEDS_ESCAPE)).as_py() else array
@@ -138,7 +137,7 @@ def _bare_strings(array: pa.Array) -> pa.Array | None:
 
 
 def _json_objects(array: pa.StructArray) -> pa.Array:
-    """Return the values as objects; what is the same in all is joined first."""
+    """Return structs as JSON objects; the text between values is built once for all rows."""
     parts: list[pa.Array | pa.Scalar] = []
     before = "{"
     for field, child in zip(array.type, array.flatten(), strict=True):
@@ -163,7 +162,7 @@ def _with_nulls(array: pa.Array, texts: pa.Array) -> pa.Array:
 
 
 def json_lines(batch: pa.RecordBatch) -> bytes:
-    """Return a batch as lines of JSON."""
+    """Return a batch as JSON lines."""
     if not batch.num_rows:
         return b""
     lines = json_texts(pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema)))

@@ -1,11 +1,11 @@
-"""The map of types: how each format of an export stores the values of each type of MySQL and MariaDB.
+"""The type map: how each export format stores the values of each type of MySQL and MariaDB.
 
-`stored_type` is the map, from the Arrow types of `read_rows` to the Arrow type that a format stores; `converted`
-converts values exactly or refuses. `markdown` is the table of the documentation, made from the map.
+`stored_type` maps the Arrow types of `read_rows` to the Arrow type that a format stores. `converted` converts values
+exactly, or raises. `markdown` builds the table in the documentation from the map.
 
     no unsigned integers (Delta, Iceberg)      the next wider type; BIGINT UNSIGNED and BIT: decimal(20, 0)
-    no DECIMAL of more than 38 digits          text (all but Arrow; Parquet has such numbers, but few of its readers)
-    no time beyond a day (Delta, Iceberg)      whole microseconds
+    no DECIMAL of more than 38 digits          text (except Arrow, CSV, JSON lines; few Parquet readers support them)
+    no TIME beyond a day (Delta, Iceberg)      int64 microseconds
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from binlogio.errors import Hint, UnsupportedFeature
 
 
 class ExportFormat(Enum):
-    """A format of an export, by the name that the user gives."""
+    """An export format; the value is its name in options."""
 
     PARQUET = "parquet"
     ARROW = "arrow"
@@ -32,7 +32,7 @@ class ExportFormat(Enum):
 
     @property
     def is_text(self) -> bool:
-        """True if values are stored as text, whose form `texts` decides."""
+        """True if values are stored as text, as defined by `texts`."""
         return self in (ExportFormat.CSV, ExportFormat.JSONL)
 
 
@@ -48,7 +48,7 @@ _LAKES: Final = (ExportFormat.DELTA, ExportFormat.ICEBERG)
 
 
 def stored_type(arrow_type: pa.DataType, form: ExportFormat) -> pa.DataType:
-    """Return the Arrow type that a format stores for a type of `read_rows`; text formats get it as it is."""
+    """Return the Arrow type that a format stores for a type of `read_rows`; text formats convert it later."""
     if pa.types.is_struct(arrow_type):
         return pa.struct([pa.field(field.name, stored_type(field.type, form)) for field in arrow_type])
     if pa.types.is_list(arrow_type):
@@ -65,12 +65,12 @@ def stored_type(arrow_type: pa.DataType, form: ExportFormat) -> pa.DataType:
 
 
 def stored_schema(schema: pa.Schema, form: ExportFormat) -> pa.Schema:
-    """Return the columns that a format stores for columns of `read_rows`."""
+    """Return the schema that a format stores for a schema of `read_rows`."""
     return pa.schema([pa.field(field.name, stored_type(field.type, form)) for field in schema])
 
 
 def plain_type(one: pa.DataType) -> pa.DataType:
-    """Return the type of the map for an Arrow type that DuckDB or Iceberg gives back."""
+    """Return the type of the map for an Arrow type returned by DuckDB or Iceberg."""
     if pa.types.is_struct(one):
         return pa.struct([pa.field(field.name, plain_type(field.type)) for field in one])
     if pa.types.is_large_list(one) or pa.types.is_list(one):
@@ -83,10 +83,10 @@ def plain_type(one: pa.DataType) -> pa.DataType:
 
 
 def converted(array: pa.Array, to: pa.DataType) -> pa.Array:
-    """Return the values in a type of the map; columns of a struct by name, missing ones null.
+    """Return values converted to a type of the map. Struct fields are matched by name; missing ones are null.
 
     Raises:
-        pyarrow.ArrowInvalid: a value does not fit the type; no value is rounded.
+        pyarrow.ArrowInvalid: a value does not fit the type; values are never rounded.
     """
     if array.type == to:
         return array
@@ -100,7 +100,7 @@ def converted(array: pa.Array, to: pa.DataType) -> pa.Array:
 
 
 def converted_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with these columns, by name; missing ones are null. Errors as those of `converted`."""
+    """Return a batch converted to a schema, by name; missing columns are null. Raises as `converted`."""
     names = batch.schema.names
     columns = [
         converted(batch.column(one.name), one.type) if one.name in names else pa.nulls(batch.num_rows, one.type)
@@ -115,10 +115,9 @@ def _field(array: pa.StructArray, field: pa.Field) -> pa.Array:
 
 
 def merged_type(known: pa.DataType, new: pa.DataType) -> pa.DataType:
-    """Return the type of a table's column that has had values of one stored type and now has another.
+    """Return the type of a table's column that had one stored type and now has another.
 
-    A column that was there stays as it is, wide enough or not: `converted` refuses values that do not fit. Columns of a
-    struct are merged by name.
+    An existing column keeps its type: `converted` raises for values that do not fit. Struct fields are merged by name.
 
     Raises:
         UnsupportedFeature: the types are of different kinds, such as a number and text.
@@ -150,7 +149,7 @@ def merged_type(known: pa.DataType, new: pa.DataType) -> pa.DataType:
 
 
 def merged_schema(first: pa.Schema, *others: pa.Schema) -> pa.Schema:
-    """Return the columns of several schemas by name, those of the first first.
+    """Return the columns of several schemas, merged by name; those of the first come first.
 
     Raises:
         UnsupportedFeature: a column has types that cannot be merged.
@@ -213,7 +212,7 @@ SQL_TYPES: Final = (
     ),
     ("VECTOR", "vector(3)", pa.list_(pa.float32())),
 )
-"""Types of MySQL and MariaDB: the name in the documentation, an example in SQL, the Arrow type of `read_rows`."""
+"""Types of MySQL and MariaDB: name in the documentation, example in SQL, Arrow type of `read_rows`."""
 
 _ARROW_NAMES: Final = {"date32[day]": "date", "float": "float32", "double": "float64"}
 _DUCKDB_NAMES: Final = {
@@ -284,7 +283,7 @@ _TEXTS: Final = (
 
 
 def stored_name(arrow_type: pa.DataType, form: ExportFormat) -> str:
-    """Return how a format stores a type of `read_rows`, in the words of the format."""
+    """Return the format's own name for the stored form of a type of `read_rows`."""
     if form.is_text:
         if form is ExportFormat.JSONL and pa.types.is_decimal(arrow_type):
             return "string of digits"
@@ -313,7 +312,7 @@ def _name(stored: pa.DataType, form: ExportFormat) -> str:
 
 
 def markdown() -> str:
-    """Return the map as a table in Markdown."""
+    """Return the type map as a Markdown table."""
     head = [
         "MySQL, MariaDB",
         *("JSON lines" if one is ExportFormat.JSONL else one.name.title() for one in ExportFormat),
