@@ -1,12 +1,12 @@
-"""Row changes of logs as Arrow record batches.
+"""Reads row changes of logs as Arrow record batches.
 
-`binlogio.read_rows` and `binlogio.read_tables` (in `rows_reader`) are public. A walk reads a log window by window with
-the compiled kernel, a batcher makes record batches of the rows it finds, and threads read parts of logs; `fallback`
-does the same slowly by construct.
+The public functions are `binlogio.read_rows` and `binlogio.read_tables` (in `rows_reader`). A walk reads a log window
+by window with the compiled kernel. A batcher builds record batches from the rows found. Threads read parts of logs in
+parallel. `fallback` does the same without the kernel, slowly, with the construct parser (pure Python).
 
     log -> windows -> walk -> batches -> parallel -> rows_reader
 
-`event_reader` gives records of events instead of rows, for the Spark data source.
+`event_reader` returns records of events instead of rows, for the Spark data source.
 """
 
 from __future__ import annotations

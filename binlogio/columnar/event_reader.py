@@ -1,7 +1,7 @@
-"""Records of events as Arrow record batches, for the Spark data source.
+"""Reads events and event groups as Arrow record batches, for the Spark data source.
 
-The kernel fills the batches with events of frequent types. `BinlogReader` returns the others, which construct parses,
-and each becomes the same record by `event_records`. Without the kernel all events go that way.
+The kernel fills batches with events of frequent types. Other events are returned by `BinlogReader`, parsed by the
+construct parser, and converted to the same record by `event_records`. Without the kernel this is done for all events.
 """
 
 from __future__ import annotations
@@ -62,23 +62,23 @@ MAX_BYTES: Final = 4 << 20
 """A batch ends when it has about this many records, or this many bytes of text."""
 
 RecordsOf: TypeAlias = Callable[[BinlogReader, WantsTable | None, EventFilter], Iterator[tuple[Any, ...]]]
-"""Makes records of the events of a reader."""
+"""Returns the records of the events of a reader."""
 
 _MOST_EVENTS: Final = 1 << 40
-_PLACES: Final = (GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION)  # by the kernel's numbers
+_PLACES: Final = (GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION)  # indexed by the kernel's numbers
 _ASCII: Final = bytes(range(128))
 _TABLE_ID_SIZE: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventSelection:
-    """Options of a read of events.
+    """Selection and options for reading events.
 
     Args:
-        tables: returns whether the events of a schema and a table are selected; None for all events.
-        where: which events are wanted.
+        tables: returns whether the events of a schema and table are selected; None: all events are selected.
+        where: filters events.
         verify_checksum: compare the CRC32 of every event with its bytes.
-        definitions: table definitions of the caller, for logs without column names.
+        definitions: table definitions given by the caller, for logs without column names.
     """
 
     tables: WantsTable | None = None
@@ -90,10 +90,12 @@ class EventSelection:
 def read_events(
     log: LogFile, split: Split | None, selection: EventSelection, keyring: Keyring | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the events of the groups that begin in a byte range of a log; all events if it is None.
+    """Yield the events of the groups that begin in a byte range of a log, as batches of `EVENT_SCHEMA`.
+
+    If `split` is None, all events of the log are read.
 
     Raises:
-        BinlogError: the bytes are not a binary log. Batches with the events before the damage come first.
+        BinlogError: a log is damaged, or is not a binary log. Batches with the events before the damage come first.
         OSError: the file cannot be read.
     """
     return _read(log, split, selection, keyring, EVENT_SCHEMA, _EventFiller, event_records)
@@ -102,11 +104,12 @@ def read_events(
 def read_transactions(
     log: LogFile, split: Split | None, selection: EventSelection, keyring: Keyring | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the event groups that begin in a byte range of a log; all groups if it is None.
+    """Yield the event groups that begin in a byte range of a log, as batches of `TRANSACTION_SCHEMA`.
 
-    `tables` of the selection selects groups that change one of them. DDL in the log is not followed: table maps have
-    the names of tables, and the sizes of values but for MariaDB's old temporal types with fraction digits, whose rows
-    need `definitions` to be counted. Errors as those of `read_events`.
+    If `split` is None, all groups of the log are read. `tables` of the selection selects groups that change one of the
+    tables. DDL in the log is not followed: table maps contain the names of tables, and the sizes of values except for
+    MariaDB's old temporal types with fraction digits. Rows with these types are counted only with `definitions`. Raises
+    the errors of `read_events`.
     """
     return _read(log, split, selection, keyring, TRANSACTION_SCHEMA, _GroupFiller, transaction_records)
 
@@ -136,12 +139,12 @@ def _read(
         count = filler.walk.count
         return imported(count, [repeated.text(log.name, count), *filler.walk.take()], schema)
 
-    skips_description = bounds.start is not None  # that belongs to another range
+    skips_description = bounds.start is not None  # the format description belongs to the split at 0
     with _reader(log, bounds, selection, keyring, decoder) as reader:
         filler.begin(reader)
         try:
             for event in reader:
-                if filler.walk.is_full:  # it has stopped, so that this event came here
+                if filler.walk.is_full:  # the walk stopped because its batch is full
                     yield batch()
                 if skips_description:
                     skips_description = False
@@ -167,10 +170,10 @@ def read_by_construct(
     schema: pa.Schema,
     records: RecordsOf,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield records of typed events in batches; without the kernel a log belongs to the split at 0 as a whole.
+    """Yield records of parsed events in batches. A log cannot be split: it belongs to the split at 0 as a whole.
 
     Raises:
-        BinlogError: the bytes are not a binary log. Batches with the records before the damage come first.
+        BinlogError: a log is damaged, or is not a binary log. Batches with the records before the damage come first.
         OSError: the file cannot be read.
     """
     if split is not None and split.start:
@@ -198,7 +201,7 @@ def _reader(
     log: LogFile, bounds: SplitBounds, selection: EventSelection, keyring: Keyring | None, decoder: Decoder | None
 ) -> BinlogReader:
     options = ReadOptions(verify_checksum=selection.verify_checksum, start_offset=bounds.start, stop_offset=bounds.stop)
-    source = DefinitionSource(selection.definitions, follows_ddl=False)  # a range may not have the DDL before it
+    source = DefinitionSource(selection.definitions, follows_ddl=False)  # DDL before the range is unknown
     return BinlogReader([log], options, keyring=keyring, definitions=source, decoder=decoder)
 
 
@@ -207,10 +210,10 @@ def _size(value: object) -> int:
 
 
 class _EventFiller:
-    """Makes records of events in the kernel, and of those that it leaves by construct."""
+    """Builds event records: in the kernel, or for event types that it does not handle, in Python."""
 
     def __init__(self, selection: EventSelection) -> None:
-        from binlogio._kernel.row_decoder import EventRecords  # noqa: PLC0415 - there may be no kernel
+        from binlogio._kernel.row_decoder import EventRecords  # noqa: PLC0415 - the kernel is optional
 
         where, tables = selection.where, selection.tables
         asks_for_names = tables is not None or where.schemas is not None or where.tables is not None
@@ -223,10 +226,10 @@ class _EventFiller:
         )
 
     def begin(self, reader: BinlogReader) -> None:
-        """Begin to read."""
+        """Begin a log."""
 
     def add(self, reader: BinlogReader, event: BinlogEvent) -> None:
-        """Add an event of the reader."""
+        """Add an event that the kernel does not handle."""
         group = follow_group(self.walk, self._tracker, event)
         record = event_record(reader, event, group, self._selection.tables, self._selection.where)
         if record is not None:
@@ -237,10 +240,10 @@ class _EventFiller:
 
 
 class _GroupFiller:
-    """Makes records of event groups in the kernel, and adds the events that it leaves."""
+    """Builds records of event groups in the kernel, and adds the event types that it does not handle."""
 
     def __init__(self, selection: EventSelection) -> None:
-        from binlogio._kernel.row_decoder import GroupRecords  # noqa: PLC0415 - there may be no kernel
+        from binlogio._kernel.row_decoder import GroupRecords  # noqa: PLC0415 - the kernel is optional
 
         self._tracker = GroupTracker()
         self._counts = RowCounter()
@@ -250,11 +253,11 @@ class _GroupFiller:
         )
 
     def begin(self, reader: BinlogReader) -> None:
-        """Begin to read."""
+        """Begin a log."""
         self._reader = reader
 
     def add(self, reader: BinlogReader, event: BinlogEvent) -> None:
-        """Add an event of the reader."""
+        """Add an event that the kernel does not handle."""
         walk, header = self.walk, event.header
         follow_group(walk, self._tracker, event)
         if header.inner is None:
@@ -263,7 +266,7 @@ class _GroupFiller:
             change = group_change(reader, event, self._counts)
             if isinstance(event, RowsEvent) and change.op is not None:
                 table = walk.mapped_table(event.table_id)
-                if table is not None:  # else there is an error, since the event has rows
+                if table is not None:  # None: `group_change` has raised, since the event has rows
                     walk.add_rows(table, event.operation, change.rows, change.row_bytes)
             walk.add(
                 reader.position.offset,
@@ -314,16 +317,16 @@ def _limits_and_filter(where: EventFilter) -> _LimitsAndFilter:
 
 
 class WalkDecoder(Decoder):
-    """Decodes the events that a walk of the kernel leaves, and lets these change the state of the walk."""
+    """Decodes the events that a kernel walk does not handle, and updates the state of the walk with them."""
 
     def __init__(self, walk: EventWalk) -> None:
         super().__init__(decompress=decompress_zstd)
         self._walk = walk
         self._zstd_frames = ZstdFrames()
-        self._seen: tuple[object, ...] | None = None  # the format that the walk has
+        self._seen: tuple[object, ...] | None = None  # the format that the walk is set to
 
     def cut(self, framer: EventFramer, stop: int | None = None, *, by_group: bool = False) -> list[BinlogEvent]:
-        """Let the kernel take events up to the first one that `decode` has to take."""
+        """Let the kernel consume events up to the first one for `decode`. Returns an empty list."""
         context = framer.context
         found = context.binlog_version, context.server_version, context.post_header_sizes
         if found != self._seen:
@@ -336,16 +339,16 @@ class WalkDecoder(Decoder):
             )
         framer.cut_events(
             cast("EventCutter", self._walk), stop, _MOST_EVENTS, by_group=by_group
-        )  # it has the same method `cut`
+        )  # EventWalk has the same `cut` method
         return []
 
     def decode(self, frame: EventFrame) -> Iterator[BinlogEvent]:
-        """Yield the event of a frame, and of a payload those that the kernel leaves. Raises as `Decoder.decode`."""
+        """Yield the event of a frame and, for a payload, its inner events for Python. Raises as `Decoder.decode`."""
         self._walk.payload_end = frame.end
         return super().decode(frame)
 
     def follow(self, event: BinlogEvent) -> None:
-        """Let an event change the table maps of the walk."""
+        """Update the table maps of the walk with an event."""
         self._walk.begin_event()
         if isinstance(event, TableMapEvent):
             table = _table(event, b"")
@@ -363,7 +366,7 @@ class WalkDecoder(Decoder):
 
 
 def follow_group(walk: EventWalk, tracker: GroupTracker, event: BinlogEvent) -> GroupFacts:
-    """Let an event that construct has parsed change the event group of a walk, and return the facts of its group.
+    """Update the event group of a walk with a parsed event, and return the facts of its group.
 
     Raises:
         BinlogFormatError: the event has an invalid GTID.
@@ -391,7 +394,7 @@ def _wants_names(tables: WantsTable | None, where: EventFilter) -> WantsTable:
 
 
 def _by_construct(context: ParseContext) -> set[int]:
-    """Return the types of events that have another form than today's."""
+    """Return the event types whose layout differs from the current one: the kernel does not parse them."""
     if context.binlog_version != BINLOG_VERSION:
         return set(range(256))
     return {
@@ -410,14 +413,14 @@ def _mapped_table(body: bytes, context: ParseContext) -> MappedTable | None:
 
 
 def _table(event: TableMapEvent, key: bytes) -> MappedTable:
-    from binlogio._kernel.row_decoder import MappedTable  # noqa: PLC0415 - there may be no kernel
+    from binlogio._kernel.row_decoder import MappedTable  # noqa: PLC0415 - the kernel is optional
 
     text = body_text(event)
     return MappedTable(key, _utf8(event.schema), _utf8(event.table), _utf8(text[text.index(",") : -1]), event)
 
 
 def _known_status(context: ParseContext) -> Callable[[int, bytes], KnownStatus | None]:
-    from binlogio._kernel.row_decoder import KnownStatus  # noqa: PLC0415 - there may be no kernel
+    from binlogio._kernel.row_decoder import KnownStatus  # noqa: PLC0415 - the kernel is optional
 
     def known_status(code: int, body: bytes) -> KnownStatus | None:
         try:
@@ -439,7 +442,7 @@ def _known_status(context: ParseContext) -> Callable[[int, bytes], KnownStatus |
 
 @cache
 def _text_form(collation_id: int | None) -> int:
-    """Return 0 if ASCII texts are the same in a character set, 1 if those in UTF-8 are, 2 for other character sets."""
+    """Return 0 for a character set that extends ASCII, 1 for UTF-8 or an unknown one, 2 for other character sets."""
     charset = charset_of(collation_id)
     if charset is None or charset.name in UTF8:
         return 1
@@ -454,7 +457,7 @@ def _header(code: int) -> EventHeader:
 
 
 def _utf8(text: str) -> bytes:
-    """Return a text for Arrow: what has no UTF-8 as escapes."""
+    """Return text as UTF-8 for Arrow; lone surrogates are escaped with backslashes."""
     return text.encode("utf-8", "backslashreplace")
 
 

@@ -1,11 +1,11 @@
-"""A record for each event; the events of a compressed payload follow the payload event.
+"""Builds a record for each event; the inner events of a compressed payload follow the payload event.
 
-Defines the columns of the record, and converts the fields of any event to JSON. Events of unknown types are records
-too, with a `type` such as `type 100`.
+Defines the columns of the record, and converts the fields of any event to JSON. Events of unknown types have a `type`
+such as `type 100`.
 
-`body` has the fields of the event that have no column of their own. Bytes are hexadecimal; of long byte strings,
-such as row images, only the size is there: {"size": 8192}. Status variables and optional metadata are objects with
-the server's names.
+`body` is a JSON object of the event fields that have no column of their own. Bytes are hexadecimal; of long byte
+strings, such as row images, only the size is included: {"size": 8192}. Status variables and optional metadata are
+objects with the server's names.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 EVENT_SCHEMA: Final = pa.schema(
     [
         pa.field("file", pa.string()),
-        pa.field("pos", pa.int64()),  # where the event begins; of one inside a payload, where the payload event begins
-        pa.field("inner", pa.int32()),  # its number in the payload, from 0; null for the others
-        pa.field("end_pos", pa.int64()),  # where the next one begins
-        pa.field("log_pos", pa.int64()),  # log_pos of its header: 32 bits, and zero in some logs
+        pa.field("pos", pa.int64()),  # offset of the event; for an inner event, of its payload event
+        pa.field("inner", pa.int32()),  # index in the payload, from 0; null for other events
+        pa.field("end_pos", pa.int64()),  # offset of the next event
+        pa.field("log_pos", pa.int64()),  # log_pos in the header: 32 bits, and 0 in some logs
         pa.field("timestamp", pa.timestamp("us", "UTC")),
         pa.field("server_id", pa.int64()),
         pa.field("type", pa.string()),
         pa.field("type_code", pa.int32()),
         pa.field("flags", pa.int32()),
-        pa.field("size", pa.int64()),  # in bytes, with header and checksum
+        pa.field("size", pa.int64()),  # bytes, including header and checksum
         pa.field("gtid", pa.string()),
         pa.field("last_committed", pa.int64()),
         pa.field("sequence_number", pa.int64()),
@@ -66,7 +66,7 @@ EventRecord: TypeAlias = tuple[str | int | None, ...]
 """The values of a record, in the order of `EVENT_SCHEMA`."""
 
 LONGEST_BYTES: Final = 64
-"""The size up to which byte strings are in `body` as they are, in bytes."""
+"""Byte strings up to this size, in bytes, are included in `body`."""
 
 _US_PER_S: Final = 1_000_000
 _OWN_COLUMNS: Final = {"header", "schema", "table", "sql", "xid"}
@@ -78,10 +78,10 @@ _HAVE_TEXT: Final = (Uuid, Tsid, Gtid, GtidSet, MariadbGtid)
 def event_records(
     reader: BinlogReader, tables: WantsTable | None = None, where: EventFilter = EVERY_EVENT
 ) -> Iterator[EventRecord]:
-    """Yield the events of the log that `tables` and `where` select, as tuples in the order of `EVENT_SCHEMA`.
+    """Yield the events of a log that `tables` and `where` select, as tuples in the order of `EVENT_SCHEMA`.
 
     Raises:
-        BinlogError: the bytes are not a binary log.
+        BinlogError: the log is damaged, or is not a binary log.
     """
     for event in reader:
         group = GroupFacts() if reader.group is None else reader.group.facts
@@ -93,7 +93,7 @@ def event_records(
 def event_record(
     reader: BinlogReader, event: BinlogEvent, group: GroupFacts, tables: WantsTable | None, where: EventFilter
 ) -> EventRecord | None:
-    """Return the record of the last event of a reader, in its group; None if it is not selected."""
+    """Return the record of the last event of a reader; None if it is not selected."""
     schema, table = _names(reader, event)
     header = event.header
     if tables is not None and not tables(schema, table):
@@ -138,14 +138,14 @@ def _names(reader: BinlogReader, event: Any) -> tuple[str | None, str | None]:
     if isinstance(event, RowsEvent):
         try:
             table_map = reader.table_map(event)
-        except MissingTableMap:  # a rows event without rows, which only ends a statement, belongs to no table
+        except MissingTableMap:  # a rows event without rows, which only ends a statement
             return None, None
         return table_map.schema, table_map.table
     return getattr(event, "schema", None) or None, getattr(event, "table", None) or None
 
 
 def transaction_number(event: object) -> int | None:
-    """Return the transaction's number in the storage engine, which a DDL statement has in a status variable."""
+    """Return the XID of a transaction as a signed number; DDL statements have it in a status variable."""
     if isinstance(event, XidEvent):
         return _signed(event.xid)
     if isinstance(event, QueryEvent):
@@ -155,12 +155,12 @@ def transaction_number(event: object) -> int | None:
 
 
 def _signed(number: int) -> int:
-    """Return an unsigned 64-bit number as a signed one, which fits Spark's bigint."""
+    """Return an unsigned 64-bit number as a signed one, as for Spark's bigint."""
     return number - (1 << 64) if number >> 63 else number
 
 
 def statement_text(event: object) -> str | None:
-    """Return the statement, decoded in the character set of the client that sent it."""
+    """Return the statement of an event, decoded in the client's character set; None if it has no statement."""
     if isinstance(event, _STATEMENTS):
         return _text(event.sql, None)
     if not isinstance(event, _QUERIES):
@@ -185,12 +185,12 @@ def body_text(event: Any) -> str:
 
 
 def json_text(value: object) -> str:
-    """Return the value of a field of an event as JSON."""
+    """Return the value of an event field as JSON."""
     return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def _plain(value: Any) -> Any:
-    """Return the value of a field in types of JSON."""
+    """Return the value of an event field in JSON types."""
     if value is None or isinstance(value, (bool, float)):
         return value
     if isinstance(value, int):

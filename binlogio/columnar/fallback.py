@@ -1,7 +1,7 @@
-"""Rows by construct, one value at a time: without the compiled kernel, a hundred times as slow as with it.
+"""Reads rows with the construct parser (pure Python), value by value, about a hundred times slower than the kernel.
 
-Parses only the events that rows depend on, as the kernel does. For an event or a row that the kernel refuses, this code
-raises the error; it also reads logs whose event headers have more than 19 bytes.
+Parses only the events that rows depend on, as the kernel does. It is used without the compiled kernel, for logs whose
+event headers have more than 19 bytes, and to raise the error for an event or row that the kernel rejects.
 """
 
 from __future__ import annotations
@@ -55,22 +55,22 @@ OPENED_TYPES: Final = ROWS_TYPES | {
     EventType.MARIADB_GTID_EVENT,
     EventType.TRANSACTION_PAYLOAD_EVENT,
 }
-"""The types of the events that matter to rows."""
+"""The event types that rows depend on."""
 
 _STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
 _XID_SIZE: Final = 8
 _LARGEST_TIME: Final = (1 << 63) - 1
-_MOST_BYTES: Final = 64 << 20  # of images in one batch
-_MIXED_ROWS: Final = 1 << 12  # most rows of a batch whose images are JSON text
+_MOST_BYTES: Final = 64 << 20  # bytes of images in one batch
+_MIXED_ROWS: Final = 1 << 12  # maximum rows of a batch whose images are JSON text
 
 Images = list[tuple[Any, Any]]
-"""The before and the after image of each row as Arrow accepts them: a tuple of values, or JSON text; None without."""
+"""Before and after image of each row, as a tuple of values for Arrow, or as JSON text; None: no such image."""
 
 
 class FoundRows(NamedTuple):
-    """The rows of an event: `first_row` counts the rows before them at the same position.
+    """The rows of an event. `first_row` is the number of earlier rows at the same position.
 
-    `source` has the values of the source columns; the XID once the walk has found it.
+    `source` has the values of the source columns; it has the XID once the walk has read the end of the transaction.
     """
 
     kind: RecordType
@@ -82,12 +82,12 @@ class FoundRows(NamedTuple):
 
 
 class RowsWalk:
-    """Takes the events of a log one after the other and yields those with selected rows.
+    """Takes the events of a log in order, and yields those with selected rows.
 
     Args:
-        selection: which rows are wanted.
-        definitions: what the columns of a table are.
-        table: the table of every rows event without a table map.
+        selection: selects rows.
+        definitions: the columns of tables.
+        table: the table of rows events that have no table map.
     """
 
     def __init__(self, selection: RowSelection, definitions: DefinitionSource, table: TablePlan | None = None) -> None:
@@ -98,7 +98,7 @@ class RowsWalk:
         self._group = GroupFacts()
         self._groups = GroupTracker()
         self._end_pos = 0
-        self._transaction: dict[str, int | str | None] = {}  # its thread, and its XID, which follows the rows
+        self._transaction: dict[str, int | str | None] = {}  # thread_id and xid; the XID follows the rows
         self._commit_timestamp: int | None = None
         self._statement: str | None = None
         self._at, self._row = -1, 0
@@ -108,7 +108,7 @@ class RowsWalk:
         """Yield the rows events of a frame; a compressed transaction may have several.
 
         Raises:
-            BinlogError: the event does not match its layout.
+            BinlogError: the event does not fit its layout.
         """
         code = frame.header.type_code
         self._end_pos = frame.end
@@ -126,18 +126,18 @@ class RowsWalk:
 
     @property
     def is_in_group(self) -> bool:
-        """True within an event group, whose XID may follow."""
+        """True inside an event group, whose XID may follow."""
         return self._groups.place is not GroupPlace.OUTSIDE
 
     def _follow_group(self, code: int, frame: EventFrame) -> None:
-        """Follow the event groups by the bodies of events, most of which are not parsed, as in the kernel."""
+        """Track event groups from event bodies, most of which are not parsed, as in the kernel."""
         self._groups.take_body(code, frame.body, frame.context)
         if self._groups.starts_group:
             self._transaction = {}
         self._note_source(code, frame.body)
 
     def _note_source(self, code: int, body: bytes) -> None:
-        """Take the thread, the XID and the statement of the rows that an event belongs to."""
+        """Take thread id, XID or statement from an event."""
         if code == EventType.QUERY_EVENT and starts_transaction(sql_of_body(body)):
             self._transaction["thread_id"] = int.from_bytes(body[:4], "little")
         elif code == EventType.XID_EVENT and len(body) == _XID_SIZE:
@@ -153,7 +153,7 @@ class RowsWalk:
         """Yield the rows events of a payload from byte `start` on, as `Decoder.decode_payload` yields them.
 
         Raises:
-            BinlogError: an event does not match its layout.
+            BinlogError: an event does not fit its layout.
         """
         yield from self._take_events(self._decoder.decode_payload(event, context, chunks, start), context)
 
@@ -179,7 +179,7 @@ class RowsWalk:
                 yield from self._rows(event, context)
 
     def _skips(self, frame: EventFrame) -> bool:
-        """Skip a rows event whose table is not selected."""
+        """Return True for a rows event whose table is not selected; a statement that it ends is ended."""
         body, code = frame.body, frame.header.type_code
         size = frame.context.post_header_size(code, POST_HEADER_V1)
         id_size = 4 if size == POST_HEADER_V0 else 6
@@ -215,7 +215,7 @@ class RowsWalk:
             images = row_images(event, plan, None if self._selection.mixed else kind)
             self._row += len(images)
             yield FoundRows(kind, event, self._group, first_row, images, ChainMap(self._transaction, event_source))
-        elif header.inner is not None:  # events that share a position are counted, wanted or not
+        elif header.inner is not None:  # rows at the same position are counted, selected or not
             self._row += sum(1 for _ in decode_rows(event, plan, ()))
 
     def _wants_event(self, event: RowsEvent) -> bool:
@@ -248,7 +248,7 @@ class RowsWalk:
 
 
 def _check_no_rows(frame: EventFrame) -> None:
-    """Refuse rows events in a log of a server that had none."""
+    """Raise for a rows event in a log of a server version without rows events."""
     if frame.header.type_code in ROWS_TYPES:
         raise UnsupportedFeature(
             f"a log of format version {frame.context.binlog_version} cannot contain rows events",
@@ -263,10 +263,10 @@ def _check_no_rows(frame: EventFrame) -> None:
 def read_frames(
     file: str, frames: Iterator[EventFrame], selection: RowSelection, definitions: DefinitionSource
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the row changes of a log's events as (table, batch) pairs.
+    """Yield the row changes in a log's events as (table, batch) pairs.
 
     Raises:
-        BinlogError: the bytes are not a binary log. Batches with the rows before the damage come first.
+        BinlogError: the log is damaged, or is not a binary log. Batches with the rows before the damage come first.
     """
     batches = _Batches(file, selection)
     try:
@@ -282,7 +282,7 @@ def read_frames(
 def _found_rows(
     frames: Iterator[EventFrame], selection: RowSelection, definitions: DefinitionSource
 ) -> Iterator[FoundRows]:
-    """Yield the rows of events; if records have its XID, those of a group once it was read to its end."""
+    """Yield the rows of events. If the XID is requested, the rows of a group are held back until its end was read."""
     walk, found = RowsWalk(selection, definitions), list[FoundRows]()
     waits = "xid" in selection.source_columns
     try:
@@ -301,7 +301,7 @@ def _found_rows(
 
 
 class _Batches:
-    """Makes batches of rows events, one table each, or of all tables with JSON images."""
+    """Builds batches from rows events: for each table, or of all tables with JSON images."""
 
     def __init__(self, file: str, selection: RowSelection) -> None:
         self._file = file
@@ -310,7 +310,7 @@ class _Batches:
         self._pending: dict[str, _Pending] = {}
 
     def add(self, rows: FoundRows) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Add the rows of an event, and yield the batches that are full, or end because their table has changed."""
+        """Add the rows of an event. Yields batches that are full, and batches whose table has changed."""
         is_mixed, most = self._selection.mixed, self._most
         name, kind = ("", None) if is_mixed else (rows.kind.plan.full_name, rows.kind)
         records = self._pending.get(name)
@@ -323,13 +323,13 @@ class _Batches:
             yield name, records.take(most)
 
     def rest(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the batches that are not full."""
+        """Yield the remaining batches, which are not full."""
         yield from ((name, records.take(self._most)) for name, records in self._pending.items() if records.rows)
 
 
 @dataclass(slots=True)
 class _Pending:
-    """Records that were not returned yet: of one table map, or of any tables with JSON images if `kind` is None.
+    """Pending records of one table map or, if `kind` is None, of any tables with JSON images.
 
     `size` is the size of their images in the log, in bytes.
     """
@@ -341,7 +341,7 @@ class _Pending:
 
     def add(self, file: str, found: FoundRows) -> None:
         """Add the rows of an event."""
-        errors = "backslashreplace" if self.kind is None else "replace"  # bytes as \udcff, as the kernel writes them
+        errors = "backslashreplace" if self.kind is None else "replace"  # invalid bytes as \udcff, as in the kernel
         plan, event, header = found.kind.plan, found.event, found.event.header
         names = (_encodable(plan.schema, errors), _encodable(plan.table, errors))
         common = (event.operation.op, header.timestamp, header.server_id, *found.group, *names)
@@ -364,7 +364,7 @@ class _Pending:
 
 
 def image_arrays(images: Images, kind: RecordType) -> tuple[pa.Array, pa.Array]:
-    """Return the before images and the after images of rows."""
+    """Return the before and after images of rows as Arrow arrays."""
     before, after = zip(*images, strict=True) if images else ((), ())
     return _array(before, kind.image_type), _array(after, kind.image_type)
 
@@ -383,7 +383,7 @@ def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
 
 
 def _encodable(text: str, errors: str) -> str:
-    """Return text with bytes that are not UTF-8 written as `errors` says."""
+    """Return text with surrogates (bytes that are not UTF-8) replaced as `errors` says."""
     return text.encode("utf-8", errors).decode()
 
 
@@ -414,11 +414,11 @@ def row_images(
 ) -> Images:
     """Return the images of an event's rows: the values of the columns of `kind`, or JSON text if it is None.
 
-    `first_row` and `first_byte` are those of `decode_rows`; `changes` are its rows, if they are decoded already.
+    `first_row` and `first_byte` are as in `decode_rows`; `changes` are the rows, if they are already decoded.
 
     Raises:
-        BinlogFormatError: the images do not fit the table, contain a damaged document or geometry, or the Arrow type
-            of a column cannot represent a value.
+        BinlogFormatError: the images do not fit the table, contain a damaged document or geometry, or have a value
+            that the Arrow type of a column cannot represent.
     """
     wanted = None if kind is None else frozenset(column.position for column in kind.columns)
     images: Images = []
@@ -439,7 +439,7 @@ def row_images(
 
 
 def image_text(image: RowImage | None) -> str | None:
-    """Return the columns in an image, and their values, as JSON; None if there is no image.
+    """Return the values in an image, by column name, as JSON; None if there is no image.
 
     Raises:
         BinlogFormatError: a JSON document or a geometry is damaged; the message names the column.
@@ -464,7 +464,7 @@ def _values(image: RowImage | None, kind: RecordType) -> tuple[Any, ...] | None:
 
 
 def _arrow_value(value: Any, column: ColumnPlan, kind: RecordType) -> Any:
-    """Return a value in the form that pyarrow accepts.
+    """Return a value in a form that pyarrow accepts.
 
     Raises:
         BinlogFormatError: the Arrow type of the column cannot represent it.

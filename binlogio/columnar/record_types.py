@@ -40,7 +40,7 @@ HEAD: Final = (
 )
 PRESENT: Final = (pa.field("before_present", pa.binary()), pa.field("after_present", pa.binary()))
 MIXED_SCHEMA: Final = pa.schema([*HEAD, pa.field("before", pa.string()), pa.field("after", pa.string()), *PRESENT])
-"""The columns of a record whose images are JSON text."""
+"""Schema of records whose images are JSON text."""
 SOURCE_FIELDS: Final = (
     pa.field("end_pos", pa.int64()),
     pa.field("thread_id", pa.int64()),
@@ -48,11 +48,11 @@ SOURCE_FIELDS: Final = (
     pa.field("commit_timestamp", pa.timestamp("us", "UTC")),
     pa.field("statement", pa.dictionary(pa.int32(), pa.string())),
 )
-"""The columns that a record has on request, after the others (`read_tables`, `source_columns`)."""
+"""Optional columns, after the others (`source_columns` of `read_tables`)."""
 
 
 def with_source_fields(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
-    """Return the schema of records with the source columns of these names."""
+    """Return a record schema extended by the source columns with these names."""
     return pa.schema([*schema, *(one for one in SOURCE_FIELDS if one.name in names)]) if names else schema
 
 
@@ -61,19 +61,19 @@ class RowSelection:
     """Projection, filters and conversion options of a read.
 
     Args:
-        wants: returns whether the rows of a schema and table are selected.
-        columns: names of the wanted columns; None for all.
-        may_lack_columns: accept a table without some of these columns.
+        wants: returns whether the rows of a table, given by schema and name, are selected.
+        columns: names of the selected columns; None: all columns.
+        may_lack_columns: accept tables without some of these columns.
         zero_dates: "error", "null" or "text", for zero and invalid dates.
         verify_checksum: compare the CRC32 of every event with its bytes.
-        batch_rows: most rows of a batch.
-        where: which events are wanted.
-        definitions: table definitions of the caller, for logs without column names.
+        batch_rows: the maximum number of rows of a batch.
+        where: filters events.
+        definitions: table definitions given by the caller, for logs without column names.
         limits: the largest sizes that are accepted.
-        json_diffs: "error", or "operations" for JSON diffs as text where the before image has no document.
+        json_diffs: "error", or "operations" for JSON diffs as text if the before image has no document.
         source_columns: names of `SOURCE_FIELDS`.
-        note_plan: called with the plan of each wanted table map before its rows are read, from any thread.
-        mixed: batches are of all tables in the order of the log, and their images are JSON text.
+        note_plan: called with the plan of each selected table map before its rows are read, from any thread.
+        mixed: batches contain all tables in the order of the log, and images are JSON text.
     """
 
     wants: Callable[[str, str], bool]
@@ -91,7 +91,7 @@ class RowSelection:
     note_plan: Callable[[TablePlan], None] | None = None
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
-        """Return the names of the wanted columns of a table; None for all."""
+        """Return the names of the selected columns of a table; None: all columns."""
         if self.columns is None or not self.may_lack_columns:
             return self.columns
         return [column.label for column in plan.columns if column.label in self.columns]
@@ -99,9 +99,9 @@ class RowSelection:
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """Records of one table map: its plan, the wanted columns with their Arrow types, and the schema of a batch.
+    """The record type of one table map: its plan, the selected columns with their Arrow types, and the batch schema.
 
-    `widths` has `ColumnSpec.width` of all columns of the table, `columns` and `specs` have the wanted ones.
+    `widths` has `ColumnSpec.width` of all columns of the table; `columns` and `specs` have the selected columns.
     """
 
     plan: TablePlan
@@ -117,10 +117,10 @@ class RecordType:
     def of(
         cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str, json_diffs: str = "error"
     ) -> RecordType:
-        """Return the records of a plan; `wanted` names columns, None means all.
+        """Return the record type of a plan; `wanted` names columns, None: all columns.
 
         Raises:
-            BinlogFormatError: the table lacks a wanted column.
+            BinlogFormatError: the table lacks a selected column.
             UnsupportedFeature: a column has a type without values.
         """
         specs = [column_spec(column, zero_dates=zero_dates) for column in plan.columns]
@@ -151,7 +151,7 @@ class RecordType:
         )
 
     def for_table(self, plan: TablePlan) -> RecordType:
-        """Return the records of another table with the same columns."""
+        """Return the record type of another table with the same columns."""
         return RecordType(
             plan, self.widths, self.columns, self.specs, self.image_type, self.schema, self.zero_dates, self.json_diffs
         )

@@ -1,4 +1,4 @@
-"""Selection of single rows of rows events, by operation and by condition: for readers of events, not of batches."""
+"""Selects single rows of rows events by operation and condition, for readers of events instead of batches."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _MOST_TYPES: Final = 512
 
 
 class RowChoice:
-    """Which rows are selected: those of some operations, and of them those that match a condition; None for all.
+    """Selects rows by operation and by a condition; None: no restriction.
 
-    Tables that lack a column of the condition have no selected rows; `found_columns` is True once a table had them.
-    With `refuses_unknown`, an event whose images lack a column of the condition is refused; else its rows match only if
-    the columns that are there decide.
+    Tables that lack a column of the condition have no selected rows; `found_columns` is True once a table had all
+    columns. With `refuses_unknown`, an event whose images lack a column of the condition raises an error. Otherwise
+    such rows match only if the columns that are present decide the condition.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class RowChoice:
         self.condition: Final = condition
         self.found_columns = condition is None
         self._refuses_unknown = refuses_unknown
-        self._types: dict[int, tuple[TablePlan, RecordType | None]] = {}  # by identity: a hash takes as long as a row
+        self._types: dict[int, tuple[TablePlan, RecordType | None]] = {}  # by id(plan): hashing a plan is slow
 
     def of(self, event: RowsEvent, plan: TablePlan) -> RowsEvent | None:
-        """Return the event with its selected rows: the same one if it has no others, None if none is selected.
+        """Return the event with only the selected rows: the same object if all are selected, None if none is.
 
         Raises:
             ConditionError: a value of the condition does not fit the type of its column.
-            UnsupportedFeature: some rows of an event are selected that cannot be taken apart, or the event lacks a
+            UnsupportedFeature: some rows of an event whose images cannot be split are selected, or the event lacks a
                 column of the condition.
             BinlogFormatError: the images do not fit the table.
         """
@@ -95,7 +95,11 @@ class RowChoice:
 
 
 def _check_columns(event: RowsEvent, kind: RecordType) -> None:
-    """Refuse an event none of whose images has a column of the condition."""
+    """Raise if a column of the condition is in no image of the event.
+
+    Raises:
+        UnsupportedFeature: a column is missing.
+    """
     bits = 0
     for bitmap in present_bitmaps(event):
         bits |= int.from_bytes(bitmap or b"", "little")

@@ -48,7 +48,7 @@ _ZERO_DATES: Final = ("error", "null", "text")
 _JSON_DIFFS: Final = ("operations", "error")
 _SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "commit_timestamp", "statement")
 DEFAULT_BATCH_ROWS: Final = 1 << 16
-_SMALL_RANGE: Final = 1 << 24  # bytes of a log whose batches may be in memory together
+_SMALL_RANGE: Final = 1 << 24  # bytes of a log whose batches may be held in memory together
 
 
 class SelectionOptions(TypedDict):
@@ -66,9 +66,9 @@ class SelectionOptions(TypedDict):
 
 
 class RowBatches:
-    """Record batches of one table's row changes. Iterate over it, or take it as a whole; each use reads the logs again.
+    """Record batches of one table's row changes. Each iteration or conversion reads the logs again.
 
-    It is an Arrow stream (`__arrow_c_stream__`): pyarrow, pandas, Polars and DuckDB read it as it is.
+    The object is an Arrow stream (`__arrow_c_stream__`), which pyarrow, pandas, Polars and DuckDB read directly.
     """
 
     def __init__(self, tables: TableBatches) -> None:
@@ -81,7 +81,7 @@ class RowBatches:
         """Yield the batches.
 
         Raises:
-            BinlogError: the logs are damaged, or have rows of several tables of which `table` is a pattern.
+            BinlogError: a log is damaged, or `table` is a pattern and the logs have rows of several matching tables.
         """
         first = None
         for name, batch in self._tables:
@@ -99,7 +99,7 @@ class RowBatches:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of a record: those of the first batch. The logs are read up to that.
+        """The schema of the first batch. The logs are read up to the first row of the table.
 
         Raises:
             BinlogFormatError: the logs contain no row of the table, and its columns are unknown.
@@ -114,13 +114,13 @@ class RowBatches:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_table(self) -> pa.Table:
-        """All batches as one table; columns that an ALTER TABLE added are null before it.
+        """Return all batches as one table; columns added by an ALTER TABLE are null before it.
 
-        Empty if there are no rows, but columns are known.
+        The table is empty if there are no rows, but the columns are known.
 
         Raises:
-            BinlogFormatError: the logs contain no row of the table, and its columns are unknown; or an ALTER TABLE
-                changes a column to a type that no column can have together with the type before.
+            BinlogFormatError: the logs have no row of the table, and its columns are unknown; or an ALTER TABLE
+                changes a column to a type that cannot be merged with the previous type.
         """
         import pyarrow as pa  # noqa: PLC0415 - slow to import
 
@@ -134,14 +134,14 @@ class RowBatches:
             raise _disagreement(batches) from exc
 
     def to_pandas(self) -> pd.DataFrame:
-        """All batches as a pandas data frame."""
+        """Return all batches as a pandas data frame."""
         return self.to_table().to_pandas()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return a stream of batches with the columns of the first. DuckDB and Polars read it without a copy.
+        """Return a stream of batches with the schema of the first one. DuckDB and Polars read it without a copy.
 
         Raises:
-            BinlogFormatError: the logs contain no row of the table, and its columns are unknown; or, while reading, the
+            BinlogFormatError: the logs have no row of the table, and its columns are unknown; or, while reading, the
                 table's columns change.
         """
         import pyarrow as pa  # noqa: PLC0415
@@ -172,7 +172,7 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def _changed(reason: str, batch: pa.RecordBatch, *, expected: str, found: str, hint: str) -> BinlogFormatError:
-    """Return an error about the columns of a batch: the ALTER TABLE is somewhere before its first row."""
+    """Return an error about the columns of a batch, after an ALTER TABLE before its first row."""
     return BinlogFormatError(
         reason,
         offset=batch.column("pos")[0].as_py(),
@@ -216,9 +216,8 @@ def _disagreement(batches: list[pa.RecordBatch]) -> BinlogFormatError:
 class MixedBatches:
     """Record batches of the row changes of any tables.
 
-    `before` and `after` are JSON text without the columns that an image lacks.
-
-    It is an Arrow stream (`__arrow_c_stream__`): pyarrow, pandas, Polars and DuckDB read it as it is.
+    `before` and `after` are JSON text without the columns that an image lacks. The object is an Arrow stream
+    (`__arrow_c_stream__`), which pyarrow, pandas, Polars and DuckDB read directly.
     """
 
     def __init__(self, tables: TableBatches) -> None:
@@ -229,7 +228,7 @@ class MixedBatches:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of a record."""
+        """The schema of all batches."""
         return mixed_schema(self._tables.source_columns)
 
     def __arrow_c_schema__(self) -> object:
@@ -243,13 +242,13 @@ class MixedBatches:
             yield batch
 
     def to_table(self) -> pa.Table:
-        """All batches as one table."""
+        """Return all batches as one table."""
         import pyarrow as pa  # noqa: PLC0415
 
         return pa.Table.from_batches(list(self), self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
-        """All batches as a pandas data frame."""
+        """Return all batches as a pandas data frame."""
         return self.to_table().to_pandas()
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -260,16 +259,16 @@ class MixedBatches:
 
 
 def mixed_schema(source_columns: Collection[str] = ()) -> pa.Schema:
-    """Return the columns of a record whose images are JSON text."""
+    """Return the schema of records whose images are JSON text."""
     from binlogio.columnar.record_types import MIXED_SCHEMA, with_source_fields  # noqa: PLC0415 - imports pyarrow
 
     return with_source_fields(MIXED_SCHEMA, source_columns)
 
 
 class TableBatches:
-    """(`schema.table`, record batch) pairs of every selected table, in one pass over the logs.
+    """Pairs of `schema.table` and record batch for every selected table, in one pass over the logs.
 
-    If the rows are of one table, it is an Arrow stream too (`schema`, `__arrow_c_stream__`).
+    If the rows are of one table only, the object is also an Arrow stream (`schema`, `__arrow_c_stream__`).
     """
 
     def __init__(
@@ -291,22 +290,22 @@ class TableBatches:
 
     @property
     def source_columns(self) -> tuple[str, ...]:
-        """The names of the source columns that were asked for."""
+        """The names of the requested source columns."""
         return self._options["source_columns"]
 
     @property
     def logs(self) -> list[LogFile]:
-        """The logs that are read, in their order."""
+        """The logs, in order."""
         return list(self._logs)
 
     @property
     def names(self) -> str:
-        """The names of the selected tables."""
+        """The names of the selected tables, for messages."""
         return ", ".join(self._tables) if self._tables is not None else "every table"
 
     @property
     def description(self) -> str:
-        """The tables, the columns and the logs, for people."""
+        """Tables, columns and logs, for messages."""
         logs = [log.name for log in self._logs]
         columns = self._options["columns"]
         return (
@@ -318,7 +317,7 @@ class TableBatches:
 
     @property
     def schema(self) -> pa.Schema:
-        """As `RowBatches.schema`, if the logs have rows of one of the tables only."""
+        """The schema as of `RowBatches.schema`, if the logs have rows of only one table."""
         return RowBatches(self).schema
 
     def __arrow_c_schema__(self) -> object:
@@ -328,7 +327,7 @@ class TableBatches:
         return RowBatches(self).__arrow_c_stream__(requested_schema)
 
     def known_schema(self) -> pa.Schema:
-        """Return the columns of the records of the one selected table, of which the logs have no row.
+        """Return the schema of the only selected table, for logs without a row of it.
 
         Raises:
             BinlogFormatError: neither the given definitions nor the logs define its columns.
@@ -363,8 +362,8 @@ class TableBatches:
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the batches of some of the logs.
 
-        The rows of `skipped` ones of these are left out; such a log is read only if later ones need its statements for
-        the names of columns. The other arguments are those of `RowSelection`.
+        Rows of the logs in `skipped` are omitted; such a log is read only if later logs need its DDL for column names.
+        The other arguments are as in `RowSelection`.
         """
         from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
 
@@ -397,10 +396,9 @@ class TableBatches:
                 yield from reader.read((log, None))
 
     def _at_positions(self, selection: RowSelection) -> Iterator[tuple[str, pa.RecordBatch]] | None:
-        """Return the batches of a small range of positions in one log, of which not much more than that is read.
+        """Return the batches of a small range of positions in one log, reading little more than that range.
 
-        None where the range is not small, where event groups cannot be found by position, and where columns get their
-        names from statements before it.
+        None: the range is not small, event groups cannot be found by position, or column names depend on DDL before it.
         """
         pos = selection.where.pos
         if len(self._logs) != 1 or pos.end - pos.start > _SMALL_RANGE or self._logs[0].stream is not None:
@@ -419,12 +417,12 @@ class TableBatches:
         return None if begin and facts.asked(1) else _then_raise(batches, error)
 
     def _side_by_side(self, selection: RowSelection, skipped: Collection[int]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield batches that several threads read; logs whose identities are in `skipped` have none.
+        """Yield batches read by several threads; logs whose `id()` is in `skipped` yield none.
 
-        If a part lacked a statement before it, reading begins again there. A skipped log is read for its statements if
-        the columns of a later one need them.
+        If a part was read without DDL of an earlier part that it needed, reading is repeated from there. A skipped log
+        is read for its DDL if the columns of a later log need it.
         """
-        # Construct holds the GIL, so that threads do not help within a log.
+        # The construct parser holds the GIL: threads do not help within a log.
         cuts = LogCuts(self._logs, self._threads if is_compiled() else 1)
         done, known, known_groups, known_plans = 0, DefinitionSource(), KnownGroups(), KnownPlans()
 
@@ -472,14 +470,15 @@ def read_split(
     *,
     definitions: DefinitionSource | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield (table, record batch) pairs of the event groups in a byte range of a log; of the whole log if it is None.
+    """Yield (table, record batch) pairs of the event groups that begin in a byte range of a log.
 
-    The groups that begin in the range are read to their ends. A log that is one piece (relay, encrypted or compressed,
-    or without the kernel) belongs to the range that begins at 0. `definitions` are those at the beginning of the range;
-    without them, only those of the selection are used, and no statements of the log.
+    If `split` is None, the whole log is read. Groups that begin in the range are read to their ends. A log that cannot
+    be split (relay, encrypted or compressed logs, or without the kernel) belongs to the range that begins at 0.
+    `definitions` are the definitions at the beginning of the range. Without them, only those of the selection are used,
+    and DDL in the log is ignored.
 
     Raises:
-        BinlogError: the bytes are not a binary log.
+        BinlogError: the log is damaged, or is not a binary log.
         OSError: the file cannot be read.
     """
     with closing(LogPartReader(selection, keyring, definitions=definitions)) as reader:
@@ -499,7 +498,7 @@ def _part_at(cuts: LogCuts, facts: PartFacts, skipped: Collection[int], number: 
 
 
 def _batch_size(result: tuple[str, pa.RecordBatch]) -> int:
-    size: int = result[1].get_total_buffer_size()  # takes a tenth of the time of `nbytes`
+    size: int = result[1].get_total_buffer_size()  # ten times faster than `nbytes`
     return size
 
 
@@ -520,46 +519,46 @@ def read_tables(
     limits: Limits = DEFAULT_LIMITS,
     source_columns: Collection[str] = (),
 ) -> TableBatches:
-    """Return the row changes of every table: pairs of a name, `schema.table`, and a batch that is typed by that table.
+    """Return the row changes of every table as pairs of name (`schema.table`) and record batch, typed by that table.
 
     Args:
         source: as in `binlogio.open`.
-        tables: `schema.table` names or globs; None for all. Rows of other tables are skipped without being decoded.
-        columns: names of the columns in `before` and `after`; None for all.
-        zero_dates: how to convert zero and invalid dates: "error", "null", or "text", which converts all dates to text.
-        json_diffs: for partial updates of a JSON column (binlog_row_value_options=PARTIAL_JSON) whose before image
-            lacks the column: "operations" gives the diffs as text, `[{"op":"replace","path":"$.a","value":1}]`, which
-            no document has (theirs is `[{"op": "replace"`); "error" refuses them. If the before image has the document,
-            `after` has it with the diffs applied.
+        tables: `schema.table` names or globs; None: all tables. Rows of other tables are skipped without being decoded.
+        columns: names of the columns in `before` and `after`; None: all columns.
+        zero_dates: conversion of zero and invalid dates: "error", "null", or "text", which converts all dates to text.
+        json_diffs: conversion of partial updates of JSON columns (binlog_row_value_options=PARTIAL_JSON) whose before
+            image lacks the column: "operations" returns the diffs as text, `[{"op":"replace","path":"$.a","value":1}]`
+            (a document has a space after the colon: `[{"op": "replace"`); "error" raises. If the before image has the
+            document, `after` is the document with the diffs applied.
         verify_checksum: compare the CRC32 of every event with its bytes.
-        batch_rows: most rows of a batch. A batch also ends at a few MiB, at the end of a log or of a part that a thread
-            reads, and where its table changes.
-        threads: how many threads read; logs are then cut into byte ranges of whole event groups, and batches come in
-            the order of the log all the same. Only logs with GTID or ANONYMOUS_GTID events can be cut.
+        batch_rows: the maximum number of rows of a batch. A batch also ends at a few MiB, at the end of a log or of a
+            part read by a thread, and where its table changes.
+        threads: the number of threads that read. Logs are cut into byte ranges of whole event groups; batches are still
+            returned in the order of the log. Only logs with GTID or ANONYMOUS_GTID events can be cut.
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
         where: filters events by position, time, server, GTID and operation. Rows of other events are skipped without
-            being decoded. A log is not read, so that damage in it is not found, where its head (PREVIOUS_GTIDS,
-            GTID_LIST) and that of the next log prove that it has none of the wanted GTIDs, or its size that it ends
-            before the first wanted position; but for its DDL, where later logs do not name their columns. Times skip
-            no log: sessions can set them.
+            being decoded. A log is skipped if its head and that of the next log (PREVIOUS_GTIDS, GTID_LIST) prove that
+            it has no selected GTID, or if it ends before the first selected position. Damage in a skipped log is not
+            detected. A skipped log is still read for its DDL if later logs do not name their columns. Times skip no
+            log, because sessions can set them.
         limits: as in `binlogio.open`.
-        source_columns: more columns of each record, after the others: `end_pos` (the offset after the rows event, or
-            the payload event around it), `thread_id` (of the session, from BEGIN, or from MariaDB's GTID event where it
-            has one), `xid` (of the storage engines' transaction), `commit_timestamp` (in microseconds, from MySQL's
-            GTID event), and `statement` (ROWS_QUERY, ANNOTATE_ROWS). A column is null where the log does not say it.
-            The XID comes after the rows: a log is read ahead, from the end of a window to the end of the transaction
-            there. `xid` is null for transactions that end otherwise (COMMIT of other engines, XA PREPARE), and for one
-            whose end the log does not have.
-        definitions: as in `binlogio.open`. Where neither these nor the logs' metadata name the columns, the DDL in the
-            logs does.
+        source_columns: additional columns of each record, after the others: `end_pos` (offset after the rows event, or
+            after the payload event around it), `thread_id` (of the session, from BEGIN or MariaDB's GTID event), `xid`
+            (of the storage engine transaction), `commit_timestamp` (microseconds, from MySQL's GTID event), and
+            `statement` (ROWS_QUERY, ANNOTATE_ROWS). A column is null if the log does not contain the value. The XID
+            follows the rows in the log: the log is read ahead, from the end of a window to the end of its last
+            transaction. `xid` is null for transactions that end without one (COMMIT of other engines, XA PREPARE), or
+            whose end is not in the log.
+        definitions: as in `binlogio.open`. Columns that are named neither by definitions nor by metadata in the log get
+            their names from DDL in the logs.
 
     Raises:
         OSError: a file does not exist or cannot be opened.
-        UnsupportedFeature: a definition is not supported; or, while iterating, `xid` is wanted of a stream that cannot
-            be read twice, or of a log of MariaDB's encrypt_binlog.
-        BinlogError: while iterating, where the bytes are not a binary log, or a definition has other columns than the
-            table.
+        UnsupportedFeature: an argument or a definition is not supported; or, while iterating, `xid` is requested for a
+            stream that cannot be read twice, or for a log with MariaDB's encrypt_binlog.
+        BinlogError: while iterating: a log is damaged, or is not a binary log, or a definition has other columns than
+            the table.
     """
     if zero_dates not in _ZERO_DATES:
         raise UnsupportedFeature("unknown value", field="zero_dates", expected=", ".join(_ZERO_DATES), found=zero_dates)
@@ -653,13 +652,12 @@ def read_rows(
 
     `table` is `schema.table`, or a glob that matches one table.
 
-    Iterating gives `pyarrow.RecordBatch`es with one record per row change: its position, its operation, and `before`
+    Iteration yields `pyarrow.RecordBatch`es with one record per row change: its position, its operation, and `before`
     and `after` as structs of the table's columns, null if the change has no such image. `before_present` and
-    `after_present` are bitmaps of the columns that an image contains: a column that the log omits is null there, and
-    its bit is 0. Without `table`, `before` and `after` are JSON text from which absent columns are omitted, and the
-    records of all tables come in the order of the log; `tables` then selects tables.
+    `after_present` are bitmaps of the columns in an image: a column that the log omits is null, and its bit is 0.
 
-    The other arguments and the errors are those of `read_tables`.
+    Without `table`, `before` and `after` are JSON text without absent columns, and the records of all tables come in
+    the order of the log; `tables` then selects tables. The other arguments and the errors are those of `read_tables`.
     """
     if table is not None and tables is not None:
         raise TypeError("read_rows() accepts table= or tables=, not both")
@@ -683,7 +681,7 @@ def read_rows(
 
 
 class _MappedTables(DefinitionSource):
-    """Definitions that keep the plan of the last table map of each wanted table."""
+    """A definition source that keeps the plan of the last table map of each selected table."""
 
     def __init__(self, selection: RowSelection) -> None:
         super().__init__(selection.definitions)
@@ -696,12 +694,12 @@ class _MappedTables(DefinitionSource):
 
 
 def _known_plan(name: str, logs: list[LogFile], selection: RowSelection, keyring: Keyring | None) -> TablePlan | None:
-    """Return the plan of a table of which the logs have no wanted row; None if its columns are not defined.
+    """Return the plan of a table without selected rows in the logs; None if its columns are not defined.
 
     The logs are read again if no definition was given.
 
     Raises:
-        BinlogError: the bytes are not a binary log.
+        BinlogError: a log is damaged, or is not a binary log.
         UnsupportedFeature: a column has a type without values.
     """
     schema, _, table = name.partition(".")

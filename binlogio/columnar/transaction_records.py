@@ -1,7 +1,7 @@
-"""A record for each event group, with counts of its changes.
+"""Builds a record for each event group, with counts of its changes.
 
-Defines the columns of the record, and adds up the events of a group. `binlogio.format.groups` determines where groups
-begin and end. A group that is incomplete in the log is a record with the outcome `unfinished`.
+Defines the columns of the record, and aggregates the events of a group. `binlogio.format.groups` determines where
+groups begin and end. A group that is incomplete in the log has the outcome `unfinished`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _TEXTS: Final = pa.list_(pa.field("element", pa.string()))
 TRANSACTION_SCHEMA: Final = pa.schema(
     [
         pa.field("file", pa.string()),
-        pa.field("pos", pa.int64()),  # where the group begins
-        pa.field("end_pos", pa.int64()),  # where it ends
+        pa.field("pos", pa.int64()),  # offset of the first event
+        pa.field("end_pos", pa.int64()),  # offset after the last event
         pa.field("gtid", pa.string()),
-        pa.field("timestamp", pa.timestamp("us", "UTC")),  # of its first event
-        pa.field("commit_timestamp", pa.timestamp("us", "UTC")),  # when the server that wrote the log committed it
-        pa.field("original_commit_timestamp", pa.timestamp("us", "UTC")),  # when the first server did
+        pa.field("timestamp", pa.timestamp("us", "UTC")),  # timestamp of its first event
+        pa.field("commit_timestamp", pa.timestamp("us", "UTC")),  # commit on the server that wrote the log
+        pa.field("original_commit_timestamp", pa.timestamp("us", "UTC")),  # commit on the original server
         pa.field("server_id", pa.int64()),
         pa.field("last_committed", pa.int64()),
         pa.field("sequence_number", pa.int64()),
@@ -49,13 +49,13 @@ TRANSACTION_SCHEMA: Final = pa.schema(
         pa.field("inserts", pa.int64()),
         pa.field("updates", pa.int64()),
         pa.field("deletes", pa.int64()),
-        pa.field("insert_bytes", pa.int64()),  # of the row images
+        pa.field("insert_bytes", pa.int64()),  # bytes of row images
         pa.field("update_bytes", pa.int64()),
         pa.field("delete_bytes", pa.int64()),
-        pa.field("statements", _TEXTS),  # the texts in the group, except those that begin and end it
+        pa.field("statements", _TEXTS),  # statements, except those that begin and end the group
     ]
 )
-"""The commit timestamps are null if the server does not log them, or logs one that Arrow cannot hold."""
+"""Commit timestamps are null if the log does not contain them, or if Arrow cannot represent them."""
 
 _US_PER_S: Final = 1_000_000
 _LARGEST_TIME: Final = (1 << 63) - 1
@@ -65,7 +65,7 @@ _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, Annotat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupChange:
-    """What an event adds to its group. `rows` and `row_bytes` belong to `table` and `op`, if that is not None."""
+    """The contribution of an event to its group. `rows` and `row_bytes` are valid if `op` is not None."""
 
     xid: int | None = None
     outcome: str | None = None
@@ -82,7 +82,7 @@ _NO_CHANGE: Final = GroupChange()
 
 @dataclass(slots=True)
 class _TransactionRecord:
-    """The facts about a group, up to the current event."""
+    """The record of a group, up to the current event."""
 
     pos: int
     timestamp: int
@@ -100,7 +100,7 @@ class _TransactionRecord:
     statements: list[str] = field(default_factory=list)
 
     def add(self, change: GroupChange) -> None:
-        """Add an event."""
+        """Add the contribution of an event."""
         self.events += 1
         if change.op is not None:
             self.tables[change.table] = None
@@ -139,10 +139,10 @@ class _TransactionRecord:
 def transaction_records(
     reader: BinlogReader, tables: WantsTable | None = None, where: EventFilter = EVERY_EVENT
 ) -> Iterator[tuple[object, ...]]:
-    """Yield the groups of the log that touch a selected table, as tuples in the order of `TRANSACTION_SCHEMA`.
+    """Yield the groups of a log that change a selected table, as tuples in the order of `TRANSACTION_SCHEMA`.
 
     Raises:
-        BinlogError: the bytes are not a binary log.
+        BinlogError: the log is damaged, or is not a binary log.
     """
     counts = RowCounter()
     group: _TransactionRecord | None = None
@@ -173,7 +173,7 @@ def _begin(event: BinlogEvent, found: EventGroup) -> _TransactionRecord:
 
 
 def commit_times(event: BinlogEvent) -> tuple[int | None, int | None]:
-    """Return when the server that wrote a group committed it, and when the first one did; None if that is not known."""
+    """Return the immediate and the original commit timestamp of a GTID event in microseconds; None if unknown."""
     if not isinstance(event, _GTIDS):
         return None, None
     found = event.immediate_commit_timestamp, event.original_commit_timestamp or event.immediate_commit_timestamp
@@ -196,7 +196,7 @@ def _finished(
 
 
 def group_change(reader: BinlogReader, event: BinlogEvent, counts: RowCounter) -> GroupChange:
-    """Return what the last event of a reader adds to its group.
+    """Return the contribution of the last event of a reader to its group.
 
     Raises:
         BinlogError: the rows of the event do not fit its table.

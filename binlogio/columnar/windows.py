@@ -1,7 +1,7 @@
-"""Window of bytes that moves over a log, in constant memory.
+"""A window of bytes that moves over a log, in constant memory.
 
-Moves the remaining bytes to the front and reads new ones after them. One buffer is reused: memoryviews of it are valid
-until the next `fill`.
+`fill` moves the remaining bytes to the front of the buffer and reads new bytes after them. The buffer is reused:
+memoryviews of it are valid only until the next `fill`.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
     from binlogio.storage.log_file import OpenedLog
 
-WINDOW_SIZE: Final = 1 << 20  # fits the cache of a core
-STEP_SIZE: Final = 1 << 18  # bytes that are read at a time after `read_to`
+WINDOW_SIZE: Final = 1 << 20  # fits the CPU cache of a core
+STEP_SIZE: Final = 1 << 18  # bytes read at a time after `read_to`
 NO_END: Final = 1 << 62
-_MOST_SEARCHED: Final = 64 << 20  # the most bytes that are read to see whether something is an event
+_MOST_SEARCHED: Final = 64 << 20  # limit in bytes for reading an event of unverified size
 _SPARE: Final[deque[bytearray]] = deque(maxlen=4)
 """Buffers of closed windows: allocating memory takes longer than reading into it."""
 
 
 class Window:
-    """The bytes of a log from `offset` on; `view` shows those that were read.
+    """The bytes of a log from `offset` on that were read and not yet consumed.
 
     `read_to` is the end of a split: whole windows are read before it, and small steps after it.
 
     Args:
-        read: returns up to that many bytes, none at the end.
-        offset: of the first byte.
-        size: of the buffer, in bytes.
-        readinto: fills memory and returns the number of bytes, if the source supports that; then `read` is not called.
-        descriptor: of the file that these read; None if it is not a file.
+        read: returns up to the given number of bytes; empty at the end of the log.
+        offset: offset of the first byte.
+        size: size of the buffer in bytes.
+        readinto: fills a memoryview and returns the number of bytes; used instead of `read` if given.
+        descriptor: descriptor of the file that is read; None: not a file.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Window:
         self._end = 0
 
     def close(self) -> None:
-        """Release the memory for other windows. Memoryviews of it are no longer valid."""
+        """Release the buffer for other windows. Memoryviews of it become invalid."""
         self._begin = self._end = 0
         buffer, self._buffer = self._buffer, bytearray()
         if len(buffer) == WINDOW_SIZE:
@@ -66,30 +66,31 @@ class Window:
 
     @property
     def view(self) -> memoryview:
-        """The bytes that were read and not yet taken."""
+        """The bytes read and not yet consumed."""
         return memoryview(self._buffer)[self._begin : self._end]
 
     @property
     def held(self) -> int:
-        """The number of bytes that were read and not yet taken."""
+        """The number of bytes read and not yet consumed."""
         return self._end - self._begin
 
     def go_to(self, offset: int, opened: OpenedLog) -> None:
-        """Continue at `offset` of a file that can seek."""
+        """Continue at `offset` of a seekable file."""
         opened.seek(offset)
         self.offset = offset
         self._begin = self._end = 0
         self.at_end = False
 
     def take(self, count: int) -> None:
-        """Advance by `count` bytes."""
+        """Consume `count` bytes."""
         self._begin += count
         self.offset += count
 
     def fill(self, least: int = 1) -> bool:
-        """Read until there are at least `least` bytes. Return False if the log ends before that.
+        """Read until at least `least` bytes are held. Returns False if the log ends before that.
 
-        If bytes are read, as many as fit. The buffer grows with the bytes that were read, not with `least`.
+        Reads as many bytes as fit into the buffer. The buffer grows with the bytes actually read, not with `least`,
+        which may come from a damaged event size.
         """
         if self.held >= least:
             return True
@@ -112,15 +113,14 @@ class Window:
 
     @property
     def is_a_file(self) -> bool:
-        """Whether the kernel can read the file itself."""
+        """True if the kernel can read the file directly."""
         return self._descriptor is not None and len(self._buffer) == self._size
 
     def move(self, move: Callable[[int, bytearray, int, int, int, int, int], tuple[int, int, int]]) -> None:
         """Let a kernel function continue to read the file.
 
-        `move` takes the file's descriptor, the buffer, the begin and end of the held bytes in it, the offset,
-        `read_to`, and the bytes that are read at a time after that. It returns the begin and end of the held bytes, and
-        the offset.
+        `move` takes the file descriptor, the buffer, begin and end of the held bytes in it, the offset, `read_to`, and
+        the step size in bytes after `read_to`. It returns begin and end of the held bytes, and the offset.
         """
         if self._descriptor is not None:
             self._begin, self._end, self.offset = move(
@@ -128,7 +128,7 @@ class Window:
             )
 
     def _move_up(self, size: int) -> None:
-        """Move the held bytes to the start of the buffer, and give it `size` bytes, or as many as are held."""
+        """Move the held bytes to the start of the buffer, and resize it to `size`, but at least to the held bytes."""
         held = self.held
         if len(self._buffer) != max(size, held):
             buffer = bytearray(max(size, held))
@@ -147,9 +147,9 @@ class Window:
 
 
 def least_for(window: Window) -> int:
-    """Return the bytes that the event at the window's start needs, or a few more than there are.
+    """Return the number of bytes to fill the window to, so that it contains the whole event at its start.
 
-    More, if the bytes there are not an event.
+    Returns at least one byte more than is held. An event size above 64 MiB counts as 64 MiB, since it may be damaged.
     """
     size = int.from_bytes(window.view[EVENT_SIZE_BYTES], "little") if window.held >= HEADER_SIZE else 0
     return max(window.held + 1, min(size, _MOST_SEARCHED))
