@@ -1,5 +1,5 @@
-"""Record batches of the rows that a walk finds, from the kernel's buffers.
+"""Builds record batches from the rows that a walk finds, in the kernel's buffers.
 
-`TableBatcher` (in `table_batches`) makes batches of one table each with typed columns, `MixedBatcher` (in
-`mixed_batches`) batches of all tables with JSON images. Both are a `RowBatcher`; `RowCounter` counts rows only.
+`TableBatcher` (in `table_batches`) builds batches of one table each with typed columns, `MixedBatcher` (in
+`mixed_batches`) batches of all tables with JSON images. Both implement `RowBatcher`. `RowCounter` only counts rows.
 """

@@ -1,7 +1,7 @@
-"""Record batches of any tables, in the order of the log, by the compiled kernel: their images are JSON text.
+"""Builds record batches of all tables, in the order of the log, with JSON images, in the compiled kernel.
 
-`binlogio.rows.texts` makes the kernel's JSON encoders of column plans. `log_walk` handles windows,
-encryption and payloads. If the kernel refuses an event, construct parses it and raises the error.
+`binlogio.rows.texts` builds the kernel's JSON encoders from column plans. `log_walk` handles windows, encryption and
+payloads. If the kernel rejects an event, the construct parser parses it again and raises the error.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from binlogio.events.base import EventHeader
     from binlogio.rows.plan import TablePlan
 
-_BATCH_BYTES: Final = 64 << 20  # of values in one batch
+_BATCH_BYTES: Final = 64 << 20  # bytes of values in one batch
 
 
 def image_json(plan: TablePlan) -> ImageText:
     """Return the kernel's JSON encoder for the images of a table.
 
     Raises:
-        UnsupportedFeature: a column of a type without values.
+        UnsupportedFeature: a column has a type without values.
     """
     found = image_text(plan, _JSON)
     if found is None:
@@ -66,7 +66,7 @@ _JSON: Final = TextForm(
 def mixed_record_batch(
     batch: MixedBatch, file: str, repeated: Repeated, source_columns: Collection[str] = ()
 ) -> pa.RecordBatch:
-    """Return a batch as an Arrow record batch. It takes over the buffers, which must not grow any more."""
+    """Return a kernel batch as an Arrow record batch, which takes over the buffers: they must not grow any more."""
     count = batch.count
     nodes = [
         *metadata_nodes(batch, repeated.text(file, count), repeated.text("update", count)),
@@ -85,12 +85,12 @@ def _texts(side: ImageTexts, count: int) -> Node:
 
 
 class MixedBatcher:
-    """Makes batches of all tables in the order of the log. No batch continues in the next window.
+    """Builds batches of all tables in the order of the log. A batch ends with its window.
 
     Args:
         router: finds the rows.
-        selection: which rows are wanted.
-        file: name of the log.
+        selection: selects rows.
+        file: the name of the log.
     """
 
     def __init__(self, router: EventScanner, selection: RowSelection, file: str) -> None:
@@ -101,11 +101,11 @@ class MixedBatcher:
         self._refused = RefusedRows(router, self._plan_of, self._check_rows)
         self._tables: dict[int, TablePlan] = {}
         self._json: dict[int, ImageText] = {}
-        self._sizes: list[int] = []  # of the memory blocks of the batch before
+        self._sizes: list[int] = []  # sizes of the memory blocks of the previous batch
         self._failed: MixedBatch | None = None
 
     def begin_split(self) -> None:
-        """Begin with a split: drop refused rows."""
+        """Begin a split, and drop rejected rows."""
         self._router.clear()
         self._refused.forget()
         self._failed = None
@@ -116,12 +116,12 @@ class MixedBatcher:
         return self._json[number].plan
 
     def keep_tables(self, kept: list[int]) -> None:
-        """Drop all tables but those whose old numbers are in `kept`, in the order of their new numbers."""
+        """Keep only the tables with the old numbers in `kept`; their new numbers are the indexes in `kept`."""
         self._tables = {new: self._tables[old] for new, old in enumerate(kept) if old in self._tables}
         self._json = {new: self._json[old] for new, old in enumerate(kept) if old in self._json}
 
     def route(self, window: Window) -> tuple[int, int]:
-        """Route a window."""
+        """Scan the events of a window."""
         return self._router.scan(window.view, 0, window.offset)
 
     def _new_batch(self) -> MixedBatch:
@@ -129,7 +129,7 @@ class MixedBatcher:
         return MixedBatch([self._json.get(number) for number in numbers], self._sizes)
 
     def flush(self) -> Iterator[TableBatch]:
-        """Yield all rows that the router has found, in their order."""
+        """Yield all rows found by the router, in order."""
         place = (0, 0, 0)
         while place[0] < self._router.rows_event_count:
             batch = self._new_batch()
@@ -143,7 +143,7 @@ class MixedBatcher:
         self._router.clear()
 
     def give_out(self) -> Iterator[TableBatch]:
-        """Yield the rows before one that was refused."""
+        """Yield the rows before a rejected row."""
         if self._failed is not None and self._failed.count:
             found = self._refused.rows_before(self._arrow(self._failed))
             if found.num_rows:

@@ -1,4 +1,4 @@
-"""Record batches from the kernel's buffers, without a copy.
+"""Builds record batches from the kernel's buffers, without a copy.
 
 Assembles Arrow arrays of each type from buffers, and completes columns that need work in Python. `record_types` defines
 the schema.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def image_plan(plan: TablePlan, widths: Sequence[int], slots: Sequence[int], *, wanted: bool = True) -> ImagePlan:
-    """Return the kernel's form of a plan, with `ColumnSpec.width` and the slot of each column."""
+    """Return the kernel's plan, given `ColumnSpec.width` and the slot (-1: not selected) of each column."""
     images = ImagePlan(plan, widths, slots, plan.json_positions, wanted=wanted)
     images.set_record_bits(*record_bits(plan))
     return images
@@ -52,7 +52,7 @@ def image_plan(plan: TablePlan, widths: Sequence[int], slots: Sequence[int], *, 
 
 @dataclass(frozen=True, slots=True)
 class TableRecords:
-    """Records of one table map: their type, and the kernel's plan of a row image."""
+    """Builds records of one table map: record type, and the kernel's plan of a row image."""
 
     type: RecordType
     images: ImagePlan
@@ -63,11 +63,11 @@ class TableRecords:
     def of(
         cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str, json_diffs: str = "error"
     ) -> TableRecords:
-        """Return the records of a plan; `wanted` names columns, None means all.
+        """Return the records of a plan; `wanted` names columns, None: all columns.
 
         Raises:
-            BinlogFormatError: a wanted column that the table does not have.
-            UnsupportedFeature: a column of a type without values.
+            BinlogFormatError: the table lacks a selected column.
+            UnsupportedFeature: a column has a type without values.
         """
         kind = RecordType.of(plan, wanted, zero_dates=zero_dates, json_diffs=json_diffs)
         slots = [-1] * len(plan.columns)
@@ -92,7 +92,7 @@ class TableRecords:
         return image_plan(plan, widths, [-1] * len(widths), wanted=False)
 
     def new_batch(self, *, with_diffs: bool = False, takes_partial: bool = True) -> Batch:
-        """Return an empty batch. With `with_diffs`, JSON values may be diffs, which are then applied in Python."""
+        """Return an empty batch. With `with_diffs`, JSON values may be diffs, which are applied in Python."""
         columns = self.columns
         if with_diffs:
             columns = [
@@ -104,7 +104,7 @@ class TableRecords:
     def record_batch(
         self, batch: Batch, file: str, repeated: Repeated, texts: JsonTexts, source_columns: Collection[str] = ()
     ) -> pa.RecordBatch:
-        """Return a batch as an Arrow record batch. It takes over the buffers, which must not grow any more.
+        """Return a kernel batch as an Arrow record batch, which takes over the buffers: they must not grow any more.
 
         `texts` applies the JSON diffs of the batch.
         """
@@ -135,7 +135,7 @@ class TableRecords:
         return JsonTexts(takes_operations=self.type.json_diffs == "operations")
 
     def _lack_documents(self, batch: pa.RecordBatch) -> bool:
-        """Return True if no before image has a column whose after image has JSON diffs instead of a document."""
+        """Return True if no before image contains a column whose after image has JSON diffs instead of a document."""
         present, after = batch.column("before_present").to_pylist(), batch.column("after")
         for slot, column in enumerate(self.type.columns):
             if self.type.specs[slot].kind != kinds.JSON:
@@ -147,7 +147,7 @@ class TableRecords:
         return True
 
     def _apply_diffs(self, side: Side, before: Side | None, node: Node, texts: JsonTexts) -> None:
-        """Replace the JSON columns of a side by their texts, with diffs applied to the documents before them."""
+        """Replace the JSON columns of a side by their texts, with diffs applied to the documents of `before`."""
         children = cast("list[Node]", node[3])
         for slot, column in enumerate(side.columns):
             if column.kind == kinds.FLAGGED:
@@ -162,13 +162,13 @@ def _kernel_column(spec: ColumnSpec, zero_dates: str, kind: int) -> Column:
 
 
 def imported(count: int, nodes: Sequence[Node], schema: pa.Schema) -> pa.RecordBatch:
-    """Return a record batch of columns of `count` rows, whose memory must not grow any more."""
-    exported = Exported(count, nodes)  # frees what is not imported
+    """Import kernel columns of `count` rows as a record batch. Their memory must not grow any more."""
+    exported = Exported(count, nodes)  # frees columns that are not imported
     return pa.RecordBatch._import_from_c(exported.address, schema)
 
 
 def with_source_columns(found: pa.RecordBatch, batch: MetadataColumns, names: Collection[str]) -> pa.RecordBatch:
-    """Return a record batch with the columns of these names that the kernel has made of the source of its rows."""
+    """Return a record batch extended by the source columns with these names, from the kernel batch."""
     if not names or batch.source is None:
         return found
     schema, arrays = with_source_fields(found.schema, names), list(found.columns)
@@ -182,7 +182,7 @@ def with_source_columns(found: pa.RecordBatch, batch: MetadataColumns, names: Co
 
 
 def _texts_of(numbers: pa.Array, texts: list[bytes]) -> pa.DictionaryArray:
-    """Return a column of texts by their numbers; equal ones are in the dictionary once."""
+    """Return a dictionary column from text numbers; equal texts share a dictionary entry."""
     known: dict[bytes, int] = {}
     places = pa.array([known.setdefault(text, len(known)) for text in texts], pa.int32())
     return pa.DictionaryArray.from_arrays(
@@ -191,14 +191,14 @@ def _texts_of(numbers: pa.Array, texts: list[bytes]) -> pa.DictionaryArray:
 
 
 _FEWEST_REPEATED: Final = 1 << 6
-_MOST_REPEATED: Final = 1 << 9  # texts that are kept
-_WIDEST_VALUE: Final = 32  # bytes
+_MOST_REPEATED: Final = 1 << 9  # cached texts
+_WIDEST_VALUE: Final = 32  # bytes of the widest fixed-size value
 
 
 class Repeated:
-    """Cache of the memory of columns that have the same value in all rows.
+    """Caches the memory of columns that have the same value in all rows.
 
-    A log of many tables has many values; the cache keeps some of them.
+    The cache is bounded, since a log of many tables has many values.
     """
 
     def __init__(self) -> None:
@@ -206,7 +206,7 @@ class Repeated:
         self._zeros = Memory()
 
     def text(self, value: str, count: int) -> Node:
-        """Return a column of `count` times the same text."""
+        """Return a column of `count` equal texts."""
         rows, offsets, data = self._texts.get(value, _NO_TEXT)
         if rows < count:
             rows = max(_FEWEST_REPEATED, 1 << count.bit_length())
@@ -231,12 +231,12 @@ _DIFFS: Final = diffs_layout(GreedyBytes)
 
 @dataclass(slots=True)
 class JsonTexts:
-    """Texts of the JSON values of a batch that has JSON diffs.
+    """Converts the JSON values of a batch with JSON diffs to text.
 
     Args:
-        takes_operations: diffs without a document before them become the text of their operations.
-        are_complete: False after an invalid value, whose error construct then raises.
-        has_operations: True after diffs without a document before them.
+        takes_operations: convert diffs without a document in the before image to the text of their operations.
+        are_complete: becomes False after an invalid value, for which the construct parser then raises the error.
+        has_operations: becomes True after diffs without a document in the before image.
     """
 
     takes_operations: bool = False
@@ -246,7 +246,7 @@ class JsonTexts:
     def of(self, value: bytes, before: bytes | None) -> str:
         """Return the text of a document, or of the before image's document with JSON diffs applied.
 
-        The first byte of each is a flag that says which it is.
+        The first byte of each is a flag: 0 for a document, otherwise diffs.
         """
         try:
             if value[0] == 0:

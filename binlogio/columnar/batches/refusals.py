@@ -1,7 +1,7 @@
-"""Errors of events that the compiled kernel refuses.
+"""Raises the errors for events that the compiled kernel rejects.
 
-The kernel reports only that an event is invalid. Construct parses the event again and raises the detailed error, so
-that both implementations raise the same one.
+The kernel reports only that an event is invalid. The construct parser (pure Python) parses the event again and raises
+the detailed error, so that both implementations raise the same one.
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ if TYPE_CHECKING:
 def refuse_event(
     frame: EventFrame, selection: RowSelection, table: TablePlan | None, definitions: DefinitionSource
 ) -> None:
-    """Raise construct's error about an event; `table` is the one of a rows event, None if no table map defines it.
+    """Raise the construct parser's error for an event.
+
+    `table` is the plan for a rows event; None if no table map defines it.
 
     Raises:
-        BinlogError: construct refuses the event, or one inside it.
+        BinlogError: the construct parser rejects the event, or an event inside it.
     """
     is_rows_event = frame.header.type_code in ROWS_TYPES
     for _ in RowsWalk(selection, definitions, table if is_rows_event else None).take(frame):
-        pass  # good rows before it
+        pass  # valid rows before the error
 
 
 def refuse_payload(
@@ -51,13 +53,13 @@ def refuse_payload(
     table: TablePlan | None,
     definitions: DefinitionSource,
 ) -> None:
-    """Raise construct's error about the events of a payload from byte `start` on; the kernel accepted those before.
+    """Raise the construct parser's error for the events of a payload from byte `start` on.
 
-    `table` is the one of the event there, if it is a rows event. The events before are not read again: they may have
-    millions of rows.
+    `table` is the plan for the event there, if it is a rows event. The kernel accepted the events before it; they are
+    not parsed again, because they may have millions of rows.
 
     Raises:
-        BinlogError: construct refuses an event.
+        BinlogError: the construct parser rejects an event.
     """
     for _ in RowsWalk(selection, definitions, table).take_payload(event, context, chunks, start):
         pass
@@ -66,7 +68,7 @@ def refuse_payload(
 def rows_event(
     code: int, pos: int, column_count: int, present: bytes, present_after: bytes, images: bytes
 ) -> RowsEvent:
-    """Return a rows event that the kernel has found, with the fields that decoding its rows needs."""
+    """Return a rows event from the kernel's data, with the fields needed to decode its rows."""
     codec = EVENT_CODECS[code]
     common: dict[str, Any] = {"table_id": 0, "flags": 0, "extra": b"", "column_count": column_count, "present": present}
     if "present_after" in codec.names:
@@ -76,13 +78,13 @@ def rows_event(
 
 
 class RefusedRows:
-    """Finds the first row that the kernel refuses, raises construct's error about it, and cuts batches before it.
+    """Finds the first row that the kernel rejects, raises the error for it, and cuts batches before it.
 
     Args:
         router: has the rows events.
-        plan_of: returns the plan of a table by its number; None for a table that is not selected.
-        check: raises construct's error about the rows of an event of the table of that number; returns if there is
-            none.
+        plan_of: returns the plan of a table by its number; None: the table is not selected.
+        check: raises the construct parser's error for the rows of an event, given the number of its table; returns if
+            the rows are valid.
     """
 
     def __init__(
@@ -91,23 +93,23 @@ class RefusedRows:
         self._router = router
         self._plan_of = plan_of
         self._check = check
-        self._first: tuple[int, int] | None = None  # position and number of the first row of the refused event
+        self._first: tuple[int, int] | None = None  # position and first row number of the rejected event
 
     def forget(self) -> None:
-        """Begin with other rows events, of which none is refused."""
+        """Forget the rejected event, before other rows events are read."""
         self._first = None
 
     def refuse(
         self, last: int, start: tuple[int, int] | None = None, *, first_row: int = 0, first_byte: int = 0
     ) -> NoReturn:
-        """Raise construct's error about the first rows event, up to number `last`, of which it refuses a row.
+        """Raise the construct parser's error for the first rows event, up to number `last`, with an invalid row.
 
         Args:
-            last: number of an event that the kernel refuses.
-            start: row and byte of that event before which the kernel has found all rows good. Construct takes
+            last: the number of an event that the kernel rejects.
+            start: row and byte of that event before which the kernel accepted all rows. The construct parser takes
                 microseconds for a row, and a compressed event may have millions.
-            first_row: rows before the event, if it is a part of another.
-            first_byte: bytes of images before the event, if it is a part of another.
+            first_row: number of rows before the event, if it is a part of a larger event.
+            first_byte: bytes of images before the event, if it is a part of a larger event.
         """
         if start is not None:
             row, at = start
@@ -127,12 +129,10 @@ class RefusedRows:
             self._check(RowsPart(event, first_row, first_byte), table)
 
     def rows_before(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch that are before the refused event, in arrays of their own.
+        """Return the rows of a batch before the rejected event, in new arrays; all rows if none was rejected.
 
-        All if no row was refused.
-
-        A slice would do for the rows, but the children of a struct keep their length in it, and after the refused row
-        they hold bytes that were never checked.
+        A slice is not sufficient: the children of a struct keep their length in it, and after the rejected row they
+        hold bytes that were never checked.
         """
         if self._first is None:
             return batch
@@ -143,7 +143,7 @@ class RefusedRows:
 
 
 class RowsPart(NamedTuple):
-    """Rows of an event from a row on: the event with their images, and the rows and bytes of the event before them."""
+    """The last rows of an event: an event with their images, and the rows and image bytes before them."""
 
     event: RowsEvent
     first_row: int
@@ -151,7 +151,7 @@ class RowsPart(NamedTuple):
 
 
 def unreadable(offset: int, type_code: int | None) -> BinlogFormatError:
-    """Return the internal error that kernel and construct disagree: the kernel refuses an event, construct does not."""
+    """Return the internal error for an event that the kernel rejects and the construct parser accepts."""
     return BinlogFormatError(
         "the compiled kernel cannot read the event",
         offset=offset,

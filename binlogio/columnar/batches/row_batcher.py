@@ -1,6 +1,6 @@
-"""What a walk over a log needs of the object that makes record batches of the rows it finds.
+"""Interface of the batchers: objects that build record batches from the rows that a walk finds.
 
-`table_batches` makes batches of one table each, `mixed_batches` batches of all tables in the order of the log.
+`table_batches` builds batches of one table each, `mixed_batches` batches of all tables in the order of the log.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
 
     TableBatch = tuple[str, pa.RecordBatch]
-    """The name of a table, `schema.table`, or "" for rows of all tables; and a batch of its rows."""
+    """Table name (`schema.table`, or "" for rows of all tables) and a batch of its rows."""
 
     OpenBatcher = Callable[[EventScanner, RowSelection, str], "RowBatcher"]
-    """Makes a batcher for a router; the text is the name of the log."""
+    """Creates a batcher, given a router, a selection and the name of the log."""
 
 
 class RowBatcher(Protocol):
-    """Copies the rows that a router has found into record batches.
+    """Copies the rows found by a router into record batches.
 
-    The rows are in the window that was routed last, so they are copied before it moves. Tables have the numbers of
-    their plans in the router.
+    The rows are in the window routed last, and must be copied before the window moves. Tables are numbered like their
+    plans in the router.
     """
 
     def begin_split(self) -> None:
-        """Begin with a split. Rows that were refused in the split before are dropped."""
+        """Begin a split. Rejected rows of the previous split are dropped."""
 
     def add_table(self, number: int, plan: TablePlan) -> ImagePlan:
         """Add a table, and return the kernel's plan of it.
 
         Raises:
-            BinlogError: the table lacks a wanted column, or has one without values.
+            BinlogError: the table lacks a selected column, or has a column whose type has no values.
         """
 
     def keep_tables(self, kept: list[int]) -> None:
-        """Drop all tables but those whose old numbers are in `kept`, in the order of their new numbers."""
+        """Keep only the tables with the old numbers in `kept`; their new numbers are the indexes in `kept`."""
 
     def route(self, window: Window) -> tuple[int, int]:
-        """Route the events in a window; return the router's status, and where in the window it stopped."""
+        """Scan the events in a window. Returns the router's status, and the place in the window where it stopped."""
 
     def flush(self) -> Iterator[TableBatch]:
-        """Copy the rows that the router has found, and yield the batches that are full.
+        """Copy the rows found by the router, and yield full batches.
 
         Raises:
-            BinlogError: a row is refused. `give_out` yields the rows before it.
+            BinlogError: a row is rejected. `give_out` yields the rows before it.
         """
 
     def flush_part(
@@ -61,18 +61,18 @@ class RowBatcher(Protocol):
         """Yield the rows of one part of a rows event that is read in parts.
 
         Args:
-            header: of the whole event.
-            size: bytes of the images in this part.
-            first_row: rows of the event before this part.
-            first_byte: bytes of its images before this part.
-            last: whether the event ends with this part; else the last row may be incomplete.
+            header: header of the whole event.
+            size: bytes of images in this part.
+            first_row: number of rows of the event before this part.
+            first_byte: bytes of images of the event before this part.
+            last: the event ends with this part. Otherwise the last row may be incomplete.
 
         Returns:
-            The bytes of the complete rows, and their number.
+            The bytes of the complete rows in this part, and their number.
 
         Raises:
-            BinlogError: a row is refused.
+            BinlogError: a row is rejected.
         """
 
     def give_out(self) -> Iterator[TableBatch]:
-        """Yield the batches that are not full either; after a refused row, the rows before it."""
+        """Yield all open batches, full or not; after a rejected row, only the rows before it."""

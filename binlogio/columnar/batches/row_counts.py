@@ -1,7 +1,7 @@
 """Counts the rows of a rows event without decoding values.
 
-The kernel counts all but the events of 5.1 before GA, whose images have another form. If it refuses an event, construct
-parses it and raises the error.
+The kernel counts the rows of all events except those of 5.1 before GA, whose images have another layout. These, and
+events that the kernel rejects, are decoded in Python, which raises the error for invalid ones.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ class RowCounter:
     """Counts the rows of events; caches the kernel's plan of each table."""
 
     def __init__(self) -> None:
-        self._images: dict[
-            int, tuple[TablePlan, ImagePlan]
-        ] = {}  # by identity: hashing a plan takes as long as counting
+        self._images: dict[int, tuple[TablePlan, ImagePlan]] = {}  # by id(plan): hashing is as slow as counting
 
     def of(self, event: RowsEvent, plan: TablePlan) -> int:
         """Return the number of rows of an event.

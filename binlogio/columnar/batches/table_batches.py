@@ -1,6 +1,6 @@
-"""Logs to the record batches of each table, by the compiled kernel.
+"""Builds the record batches of each table from a log, in the compiled kernel.
 
-Selects tables and closes full batches: a table's batch continues from one window of the log to the next until it is
+Selects tables and closes full batches. A table's batch continues from one window of the log to the next until it is
 full. `log_walk` reads the log.
 """
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from binlogio.events.base import EventHeader
     from binlogio.rows.plan import TablePlan
 
-    Place = tuple[int, int, int]  # rows event, row and byte in it
+    Place = tuple[int, int, int]  # number of a rows event, and row and byte in it
 
-BATCH_BYTES: Final = 4 << 20  # of values in one batch
-_OPEN_BYTES: Final = 12 << 20  # of values in all open batches
-_OPEN_COLUMNS: Final = 1 << 15  # of tables with an open batch; each takes up to a kilobyte, even with a few rows
+BATCH_BYTES: Final = 4 << 20  # bytes of values in one batch
+_OPEN_BYTES: Final = 12 << 20  # bytes of values in all open batches
+_OPEN_COLUMNS: Final = 1 << 15  # columns of open batches; each takes up to 1 KiB, even with few rows
 
 
 class TableBatcher:
-    """Makes batches of one table each. A batch is yielded when it is full, or with the last row.
+    """Builds batches of one table each. A batch is yielded when it is full, or after the last row.
 
     Args:
         router: finds the rows.
-        selection: which columns are wanted, and how.
-        file: name of the log.
+        selection: selects columns and rows.
+        file: the name of the log.
     """
 
     def __init__(self, router: EventScanner, selection: RowSelection, file: str) -> None:
@@ -51,16 +51,16 @@ class TableBatcher:
         self._repeated = Repeated()
         self._refused = RefusedRows(router, self._plan_of, self._check_rows)
         self._records: dict[int, TableRecords] = {}
-        self._alike: dict[int, TableRecords] = {}  # by the identity of the columns, which equal tables share
-        self._filled: list[tuple[int, Place]] | None = None  # places up to which `route` has filled batches itself
-        self._ready: list[TableBatch] = []  # of the current window, in which an event before theirs may yet be refused
-        self._failed: list[Place] = []  # events of the current window that do not fit, from which row on; -1 for any
-        self._open: dict[tuple[str, str], tuple[int, Batch]] = {}  # by schema and table: number of the plan, its batch
+        self._alike: dict[int, TableRecords] = {}  # by id(plan.columns), which equal tables share
+        self._filled: list[tuple[int, Place]] | None = None  # places up to which `route` has filled batches
+        self._ready: list[TableBatch] = []  # batches held back: an earlier event of the window may be rejected
+        self._failed: list[Place] = []  # rejected events of the window: event, first bad row (-1: unknown), byte
+        self._open: dict[tuple[str, str], tuple[int, Batch]] = {}  # (schema, table) -> (plan number, batch)
         self._open_columns = 0
-        self._met: dict[tuple[str, str], int] = {}  # tables that had rows in the current split
+        self._met: dict[tuple[str, str], int] = {}  # tables with rows in the current split, and plan numbers
 
     def begin_split(self) -> None:
-        """Begin with a split: drop refused rows. Tables of the split before have batches from the first window on."""
+        """Begin a split, drop rejected rows, and open batches for the tables with rows in the previous split."""
         met, self._met = self._met, {}
         for key, number in met.items():
             self._batch(key, number)
@@ -87,14 +87,14 @@ class TableBatcher:
         return records.images
 
     def keep_tables(self, kept: list[int]) -> None:
-        """Drop all tables but those whose old numbers are in `kept`, in the order of their new numbers."""
+        """Keep only the tables with the old numbers in `kept`; their new numbers are the indexes in `kept`."""
         numbers = {old: new for new, old in enumerate(kept)}
         self._records = {new: self._records[old] for old, new in numbers.items() if old in self._records}
         self._alike.clear()
         self._met = {key: numbers[old] for key, old in self._met.items() if old in numbers}
 
     def route(self, window: Window) -> tuple[int, int]:
-        """Route a window; if batches are open, as many windows of a file as fit into them."""
+        """Scan a window or, if batches are open, as many windows of a file as fit into them."""
         if not self._open or not window.is_a_file or "xid" in self._selection.source_columns:
             return self._router.scan(window.view, 0, window.offset)
         batches: list[Batch | None] = [None] * (1 + max(number for number, _ in self._open.values()))
@@ -117,7 +117,7 @@ class TableBatcher:
         return status, at
 
     def flush(self) -> Iterator[TableBatch]:
-        """Copy the rows that the router has found, and yield the batches that are full."""
+        """Copy the rows found by the router, and yield full batches."""
         filled, self._filled = self._filled, None
         if filled is None:
             yield from self._flush_found()
@@ -143,10 +143,10 @@ class TableBatcher:
             yield from self._flush_tables({(plan.schema, plan.table): (number, first_event)})
 
     def _end_window(self) -> Iterator[TableBatch]:
-        """Leave a window after the rows of all tables in it were copied; those before a refused event are yielded too.
+        """End a window whose rows were copied. Yields the batches held back.
 
         Raises:
-            BinlogError: the first event that was refused.
+            BinlogError: an event of the window was rejected; `give_out` yields the rows before it.
         """
         if self._failed:
             last, row, at = min(self._failed)
@@ -161,7 +161,7 @@ class TableBatcher:
             yield from self.give_out()
 
     def _flush_tables(self, found: dict[tuple[str, str], tuple[int, int]]) -> Iterator[TableBatch]:
-        """Copy the rows of some tables, given as number of the plan and its first event by schema and table."""
+        """Copy the rows of some tables: (schema, table) -> (plan number, first event)."""
         batches = []
         for key, (number, _) in found.items():
             if key in self._open and self._open[key][0] != number:  # the plan of the table has changed
@@ -180,7 +180,7 @@ class TableBatcher:
             if batch.failed_event >= 0 or place[0] >= self._router.rows_event_count:
                 return
             self._close_batch(key)
-            if self._router.kept_bytes > _OPEN_BYTES and not self._failed:  # of one compressed event
+            if self._router.kept_bytes > _OPEN_BYTES and not self._failed:  # rows of one compressed event
                 yield from self._give_out_ready()
             if batch.stopped_at_partial:
                 self._flush_partial(key, number, place)
@@ -203,7 +203,7 @@ class TableBatcher:
         return self._open[key][1]
 
     def _flush_partial(self, key: tuple[str, str], number: int, place: Place) -> None:
-        """Copy the rows from the first partial update on. JSON diffs that the kernel refuses are applied in Python."""
+        """Copy the rows from the first partial update on. JSON diffs that the kernel rejects are applied in Python."""
         records, with_diffs = self._records[number], False
         while place[0] < self._router.rows_event_count:
             batch = records.new_batch(with_diffs=with_diffs)
@@ -213,7 +213,7 @@ class TableBatcher:
                     with_diffs = True
                     continue
                 self._note_failures([batch])
-                if with_diffs:  # a document of an earlier row may be damaged; construct finds it
+                if with_diffs:  # the document of an earlier row may be damaged
                     self._failed.append((batch.failed_event, -1, 0))
                 self._open[key] = number, batch
                 self._open_columns += len(records.columns)
@@ -253,14 +253,14 @@ class TableBatcher:
         return taken, rows
 
     def give_out(self) -> Iterator[TableBatch]:
-        """Yield the batches that are not full either; after a refused row, the rows before it."""
+        """Yield all open batches, full or not; after a rejected row, only the rows before it."""
         yield from self._give_out_ready()
         while self._open:
             self._close_batch(next(iter(self._open)))
             yield from self._give_out_ready()
 
     def _give_out_ready(self) -> Iterator[TableBatch]:
-        """Yield complete batches; after a refused event, the rows before it."""
+        """Yield the batches held back; after a rejected event, only the rows before it."""
         ready, self._ready = self._ready, []
         for table, batch in ready:
             found = self._refused.rows_before(batch)
@@ -268,7 +268,7 @@ class TableBatcher:
                 yield table, found
 
     def _close_batch(self, key: tuple[str, str]) -> None:
-        """Make the open batch of a table ready. Its next rows get another batch."""
+        """Close the open batch of a table. Later rows of the table get a new batch."""
         number, batch = self._open.pop(key)
         records = self._records[number]
         self._open_columns -= len(records.columns)
