@@ -1,7 +1,7 @@
-"""Logs, cut into the parts that threads read.
+"""Cuts logs into parts for the reading threads.
 
-The size of a part adapts to the size of its results, which wait for the consumer and should still be in the CPU cache
-then. Towards the end of a log its parts get smaller, so that all threads are busy to the end. Not thread-safe.
+The size of a part adapts to the size of its results, which should still be in the CPU cache when they are consumed.
+Parts get smaller towards the end of a log, so that all threads are busy until the end. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ if TYPE_CHECKING:
 
     LogPart = tuple[LogFile, Split | None]
 
-SMALLEST_PART: Final = 2 << 20  # bytes; less is not worth a thread
+SMALLEST_PART: Final = 2 << 20  # bytes; smaller parts are not worth a thread
 _LARGEST: Final = 8 << 20
-_FIRST: Final = 3 << 20  # until the size of the first results is known
-_MOST_RESULTS: Final = 10 << 20  # bytes of results that a part should have
+_FIRST: Final = 3 << 20  # part size in bytes until the size of the first results is known
+_MOST_RESULTS: Final = 10 << 20  # intended bytes of results of a part
 
 
 class LogCuts:
-    """Parts of logs, in their order; each is cut when it is first requested.
+    """The parts of logs, in order. A part is cut when it is first requested.
 
     Args:
         logs: the logs.
-        threads: number of threads that read; logs are not cut for one thread.
+        threads: the number of reading threads; logs are not cut for one thread.
     """
 
     def __init__(self, logs: Sequence[LogFile], threads: int) -> None:
         self._logs = logs
         self._threads = threads
         self._parts: list[LogPart] = []
-        self._log = 0  # number of the log of the next part
+        self._log = 0  # index of the log of the next part
         self._at = 0  # offset of the next part
-        self._growth: float | None = None  # bytes of results by bytes of a part
+        self._growth: float | None = None  # bytes of results per byte of a part
 
     def part(self, number: int) -> LogPart | None:
-        """Return part `number`; None after the last."""
+        """Return part `number`; None after the last part."""
         while number >= len(self._parts) and self._log < len(self._logs):
             self._cut()
         return self._parts[number] if number < len(self._parts) else None
 
     def learn(self, part: LogPart, size: int) -> None:
-        """Adapt the size of later parts: the results of `part` have `size` bytes."""
+        """Adapt the size of later parts, given that the results of `part` have `size` bytes."""
         split = part[1]
         if split is not None:
             self._growth = size / (split.end - split.start)
@@ -61,7 +61,7 @@ class LogCuts:
             self._at = end
 
     def end_of_part(self, log: LogFile, start: int) -> int | None:
-        """Return the end of the part that begins at `start`; None for a log that is one part."""
+        """Return the end offset of the part that begins at `start`; None: the log is one part."""
         if self._threads == 1 or log.size is None or log.stream is not None:
             return None
         most = _FIRST if self._growth is None else min(_LARGEST, int(_MOST_RESULTS / self._growth))

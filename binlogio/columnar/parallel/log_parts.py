@@ -1,7 +1,7 @@
 """Reads parts of logs one after another in one thread, and keeps the open file and its table plans between parts.
 
-`batches` reads a part with the kernel, `fallback` without it. If other threads read other parts,
-parts are numbered, and `part_definitions` passes table definitions from a part to later ones.
+The kernel reads a part through `walk` and `batches`; `fallback` reads it without the kernel. If other threads read
+other parts, parts are numbered, and `part_definitions` passes table definitions from a part to later parts.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 class LogPartReader:
-    """Reads splits of logs, or whole ones, as (table, batch) pairs.
+    """Reads splits of logs, or whole logs, as (table, batch) pairs.
 
     Args:
-        selection: which rows are wanted, and how.
+        selection: selects rows and columns.
         keyring: the keys of encrypted logs.
-        definitions: what the columns of tables are; without them the DDL in the logs is ignored.
-        known_groups: event groups that other readers of the logs have found.
-        known_plans: table plans that other readers of the logs have.
+        definitions: the columns of tables; None: DDL in the logs is ignored.
+        known_groups: cache of event groups, shared by the readers of the logs.
+        known_plans: cache of table plans, shared by the readers of the logs.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class LogPartReader:
 
         Raises:
             OSError: the file cannot be opened.
-            BinlogError: while iterating, where the bytes are not a binary log.
+            BinlogError: while iterating: the log is damaged, or is not a binary log.
         """
         log, split = part
         if self._read is None or self._opened is None or self._log is not log:
@@ -86,7 +86,7 @@ class LogPartReader:
         if is_compiled():
             from binlogio.columnar.batches.mixed_batches import MixedBatcher  # noqa: PLC0415
             from binlogio.columnar.batches.table_batches import TableBatcher  # noqa: PLC0415
-            from binlogio.columnar.walk.log_walk import LogWalk  # noqa: PLC0415 - there is none without the kernel
+            from binlogio.columnar.walk.log_walk import LogWalk  # noqa: PLC0415 - the kernel is optional
 
             self._walk = LogWalk(
                 log,
@@ -108,13 +108,13 @@ class LogPartReader:
         return lambda _: read_frames(log.name, _frames(opened, framer), self._selection, self._definitions)
 
     def choose(self, where: EventFilter) -> None:
-        """Select other events, from the next part on."""
+        """Set another event filter, from the next part on."""
         self._selection = replace(self._selection, where=where)
         if self._walk is not None:
             self._walk.choose(where)
 
     def forget_plans(self) -> None:
-        """Resolve every table map again: the definitions have changed."""
+        """Drop cached plans, because the definitions have changed."""
         if self._walk is not None:
             self._walk.forget_plans()
 
@@ -156,7 +156,7 @@ class NumberedReader:
         """Yield the row changes of a part.
 
         Raises:
-            OSError, BinlogError: as `LogPartReader.read`.
+            OSError, BinlogError: as in `LogPartReader.read`.
         """
         number, place = part
         if self._facts.is_skipped(number):

@@ -1,10 +1,10 @@
-"""Names from the DDL in logs whose parts are read at the same time.
+"""Column names from DDL, for logs whose parts are read in parallel.
 
-A part needs the DDL of the parts before it. Its reader uses the DDL that they have found by the time that it needs the
-names of a table, and records the DDL of its own part. When the parts before are done, the consumer checks whether that
-was all; if not, it reads the part and those after it again. In most logs all DDL is at the head, for which readers
-wait. So names are the same as those of one reader of whole logs. This module handles locks and the order of parts;
-`binlogio.schema.source` interprets statements.
+A part depends on the DDL of the parts before it. Its reader uses the DDL found so far when it needs the names of a
+table, and records the DDL of its own part. When the earlier parts are done, the consumer checks whether this was all of
+their DDL; if not, it reads the part and the later parts again. Readers wait for the head of a log, which in most logs
+has all DDL. The names are therefore the same as those of one reader of whole logs. This module handles locks and the
+order of parts; `binlogio.schema.source` interprets statements.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from binlogio.schema.given import Described, GivenDefinitions
 
 LONGEST_WAIT_S: Final = 1.0
-_HEAD_SIZE: Final = 1 << 16  # bytes of a log that are its head
+_HEAD_SIZE: Final = 1 << 16  # bytes at the start of a log that count as its head
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class DdlStatement:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Fact: a table map contradicts the definition that statements gave of the table."""
+    """Fact: a table map contradicts the definition of the table from DDL."""
 
     name: TableName
     reason: str
@@ -69,10 +69,10 @@ Fact = LogBegin | DdlStatement | Contradiction
 
 
 class PartFacts:
-    """Facts about tables that were found in each part so far.
+    """Facts about tables found so far, by part.
 
     Args:
-        first: number of the first part.
+        first: the number of the first part.
         before: the definitions before that part.
         read_skipped: reads a skipped part for its facts.
     """
@@ -82,14 +82,14 @@ class PartFacts:
     ) -> None:
         self.lock = Lock()
         self._read_skipped = read_skipped
-        self._skipped: list[int] = []  # parts that are not read unless a later one needs their facts
-        self._skipped_lock = RLock()  # a skipped part that is read asks for the facts of those before it
+        self._skipped: list[int] = []  # parts that are read only if a later part needs their facts
+        self._skipped_lock = RLock()  # reentrant: reading a skipped part may need earlier skipped parts
         self._before = before
         self._begins: dict[int, LogBegin] = {}
         self._heads = {first: Event()}
         self._facts: dict[int, list[Fact]] = {}
-        self._taken: dict[int, list[Fact]] = {}  # by part that needed definitions: the facts that it used
-        self._applied: list[Fact] | None = None  # the facts that `_current` has applied
+        self._taken: dict[int, list[Fact]] = {}  # facts used by each part that needed definitions
+        self._applied: list[Fact] | None = None  # facts applied to `_current`
         self._current = DefinitionSource()
 
     def begin_log(self, number: int, name: str) -> None:
@@ -99,14 +99,14 @@ class PartFacts:
             self._heads.setdefault(number, Event())
 
     def skip(self, number: int) -> None:
-        """Record that nothing is wanted of part `number`."""
+        """Record that no rows of part `number` are selected."""
         with self._skipped_lock:
             if number not in self._skipped:
                 self._skipped.append(number)
         self.pass_head(number)
 
     def is_skipped(self, number: int) -> bool:
-        """Return whether part `number` is skipped, and was not read for its facts."""
+        """Return whether part `number` is skipped and was not read for its facts."""
         with self._skipped_lock:
             return number in self._skipped
 
@@ -124,7 +124,7 @@ class PartFacts:
             self._heads[number].set()
 
     def wait_for_head(self, number: int) -> None:
-        """Wait for the facts at the head of the log of part `number`.
+        """Wait for the facts at the head of the log of part `number`, at most `LONGEST_WAIT_S`.
 
         Without them the part may have to be read again.
         """
@@ -135,11 +135,11 @@ class PartFacts:
         head.wait(LONGEST_WAIT_S)
 
     def note(self, number: int, fact: Fact) -> None:
-        """Record a fact of part `number`. The caller has the lock."""
+        """Record a fact of part `number`. The caller holds the lock."""
         self._facts.setdefault(number, []).append(fact)
 
     def before(self, number: int) -> list[Fact]:
-        """Return the facts before the first event of part `number`. The caller has the lock."""
+        """Return the facts before the first event of part `number`. The caller holds the lock."""
         begin = self._begins.get(number)
         return self._of_parts_before(number) + ([] if begin is None else [begin])
 
@@ -152,15 +152,15 @@ class PartFacts:
         return found
 
     def of(self, number: int) -> list[Fact]:
-        """Return the facts of part `number`. The caller has the lock."""
+        """Return the facts of part `number`. The caller holds the lock."""
         return self._facts.get(number, [])
 
     def take(self, number: int, known: list[Fact]) -> None:
-        """Record that part `number` uses the facts `known` before it. The caller has the lock."""
+        """Record that part `number` uses the facts `known` before it. The caller holds the lock."""
         self._taken[number] = known
 
     def apply(self, facts: list[Fact], source: DefinitionSource) -> None:
-        """Apply facts to a source. The caller has the lock."""
+        """Apply facts to a source. The caller holds the lock."""
         if self._applied != facts:
             self._applied = list(facts)
             self._current.adopt(self._before)
@@ -174,19 +174,19 @@ class PartFacts:
             return number in self._taken
 
     def holds(self, number: int) -> bool:
-        """Return whether part `number` used all facts of the parts before it, which are done, or needed none."""
+        """Return whether the results of part `number` are valid: it used all facts of the earlier parts, or none."""
         with self.lock:
             return number not in self._taken or self._taken[number] == self.before(number)
 
     def all_before(self, number: int) -> DefinitionSource:
-        """Return the definitions after the parts before `number`. All readers have stopped."""
+        """Return the definitions after all parts before `number`. All readers must have stopped."""
         known = DefinitionSource()
         self.apply(self._of_parts_before(number), known)
         return known
 
 
 class PartDefinitions(DefinitionSource):
-    """Definitions for the reader of one part after another, while other readers read other parts."""
+    """The definition source of one reader of parts, while other readers read other parts."""
 
     def __init__(self, given: GivenDefinitions | None, facts: PartFacts) -> None:
         super().__init__(given)
@@ -195,9 +195,9 @@ class PartDefinitions(DefinitionSource):
         self._known: list[Fact] | None = None  # None until the first request
 
     def begin_part(self, number: int) -> bool:
-        """Begin a part after the head of its log was read.
+        """Begin a part, after the head of its log was read.
 
-        Returns True if plans that were made before may be wrong now.
+        Returns True if cached plans may be out of date.
         """
         self._facts.wait_for_head(number)
         if self._known is not None:
@@ -215,19 +215,19 @@ class PartDefinitions(DefinitionSource):
             return True
 
     def begin_log(self, name: str) -> None:
-        """Do nothing: the facts include where logs begin."""
+        """Do nothing: the facts include the beginnings of logs."""
 
     def pass_to(self, offset: int) -> None:
-        """Release the readers that wait for the head of this part, if it has passed."""
+        """Release the readers that wait for the head of this part, once `offset` is after it."""
         if offset >= _HEAD_SIZE:
             self._facts.pass_head(self._number)
 
     def end_part(self) -> None:
-        """End a part that was read to its end."""
+        """End a part."""
         self._facts.pass_head(self._number)
 
     def follow(self, event: QueryEvent, context: ParseContext) -> bool:
-        """Record a statement, for later parts too."""
+        """Record a statement, also for later parts. Returns as `DefinitionSource.follow`."""
         if not may_define(event.sql):
             return False
         with self._facts.lock:
@@ -235,7 +235,7 @@ class PartDefinitions(DefinitionSource):
         return self._known is not None and super().follow(event, context)
 
     def is_still_known(self, schema: str, table: str, known: KnownTable | None) -> bool:
-        """Return whether a definition is still the one that statements give, as in a reader of whole logs."""
+        """Return whether a definition is still current, as for a reader of whole logs."""
         self._ask()
         return super().is_still_known(schema, table, known)
 
@@ -249,7 +249,7 @@ class PartDefinitions(DefinitionSource):
             self._note(Contradiction(name, reason))
 
     def _ask(self) -> None:
-        """Apply the facts up to here. If others are found later, the part is read again."""
+        """Apply the facts known so far. If earlier parts find more facts later, this part is read again."""
         if self._known is not None:
             return
         self._facts.read_skipped(self._number)

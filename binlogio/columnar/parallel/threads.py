@@ -1,7 +1,7 @@
 """Runs several readers in threads and returns their results in the order of the parts.
 
-Limits how far threads run ahead of the consumer. The consumer's thread is one of them: instead of waiting for the
-result of another thread it reads a part itself.
+Limits how far threads run ahead of the consumer. The consumer's thread also reads parts, instead of waiting for results
+of other threads.
 """
 
 from __future__ import annotations
@@ -18,33 +18,32 @@ Result = TypeVar("Result")
 Part_contra = TypeVar("Part_contra", contravariant=True)
 Result_co = TypeVar("Result_co", covariant=True)
 
-MOST_AHEAD: Final = 24 << 20  # bytes of results that wait for the consumer
+MOST_AHEAD: Final = 24 << 20  # bytes of queued results
 
 
 class PartReader(Protocol[Part_contra, Result_co]):
-    """Reads parts, one after another, in one thread."""
+    """Reads parts, one after the other, in one thread."""
 
     def read(self, part: Part_contra, /) -> Iterator[Result_co]:
         """Yield the results of one part."""
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close open files."""
 
 
 class OrderedResults(Generic[Part, Result]):
-    """Results of parts in the order of the parts, computed by threads that take one part after another.
+    """The results of parts, in order, computed by threads that take one part after the other.
 
-    A thread waits if the results that are not consumed yet exceed `MOST_AHEAD` bytes, unless the consumer waits for
-    its part. An error is raised after the results of its part; the other threads then stop.
+    A thread waits while the queued results exceed `MOST_AHEAD` bytes, unless the consumer waits for its part. An error
+    is raised after the results of its part; the other threads then stop.
 
     Args:
-        part_at: returns the part of a number, None after the last; called by one thread at a time, repeatedly.
+        part_at: returns a part by number, None after the last; called by one thread at a time, repeatedly.
         open_reader: returns a reader for a thread.
-        size_of: returns the bytes of a result.
-        holds: called with the number of a part when all parts before it are done; returns whether its results are
-            valid.
+        size_of: returns the size of a result in bytes.
+        holds: called with the number of a part when all earlier parts are done; returns whether its results are valid.
         learn: called, like `part_at`, with a part and the bytes of its results, if all of them were queued.
-        first: number of the first part.
+        first: the number of the first part.
     """
 
     def __init__(
@@ -62,21 +61,21 @@ class OrderedResults(Generic[Part, Result]):
         self._holds = holds
         self._learn = learn
         self._lock = Lock()
-        self._arrival = Condition(self._lock)  # the consumer waits for it
-        self._room = Condition(self._lock)  # threads wait for it
-        self._next = first  # number of the first part that no thread has taken
-        self._wanted = first  # number of the part whose results the consumer takes
-        self._ahead = 0  # bytes
-        self._kept: Counter[int] = Counter()  # by part: bytes of the results that were queued
+        self._arrival = Condition(self._lock)  # the consumer waits for results
+        self._room = Condition(self._lock)  # threads wait for room in the queue
+        self._next = first  # number of the next part for a thread
+        self._wanted = first  # number of the part that the consumer needs
+        self._ahead = 0  # bytes of queued results
+        self._kept: Counter[int] = Counter()  # bytes of results queued by pool threads, by part
         self._results: defaultdict[int, deque[tuple[Result, int]]] = defaultdict(deque)
-        self._ends: dict[int, BaseException | None] = {}  # the error after a part's last result, if there is one
+        self._ends: dict[int, BaseException | None] = {}  # finished parts: the final error, or None
         self._stopped = False
-        self._own: int | None = None  # number of the part that the consumer's thread has begun
+        self._own: int | None = None  # number of the part that the consumer's thread reads
 
     def results(self, threads: int) -> Generator[Result, None, int]:
-        """Yield all results, computed by `threads` threads, one of them the caller's.
+        """Yield all results, computed by `threads` threads including the caller's.
 
-        Returns the number of the first part that is not valid.
+        Returns the number of the first part that is not valid, or the number after the last part.
         """
         with ThreadPoolExecutor(max(1, threads - 1), "binlogio-read") as pool, closing(self._read()) as own:
             try:
@@ -104,7 +103,7 @@ class OrderedResults(Generic[Part, Result]):
         with self._lock:
             waiting = self._results[number]
         while True:
-            ended = number in self._ends  # before looking at the queue: results come first
+            ended = number in self._ends  # read before the queue, since results come before the end
             if waiting:
                 with self._lock:
                     result, size = waiting.popleft()
@@ -124,7 +123,7 @@ class OrderedResults(Generic[Part, Result]):
             raise error
 
     def _make(self, own: Iterator[tuple[int, Result]]) -> tuple[int, Result] | None:
-        """Return the next result of the consumer's thread; None if there is no part or no room for it."""
+        """Return the next result of the consumer's thread; None if there is no part left or no room in the queue."""
         with self._lock:
             if self._own != self._wanted and self._ahead > MOST_AHEAD:
                 return None
@@ -139,7 +138,7 @@ class OrderedResults(Generic[Part, Result]):
                     return
 
     def _read(self) -> Generator[tuple[int, Result], None, None]:
-        """Yield results, with the numbers of their parts, of parts that no other thread has taken."""
+        """Yield part numbers and results, of parts that no other thread has taken."""
         reader: PartReader[Part, Result] | None = None
         try:
             while (taken := self._next_part()) is not None:
