@@ -1,5 +1,5 @@
-"""Places in a log that can be found without reading all of it: event groups, and the identity of the log.
+"""Finds places in a log without reading all of it: event groups, and the identity of the log.
 
 `split_bounds` finds the event groups of a byte range by searching, `group_scan` by scanning headers. `skipped_events`
-yields the events that a reader needs from the part before its start; `log_identity` identifies a log.
+yields the events before its start that a reader needs. `log_identity` identifies a log.
 """

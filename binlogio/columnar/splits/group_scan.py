@@ -1,7 +1,7 @@
-"""Event groups of a log, found by scanning event headers from a known place.
+"""Finds event groups of a log by scanning event headers from a known place.
 
-No value can be mistaken for an event. Bodies are not decoded; `last_group_end` parses the last group. `split_bounds`
-searches for a group in the middle of a log instead.
+Column values cannot be mistaken for events. Bodies are not decoded; only `last_group_end` parses the last group.
+`split_bounds`, in contrast, searches for a group in the middle of a log.
 """
 
 from __future__ import annotations
@@ -28,16 +28,14 @@ _IS_GROUP_START: Final = bytes(code in GROUP_STARTS for code in range(256))
 
 
 def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyring | None = None) -> Iterator[Split]:
-    """Yield ranges that cover `within`: each but the first begins with a group.
+    """Yield ranges that cover `within`. Each but the first begins with a group; each but the last has >= `max_bytes`.
 
-    Each but the last has at least `max_bytes` bytes.
-
-    `log` must not be one piece. From damage on, the rest is one range.
+    The log must be divisible (`is_one_piece` is False). After damage, the rest is one range.
 
     Raises:
         OSError, UnsupportedFeature: the log cannot be read.
     """
-    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - there may be none
+    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - the kernel is optional
 
     opened = log.open(keyring)
     start = within.start
@@ -60,13 +58,13 @@ def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyri
 
 
 def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None) -> int:
-    """Return the offset after the last complete event group of a log; `start` if there is none after it.
+    """Return the offset after the last complete event group of a log; `start` if there is no later complete group.
 
-    `start` is 0 or the offset of an event group. Damage ends the search: the groups before it are complete.
+    `start` is 0 or the offset of an event group. Damage ends the search.
 
     Raises:
         OSError: the file cannot be read.
-        UnsupportedFeature: it is encrypted, and there is no key.
+        UnsupportedFeature: the log is encrypted, and the key is missing.
     """
     last = _last_group_start(log, start, keyring) if is_compiled() else None
     begin = start if last is None else last
@@ -82,8 +80,8 @@ def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None)
 
 
 def _last_group_start(log: LogFile, start: int, keyring: Keyring | None) -> int | None:
-    """Return the offset of the last event that begins a group; None if there is none, or the log cannot seek."""
-    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - there may be none
+    """Return the offset of the last event that begins a group; None if there is none, or the log is not seekable."""
+    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - the kernel is optional
 
     opened = log.open(keyring)
     found = None

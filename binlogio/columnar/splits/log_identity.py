@@ -1,9 +1,9 @@
-"""Identity of the log in a file: facts at its head that distinguish it from another log of the same name.
+"""Identifies the log in a file, to distinguish it from another log of the same name.
 
-Servers number their logs, so after RESET, a failover or the restore of a backup another log has the name of one that
-was read before. The head of a log says when it was created (time of the format description), by which server (server
-id), and, with GTIDs, the GTID of its first group. Bytes in the middle are identified by a CRC32 of those before an
-offset, since two logs with the same head may differ later (a restored backup).
+Servers number their logs. After RESET, a failover or the restore of a backup, a new log may have the name of an earlier
+one. The head of a log contains its creation time (timestamp of the format description), the server id and, with GTIDs,
+the GTID of the first group. Two logs with the same head may differ later (a restored backup): the bytes before an
+offset are identified by a CRC32.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from binlogio.storage.log_file import LogFile, OpenedLog
 
 _CHUNK_SIZE: Final = 1 << 12
-_MAX_HEAD: Final = 1 << 24  # bytes in which the first GTID is searched for; PREVIOUS_GTIDS may be long
+_MAX_HEAD: Final = 1 << 24  # bytes searched for the first GTID; PREVIOUS_GTIDS may be long
 _TAIL_SIZE: Final = 1 << 12
 _CHANGING: Final = (
     len(BINLOG_MAGIC) + HEADER_SIZE
@@ -44,9 +44,9 @@ HEAD_EVENTS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogIdentity:
-    """Facts at the head of a log.
+    """The identity of a log, from its head.
 
-    `created` is in seconds since 1970; `first_gtid` is None without GTIDs, and if the log has no group yet.
+    `created` is in seconds since 1970. `first_gtid` is None if the log has no GTIDs, or no group yet.
     """
 
     created: int
@@ -54,7 +54,7 @@ class LogIdentity:
     first_gtid: str | None = None
 
     def is_same_log(self, other: LogIdentity) -> bool:
-        """Return False if the two contradict each other. A GTID that only one of them has does not."""
+        """Return False if the identities contradict each other. A first GTID that only one of them has is ignored."""
         return (
             self.created == other.created
             and self.server_id == other.server_id
@@ -68,11 +68,11 @@ class LogIdentity:
 
 
 def log_identity(log: LogFile, keyring: Keyring | None = None) -> LogIdentity | None:
-    """Return the identity of `log`; None if the log is empty, ends in its head, or its head is damaged.
+    """Return the identity of a log; None if its first event is incomplete or damaged.
 
     Raises:
         OSError: the file cannot be read.
-        UnsupportedFeature: it is encrypted, and there is no key.
+        UnsupportedFeature: the log is encrypted, and the key is missing.
     """
     opened = log.open(keyring)
     found: LogIdentity | None = None
@@ -98,10 +98,10 @@ def log_identity(log: LogFile, keyring: Keyring | None = None) -> LogIdentity | 
 
 
 def head_frames(opened: OpenedLog, keyring: Keyring | None, *, verify_checksum: bool = False) -> Iterator[EventFrame]:
-    """Yield the first complete events of a log that was just opened.
+    """Yield the first complete events of a newly opened log.
 
     Raises:
-        BinlogFormatError: one of them is damaged.
+        BinlogFormatError: an event is damaged.
     """
     framer = EventFramer(verify_checksum=verify_checksum, decryptor_for=mariadb_decryptor_for(keyring))
     size = 0
@@ -118,13 +118,13 @@ def head_frames(opened: OpenedLog, keyring: Keyring | None, *, verify_checksum: 
 
 
 def tail_checksum(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
-    """Return the CRC32 of the bytes before `offset`.
+    """Return the CRC32 of up to 4 KiB before `offset`.
 
-    None at the head of a log, or if the log cannot be read at an offset.
+    None: `offset` is in the head of the log, or the log is not seekable.
 
     Raises:
         BinlogFormatError: the log ends before `offset`.
-        OSError, UnsupportedFeature: as `log_identity`.
+        OSError, UnsupportedFeature: as in `log_identity`.
     """
     start = max(_CHANGING, offset - _TAIL_SIZE)
     if start >= offset:

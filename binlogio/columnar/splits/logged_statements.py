@@ -1,9 +1,8 @@
-"""DDL statements of logs, for readers of parts of them.
+"""Finds DDL statements in logs, for readers of parts of logs.
 
-A reader of a part lacks the statements before it, which name the columns of tables where the metadata of rows does not.
-`LoggedStatements` finds them by scanning the headers of all events, and parses only the statements that may define a
-table. Other logs than plain ones with headers of 19 bytes (relay logs, logs of MariaDB's encrypt_binlog) are read event
-by event.
+A reader of a part lacks the earlier DDL, which names the columns of tables if the log's metadata does not.
+`LoggedStatements` finds it by scanning the headers of all events, and parses only statements that may define a table.
+Logs whose headers cannot be scanned (relay logs, logs with MariaDB's encrypt_binlog, old logs) are read event by event.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
 
-_BEGIN: Final = b"\0BEGIN"  # with the end of the name of the schema
+_BEGIN: Final = b"\0BEGIN"  # the schema name ends with a zero byte
 _HEAD_SIZE: Final = 1 << 20
 _IS_STATEMENT: Final = bytes(code in (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT) for code in range(256))
 _OTHER_HEADS: Final = HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL
@@ -47,7 +46,7 @@ class _Statement(NamedTuple):
 
 
 class _Log(NamedTuple):
-    """The statements of a log up to `end`, before which its bytes have the checksum `tail`."""
+    """The statements of a log up to offset `end`; `tail` is `tail_checksum` at that offset."""
 
     context: ParseContext
     end: int
@@ -56,15 +55,15 @@ class _Log(NamedTuple):
 
 
 class LoggedStatements:
-    """The statements of the logs of one server that may define tables, in order. Can be pickled."""
+    """The statements in the logs of one server that may define tables, in order. Can be pickled."""
 
     def __init__(self) -> None:
         self._logs: dict[str, _Log] = {}
 
     def add(self, log: LogFile, keyring: Keyring | None = None, end: int | None = None) -> None:
-        """Add the statements of the next log, or those that it has more than before, up to the offset `end`.
+        """Add the statements of the next log, or new statements of a known log, up to offset `end` (None: to its end).
 
-        From damage on, the log has none; the reader of its rows reports that.
+        Statements after damage are not found; the reader of the rows reports the damage.
 
         Raises:
             OSError, UnsupportedFeature: the log cannot be read.
@@ -91,7 +90,7 @@ class LoggedStatements:
             self._logs[log.name] = _Log(context, reached, tail, tuple(found))
 
     def forget_others(self, logs: Iterable[LogFile], keyring: Keyring | None = None) -> None:
-        """Forget all statements if a log has other bytes than when it was added, or may have.
+        """Forget all statements if a log is not the one that was added, or if this cannot be checked.
 
         Raises:
             OSError, UnsupportedFeature: a log cannot be read.
@@ -103,7 +102,7 @@ class LoggedStatements:
                 return
 
     def before(self, log: LogFile, offset: int, given: GivenDefinitions | None = None) -> DefinitionSource:
-        """Return the definitions at an offset of a log, for a reader that begins there."""
+        """Return the definitions before an offset of a log, for a reader that begins there."""
         source = _PrimedSource(given)
         for name, (context, _, _, statements) in self._logs.items():
             if name == log.name:
@@ -123,7 +122,7 @@ class LoggedStatements:
 
 
 class _PrimedSource(DefinitionSource):
-    """Definitions of a reader that begins in the middle of a log: its statements follow when the log begins."""
+    """The definitions of a reader that begins in the middle of a log; its DDL is applied by `begin_log`."""
 
     def __init__(self, given: GivenDefinitions | None) -> None:
         super().__init__(given)
@@ -162,7 +161,7 @@ def lacks_names(log: LogFile, keyring: Keyring | None = None) -> bool | None:
 
 
 def _context(log: LogFile, keyring: Keyring | None) -> tuple[ParseContext, bool]:
-    """Return the format of a log, and whether its headers can be scanned.
+    """Return the parse context of a log, and whether its headers can be scanned.
 
     Raises:
         BinlogFormatError: the head is damaged.
@@ -194,8 +193,8 @@ def _context(log: LogFile, keyring: Keyring | None) -> tuple[ParseContext, bool]
 def _scanned(
     log: LogFile, keyring: Keyring | None, context: ParseContext, begin: int, end: int
 ) -> Iterator[tuple[int, QueryEvent | None]]:
-    """Yield the statements with their offsets, and offsets up to which all were found, by scanning headers."""
-    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - there may be none
+    """Yield offsets and statements, by scanning headers; (offset, None): all statements before offset were found."""
+    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - the kernel is optional
 
     tail = CHECKSUM_SIZE if context.has_checksum else 0
     opened = log.open(keyring)
@@ -209,7 +208,7 @@ def _scanned(
             for number in compress(range(len(codes)), codes.translate(_IS_STATEMENT)):
                 start = offsets[number] - window.offset
                 stop = start + sizes[number] - tail
-                if bytes(window.view[stop - len(_BEGIN) : stop]) == _BEGIN:  # of almost every transaction
+                if bytes(window.view[stop - len(_BEGIN) : stop]) == _BEGIN:  # BEGIN is in almost every transaction
                     continue
                 body = bytes(window.view[start + HEADER_SIZE : stop])
                 event = _statement(codes[number], body, context)
@@ -224,7 +223,7 @@ def _scanned(
 
 
 def _statement(code: int, body: bytes, context: ParseContext) -> QueryEvent | None:
-    """Return the statement of an event if it may define a table."""
+    """Return the statement of an event; None if it cannot define a table."""
     if code == EventType.QUERY_EVENT and not body_may_define(body):
         return None
     event: QueryEvent = codec_for(code).parse(EventHeader(type_code=code), body, context)
@@ -241,7 +240,7 @@ def _pass_to(window: Window, opened: OpenedLog, offset: int) -> None:
 def _read(
     log: LogFile, keyring: Keyring | None, context: ParseContext, begin: int, end: int
 ) -> Iterator[tuple[int, QueryEvent | None]]:
-    """Yield the same by the reader of events."""
+    """Yield the same as `_scanned`, with the event reader."""
     with BinlogReader([log], ReadOptions(verify_checksum=False), keyring=keyring) as reader:
         for event in reader:
             offset = event.header.offset

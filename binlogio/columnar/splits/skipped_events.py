@@ -1,7 +1,7 @@
-"""Events of a part of a log that is not read: scans headers, and parses only the requested events.
+"""Finds events in a part of a log that is otherwise skipped: scans headers, and parses only the requested events.
 
-For readers that begin in the middle of a log and need some events before that place: DDL, which names columns, or XA
-PREPARE. Checksums are not compared, row images are not read. Where the compiled kernel cannot hop (compressed,
+For readers that begin in the middle of a log and need some earlier events: DDL, which names columns, or XA PREPARE.
+Checksums are not compared, row images are not read. If headers cannot be scanned by the compiled kernel (compressed,
 encrypted, relay and old logs), events are framed one by one.
 """
 
@@ -51,7 +51,7 @@ class SkippedEvent(NamedTuple):
 
     @property
     def starts_group(self) -> bool:
-        """Whether current servers begin an event group with this event (GTIDs, anonymous ones too)."""
+        """True for GTID and ANONYMOUS_GTID events, with which current servers begin an event group."""
         return self.type_code in GROUP_STARTS
 
     @property
@@ -71,19 +71,19 @@ class SkippedEvent(NamedTuple):
 def skipped_events(
     log: LogFile, keyring: Keyring | None = None, also: tuple[EventType, ...] = ()
 ) -> Iterator[SkippedEvent]:
-    """Yield the events of a log that are needed to begin in the middle of it.
+    """Yield the events of a log that a reader needs to begin in the middle of it.
 
-    These begin groups, contain statements other than BEGIN, prepare XA transactions, or are compressed transactions.
+    These are the first events of groups, statements other than BEGIN, XA PREPARE, and compressed transactions.
 
     Args:
         log: the log.
         keyring: the keys of encrypted logs.
-        also: types of other events to yield.
+        also: other event types to yield.
 
     Raises:
         OSError: the file cannot be read.
-        BinlogFormatError: the sizes of events, or the events that are parsed, are damaged.
-        UnsupportedFeature: it is encrypted, and there is no key.
+        BinlogFormatError: an event size, or an event that is parsed, is invalid.
+        UnsupportedFeature: the log is encrypted, and the key is missing.
     """
     opened = log.open(keyring)
     try:
@@ -115,7 +115,7 @@ def _frames(opened: OpenedLog, framer: EventFramer) -> Iterator[EventFrame]:
 
 
 def _may_hop(framer: EventFramer, opened: OpenedLog, frame: EventFrame) -> bool:
-    """Return whether headers alone lead to the next event from here on, and type codes have their usual meaning."""
+    """Return whether the rest of the log can be scanned by headers, and type codes have their usual meaning."""
     context = framer.context
     return (
         is_compiled()
@@ -127,7 +127,7 @@ def _may_hop(framer: EventFramer, opened: OpenedLog, frame: EventFrame) -> bool:
 
 
 def _hop(opened: OpenedLog, framer: EventFramer, also: tuple[EventType, ...]) -> Iterator[SkippedEvent]:
-    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - there may be none
+    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - the kernel is optional
 
     context = framer.context
     is_chosen = bytes(code in (*_SHOWN, *also) for code in range(256))
@@ -149,7 +149,7 @@ def _hop(opened: OpenedLog, framer: EventFramer, also: tuple[EventType, ...]) ->
 
 
 def _is_shown(code: int, data: bytes, body_at: int) -> bool:
-    """Return whether to yield an event whose body begins at `body_at`."""
+    """Return whether to yield an event whose body begins at byte `body_at` of `data`."""
     if code != EventType.QUERY_EVENT:
         return code in _SHOWN
     if len(data) < body_at + POST_HEADER:

@@ -1,17 +1,16 @@
-"""Logs without a wanted event, by their heads alone: those are not read.
+"""Finds logs without a selected event from their heads alone, so that they need not be read.
 
-    positions  a log that ends before the first wanted offset
-    GTIDs      PREVIOUS_GTIDS (MySQL) has what was logged before a log, and no GTID is logged twice; that of the next
-               log has what was logged up to there. GTID_LIST (MariaDB) has the last GTID of each domain and server: one
-               that is the same in the next log has no transaction in between.
+    positions  a log that ends before the first selected offset
+    GTIDs      PREVIOUS_GTIDS (MySQL) has the GTIDs logged before a log, and no GTID is logged twice; that of the next
+               log has the GTIDs logged up to there. GTID_LIST (MariaDB) has the last GTID of each domain and server:
+               if it is the same in the next log, the log has no transaction of that domain and server
+    times      a log is written between the timestamps of its own format description and of that of the next log. Used
+               only if the caller says how far event times may differ from the time of logging
 
-    times      the time of a format description is about the moment at which a log begins, that of the next log's the
-               moment at which it ends. Only if the caller says how far times of events may be from these moments
-
-The head of the next log counts only if the log ends with a ROTATE to it of the same time: another log may have the name
-of the next one, after RESET or in a directory of several servers. Times of events alone prove nothing: they are those
+The head of the next log is used only if the log ends with a ROTATE to it of the same time: another log may have the
+name of the next one, after RESET or in a directory of several servers. Event times alone prove nothing: they are those
 of the beginning of a statement, sessions set them (SET TIMESTAMP), and replicas keep those of the source. A transaction
-without a GTID can be in any log, so filters that let it through skip none.
+without a GTID can be in any log: filters that select such transactions skip no log.
 """
 
 from __future__ import annotations
@@ -41,16 +40,16 @@ if TYPE_CHECKING:
 
 _ROTATE_POSITION_SIZE: Final = 8
 _FEW_LOGS: Final = 8
-_READERS: Final = 16  # threads, for stores whose answers take long
-_MOST_ROTATION_S: Final = 10  # seconds from the ROTATE at the end of a log to the head of the next one
+_READERS: Final = 16  # threads, for stores with high latency
+_MOST_ROTATION_S: Final = 10  # seconds between the ROTATE at the end of a log and the head of the next log
 _GTID_HEADS: Final = (EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.MARIADB_GTID_LIST_EVENT)
 _Sources = dict[tuple[int, int], MariadbGtid]
-"""The last GTID of each domain and server."""
+"""The last MariaDB GTID of each domain and server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogHead:
-    """The head of a log: what was logged before it, as a set of MySQL or the last GTIDs of MariaDB; None if unknown."""
+    """The head of a log; `before` has the GTIDs logged before it: a set (MySQL), the last GTIDs (MariaDB), or None."""
 
     created: int
     server_id: int
@@ -61,17 +60,17 @@ class LogHead:
 def logs_without(
     logs: Sequence[LogFile], where: EventFilter, keyring: Keyring | None = None, *, timestamp_slack: int | None = None
 ) -> frozenset[int]:
-    """Return the numbers (from 0) of the logs that certainly have no row change that the filter selects.
+    """Return the indexes of the logs that certainly have no row change selected by the filter.
 
-    Reads the heads of the logs, and their ends where the next log matters. A log whose head is damaged, encrypted with
-    a key that is missing, or that of a relay log, is not skipped.
+    Reads the heads of the logs, and their ends if the next log matters. A log is not skipped if its head is damaged or
+    encrypted with a missing key, or if it is a relay log.
 
     Args:
-        logs: the logs, in the order in which they were written.
+        logs: the logs, in the order in which the server wrote them.
         where: the filter.
         keyring: the keys of encrypted logs.
-        timestamp_slack: the most seconds between the time of an event and the moment at which it was logged, in either
-            direction; None if it is not known: then no log is skipped by time.
+        timestamp_slack: the maximum difference in seconds, in either direction, between the timestamp of an event and
+            the time when it was logged; None: unknown, no log is skipped by time.
     """
     wanted = list(_wanted_gtids(where))
     times = None if timestamp_slack is None or where.timestamp == Range() else where.timestamp
@@ -86,7 +85,7 @@ def logs_without(
 
 
 def _heads(logs: Sequence[LogFile], keyring: Keyring | None) -> list[LogHead | None]:
-    """Return the heads of the logs; those of remote logs are read by several threads."""
+    """Return the heads of the logs; heads of remote logs are read by several threads."""
     if len(logs) < _FEW_LOGS or logs[0].filesystem is None:
         decoder = Decoder(decompress=None)
         return [_head(log, keyring, decoder) for log in logs]
@@ -99,9 +98,9 @@ def _heads(logs: Sequence[LogFile], keyring: Keyring | None) -> list[LogHead | N
 def _is_of_other_time(
     times: Range, slack: int, number: int, logs: Sequence[LogFile], heads: Sequence[LogHead | None]
 ) -> bool:
-    """Return whether all events of a log are outside of a time, if they are logged at most `slack` from their times.
+    """Return whether all events of a log are outside a time range, given the maximum slack of timestamps.
 
-    The heads are events, too: the log begins at most `slack` before or after the time of its head.
+    Heads are events too: the log begins at most `slack` before or after the timestamp of its head.
     """
     head = heads[number]
     if head is None:
@@ -117,18 +116,18 @@ def _is_of_other_time(
 
 
 def _wanted_gtids(where: EventFilter) -> Iterator[Gtids]:
-    """Yield sets outside of which no transaction is wanted."""
+    """Yield GTID sets; transactions outside of any of them are not selected."""
     if where.wanted_gtids is not None:
         yield where.wanted_gtids
-    if where.gtids is not None and all(where.gtids):  # None is the GTID of other transactions
+    if where.gtids is not None and all(where.gtids):  # None selects transactions without a GTID
         try:
             yield parse_gtid_set(",".join(sorted(where.gtids)))
-        except BinlogError:  # text of no GTID, or GTIDs of both vendors
+        except BinlogError:  # text that is not a GTID, or GTIDs of both vendors
             return
 
 
 def _ends_before(log: LogFile, offset: int) -> bool:
-    """Return whether a log that can be read at any offset has no byte at this one."""
+    """Return whether a seekable log ends at or before an offset."""
     if log.stream is not None or log.size is None:
         return False
     try:
@@ -142,7 +141,7 @@ def _ends_before(log: LogFile, offset: int) -> bool:
 
 
 def _head(log: LogFile, keyring: Keyring | None, decoder: Decoder) -> LogHead | None:
-    """Return the head of a log; None if it cannot be read, or is that of a relay log."""
+    """Return the head of a log; None if it cannot be read, or the log is a relay log."""
     if log.stream is not None:
         return None
     try:
@@ -181,7 +180,7 @@ def _head(log: LogFile, keyring: Keyring | None, decoder: Decoder) -> LogHead | 
 
 
 def _lacks(wanted: Gtids, number: int, logs: Sequence[LogFile], heads: Sequence[LogHead | None]) -> bool:
-    """Return whether log `number` certainly has no transaction of the set."""
+    """Return whether log `number` certainly has no transaction of a GTID set."""
     head = heads[number]
     after = heads[number + 1] if number + 1 < len(logs) else None
     if head is None or head.before is None:
@@ -208,7 +207,7 @@ def _lacks(wanted: Gtids, number: int, logs: Sequence[LogFile], heads: Sequence[
 
 
 def _is_followed_by(log: LogFile, head: LogHead, following: LogFile, after: LogHead) -> bool:
-    """Return whether a log ends with a ROTATE to the one after it, which the same server began at that moment."""
+    """Return whether a log ends with a ROTATE to the next log, which the same server began at that time."""
     name = os.path.basename(following.name).encode()  # noqa: PTH119 - may be a URI
     tail = CHECKSUM_SIZE if head.context.has_checksum else 0
     size = HEADER_SIZE + _ROTATE_POSITION_SIZE + len(name) + tail

@@ -1,7 +1,7 @@
-"""Bounds of the event groups of a byte range of a log, for readers that read event by event.
+"""Finds the bounds of the event groups in a byte range of a log, for readers that read event by event.
 
 Decides which logs cannot be split, and searches for a group in the middle of a file. Reads the head of the file, and
-the bytes around the two ends of the range.
+the bytes around both ends of the range.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STEP: Final = 1 << 16
 _HORIZON: Final = 1 << 16
 _FIRST_STEP_BACK: Final = 1 << 16
 _LOW_BITS: Final = 0xFFFFFFFF
-_LONGEST_END: Final = 1 << 12  # of an event that is the last one of a log: ROTATE, STOP, XID
+_LONGEST_END: Final = 1 << 12  # largest last event of a log in bytes: ROTATE, STOP, XID
 _OF_THE_FILE: Final = (
     EventType.PREVIOUS_GTIDS_LOG_EVENT,
     EventType.MARIADB_GTID_LIST_EVENT,
@@ -42,11 +42,11 @@ GROUP_STARTS: Final = (
     EventType.GTID_TAGGED_LOG_EVENT,
     EventType.MARIADB_GTID_EVENT,
 )
-"""Types of the events that begin a group, for which the kernel searches."""
+"""Types of events that begin a group; the kernel searches for these."""
 
 
 class SplitBounds(NamedTuple):
-    """Offsets at which events begin; None for the beginning or the end of the file."""
+    """Offsets of events; None: the beginning (`start`) or the end (`stop`) of the file."""
 
     start: int | None
     stop: int | None
@@ -60,14 +60,14 @@ def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> 
 
     The bytes before the first group belong to the split at 0.
 
-    A log that is one piece (relay, encrypted or compressed) belongs to the split at 0 as a whole; so does one that is
-    damaged at its head, about which the reader raises the error.
+    A log that is one piece (relay, encrypted or compressed, or without GTID events) belongs to the split at 0 as a
+    whole, and so does a log with a damaged head, for which the reader raises the error.
 
     Raises:
         OSError: the file cannot be read.
-        UnsupportedFeature: it is encrypted, and there is no key.
+        UnsupportedFeature: the log is encrypted, and the key is missing.
     """
-    if not is_compiled():  # which searches for groups
+    if not is_compiled():  # only the kernel searches for groups
         return WHOLE if split.start == 0 else None
     opened = log.open(keyring)
     try:
@@ -86,7 +86,7 @@ def is_one_piece(log: LogFile, keyring: Keyring | None = None) -> bool:
     """Return True for a log in which event groups cannot be found by position.
 
     Raises:
-        OSError, UnsupportedFeature: as `split_bounds`.
+        OSError, UnsupportedFeature: as in `split_bounds`.
     """
     opened = log.open(keyring)
     try:
@@ -99,14 +99,13 @@ def is_one_piece(log: LogFile, keyring: Keyring | None = None) -> bool:
 def groups_around(
     log: LogFile, keyring: Keyring | None = None, known_groups: KnownGroups | None = None
 ) -> Iterator[Callable[[int, int], int | None] | None]:
-    """Provide a function that finds an event group that begins at or before an offset, near to it.
+    """Yield a function that finds an event group at or shortly before an offset; None for a log that is one piece.
 
-    It takes the offset, and the least one at which the group may begin. It returns the offset of the group, 0 for the
-    beginning of the log, or None if no group begins from the least offset on. There is no function for a log that is
-    one piece.
+    The function takes the offset and the smallest allowed offset of the group. It returns the offset of the group (0:
+    the beginning of the log), or None if no group begins in that range.
 
     Raises:
-        OSError, UnsupportedFeature: as `split_bounds`.
+        OSError, UnsupportedFeature: as in `split_bounds`.
     """
     opened, known = log.open(keyring), known_groups or KnownGroups()
     try:
@@ -132,12 +131,12 @@ def groups_around(
 
 
 def group_around(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
-    """Return the offset of an event group that begins at or before `offset`, near to it; None for a log of one piece.
+    """Return the offset of an event group at or shortly before `offset`, or 0 for the beginning of the log.
 
-    It is 0 for the beginning of the log.
+    None: the log is one piece.
 
     Raises:
-        OSError, UnsupportedFeature: as `split_bounds`.
+        OSError, UnsupportedFeature: as in `split_bounds`.
     """
     with groups_around(log, keyring) as around:
         return None if around is None else around(offset, 0)
@@ -147,7 +146,7 @@ def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None) -> i
     """Return the offset of the first event group at or after `offset`; None if there is none, or the log is one piece.
 
     Raises:
-        OSError, UnsupportedFeature: as `split_bounds`.
+        OSError, UnsupportedFeature: as in `split_bounds`.
     """
     opened = log.open(keyring)
     try:
@@ -174,9 +173,9 @@ def _divisible(opened: OpenedLog) -> bool | None:
 
 
 def _has_gtids(opened: OpenedLog, offset: int) -> bool:
-    """Return whether the first event after those of the file itself begins a group.
+    """Return whether the first event that is not part of the head begins a group with a GTID event.
 
-    An empty log counts as having GTIDs.
+    A log without such an event counts as having GTIDs.
     """
     while True:
         opened.seek(offset)
@@ -189,7 +188,7 @@ def _has_gtids(opened: OpenedLog, offset: int) -> bool:
 
 
 class KnownGroups:
-    """Cache of event groups that were found, for several readers of ranges of the same logs.
+    """Caches event groups, for several readers of ranges of the same logs.
 
     The end of one range is the start of another.
     """
@@ -200,12 +199,12 @@ class KnownGroups:
     def group_at(
         self, name: str, opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool
     ) -> int | None:
-        """Return the result of the function `group_at` for the log of that name."""
+        """Return the cached result of the function `group_at` for a log."""
         place = name, offset
         if place not in self._found:
             found = group_at(opened, offset, before, has_checksum=has_checksum)
             if found is None and before is not None:
-                return None  # none before `before`; there may be one after it
+                return None  # there may be a group after `before`
             self._found[place] = found
             if found is not None:
                 self._found[name, found] = found
@@ -214,12 +213,12 @@ class KnownGroups:
 
 
 def group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum: bool) -> int | None:
-    """Return the first event group that begins at or after `offset`, and before `before`.
+    """Return the offset of the first event group that begins at or after `offset` and before `before`; None: no group.
 
-    The result depends on the file and `offset` alone, and the results for two offsets never contradict each other. So
-    ranges have each group once, even if other bytes were taken for a group, or a group was missed.
+    The result depends only on the file and `offset`, and results for different offsets are consistent. Adjacent ranges
+    therefore have each group exactly once, even if other bytes were taken for a group, or a group was missed.
     """
-    from binlogio._kernel.event_scanner import find_group  # noqa: PLC0415 - there may be none
+    from binlogio._kernel.event_scanner import find_group  # noqa: PLC0415 - the kernel is optional
 
     window = Window(opened.read, size=_STEP, readinto=opened.readinto)
     window.go_to(offset, opened)
@@ -237,15 +236,15 @@ def group_at(opened: OpenedLog, offset: int, before: int | None, *, has_checksum
         if not window.fill(window.held + 1):
             if window.held < HEADER_SIZE:
                 return None
-            window.take(1)  # no bytes follow that could make it a group
+            window.take(1)  # the file ends: no group begins here
     return None
 
 
 def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
-    """Return whether events follow each other from the window's start on, up to `_HORIZON`.
+    """Return whether consecutive events follow from the window's start on, up to `_HORIZON` bytes.
 
-    A column value that was made to look like events ends before. An event, or its header, that extends beyond the end
-    of the file is the torn tail of a log in use, or forged: then the file must not end with a complete event, and the
+    A column value that imitates an event ends before that. An event or header that extends beyond the end of the file
+    is the torn tail of a log in use, or an imitation: then the file must not end with a complete event, and the
     complete events must have valid checksums.
     """
     from binlogio._kernel.event_scanner import pass_events  # noqa: PLC0415
@@ -275,7 +274,7 @@ def _leads_on(window: Window, opened: OpenedLog, *, has_checksum: bool) -> bool:
 
 
 def _ends_whole(opened: OpenedLog, end: int, *, has_checksum: bool) -> bool:
-    """Return whether a file ends with a complete event: it was closed, or its last transaction is committed."""
+    """Return whether a file ends with a complete event: it was closed, or its last transaction is complete."""
     opened.seek(max(0, end - _LONGEST_END))
     data = opened.read(_LONGEST_END)
     ends = (end & _LOW_BITS).to_bytes(4, "little")
@@ -306,9 +305,9 @@ def _has_right_checksums(opened: OpenedLog, offset: int) -> bool:
 
 
 def _could_be_event(head: bytes, offset: int) -> bool:
-    """Return whether a header has a valid size, and a log_pos that is the end of the event.
+    """Return whether a header has a valid size, and a log_pos that is the end of the event or 0.
 
-    Some servers write zero inside of a group.
+    Some servers write 0 inside a group.
     """
     size, log_pos = int.from_bytes(head[EVENT_SIZE_BYTES], "little"), int.from_bytes(head[LOG_POS_BYTES], "little")
     return size >= HEADER_SIZE and log_pos in (0, offset + size & _LOW_BITS)
