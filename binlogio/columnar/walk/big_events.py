@@ -1,8 +1,8 @@
-"""Events that are larger than a window: they are read in parts, and no part is kept.
+"""Reads events that are larger than a window, in parts, in bounded memory.
 
 Splits the images of a rows event into parts, and decompresses a transaction while it is read. If the log can be read
-twice, the checksum is compared before the first row is yielded; else (pipes, compressed and encrypted files) after the
-last one.
+twice, the checksum is verified before the first row is yielded; otherwise (pipes, compressed and encrypted files) after
+the last row.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 IN_PARTS: Final = frozenset(
     code for code in ROWS_TYPES if EventType.PRE_GA_DELETE_ROWS_EVENT < code < EventType.WRITE_ROWS_COMPRESSED_EVENT_V1
 )
-"""Types of the events whose images are read in parts; compressed images are decompressed as a whole."""
-_HEAD_SIZE: Final = 1 << 10  # bytes in which the fields before a payload are searched for
+"""Event types whose images are read in parts. Compressed images are decompressed at once instead."""
+_HEAD_SIZE: Final = 1 << 10  # bytes in which the fields before a payload must end
 
 
 class BigEvents:
     """Reads the events of a log that are larger than a window.
 
     Args:
-        cursor: where the walk is in the log.
-        router: finds rows in the bytes that it is given.
-        batcher: makes batches of them.
-        selection: which rows are wanted.
-        definitions: what the columns of tables are.
-        forget_idle_tables: yields the rows of all tables and forgets most of them, if there are many.
+        cursor: the place of the walk in the log.
+        router: finds rows in events.
+        batcher: builds batches of the rows.
+        selection: selects rows.
+        definitions: the columns of tables.
+        forget_idle_tables: if there are many tables, yields all rows and forgets most tables.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class BigEvents:
         self._selection = selection
         self._definitions = definitions
         self._forget_idle_tables = forget_idle_tables
-        self.ahead: TransactionEnds | None = None  # finds the XIDs, where they are wanted
+        self.ahead: TransactionEnds | None = None  # finds XIDs, if they are requested
 
     # ---------------------------------------------------------------------------------------- compressed transactions
 
     def open_big_payload(self, raw: bytes) -> Iterator[TableBatch]:
-        """Yield the rows of a compressed transaction in the window that is too large to be decompressed as a whole."""
+        """Yield the rows of a compressed transaction in the window that is too large to be decompressed at once."""
         header = parse_header(raw, self._cursor.window.offset, self._cursor.context)
         end = len(raw) - CHECKSUM_SIZE * self._cursor.context.has_checksum
         event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._cursor.context)
@@ -85,10 +85,7 @@ class BigEvents:
         self._cursor.window.take(len(raw))
 
     def is_streamed(self, header: EventHeader) -> bool:
-        """Return True for a compressed transaction with only known fields before its payload.
-
-        Others are read as a whole.
-        """
+        """Return True for a zstd transaction with only known fields before its payload; others are read as a whole."""
         head = self._payload_head(header)
         return head is not None and head[0].compression_type == CompressionType.ZSTD
 
@@ -101,7 +98,7 @@ class BigEvents:
         )
 
     def stream_payload(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
-        """Yield the rows of a compressed transaction while it is read. Return False if the log ends within it."""
+        """Yield the rows of a compressed transaction while it is read. Returns False if the log ends within it."""
         head = self._payload_head(header)
         if head is None:
             return False
@@ -124,16 +121,16 @@ class BigEvents:
         return self._verify_rest(header, body) or self._end_inside(header)
 
     def _body(self, header: EventHeader) -> _EventBytes:
-        """Return the bytes of the event at the window's start. Verify its checksum first if that is possible."""
+        """Return a reader of the event at the window's start, after verifying its checksum if possible."""
         size = header.event_size - CHECKSUM_SIZE * self._cursor.context.has_checksum
         is_verified = self._selection.verify_checksum and self._cursor.is_verified(header.event_size)
         return _EventBytes(self._cursor.window, size, is_summed=not is_verified)
 
     def _walk_payload(self, chunks: Iterator[bytes], event: TransactionPayloadEvent) -> Iterator[TableBatch]:
-        """Yield the rows of a payload's events, whose plain bytes come in chunks.
+        """Yield the rows of a payload's events, given its uncompressed bytes in chunks.
 
         Raises:
-            BinlogError: construct's error about the first event that the kernel refuses.
+            BinlogError: the construct parser's error for the first event that the kernel rejects.
         """
         header, size = event.header, event.uncompressed_size
         failure: list[BinlogError] = []
@@ -159,7 +156,7 @@ class BigEvents:
             self._refuse_inner(inner, event, failure)
 
     def refuse_payload(self, frame: EventFrame) -> None:
-        """Raise construct's error about a payload that the kernel refused at `EventScanner.payload_stop`."""
+        """Raise the construct parser's error for a payload that the kernel rejected at `EventScanner.payload_stop`."""
         event = codec_for(frame.header.type_code).parse(frame.header, frame.body, frame.context)
         failure: list[BinlogError] = []
         inner = Window(reader_of(_until_failure(plain_payload(event, decompress_zstd), failure)))
@@ -169,9 +166,9 @@ class BigEvents:
         self._refuse_inner(inner, event, failure)
 
     def _refuse_inner(self, inner: Window, event: TransactionPayloadEvent, failure: list[BinlogError]) -> None:
-        """Raise construct's error about the event at the start of `inner`; those of the payload before it are valid.
+        """Raise the construct parser's error for the event at the start of `inner`; earlier events are valid.
 
-        Of a complete rows event, construct reads the row that the kernel refuses and those after it.
+        In a complete rows event, only the row that the kernel rejects and later rows are parsed again.
         """
         raw = bytes(inner.view[: event_size(inner.view)]) if inner.held >= HEADER_SIZE else b""
         is_rows_event = False
@@ -182,34 +179,34 @@ class BigEvents:
                 window = Window(reader_of(iter([raw])))
                 window.fill(len(raw))
                 for _ in self._rows_in_parts(window, _EventBytes(window, len(raw)), header, is_inner=True):
-                    pass  # rows of a refused event are yielded only if it is larger than a window
+                    pass  # only an event larger than a window yields rows before the error
         table = self._router.last_table if is_rows_event else None
         chunks = _failing(_rest(inner), failure)
         refuse_payload(event, self._cursor.context, chunks, inner.offset, self._selection, table, self._definitions)
         raise unreadable(event.header.offset, event.header.type_code)
 
     def _can_be_whole(self, inner: Window, size: int) -> bool:
-        """Return whether the event at the window's start may end within a payload of `size` bytes."""
+        """Return whether the event at the window's start can end within a payload of `size` uncompressed bytes."""
         return inner.held < HEADER_SIZE or event_size(inner.view) <= size - inner.offset
 
     def _fill_inner(self, inner: Window, size: int) -> bool:
-        """Read the whole event at the window's start. Return False if it exceeds the payload's rest, or the limit."""
+        """Read the whole event at the window's start. Returns False if it exceeds the payload or the size limit."""
         least = event_size(inner.view) if inner.held >= HEADER_SIZE else HEADER_SIZE
         if least > min(size - inner.offset, self._selection.limits.opened_size):
             return False
         return inner.fill(least)
 
     def _inner_header(self, inner: Window, header: EventHeader) -> EventHeader | None:
-        """Return the header of a rows event larger than a window inside a payload; None if another event comes next."""
+        """Return the header of the next inner event if it is a rows event larger than a window; otherwise None."""
         if inner.held < HEADER_SIZE or event_size(inner.view) <= WINDOW_SIZE:
             return None
         found = parse_header(bytes(inner.view[:HEADER_SIZE]), header.offset, self._cursor.context)
         return found if found.type_code in IN_PARTS else None
 
     def _stream_inner_rows(self, inner: Window, header: EventHeader) -> Generator[TableBatch, None, bool]:
-        """Yield the rows of an event inside a payload that is larger than a window, and has no checksum of its own.
+        """Yield the rows of an inner event larger than a window; inner events have no checksum.
 
-        Return False if the payload ends within it.
+        Returns False if the payload ends within it.
         """
         yield from self._batcher.give_out()
         return (yield from self._rows_in_parts(inner, _EventBytes(inner, header.event_size), header, is_inner=True))
@@ -217,9 +214,9 @@ class BigEvents:
     # ---------------------------------------------------------------------------------------------------- rows events
 
     def stream_rows(self, header: EventHeader) -> Generator[TableBatch, None, bool]:
-        """Yield the rows of an event larger than a window; the kernel gets each part of its images as an event.
+        """Yield the rows of an event larger than a window: the kernel gets each part of its images as a separate event.
 
-        Return False if the log ends within the event.
+        Returns False if the log ends within the event.
         """
         yield from self._batcher.give_out()
         if self.ahead is not None and self._router.in_transaction:
@@ -238,11 +235,10 @@ class BigEvents:
     def _rows_in_parts(
         self, window: Window, body: _EventBytes, header: EventHeader, *, is_inner: bool = False
     ) -> Generator[TableBatch, None, bool]:
-        """Yield the rows of an event at the start of `window`; `body` reads its bytes.
+        """Yield the rows of an event at the start of `window`, which `body` reads.
 
-        Return False if these end within it.
-
-        Rows of the events inside a payload are numbered from its first row; errors number those of the event.
+        Returns False if the bytes end within the event. Rows of inner events are numbered from the first row of the
+        payload; errors number them from the first row of the event.
         """
         begin = _prefix_size(window.view, header, self._cursor.context)
         prefix = body.read(begin)[HEADER_SIZE:]
@@ -254,8 +250,8 @@ class BigEvents:
         part = bytearray(_part_event(part_header, prefix, b""))
         images_at = wanted = len(part)
         while body.left or len(part) > images_at:
-            # Read at least as much again as there is of an incomplete row, so that each of its bytes is scanned a few
-            # times only, however long it is.
+            # Read at least as many bytes again as there are of the incomplete row: each byte of a long row is then
+            # scanned only a few times.
             wanted = len(part) + max(WINDOW_SIZE, len(part) - images_at)
             while len(part) < wanted and (more := body.read(wanted - len(part))):
                 part += more
@@ -283,9 +279,9 @@ class BigEvents:
         return True
 
     def _route_part(self, part: bytearray, header: EventHeader, first_row: int) -> None:
-        """Route a part of a rows event, whose rows are numbered from `first_row` on.
+        """Scan a part of a rows event, whose rows are numbered from `first_row` on.
 
-        `part` must not change until they are copied.
+        `part` must not change until its rows are copied.
         """
         router = self._router
         router.describe_part(checksum=False)
@@ -301,7 +297,7 @@ class BigEvents:
     def _refuse_unwanted(
         self, part: bytearray, header: EventHeader, first_row: int, begin: int, first_byte: int
     ) -> None:
-        """Raise construct's error about a row at byte `begin` of a part; the kernel refused it before decoding it."""
+        """Raise the construct parser's error for a row at byte `begin` of a part, which the kernel rejected."""
         event = codec_for(header.type_code).parse(header, bytes(part[HEADER_SIZE:]), self._cursor.context)
         images = bytes(part[begin:])
         decode_rows(
@@ -310,7 +306,7 @@ class BigEvents:
         raise unreadable(header.offset, header.type_code)
 
     def _verify_rest(self, header: EventHeader, body: _EventBytes) -> bool:
-        """Skip the rest of an event's body, and compare its checksum. Return False if the log ends before that."""
+        """Skip the rest of an event's body, and verify its checksum. Returns False if the log ends before that."""
         window = self._cursor.window
         while body.left:
             if not body.read(WINDOW_SIZE):
@@ -333,7 +329,7 @@ class BigEvents:
 
 
 def _until_failure(chunks: Iterator[bytes], failure: list[BinlogError]) -> Iterator[bytes]:
-    """Yield the chunks before an error, and append the error to `failure`: the events before it are read first."""
+    """Yield chunks up to an error, which is appended to `failure`: the events before the error are read first."""
     try:
         yield from chunks
     except BinlogError as exc:
@@ -341,23 +337,23 @@ def _until_failure(chunks: Iterator[bytes], failure: list[BinlogError]) -> Itera
 
 
 def _rest(window: Window) -> Iterator[bytes]:
-    """Yield the rest of a window in pieces."""
+    """Yield the remaining bytes of a window in pieces."""
     while window.fill():
         yield bytes(window.view)
         window.take(window.held)
 
 
 def _failing(chunks: Iterator[bytes], failure: list[BinlogError]) -> Iterator[bytes]:
-    """Yield chunks, then raise the error in `failure`, if there is one by then."""
+    """Yield chunks, then raise the error in `failure`, if there is one."""
     yield from chunks
     if failure:
         raise failure[0]
 
 
 class _EventBytes:
-    """Bytes of an event at a window's start; those that were read are no longer in the window.
+    """Reads the bytes of an event at a window's start, and consumes them.
 
-    `left` is the number of bytes not read yet. `checksum` is the CRC32 of those that were read, if `is_summed`.
+    `left` is the number of bytes not read yet. `checksum` is the CRC32 of the bytes read, if `is_summed`.
     """
 
     def __init__(self, window: Window, size: int, *, is_summed: bool = True) -> None:
@@ -367,7 +363,7 @@ class _EventBytes:
         self._window = window
 
     def read(self, size: int) -> bytes:
-        """Return up to `size` bytes; none at the end of the event or of the log."""
+        """Return up to `size` bytes; empty at the end of the event or of the log."""
         window = self._window
         if not self.left or (not window.held and not window.fill()):
             return b""
@@ -380,7 +376,7 @@ class _EventBytes:
 
 
 def _part_event(header: EventHeader, prefix: bytes, images: bytes) -> bytes:
-    """Return a part of a rows event as an event for the kernel, without a checksum."""
+    """Return a part of a rows event as a separate event for the kernel, without a checksum."""
     size = HEADER_SIZE + len(prefix) + len(images)
     return (
         header.timestamp.to_bytes(4, "little")
@@ -394,7 +390,7 @@ def _part_event(header: EventHeader, prefix: bytes, images: bytes) -> bytes:
 
 
 def _prefix_size(view: memoryview, header: EventHeader, context: ParseContext) -> int:
-    """Return the size of a rows event before its images: header, post-header, extra row info, width, bitmaps."""
+    """Return the bytes of a rows event before its images: header, post-header, extra row info, width, bitmaps."""
     raw = bytes(view[:HEADER_SIZE])
     codec = codec_for(header.type_code)
     probe = bytes(view[HEADER_SIZE : min(len(view), WINDOW_SIZE)])

@@ -1,7 +1,7 @@
-"""Position of a walk in a log: the window of bytes there, and the format description that is valid there.
+"""The position of a walk in a log: the window of bytes there, and the valid format description.
 
-Handles format descriptions, encryption and torn tails, and judges the size and the checksum of an event before it is
-read. `log_walk` and `big_events` read the events.
+Handles format descriptions, encryption and torn tails, and checks size and checksum of an event before it is read.
+`log_walk` and `big_events` read the events.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
     DecryptorFor = Callable[[StartEncryptionEvent], Decryptor]
 
-DESCRIPTION_SIZE: Final = 1 << 10  # bytes that a format description never exceeds by much
+DESCRIPTION_SIZE: Final = 1 << 10  # bytes read at first for a format description
 
 
 class LogCursor:
-    """Window, framer and parse context of an opened log at the place that a walk has reached.
+    """Window, framer and parse context of an open log at the current place of a walk.
 
-    `torn_tail` describes the unfinished end of the log once it was reached. `framer` has read the last format
-    description; `context` is what it says.
+    `torn_tail` describes the incomplete end of the log, once it is reached. `framer` has read the last format
+    description; `context` is its parse context.
     """
 
     def __init__(
@@ -64,7 +64,11 @@ class LogCursor:
         self._router = router
 
     def take_magic(self) -> bool:
-        """Take the magic number. Return False if the file has none because it is too short; the framer judges that."""
+        """Consume the magic number. Returns False if the file is too short for it.
+
+        Raises:
+            BinlogError: the file does not begin with the magic number.
+        """
         window, framer = self.window, self.framer
         window.fill()
         if window.held >= len(BINLOG_MAGIC) and bytes(window.view[:4]) == BINLOG_MAGIC:
@@ -78,10 +82,10 @@ class LogCursor:
         return False
 
     def take_description(self) -> EventFrame | Framing | None:
-        """Take a format description (or, first in a relay log, a ROTATE), which is valid from here on.
+        """Consume a format description (or, first in a relay log, a ROTATE), which is valid from here on.
 
-        A START_ENCRYPTION_EVENT is framed, but not taken: `decrypt` does that. Returns None at the end of the log, and
-        what the framer returns if it needs more bytes.
+        A START_ENCRYPTION_EVENT is framed but not consumed; `decrypt` consumes it. Returns the frame, None at the end
+        of the log, or the framer's status if it needs more bytes.
         """
         window = self.window
         size = event_size(window.view) if window.fill(HEADER_SIZE) else 0
@@ -101,7 +105,7 @@ class LogCursor:
         return frame
 
     def decrypt(self, frame: EventFrame) -> None:
-        """Take a START_ENCRYPTION_EVENT, and continue with the plain events after it."""
+        """Consume a START_ENCRYPTION_EVENT, and continue with the decrypted events after it."""
         window, decryptor_for = self.window, self._decryptor_for
         if decryptor_for is None:
             raise AssertionError("the framer refuses the event if there is no keyring")
@@ -113,9 +117,9 @@ class LogCursor:
         self.is_decrypted = True
 
     def is_one_piece(self) -> bool:
-        """Return True for a log in which no event can be found by its position.
+        """Return True for a log in which events cannot be found by position.
 
-        Relay logs have the positions of their source, encrypted logs hide them.
+        In relay logs, log_pos is the position in the source's log; encrypted logs hide it.
         """
         if self.framer.is_relay_log:
             return True
@@ -124,26 +128,25 @@ class LogCursor:
         return window.held >= HEADER_SIZE and window.view[TYPE_CODE_AT] == EventType.START_ENCRYPTION_EVENT
 
     def event_bytes(self) -> bytes:
-        """Return the event at the window's start, as far as it is in the window."""
+        """Return the bytes of the event at the window's start that are in the window."""
         view = self.window.view
         size = int.from_bytes(view[EVENT_SIZE_BYTES], "little")
         return bytes(view[:size]) if size >= HEADER_SIZE else bytes(view)
 
     def fill_or_end(self, least: int) -> bool:
-        """Fill the window with at least `least` bytes. Return False if the log ends within the event there."""
+        """Fill the window with at least `least` bytes. Returns False if the log ends before that, in a torn tail."""
         if self.window.fill(least):
             return True
         self.end_in_window()
         return False
 
     def has_room_for(self, size: int) -> bool:
-        """Judge the size of a big event at the window's start before it is read.
+        """Check the size of a large event at the window's start before it is read.
 
-        Return False if the file ends within it, which is then a torn tail.
+        Returns False if the file ends within the event, which is then a torn tail.
 
         Raises:
-            BinlogError: the size contradicts the position, is beyond the limit, or beyond the end of a file that was
-                closed.
+            BinlogError: the size contradicts log_pos, exceeds the limit, or reaches beyond the end of a closed log.
         """
         window, framer = self.window, self.judge(self.window.offset)
         framer.feed(bytes(window.view[:HEADER_SIZE]))
@@ -160,9 +163,9 @@ class LogCursor:
         return False
 
     def is_verified(self, size: int) -> bool:
-        """Compare the checksum of the event at the window's start, of `size` bytes, by reading the event twice.
+        """Verify the checksum of the event of `size` bytes at the window's start, by reading the event twice.
 
-        Return False if that is not possible: the log cannot be read twice, or ends within the event.
+        Returns False if this is not possible: the log cannot be read twice, has no checksums, or ends within the event.
 
         Raises:
             ChecksumMismatch: the checksum is wrong.
@@ -189,7 +192,7 @@ class LogCursor:
         return True
 
     def judge(self, offset: int) -> EventFramer:
-        """Return a framer that continues at `offset`; it raises the error about the bytes there."""
+        """Return a framer that continues at `offset`, to raise the error for the bytes there."""
         framer = EventFramer(
             verify_checksum=self._selection.verify_checksum,
             context=self.context,
@@ -219,7 +222,7 @@ class LogCursor:
         self.torn_tail = framer.torn_tail
 
     def end_inside(self, header: EventHeader) -> None:
-        """End the log within an event of which parts were read already: a torn tail.
+        """End the log within a partially read event: a torn tail.
 
         Raises:
             BinlogError: the log was closed, so that it is truncated.
@@ -232,7 +235,7 @@ class LogCursor:
         self.torn_tail = framer.torn_tail
 
     def frames_left(self) -> Iterator[EventFrame]:
-        """Yield the events from the window's start to the end of the log, for construct."""
+        """Yield the frames from the window's start to the end of the log, for the construct parser."""
         window, framer = self.window, self.framer
         while (frame := framer.next_frame()) is not Framing.END:
             if isinstance(frame, EventFrame):
@@ -246,12 +249,12 @@ class LogCursor:
 
 
 def event_size(view: memoryview) -> int:
-    """Return the event size in the header at the start of `view`, in bytes; at least the size of a header."""
+    """Return the event_size of the header at the start of `view`, but at least the size of a header."""
     return max(HEADER_SIZE, int.from_bytes(view[EVENT_SIZE_BYTES], "little"))
 
 
 def reader_of(chunks: Iterator[bytes]) -> Callable[[int], bytes]:
-    """Return a function that reads up to a number of bytes from chunks of any size."""
+    """Return a read function over chunks of any size: it returns up to the requested number of bytes."""
     rest = b""
 
     def read(size: int) -> bytes:
@@ -268,9 +271,9 @@ def reader_of(chunks: Iterator[bytes]) -> Callable[[int], bytes]:
 
 
 def _decrypted(window: Window, decrypt: Decryptor, limits: Limits) -> Iterator[bytes]:
-    """Yield the plain events after a START_ENCRYPTION_EVENT, whose sizes are not encrypted.
+    """Yield the decrypted events after a START_ENCRYPTION_EVENT; event sizes are not encrypted.
 
-    An unfinished event comes last, as it is in the log.
+    An incomplete last event is yielded encrypted, as stored.
 
     Raises:
         BinlogFormatError: an event is larger than the limit.

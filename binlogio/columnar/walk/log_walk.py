@@ -1,8 +1,8 @@
-"""Walk over the events of a log by the compiled kernel, window by window, in bounded memory.
+"""Walks over the events of a log with the compiled kernel, window by window, in bounded memory.
 
-`log_cursor` handles format descriptions, encryption and torn tails, `big_events` reads events larger than a window, and
-a `RowBatcher` makes batches of the rows. If the kernel refuses an event, construct parses it and raises the error.
-Construct also reads logs whose event headers have more than 19 bytes.
+`log_cursor` handles format descriptions, encryption and torn tails. `big_events` reads events larger than a window. A
+`RowBatcher` builds batches of the rows. If the kernel rejects an event, the construct parser (pure Python) parses it
+again and raises the error. The construct parser also reads logs whose event headers have more than 19 bytes.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from binlogio.event_filter import EventFilter
     from binlogio.storage.log_file import LogFile, OpenedLog
 
-_TABLE_ID_SIZE: Final = 6  # bytes; if it is 4, two bytes of flags follow, which plans do not depend on
-_GROUP_START_SIZE: Final = 1 << 9  # bytes that the first event of a group hardly ever exceeds
-_MOST_TABLES: Final = 1 << 12  # whose plans are kept; a plan takes some ten kilobytes
-_OPEN_AT_ONCE: Final = WINDOW_SIZE  # bytes; payloads up to this plain size are decompressed as a whole
+_TABLE_ID_SIZE: Final = 6  # bytes; if it is 4, two bytes of flags follow, which do not affect plans
+_GROUP_START_SIZE: Final = 1 << 9  # usual maximum size in bytes of the first event of a group
+_MOST_TABLES: Final = 1 << 12  # cached plans; a plan takes about 10 KiB
+_OPEN_AT_ONCE: Final = WINDOW_SIZE  # bytes; payloads up to this uncompressed size are decompressed at once
 
 
 class LogWalk:
@@ -57,14 +57,14 @@ class LogWalk:
 
     Args:
         log: the log.
-        opened: its bytes.
-        selection: which rows are wanted, and how.
-        open_batcher: makes the object that makes batches of the rows.
-        decryptor_for: makes the decryptor that a START_ENCRYPTION_EVENT asks for; None without a keyring.
-        definitions: what the columns of tables are.
-        known_groups: event groups that other readers of the log have found.
-        known_plans: table plans that other readers have.
-        open_again: opens the log once more, to read ahead.
+        opened: the open file.
+        selection: selects rows and columns.
+        open_batcher: creates the batcher.
+        decryptor_for: creates the decryptor for a START_ENCRYPTION_EVENT; None: there is no keyring.
+        definitions: the columns of tables.
+        known_groups: cache of event groups, shared by readers of the log.
+        known_plans: cache of table plans, shared by readers.
+        open_again: opens the log again, to read ahead.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class LogWalk:
         self._selection = selection
         self._described = False
         self._is_left_to_construct = False
-        self._is_at_event = True  # a split may begin at the window; else a group is searched for
+        self._is_at_event = True  # an event begins at the window's start; otherwise a group is searched
         self._plans = 0
         self._images: dict[tuple[object, ...], ImagePlan] = {}
         self._known: dict[bytes, KnownPlan] = {}
@@ -119,14 +119,14 @@ class LogWalk:
 
     @property
     def torn_tail(self) -> TornTail | None:
-        """The unfinished end of the log, if it was reached."""
+        """The incomplete end of the log, if it was reached."""
         return self._cursor.torn_tail
 
     def read(self, split: Split | None) -> Iterator[TableBatch]:
-        """Yield the row changes of a split, after those of the one before; of the whole log if it is None.
+        """Yield the row changes of a split, which follows the previous one; None: of the whole log.
 
         Raises:
-            BinlogError: the bytes are not a binary log. Batches with the rows before the damage come first.
+            BinlogError: the log is damaged, or is not a binary log. Batches with the rows before the damage come first.
         """
         self._batcher.begin_split()
         try:
@@ -147,17 +147,17 @@ class LogWalk:
             raise
 
     def close(self) -> None:
-        """Release the window's memory. Nothing can be read any more."""
+        """Release the window's memory. The walk cannot be used any more."""
         self._cursor.window.close()
         if self._ahead is not None:
             self._ahead.close()
 
     def choose(self, where: EventFilter) -> None:
-        """Select other events, from the next split on."""
+        """Set another event filter, from the next split on."""
         self._router.choose(**where.as_choice())
 
     def forget_plans(self) -> None:
-        """Resolve every table map again: the definitions of tables have changed."""
+        """Drop cached plans, because the definitions of tables have changed."""
         self._router.forget_plans()
 
     # -------------------------------------------------------------------------------------------------------- walking
@@ -165,7 +165,7 @@ class LogWalk:
     def _walk(self) -> Iterator[TableBatch]:
         cursor = self._cursor
         while True:
-            window = cursor.window  # another one after encryption has begun
+            window = cursor.window  # replaced when encryption begins
             status, at = self._batcher.route(window)
             self._definitions.pass_to(window.offset + at)
             if self._ahead is not None and self._router.lacks_xid:
@@ -189,20 +189,21 @@ class LogWalk:
                 self._refuse(cursor.event_bytes())
 
     def _forget_idle_tables(self) -> Iterator[TableBatch]:
-        """If there are many tables, yield the rows of all, and keep only the tables whose table maps are valid now."""
+        """If there are many tables, yield all rows and keep only the tables whose table maps are currently valid."""
         if self._plans > _MOST_TABLES:
             yield from self._batcher.give_out()
             kept = self._router.keep_valid_plans()
-            numbered = list(self._images)  # in the order of their numbers
+            numbered = list(self._images)  # by number
             self._images = {numbered[number]: self._images[numbered[number]] for number in kept}
             self._resolved.clear()
             self._plans = len(kept)
             self._batcher.keep_tables(kept)
 
     def _go_to(self, split: Split) -> bool:
-        """Go to the first event group of a split, and stop before the first one after it. Return False if it has none.
+        """Go to the first event group of a split, and stop before the first group after it.
 
-        Both are searched for in the same way, so that the first of two splits reads damage between them.
+        Returns False if the split has no group. Both groups are searched in the same way, so that the first of two
+        splits reads the damage between them.
         """
         window = self._cursor.window
         if self._cursor.is_one_piece():
@@ -228,7 +229,7 @@ class LogWalk:
         return self._known_groups.group_at(self._log.name, self._opened, offset, before, has_checksum=has_checksum)
 
     def _more(self) -> Generator[TableBatch, None, bool]:
-        """Read the event at the window's start: as a whole, or in parts if it is big. Return False at the end."""
+        """Read the event at the window's start, a large one in parts. Returns False at the end of the log."""
         cursor, window, big_events = self._cursor, self._cursor.window, self._big_events
         if not window.fill(min(HEADER_SIZE, window.held + 1)):
             if window.held:
@@ -241,7 +242,7 @@ class LogWalk:
             return cursor.fill_or_end(size)
         if not cursor.has_room_for(size):
             return False
-        window.fill(WINDOW_SIZE)  # the fields before the images, or before a payload, are parsed in that
+        window.fill(WINDOW_SIZE)  # has the fields before the images or the payload
         header = parse_header(bytes(window.view[:HEADER_SIZE]), window.offset, cursor.context)
         if header.type_code in IN_PARTS:
             return (yield from big_events.stream_rows(header))
@@ -250,7 +251,7 @@ class LogWalk:
         return cursor.fill_or_end(header.event_size)
 
     def _describe(self) -> bool:
-        """Take a format description, valid from here on. Return False if the kernel reads no more of the log."""
+        """Consume a format description, valid from here on. Returns False if the kernel cannot read what follows."""
         cursor = self._cursor
         frame = cursor.take_description()
         if frame is None:
@@ -280,17 +281,17 @@ class LogWalk:
         return True
 
     def _pass_old_log(self) -> None:
-        """Go to the end of a log from before MySQL 5.0, which has no rows."""
+        """Read a log from before MySQL 5.0, which has no row changes, to its end."""
         walk = RowsWalk(self._selection, self._definitions)
         for frame in self._frames_left():
             list(walk.take(frame))
 
     def _read_by_construct(self) -> Iterator[TableBatch]:
-        """Return the rows of the rest of a log whose headers have a size that the kernel does not support."""
+        """Return the rows of a log whose header size the kernel does not support."""
         return read_frames(self._log.name, self._frames_left(), self._selection, self._definitions)
 
     def _frames_left(self) -> Iterator[EventFrame]:
-        """Yield the events from the window's start to the end of the log."""
+        """Yield the frames from the window's start to the end of the log."""
         for frame in self._cursor.frames_left():
             self._definitions.pass_to(frame.header.offset)
             yield frame
@@ -298,7 +299,7 @@ class LogWalk:
     # ---------------------------------------------------------------------------------------- callbacks of the router
 
     def _resolve(self, body: bytes) -> ImagePlan | None:
-        """Return the kernel's plan for the body of a table map; None if construct refuses it."""
+        """Return the kernel's plan for the body of a table map; None if it is invalid."""
         key = body[_TABLE_ID_SIZE:]
         if key in self._resolved:
             found, images = self._resolved[key]
@@ -316,10 +317,10 @@ class LogWalk:
         return images
 
     def _images_of(self, found: KnownPlan) -> ImagePlan:
-        """Return the kernel's form of a plan. Equal plans, which share their columns, have the same one.
+        """Return the kernel's plan of a table. Equal plans, which share their columns, have the same kernel plan.
 
         Raises:
-            BinlogError: the table lacks a wanted column, or has one without values.
+            BinlogError: the table lacks a selected column, or has a column whose type has no values.
         """
         plan = found.plan
         key = plan.schema, plan.table, id(plan.columns), plan.primary_key, plan.spare_null_bits
@@ -348,15 +349,15 @@ class LogWalk:
         return KnownPlan(plan, is_wanted=True, by_statements=by_statements, known=known)
 
     def _follow(self, code: int, body: bytes) -> bool:
-        """Apply a statement that may change a definition. Return True if plans may be wrong now."""
+        """Apply a statement that may change a definition. Returns True if cached plans may be out of date."""
         self._definitions.statement_at = self._router.followed_at
         return self._definitions.follow_body(code, body, self._cursor.context)
 
     def _open_payload(self, body: bytes, pos: int) -> bytes | None:
-        """Return the events of a payload that is not small, has other fields than usual, or is damaged.
+        """Return the events of a payload that the kernel does not decompress itself: large, unusual or damaged ones.
 
-        None if it is too large, and is decompressed while it is read. Of a damaged payload, the events before the
-        damage.
+        None: the payload is too large, and must be decompressed while it is read. For a damaged payload, the events
+        before the damage are returned.
         """
         header = EventHeader(type_code=EventType.TRANSACTION_PAYLOAD_EVENT, offset=pos)
         opened = bytearray()
@@ -367,13 +368,13 @@ class LogWalk:
             for chunk in plain_payload(event, decompress_zstd):
                 opened += chunk
         except BinlogError:
-            opened += b"\0"  # not an event, so that the payload is refused
+            opened += b"\0"  # not an event: the kernel then rejects the payload
         return bytes(opened)
 
-    # ------------------------------------------------------------------------------------------------------- refusals
+    # ---------------------------------------------------------------------------------------------------------- errors
 
     def _refuse(self, raw: bytes) -> None:
-        """Raise construct's error about an event that the kernel refused."""
+        """Raise the construct parser's error for an event that the kernel rejected."""
         offset = self._cursor.window.offset
         framer = self._cursor.judge(offset)
         framer.feed(raw)
@@ -387,7 +388,7 @@ class LogWalk:
 
 
 def _post_headers(context: ParseContext) -> tuple[dict[int, int], set[int]]:
-    """Return the size of each type's post-header in bytes, and the types whose size no server has."""
+    """Return the post-header size of each event type in bytes, and the types with a size that no server uses."""
     sizes, unknown = {}, set()
     for code in OPENED_TYPES:
         known = EVENT_CODECS[code].post_header_sizes

@@ -1,8 +1,8 @@
-"""Finds the XID of a transaction before its end is reached: XID_EVENT comes after the rows that are given out.
+"""Finds the XID of a transaction before its rows are returned: XID_EVENT follows the rows in the log.
 
-Reads the log ahead of the walk, with a file of its own, from the last event that was scanned to the end of the
-transaction there; the kernel passes the events by their headers. A log that cannot seek (compressed or encrypted files)
-is read through twice, since transactions come one after the other.
+Reads the log ahead of the walk, through a second file handle, from the last scanned event to the end of its
+transaction. The kernel scans only event headers. A log that is not seekable (compressed or encrypted files) is read
+twice from the start to the end, sequentially.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from binlogio.columnar.walk.log_cursor import LogCursor
     from binlogio.storage.log_file import OpenedLog
 
-_PIECE_SIZE: Final = 1 << 17  # bytes; the kernel needs at most some 64 KiB of an event to pass it
+_PIECE_SIZE: Final = 1 << 17  # bytes; the kernel needs at most about 64 KiB of an event to skip it
 
 
 class TransactionEnds:
-    """The ends of transactions of a log, for the XIDs of rows that are before them.
+    """Finds the ends of transactions, for the XIDs of the rows before them.
 
     Args:
-        cursor: where the walk is in the log.
-        router: has the transaction at hand, and takes its XID.
-        open_again: opens the log a second time; None for a stream, which cannot be opened again.
+        cursor: the place of the walk in the log.
+        router: has the current transaction, and receives its XID.
+        open_again: opens the log a second time; None: the log is a stream, which cannot be opened again.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class TransactionEnds:
         router.begin_ahead()
         while (passed := router.look_ahead(source.read(offset, _PIECE_SIZE))) >= 0:
             if not passed:
-                router.end_ahead()  # the log ends here
+                router.end_ahead()  # end of the log
                 return
             offset += passed
 
     def find_inner_xid(self, chunks: Iterator[bytes]) -> None:
-        """Search the events of a payload for the XID; those of a damaged one up to the damage."""
+        """Search the events of a payload for the XID; in a damaged payload, up to the damage."""
         router, window, left = self._router, Window(reader_of(chunks)), 0
         try:
             while window.fill():
@@ -106,7 +106,7 @@ class TransactionEnds:
 
 
 class _BytesAhead:
-    """Bytes of a log at increasing offsets; of one that can seek, at any."""
+    """Reads bytes of a log at increasing offsets; if the log is seekable, at any offset."""
 
     def __init__(self, opened: OpenedLog) -> None:
         self.opened = opened
@@ -114,7 +114,7 @@ class _BytesAhead:
         self._buffer = b""
 
     def read(self, offset: int, size: int) -> bytes:
-        """Read `size` bytes from `offset` on; fewer at the end of the log."""
+        """Return `size` bytes from `offset` on; fewer at the end of the log."""
         if self.opened.seekable and not self._base <= offset <= self._base + len(self._buffer):
             self.opened.seek(offset)
             self._base, self._buffer = offset, b""
@@ -138,7 +138,7 @@ class BytesBetween:
         self._end = end
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read up to `size` bytes; none at the end."""
+        """Return up to `size` bytes; empty at the end."""
         left = min(self._end - self._offset, _PIECE_SIZE)
         data = self._source.read(self._offset, left if size < 0 else min(size, left))
         self._offset += len(data)

@@ -1,7 +1,7 @@
-"""Cache of table plans, shared by the readers of several logs or parts of a log.
+"""Caches table plans, shared by the readers of several logs or parts of a log.
 
-A plan depends on the table map, on the format description and, if the map has no column names, on the DDL before it.
-Threads share the cache without a lock; at worst two of them compute the same plan.
+A plan depends on the table map, on the format description and, if the map has no column names, on earlier DDL. Threads
+share the cache without a lock; at worst two of them compute the same plan.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST: Final = 1 << 10
 
 
 class KnownPlan(NamedTuple):
-    """Plan of a table map. With `by_statements` it depends on `known`, the definition of the table from DDL."""
+    """The plan of a table map. If `by_statements`, it depends on `known`, the definition of the table from DDL."""
 
     plan: TablePlan
     is_wanted: bool
@@ -31,18 +31,18 @@ class KnownPlan(NamedTuple):
 
 
 class KnownPlans:
-    """Cache of the plans of table maps for readers with the same selection."""
+    """Caches the plans of table maps, for readers with the same selection."""
 
     def __init__(self) -> None:
         self._found: dict[ParseContext, dict[bytes, KnownPlan]] = {}
 
     def of(self, context: ParseContext) -> dict[bytes, KnownPlan]:
-        """Return the cached plans of logs of one format, by the body of the table map after the table id."""
+        """Return the cached plans for one log format, by the body of the table map after the table id."""
         return self._found.setdefault(context, {})
 
     @staticmethod
     def add(plans: dict[bytes, KnownPlan], body: bytes, found: KnownPlan) -> None:
-        """Add a plan to those of a format."""
+        """Add a plan to the plans of a format."""
         if len(plans) >= _MOST:
             plans.clear()
         plans[body] = found
