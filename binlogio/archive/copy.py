@@ -448,7 +448,7 @@ class LogCopier:
         self._edits_whole = True
         self._clock_shift: int | None = None
         self._is_at_start = True  # no group of this source was left out yet
-        self._is_new = True  # a new log has to be begun for this source
+        self._is_new = True  # a new log must be begun for this source
         if self._merges and self._log is not None:
             self._is_new = False
             if self._format != _format_of(events.description):

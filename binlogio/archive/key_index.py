@@ -86,7 +86,7 @@ class LogPrint:
 
     @classmethod
     def of(cls, log: LogFile, keyring: Keyring | None = None) -> LogPrint | None:
-        """Return the fingerprint of a log; None if it has no complete head, or is a stream.
+        """Return the fingerprint of a log; None if its first event is incomplete or damaged, or if it is a stream.
 
         Raises:
             OSError, UnsupportedFeature: the log cannot be read.

@@ -380,7 +380,7 @@ class GtidHistories:
             yield from history.gaps()
 
     def gaps(self) -> LogReport | None:
-        """Return a report about gaps between logged GTIDs; None if there are none."""
+        """Return a report about gaps between logged GTIDs; None if there is no gap."""
         findings = [Finding(level=NOTE, message=f"GTIDs that no log has: {text}") for text in self.gap_texts()]
         return LogReport(file="GTIDs", findings=tuple(findings[:MOST_FINDINGS])) if findings else None
 
