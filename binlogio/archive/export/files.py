@@ -123,7 +123,7 @@ class TableFiles:
         self._parts: dict[tuple[str, str | None], _Part] = {}
         self._known_schema = known_schema
         self._schemas: dict[str, pa.Schema] = {}
-        self._last: tuple[pa.Schema, pa.Schema] | None = None
+        self._stored_schemas: dict[str, tuple[pa.Schema, pa.Schema]] = {}
         self._bytes = 0
         self._done: list[NewFile] = []
 
@@ -158,7 +158,7 @@ class TableFiles:
         self._parts.clear()
 
     def _write(self, table: str, day: str | None, batch: pa.RecordBatch) -> None:
-        schema = self._schema(table, self._stored(batch.schema))
+        schema = self._schema(table, self._stored(table, batch.schema))
         part = self._parts.get((table, day))
         if part is not None and part.schema != schema:
             self._close((table, day))
@@ -177,11 +177,12 @@ class TableFiles:
         while self._bytes > _BUFFERED_BYTES:
             self._flush(max(self._parts.values(), key=lambda one: one.waiting_bytes))
 
-    def _stored(self, schema: pa.Schema) -> pa.Schema:
-        """Return `stored_schema` of a schema, cached for the last one."""
-        if self._last is None or self._last[0] != schema:
-            self._last = schema, stored_schema(schema, self._form)
-        return self._last[1]
+    def _stored(self, table: str, schema: pa.Schema) -> pa.Schema:
+        """Return `stored_schema` of the schema of a batch, cached for the last batch of the table."""
+        last = self._stored_schemas.get(table)
+        if last is None or last[0] != schema:
+            last = self._stored_schemas[table] = schema, stored_schema(schema, self._form)
+        return last[1]
 
     def _schema(self, table: str, stored: pa.Schema) -> pa.Schema:
         """Return the columns of the file for rows with these columns."""
