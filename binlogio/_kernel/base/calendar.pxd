@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The proleptic Gregorian calendar from year 1 to 9999: dates as days since 1970-01-01, and back.
+"""Proleptic Gregorian calendar, years 1 to 9999: conversion between dates and days since 1970-01-01.
 
 Source: Howard Hinnant, chrono-Compatible Low-Level Date Algorithms (days_from_civil, civil_from_days).
 """
@@ -18,9 +18,9 @@ cdef enum:
 
 
 cdef inline bint days_of(int64_t year, int64_t month, int64_t day, int64_t* days) noexcept nogil:
-    """Set the days since 1970-01-01 of a date.
+    """Convert a date to days since 1970-01-01.
 
-    False if the calendar does not have it, or its year is not from 1 to 9999.
+    Returns False, with `days` not set, if the date does not exist or the year is not from 1 to 9999.
     """
     cdef int64_t last, era, of_era, of_year
     if not 1 <= year <= 9999 or not 1 <= month <= 12 or day < 1:
@@ -40,7 +40,7 @@ cdef inline bint days_of(int64_t year, int64_t month, int64_t day, int64_t* days
 
 
 cdef inline bint date_of(int64_t days, int64_t* year, int64_t* month, int64_t* day) noexcept nogil:
-    """Set the date that is so many days after 1970-01-01; False if its year is not from 1 to 9999."""
+    """Convert days since 1970-01-01 to a date. Returns False if the year is not from 1 to 9999."""
     cdef int64_t era, of_era, year_of_era, of_year, month_part
     if not FIRST_DAY <= days <= LAST_DAY:
         return False

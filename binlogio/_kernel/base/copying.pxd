@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Values of row images that go to Arrow as they are: which rows have one, and copies of fixed and of short size.
+"""Copies of column values from row images to Arrow buffers: validity bits, fixed-width and short values.
 
-Callers have checked the bounds; only files of the kernel may use these.
+The caller checks the bounds. Internal to the kernel.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t, uintptr_t
@@ -22,16 +22,16 @@ cdef struct ThirtyTwo:
 
 cdef inline int64_t mark_values(uint8_t* bits, int64_t at, const uint8_t** pointers, int64_t count,
                                 const uint8_t* missing) noexcept nogil:
-    """Set the bits, which are clear, of the rows from `at` on that have a value; returns how many do.
+    """Set the validity bits of rows `at` to `at + count - 1` that have a value; returns the number of such rows.
 
-    The pointers of the others, which are 0 or 1, become `missing` if that is not NULL. Nothing here branches on a single
-    row: which ones are NULL cannot be predicted.
+    The bits must be clear before the call. A pointer of 0 or 1 means no value; it is replaced by `missing` unless that
+    is NULL. There is no branch per row, because NULL values are not predictable.
     """
     cdef int64_t i = 0
     cdef int64_t values = 0
     cdef uint32_t byte, bit
     cdef int k
-    cdef uint64_t under  # its top bit is set if a pointer is 0 or 1, or has its own top bit set
+    cdef uint64_t under  # the top bit is set if a pointer is 0 or 1, or has its own top bit set
     while i < count:
         if (at + i) & 7 == 0 and count - i >= 8:
             under = 0
@@ -58,7 +58,7 @@ cdef inline int64_t mark_values(uint8_t* bits, int64_t at, const uint8_t** point
 
 
 cdef inline uint32_t has_value(const uint8_t** pointer, const uint8_t* missing) noexcept nogil:
-    """Return 1 for the pointer of a value. Any other becomes `missing` if that is not NULL."""
+    """Return 1 if `pointer` refers to a value, else 0. A pointer to no value becomes `missing` unless that is NULL."""
     cdef uint64_t p = <uint64_t>pointer[0]
     cdef uint64_t is_missing = (~p & (p - 2)) >> 63
     if missing != NULL:
@@ -67,7 +67,7 @@ cdef inline uint32_t has_value(const uint8_t** pointer, const uint8_t* missing) 
 
 
 cdef inline void copy_values(uint8_t* out, const uint8_t** pointers, int64_t count, int width) noexcept nogil:
-    """Values of 1, 2, 4 or 8 bytes, for which `out` has room; of any other width nothing is written."""
+    """Copy `count` values of 1, 2, 4 or 8 bytes to `out`, which must have room. Any other width writes nothing."""
     cdef int64_t i
     if width == 8:
         for i in range(count):
@@ -84,7 +84,8 @@ cdef inline void copy_values(uint8_t* out, const uint8_t** pointers, int64_t cou
 
 
 cdef inline void copy_value(uint8_t* out, const uint8_t* p, int64_t size) noexcept nogil:
-    """As memcpy, but without a call where the value is short: from both ends, so that nothing after it is touched."""
+    """Copy `size` bytes as memcpy does, but without a function call for up to 64 bytes. Writes no byte after the end.
+    """
     cdef uint64_t a, b
     cdef uint32_t c, d
     cdef Sixteen e, f

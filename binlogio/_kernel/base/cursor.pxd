@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Loads of little- and big-endian integers. Callers have checked the bounds; only files of the kernel may use these."""
+"""Loads of little- and big-endian integers. The caller checks the bounds. Internal to the kernel."""
 
 from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
 
@@ -37,7 +37,7 @@ cdef inline uint64_t big(const uint8_t* p, int size) noexcept nogil:
 
 
 cdef inline int lenenc(const uint8_t** p, const uint8_t* end, uint64_t* value) noexcept nogil:
-    """Read a length-encoded integer and move on; 0 where the bytes do not hold one."""
+    """Read a length-encoded integer and advance `p`; returns 0 if the bytes before `end` are not a complete integer."""
     cdef const uint8_t* at = p[0]
     cdef int size
     if at >= end:
@@ -62,7 +62,7 @@ cdef inline int lenenc(const uint8_t** p, const uint8_t* end, uint64_t* value) n
 
 
 cdef inline int varlen(const uint8_t** p, const uint8_t* end, uint64_t* value) noexcept nogil:
-    """Read an integer of mysql::serialization and move on; 0 where the bytes do not hold one."""
+    """Read a variable-length integer of mysql::serialization and advance `p`; returns 0 if it is incomplete."""
     cdef const uint8_t* at = p[0]
     cdef int more = 0
     cdef uint64_t rest

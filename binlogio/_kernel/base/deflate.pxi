@@ -1,7 +1,8 @@
-"""zlib's deflate without the interpreter lock: compressed columns of MariaDB.
+"""zlib's deflate without the GIL, for compressed columns of MariaDB.
 
-Its oracle is `binlogio.values.strings`, which has the form. The zlib is the one that Python has
-(`inflate.pxi`), so that the bytes are the same. A Python that shows no such symbols deflates by itself, with the lock.
+`binlogio.values.strings` defines the format and is the reference implementation. The kernel calls the same zlib as
+Python (`inflate.pxi`), so that the output is identical. If Python does not export the symbols, its `zlib` module is
+called with the GIL held.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uintptr_t
@@ -13,7 +14,7 @@ cdef enum:
     Z_DEFAULT_COMPRESSION = -1
     Z_DEFLATED = 8
     MEMORY_LEVEL = 8
-    THRESHOLD = 100  # column_compression_threshold: less is not compressed
+    THRESHOLD = 100  # column_compression_threshold of the server: shorter values are stored uncompressed
 
 ctypedef int (*deflate_init_function)(Stream*, int, int, int, int, int, const char*, int) noexcept nogil
 ctypedef int (*deflate_step_function)(Stream*, int) noexcept nogil
@@ -26,7 +27,7 @@ cdef deflate_whole_function deflate_end = NULL
 
 
 def use_deflate(name=None):
-    """Choose zlib's own functions, or Python's by the name "python"; returns the name of what is in use."""
+    """Select zlib's functions, or Python's `zlib` module by the name "python"; returns the name of the one in use."""
     global deflate_init, deflate_step, deflate_reset, deflate_end
     found = None if name == "python" else zlib_functions("deflateInit2_", "deflate", "deflateReset", "deflateEnd")
     if found is None:
@@ -43,16 +44,16 @@ def use_deflate(name=None):
 
 
 cdef class Deflater:
-    """Compresses one value after another; for one thread at a time."""
+    """Compresses values one after another. An instance is used by one thread at a time."""
 
     def __dealloc__(self):
         if self.is_ready:
             deflate_end(&self.stream)
 
     cdef int64_t column(self, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
-        """Write a value that is not empty as a compressed column has it, in no more than size + 1 bytes.
+        """Write a value that is not empty in the format of a compressed column, in at most `size` + 1 bytes.
 
-        Returns how many, -1 without memory.
+        Returns the number of bytes written, or -1 if there is no memory.
         """
         cdef int size_bytes = 1
         cdef int i
@@ -71,7 +72,7 @@ cdef class Deflater:
         return 1 + size_bytes + packed
 
     cdef int64_t _deflate(self, const uint8_t* p, int64_t size, uint8_t* out, int64_t room) noexcept nogil:
-        """Bytes of a raw deflate stream; 0 where it takes more than `room`, -1 without memory."""
+        """Write a raw deflate stream. Returns its size in bytes, 0 if it exceeds `room`, -1 if there is no memory."""
         cdef int status
         if deflate_init == NULL:
             return _deflate_by_python(p, size, out, room)
@@ -102,7 +103,7 @@ cdef int64_t _deflate_by_python(const uint8_t* p, int64_t size, uint8_t* out, in
 
 
 def deflated(const uint8_t[::1] data) -> bytes:
-    """Return a value that is not empty as a compressed column has it."""
+    """Return a value that is not empty in the format of a compressed column."""
     cdef Memory out = Memory()
     cdef int64_t size
     out.reserve(data.shape[0] + 1)

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Decimal digits of integers. Callers have made the room; only files of the kernel may use these."""
+"""Decimal digits of integers. The caller reserves the space. Internal to the kernel."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
@@ -21,13 +21,13 @@ cdef extern from *:
 
 
 cdef inline int digit_count(uint64_t number) noexcept nogil:
-    """How many digits `number` has; 0 has one."""
-    cdef int guess = ((64 - leading_zeros(number | 1)) * 1233) >> 12  # the bits, times log10(2)
+    """Return the number of digits of `number`; 1 for 0."""
+    cdef int guess = ((64 - leading_zeros(number | 1)) * 1233) >> 12  # bit length times log10(2)
     return guess + (number >= TENS[guess])
 
 
 cdef inline uint8_t* put_digits(uint8_t* to, uint64_t number, int count) noexcept nogil:
-    """Write the last `count` digits of `number`, zeros in front where it has fewer; returns where they end."""
+    """Write the last `count` digits of `number`, padded with zeros on the left; returns the end."""
     cdef uint8_t* at = to + count
     while at - to >= 2:
         at -= 2
@@ -45,7 +45,7 @@ cdef inline uint8_t* put_two(uint8_t* to, uint32_t number) noexcept nogil:
 
 
 cdef inline uint8_t* put_unsigned(uint8_t* to, uint64_t number) noexcept nogil:
-    """Write all digits of a number; returns where they end."""
+    """Write all digits of `number`; returns the end."""
     if number < 100:
         if number < 10:
             to[0] = <uint8_t>(48 + number)
@@ -55,7 +55,7 @@ cdef inline uint8_t* put_unsigned(uint8_t* to, uint64_t number) noexcept nogil:
 
 
 cdef inline uint8_t* put_integer(uint8_t* to, int64_t number) noexcept nogil:
-    """Write a number, with a sign where it is below zero; returns where it ends."""
+    """Write `number`, with a minus sign if it is negative; returns the end."""
     if number < 0:
         to[0] = 45
         return put_unsigned(to + 1, 0 - <uint64_t>number)

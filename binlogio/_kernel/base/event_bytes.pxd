@@ -1,13 +1,13 @@
 # cython: language_level=3
-"""Parts of event frames, written: little-endian integers, lengths, headers, bodies of GTID events.
+"""Writes parts of events: little-endian integers, encoded lengths, headers, bodies of GTID events.
 
-Callers have made the room; only files of the kernel may use these. `cursor` reads the same.
+The caller reserves the space. Internal to the kernel. `cursor` has the corresponding readers.
 
     gtid        := before  transaction_length: lenenc  after
     gtid_tagged := 1: varlen  size: varlen  0: varlen  before  transaction_length: varlen  after
 
-Of a tagged one `before` begins with the first field and ends with the id of the length. `size` counts its own bytes as
-those of the fields' size, see `binlogio.events.gtid_tagged`.
+In a tagged GTID event, `before` begins with the first field and ends with the field id of the length. `size` includes
+its own bytes, see `binlogio.events.gtid`.
 """
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
@@ -66,21 +66,24 @@ cdef inline uint8_t* put_signed_varlen(uint8_t* out, int64_t value) noexcept nog
 
 cdef inline uint8_t* put_header(uint8_t* out, uint32_t timestamp, int type_code, uint32_t server_id, uint32_t size,
                                 uint16_t flags) noexcept nogil:
-    """A header whose position is still to be written."""
+    """Write an event header with log_pos 0; `stamp_event` sets log_pos later."""
     out = put_little(out, timestamp, 4)
     out[0] = <uint8_t>type_code
     return put_little(put_little(put_little(put_little(out + 1, server_id, 4), size, 4), 0, 4), flags, 2)
 
 
 cdef inline void stamp_event(uint8_t* event, int64_t size, uint64_t end, bint checksum) noexcept nogil:
-    """Write the position of its end and the checksum into an event that has its size."""
+    """Set log_pos to `end`, and write the checksum if `checksum` is set, in an event of `size` bytes."""
     put_little(event + 13, end, 4)
     if checksum:
         put_little(event + size - CHECKSUM_SIZE, crc32(0, event, size - CHECKSUM_SIZE), CHECKSUM_SIZE)
 
 
 cdef inline int64_t gtid_body_size(int type_code, int64_t parts_size, int width) noexcept nogil:
-    """Return the size of a GTID event's body, of which `parts_size` bytes are around a length of `width` bytes."""
+    """Return the size of the body of a GTID event.
+
+    `parts_size` is the number of bytes around the transaction length, which has `width` bytes.
+    """
     cdef int64_t fields = parts_size + width
     if type_code != GTID_TAGGED_LOG_EVENT:
         return fields
@@ -92,7 +95,10 @@ cdef inline int length_width(int type_code, uint64_t length) noexcept nogil:
 
 
 cdef inline int fitting_width(int type_code, int64_t parts_size, int64_t rest) noexcept nogil:
-    """Return the size of the length of a group, which counts itself; `rest` bytes are not the GTID event's body."""
+    """Return the width of the transaction length, which counts itself.
+
+    `rest` is the number of bytes of the group outside the body of the GTID event.
+    """
     cdef int width
     for width in range(1, MAX_LENGTH_WIDTH):
         if length_width(type_code, rest + gtid_body_size(type_code, parts_size, width)) == width:

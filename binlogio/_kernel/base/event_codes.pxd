@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The type codes and sizes that the kernel knows, as C constants. Tests compare them with `binlogio.constants`."""
+"""Event type codes and sizes as C constants. Tests compare them with `binlogio.constants`."""
 
 cdef enum:
     HEADER_SIZE = 19

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Bytes as hexadecimal digits, and UUIDs. Callers have made the room; only files of the kernel may use these."""
+"""Hexadecimal digits and UUIDs as text. The caller reserves the space. Internal to the kernel."""
 
 from libc.stdint cimport uint8_t
 
@@ -14,14 +14,14 @@ cdef enum:
 
 
 cdef inline uint8_t* put_hex(uint8_t* to, uint8_t byte) noexcept nogil:
-    """Write the two digits of a byte; returns where they end."""
+    """Write a byte as two hexadecimal digits; returns the end."""
     to[0] = HEX[byte >> 4]
     to[1] = HEX[byte & 15]
     return to + 2
 
 
 cdef inline uint8_t* put_uuid(uint8_t* to, const uint8_t* p) noexcept nogil:
-    """Write 16 bytes as 8-4-4-4-12 digits; returns where they end."""
+    """Write 16 bytes as a UUID, 8-4-4-4-12 digits; returns the end."""
     cdef int i
     for i in range(16):
         if i == 4 or i == 6 or i == 8 or i == 10:

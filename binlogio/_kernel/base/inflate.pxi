@@ -1,7 +1,7 @@
-"""zlib's inflate without the interpreter lock: compressed columns and rows events of MariaDB.
+"""zlib's inflate without the GIL, for compressed columns and compressed rows events of MariaDB.
 
-The functions of the zlib that Python has are called by address. A Python that shows no such symbols inflates by itself,
-with the lock.
+The functions of Python's zlib are called by address. If Python does not export the symbols, its `zlib` module is called
+with the GIL held.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uintptr_t
@@ -12,8 +12,8 @@ from binlogio._kernel.base.cursor cimport big
 cdef enum:
     Z_SYNC_FLUSH = 2
     Z_BUF_ERROR = -5
-    MAX_RATIO = 1032  # deflate makes no more bytes out of one
-    METHOD = 0xF0  # of the first byte of a compressed column
+    MAX_RATIO = 1032  # largest compression ratio of deflate
+    METHOD = 0xF0  # bits of the first byte of a compressed column
     SIZE_BYTES = 0x07
 
 ctypedef int (*inflate_init_function)(Stream*, int, const char*, int) noexcept nogil
@@ -26,7 +26,7 @@ cdef inflate_end_function inflate_end = NULL
 
 
 def use_inflate(name=None):
-    """Choose zlib's own functions, or Python's by the name "python"; returns the name of what is in use."""
+    """Select zlib's functions, or Python's `zlib` module by the name "python"; returns the name of the one in use."""
     global inflate_init, inflate_step, inflate_end
 
     inflate_init, inflate_step, inflate_end = NULL, NULL, NULL
@@ -42,9 +42,10 @@ def use_inflate(name=None):
 
 
 cdef int inflate(Memory out, const uint8_t* data, int64_t size, int64_t expected, bint raw, bint whole) except -1 nogil:
-    """Append the `expected` bytes that `data` holds; 0, and nothing appended, where it holds others.
+    """Decompress `data` and append exactly `expected` bytes to `out`; returns 1.
 
-    `raw` streams have no header of zlib's. With `whole` the stream must end, and with it `data`.
+    Returns 0 and appends nothing if the data is invalid or has another size. `raw` streams have no zlib header. With
+    `whole`, the stream must end at the end of `data`.
     """
     cdef Stream stream
     cdef int status = Z_OK
@@ -77,9 +78,10 @@ cdef int inflate(Memory out, const uint8_t* data, int64_t size, int64_t expected
 
 
 cdef int inflate_column(Memory out, const uint8_t* p, int64_t size, int64_t most) except -1 nogil:
-    """Append the bytes of a value of a COMPRESSED column; 0 if it is invalid, or opens to more than `most` bytes.
+    """Append the decompressed value of a COMPRESSED column.
 
-    `binlogio.values.strings` has the form.
+    Returns 0 if the value is invalid or its decompressed size exceeds `most` bytes. `binlogio.values.strings` defines
+    the format.
     """
     cdef int size_bytes
     cdef int64_t opened_size
@@ -109,7 +111,7 @@ cdef int _inflate_by_python(Memory out, bytes data, int64_t expected, bint raw, 
 
 
 def inflated(const uint8_t[::1] data, int64_t expected, *, bint raw=False, bint whole=False) -> bytes | None:
-    """Return the `expected` bytes that `data` holds; None where it holds others."""
+    """Return the `expected` decompressed bytes of `data`; None if it is invalid or has another size."""
     cdef Memory out = Memory()
     cdef int64_t size = data.shape[0]
     return bytes(out) if inflate(out, &data[0] if size else NULL, size, expected, raw, whole) else None

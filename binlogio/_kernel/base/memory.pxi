@@ -1,8 +1,8 @@
-"""Memory that grows without the interpreter lock and then goes to Arrow without a copy.
+"""Growable memory that needs no GIL and is passed to Arrow without a copy.
 
-`Memory` speaks the buffer protocol; it must not grow any more once a view of it was given out. Blocks of 64 KiB to 8
-MiB that are given back are kept, up to 32 MiB together, and used again: fresh pages cost more than what is written to
-them, above all where two threads ask for them.
+`Memory` implements the buffer protocol; it must not grow after a view of it was exported. Freed blocks of 64 KiB to
+8 MiB are cached for reuse, up to 32 MiB in total: page faults of fresh memory cost more than writing the data, above
+all with several threads.
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -31,18 +31,18 @@ cdef extern from *:
 cdef enum:
     SMALLEST_KEPT = 1 << 16
     LARGEST_KEPT = 1 << 23
-    SIZES = 8  # powers of two from the one to the other
+    SIZES = 8  # number of powers of two from SMALLEST_KEPT to LARGEST_KEPT
 
 cdef struct Kept:
     Kept* next
 
-cdef uint8_t[8] NOTHING  # what an empty block shows: Arrow takes no NULL
+cdef uint8_t[8] NOTHING  # address of an empty block: Arrow does not accept NULL
 cdef (Kept*)[SIZES] kept_blocks
 cdef int64_t kept_bytes = 0
 
 
 cdef inline int _size_number(int64_t capacity) noexcept nogil:
-    """Which of the sizes of kept blocks this is."""
+    """Return the index in `kept_blocks` of blocks of this capacity."""
     cdef int number = 0
     while capacity > SMALLEST_KEPT:
         capacity >>= 1
@@ -51,7 +51,8 @@ cdef inline int _size_number(int64_t capacity) noexcept nogil:
 
 
 cdef void* _take(int64_t capacity) noexcept nogil:
-    """A block of a size that is kept. A lock that another thread has is not waited for."""
+    """Return a block of `capacity` bytes, from the cache if possible. Does not wait if another thread holds the lock.
+    """
     global kept_bytes
     cdef Kept* block = NULL
     cdef int number = _size_number(capacity)
@@ -79,12 +80,12 @@ cdef void _give_back(void* data, int64_t capacity) noexcept nogil:
 
 
 cdef const uint8_t* shown(Memory memory) noexcept nogil:
-    """Where the bytes are; never NULL, which Arrow does not take for an empty buffer."""
+    """Return the address of the bytes. It is never NULL, which Arrow does not accept for an empty buffer."""
     return memory.data if memory.data != NULL else NOTHING
 
 
 cdef class Memory:
-    """A block of bytes."""
+    """A growable block of bytes. It owns its memory and exports it through the buffer protocol."""
 
     def __dealloc__(self):
         _give_back(self.data, self.capacity)
@@ -97,13 +98,13 @@ cdef class Memory:
 
     @staticmethod
     def of_zeros(int64_t size) -> Memory:
-        """Return a block of `size` bytes that are zero."""
+        """Return a block of `size` zero bytes."""
         cdef Memory made = Memory()
         memset(made.grow(size), 0, size)
         return made
 
     cdef int reserve(self, int64_t more) except -1 nogil:
-        """Make room for `more` bytes after the ones there are."""
+        """Reserve room for `more` bytes after the current ones."""
         cdef int64_t wanted = self.size + more
         cdef int64_t capacity = 64
         cdef void* moved
@@ -128,7 +129,7 @@ cdef class Memory:
         return 0
 
     cdef int trim(self) except -1 nogil:
-        """Give back a large block that is mostly empty, and take a smaller one."""
+        """Move the data to a smaller block if the block is large and at most a quarter full."""
         cdef uint8_t* data = self.data
         cdef int64_t capacity = self.capacity
         cdef int64_t size = self.size
@@ -141,7 +142,7 @@ cdef class Memory:
         return 0
 
     cdef uint8_t* grow(self, int64_t more) except NULL nogil:
-        """Add `more` bytes, not yet set, and return where they begin."""
+        """Append `more` uninitialised bytes and return a pointer to the first."""
         self.reserve(more if more else 1)
         self.size += more
         return self.data + self.size - more

@@ -1,8 +1,5 @@
 # cython: language_level=3
-"""Short texts and whole numbers at the end of growing memory, without a call where there is room.
-
-Only files of the kernel may use these.
-"""
+"""Appends short text and integers to growable memory, without a call if there is room. Internal to the kernel."""
 
 from libc.stdint cimport int64_t, uint64_t, uint8_t
 from libc.string cimport memcpy
@@ -11,13 +8,13 @@ from binlogio._kernel.base.digits cimport put_integer, put_unsigned
 from binlogio._kernel.primitives cimport Memory
 
 cdef enum:
-    NUMBER_TEXT = 24  # a sign, 20 digits, and some
+    NUMBER_TEXT = 24  # a sign, 20 digits, and a reserve
 
 
 cdef inline uint8_t* end_of(Memory out, int64_t more) except NULL nogil:
-    """Return the end of `out`, with room for `more` bytes after it. Who writes them moves the end."""
+    """Return the end of `out`, with room for `more` bytes. The caller writes them and increases `out.size`."""
     if out.capacity - out.size <= more:
-        out.reserve(more if more else 1)  # NULL is an error: memory without a byte has no place for an empty text
+        out.reserve(more if more else 1)  # not 0: the NULL of an empty block would mean an error
     return out.data + out.size
 
 

@@ -1,6 +1,6 @@
-"""Functions of shared libraries by address, so that their headers are not needed to build the kernel.
+"""Looks up functions of shared libraries by address, so that building the kernel needs no headers of them.
 
-Calls the loader itself: importing ctypes takes 2 ms.
+The dynamic loader is called directly, because importing ctypes takes 2 ms.
 """
 
 import os
@@ -17,9 +17,9 @@ cdef extern from "dlfcn.h":
 
 
 def library_functions(file, *names):
-    """Return the addresses of functions of a library, None if it lacks one.
+    """Return the addresses of the functions `names` of a library; None if it does not load or lacks one of them.
 
-    `file` is its path, or None for what the interpreter itself is linked with. The library stays loaded.
+    `file` is the path of the library; None means the symbols of the interpreter. The library stays loaded.
     """
     cdef bytes path = b"" if file is None else os.fsencode(file)
     cdef bytes symbol
@@ -36,5 +36,5 @@ def library_functions(file, *names):
 
 
 def zlib_functions(*names):
-    """Return the addresses of functions of the zlib that Python has; None where it does not show them."""
+    """Return the addresses of functions of Python's zlib; None if it does not export all of them."""
     return library_functions(getattr(zlib, "__file__", None), *names)

@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Characters as UTF-8."""
+"""Encodes code points as UTF-8."""
 
 from libc.stdint cimport uint32_t, uint8_t
 
 
 cdef inline uint8_t* put_utf8(uint8_t* out, uint32_t code) noexcept nogil:
-    """Write a character of up to four bytes, for which there must be room; returns the end."""
+    """Write a code point as 1 to 4 bytes, for which there must be room; returns the end."""
     if code < 0x80:
         out[0] = <uint8_t>code
         return out + 1

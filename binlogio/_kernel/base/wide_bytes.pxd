@@ -1,8 +1,7 @@
 # cython: language_level=3
-"""Integers of any size in writes of eight bytes: there is room for more than a value takes, and what follows it is
-written later.
+"""Writes integers of any size with stores of eight bytes.
 
-Callers have made the room; only files of the kernel may use these.
+The bytes after the value are overwritten by later writes. The caller reserves eight bytes. Internal to the kernel.
 """
 
 from libc.stdint cimport uint64_t, uint8_t

@@ -1,12 +1,12 @@
 # cython: language_level=3
-"""Text in blocks of many bytes: base64 and UTF-8 with AVX2, where the processor has it, and the search for a word.
+"""Vector code for text: base64 encoding and UTF-8 validation with AVX2 if available, and the search for a word.
 
-    base64_blocks(to, from, size) -> taken     writes whole blocks of 24 bytes as 32 digits; 0 without AVX2
+    base64_blocks(to, from, size) -> taken     encodes whole blocks of 24 bytes as 32 characters; 0 without AVX2
     utf8_answer(text, size) -> int             1 for well-formed UTF-8, 0 for any other; -1 without AVX2
-    has_word(text, size) -> bool               whether "delimiter" is in the text, in capitals or not
+    has_word(text, size) -> bool               whether the text contains "delimiter", in any case
 
-UTF-8 is checked as in J. Keiser and D. Lemire, "Validating UTF-8 in less than one instruction per byte" (2021): every
-fault but a missing third or fourth byte shows in two bytes that follow each other, by three of their four digits.
+UTF-8 is validated as in J. Keiser and D. Lemire, "Validating UTF-8 in less than one instruction per byte" (2021): every
+error except a missing third or fourth byte is visible in three of the four hexadecimal digits of two adjacent bytes.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -29,12 +29,12 @@ cdef extern from *:
     #if defined(__x86_64__)
     #include <immintrin.h>
 
-    /* Three bytes become the 16-bit words (b0 b1) and (b1 b2); the multiplications shift a digit of each to its byte. */
+    /* Three bytes become the 16-bit words (b0 b1) and (b1 b2); multiplications shift each 6-bit digit to its byte. */
     __attribute__((target("avx2")))
     static int64_t wide_base64(uint8_t *to, const uint8_t *from, int64_t size) {
         const __m256i words = _mm256_setr_epi8(1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10,
                                                1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10);
-        /* What is added to a digit: 'a' - 26 up to 51, '0' - 52, '+' - 62, '/' - 63, and 'A' up to 25. */
+        /* Offsets added to a digit: 'a' - 26 up to 51, '0' - 52, '+' - 62, '/' - 63, and 'A' up to 25. */
         const __m256i shifts = _mm256_setr_epi8(71, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -19, -16, 65, 0, 0,
                                                 71, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -19, -16, 65, 0, 0);
         int64_t at = 0;
@@ -57,7 +57,7 @@ cdef extern from *:
         return at;
     }
 
-    /* Return whether "delimiter" begins before the last 32 bytes; `at` is then where the search has to continue. */
+    /* Return whether "delimiter" begins before the last 32 bytes; `at` is where the search continues. */
     __attribute__((target("avx2")))
     static int wide_has_word(const uint8_t *text, int64_t size, int64_t *at) {
         const __m256i small = _mm256_set1_epi8(0x20);
@@ -78,15 +78,15 @@ cdef extern from *:
         return __builtin_cpu_supports("avx2") ? wide_base64(to, from, size) : 0;
     }
 
-    enum {  /* faults of two bytes */
-        UTF8_SHORT = 1,  /* no continuation after a first byte */
-        UTF8_LONG = 2,  /* a continuation after ASCII */
-        UTF8_LONGER_3 = 4,  /* E0, and then a character that has a shorter form */
-        UTF8_LARGE = 8,  /* over U+10FFFF: F4 and 90 or more, or F5 and more */
-        UTF8_SURROGATE = 16,  /* ED and A0 or more */
-        UTF8_LONGER_2 = 32,  /* C0 and C1 */
-        UTF8_LONGER_4 = 64,  /* F0 and less than 90; F5 and more, with the same bytes after them */
-        UTF8_TWO = 128,  /* two continuations, which are right in a character of three or four bytes */
+    enum {  /* errors in two adjacent bytes */
+        UTF8_SHORT = 1,  /* no continuation byte after a lead byte */
+        UTF8_LONG = 2,  /* a continuation byte after ASCII */
+        UTF8_LONGER_3 = 4,  /* overlong: E0 and less than A0 */
+        UTF8_LARGE = 8,  /* above U+10FFFF: F4 and 90 or more, or F5 and more */
+        UTF8_SURROGATE = 16,  /* surrogate: ED and A0 or more */
+        UTF8_LONGER_2 = 32,  /* overlong: C0 and C1 */
+        UTF8_LONGER_4 = 64,  /* overlong: F0 and less than 90; F5 and more, with the same second bytes */
+        UTF8_TWO = 128,  /* two continuation bytes, valid in a character of three or four bytes */
         UTF8_ANY = UTF8_SHORT | UTF8_LONG | UTF8_TWO,
         UTF8_OVER = UTF8_ANY | UTF8_LARGE | UTF8_LONGER_4,
         UTF8_LATER = UTF8_LONG | UTF8_LONGER_2 | UTF8_TWO
@@ -96,15 +96,15 @@ cdef extern from *:
 
     __attribute__((target("avx2")))
     static int wide_utf8(const uint8_t *text, int64_t size) {
-        const __m256i by_first_digit = UTF8_TABLE(  /* of the byte before */
+        const __m256i by_first_digit = UTF8_TABLE(  /* high digit of the previous byte */
             UTF8_LONG, UTF8_LONG, UTF8_LONG, UTF8_LONG, UTF8_LONG, UTF8_LONG, UTF8_LONG, UTF8_LONG,
             UTF8_TWO, UTF8_TWO, UTF8_TWO, UTF8_TWO, UTF8_SHORT | UTF8_LONGER_2, UTF8_SHORT,
             UTF8_SHORT | UTF8_LONGER_3 | UTF8_SURROGATE, UTF8_SHORT | UTF8_LARGE | UTF8_LONGER_4);
-        const __m256i by_second_digit = UTF8_TABLE(  /* of the byte before */
+        const __m256i by_second_digit = UTF8_TABLE(  /* low digit of the previous byte */
             UTF8_ANY | UTF8_LONGER_2 | UTF8_LONGER_3 | UTF8_LONGER_4, UTF8_ANY | UTF8_LONGER_2, UTF8_ANY, UTF8_ANY,
             UTF8_ANY | UTF8_LARGE, UTF8_OVER, UTF8_OVER, UTF8_OVER, UTF8_OVER, UTF8_OVER, UTF8_OVER, UTF8_OVER,
             UTF8_OVER, UTF8_OVER | UTF8_SURROGATE, UTF8_OVER, UTF8_OVER);
-        const __m256i by_next_digit = UTF8_TABLE(  /* the first of the byte itself */
+        const __m256i by_next_digit = UTF8_TABLE(  /* high digit of the current byte */
             UTF8_SHORT, UTF8_SHORT, UTF8_SHORT, UTF8_SHORT, UTF8_SHORT, UTF8_SHORT, UTF8_SHORT, UTF8_SHORT,
             UTF8_LATER | UTF8_LONGER_3 | UTF8_LONGER_4, UTF8_LATER | UTF8_LONGER_3 | UTF8_LARGE,
             UTF8_LATER | UTF8_SURROGATE | UTF8_LARGE, UTF8_LATER | UTF8_SURROGATE | UTF8_LARGE,
@@ -113,7 +113,7 @@ cdef extern from *:
         __m256i before = _mm256_setzero_si256(), faults = before;
         uint8_t rest[32] = {0};
         int64_t at = 0;
-        for (; at <= size; at += 32) {  /* the last block ends with a zero, after which no character is incomplete */
+        for (; at <= size; at += 32) {  /* the last block ends with a zero, which reveals an incomplete character */
             __m256i in, shifted, one, two, three, pairs, later;
             if (size - at < 32) {
                 memcpy(rest, text + at, size - at);
@@ -133,7 +133,7 @@ cdef extern from *:
                     _mm256_shuffle_epi8(by_first_digit, _mm256_and_si256(_mm256_srli_epi16(one, 4), digit)),
                     _mm256_shuffle_epi8(by_second_digit, _mm256_and_si256(one, digit))),
                 _mm256_shuffle_epi8(by_next_digit, _mm256_and_si256(_mm256_srli_epi16(in, 4), digit)));
-            /* The top bit where a third or a fourth byte has to be. */
+            /* The top bit of each byte that must be the third or fourth byte of a character. */
             later = _mm256_or_si256(_mm256_subs_epu8(two, _mm256_set1_epi8(0xE0 - 0x80)),
                                     _mm256_subs_epu8(three, _mm256_set1_epi8(0xF0 - 0x80)));
             later = _mm256_and_si256(later, _mm256_set1_epi8(-128));
@@ -160,7 +160,7 @@ cdef extern from *:
 
     typedef uint8_t sixteen_bytes __attribute__((vector_size(16)));
 
-    /* "li" is looked for first: it is rare in any text. */
+    /* Searches for "li" first, which is rare in text. */
     static int has_word(const uint8_t *text, int64_t size) {
         sixteen_bytes small, first, second, one, two;
         uint64_t found[2];

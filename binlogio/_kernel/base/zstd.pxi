@@ -1,10 +1,10 @@
-"""Small zstd frames by libzstd, whose functions are called by address, so that no header is needed to build the kernel.
+"""Decompression of small zstd frames by libzstd, whose functions are called by address (no header needed).
 
-The library is the one that Python has (3.14 and later), or the system's. Where there is none, and for a frame that is
-not plainly whole and small, `binlogio.storage.compression` asks pyarrow, which takes more than twice as long for a frame
-of some hundred bytes, and is the oracle.
+The library is the one of Python (3.14 and later) or of the system. If there is none, or if a frame is not complete and
+small, `binlogio.storage.compression` uses pyarrow, which is the reference implementation; it takes more than twice as
+long for a frame of some hundred bytes.
 
-    frame := magic: u32  flags: u8  window: u8?  ...      -- no window where bit 5 of the flags is set
+    frame := magic: u32  flags: u8  window: u8?  ...      -- no window if bit 5 of the flags is set
 
 Source: RFC 8878, 3.1.1.1.
 """
@@ -16,9 +16,9 @@ from libc.stdint cimport int64_t, uint8_t, uintptr_t
 
 cdef enum:
     SINGLE_SEGMENT = 0x20
-    LEAST_FRAME = 6  # bytes: magic, flags, and the window or the size
-    MOST_WINDOW = 27 - 10 << 3  # what a stream allocates at most, as the descriptor has it
-    LONG_FRAME = 1 << 14  # plain bytes that are worth releasing the interpreter lock
+    LEAST_FRAME = 6  # bytes: magic, flags, and the window descriptor or the content size
+    MOST_WINDOW = 27 - 10 << 3  # largest window that a streaming decoder allocates, as a window descriptor
+    LONG_FRAME = 1 << 14  # plain size in bytes from which releasing the GIL pays off
 
 ctypedef void* (*zstd_make_function)() noexcept nogil
 ctypedef size_t (*zstd_free_function)(void*) noexcept nogil
@@ -29,11 +29,11 @@ cdef zstd_make_function zstd_make = NULL
 cdef zstd_free_function zstd_free = NULL
 cdef zstd_size_function zstd_size = NULL
 cdef zstd_decompress_function zstd_decompress = NULL
-cdef object zstd_library = None  # not looked for yet
+cdef object zstd_library = None  # None until `use_zstd` was called
 
 
 def _zstd_files():
-    """Return the files that may have libzstd."""
+    """Return the files that may contain libzstd."""
     try:
         import _zstd
     except ImportError:
@@ -44,7 +44,7 @@ def _zstd_files():
 
 
 def use_zstd(name=None):
-    """Choose the library with the functions, or pyarrow by the name "pyarrow"; returns the name of the one in use."""
+    """Select the library that has the functions, or pyarrow by name; returns the name of the one in use."""
     global zstd_make, zstd_free, zstd_size, zstd_decompress, zstd_library
 
     zstd_make, zstd_free, zstd_size, zstd_decompress = NULL, NULL, NULL, NULL
@@ -64,7 +64,7 @@ def use_zstd(name=None):
 
 
 cdef class ZstdContext:
-    """Decompresses frames one after the other, for one thread at a time."""
+    """Decompresses frames one after the other. An instance is used by one thread at a time."""
 
     def __cinit__(self):
         if zstd_library is None:
@@ -77,7 +77,7 @@ cdef class ZstdContext:
             zstd_free(self.context)
 
     cdef bint takes(self, const uint8_t* frame, int64_t length, int64_t size) noexcept nogil:
-        """Whether the bytes are one frame that is plainly whole; `size` is that of its plain bytes."""
+        """Return whether the bytes are one complete frame with a small window; `size` is the plain size."""
         if self.context == NULL or zstd_decompress == NULL or length < LEAST_FRAME or size <= 0:
             return False
         if not frame[4] & SINGLE_SEGMENT and frame[5] > <int>MOST_WINDOW:
@@ -89,7 +89,7 @@ cdef class ZstdContext:
         return zstd_decompress(self.context, to, size, frame, length) == <size_t>size
 
     def decompress(self, bytes data, int64_t size):
-        """Return the `size` plain bytes of a frame, which is all of `data`; None where pyarrow has to say."""
+        """Return the `size` plain bytes of the frame `data`; None if pyarrow must decompress it."""
         cdef const uint8_t* frame = data
         cdef int64_t length = len(data)
         cdef bytes plain
