@@ -1,10 +1,10 @@
-"""JSON text to MySQL's binary JSON, as the server makes it of the text that it is given.
+"""Builds MySQL's binary JSON from JSON text, identical to what the server builds from that text.
 
-`binlogio.values.json.text.node_from_text` and `json_build` are the oracle. What it refuses is left to
-them: text that is no JSON, and what is rare (deep nesting, surrogates without their partners, numbers out of range).
+`binlogio.values.json.text.node_from_text` and `build_json` are the reference implementation (oracle). Text that this
+module rejects is left to them: invalid JSON, and rare cases (deep nesting, unpaired surrogates, numbers out of range).
 
-Members of an object are sorted by the length of their names, then by bytes; of two with the same name the last one
-stays.
+Members of an object are sorted by the length of their names, then by bytes; of several members with the same name the
+last one is kept.
 """
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
@@ -22,7 +22,7 @@ cdef enum:
 
 
 cdef bint _room(void** block, int64_t* room, int64_t wanted, int64_t item) noexcept nogil:
-    """Make room for `wanted` items; False where there is no memory."""
+    """Make room for `wanted` items; returns False if there is no memory."""
     cdef int64_t more
     cdef void* moved
     if wanted <= room[0]:
@@ -37,14 +37,14 @@ cdef bint _room(void** block, int64_t* room, int64_t wanted, int64_t item) noexc
 
 
 cdef inline int _inline_size(uint8_t kind) noexcept nogil:
-    """Bytes of a value that may stand in its entry; 9 where it may not."""
+    """Return the size of a value that can be inlined in its entry; 9 if it cannot."""
     if kind == LITERAL or kind == INT16:
         return 2
     return 4 if kind == INT32 else 9
 
 
 cdef inline uint8_t* _put(uint8_t* out, uint64_t value, int width) noexcept nogil:
-    """Write 2 or 4 bytes, in room for 4."""
+    """Write 2 or 4 bytes; there must be room for 4."""
     memcpy(out, &value, 4)
     return out + width
 
@@ -57,7 +57,7 @@ cdef inline void _skip_space(const uint8_t** at, const uint8_t* end) noexcept no
 
 
 cdef class JsonBuilder:
-    """Builds documents, one after the other, in memory that it keeps."""
+    """Builds documents one after the other and reuses its memory. It is used by one thread at a time."""
 
     def __dealloc__(self):
         PyMem_RawFree(self.nodes)
@@ -67,9 +67,9 @@ cdef class JsonBuilder:
         PyMem_RawFree(self.plain)
 
     cdef uint8_t* build(self, const uint8_t* text, int64_t size, uint8_t* out) noexcept nogil:
-        """Write the document of a text, which is good UTF-8; there must be room for `4 * size + 64` bytes.
+        """Write the document of a text, which must be valid UTF-8; there must be room for `4 * size + 64` bytes.
 
-        Returns the end, or NULL where the text is refused.
+        Returns the end, or NULL if the text is rejected.
         """
         cdef int64_t root
         self.node_count = self.order_count = self.open_count = self.plain_size = 0
@@ -92,7 +92,7 @@ cdef class JsonBuilder:
         return self.node_count - 1
 
     cdef int64_t _value(self, int depth) noexcept nogil:
-        """Read a value; returns the number of its node, or -1."""
+        """Read a value; returns the index of its node, or -1 if it is rejected."""
         cdef int64_t number
         cdef Node* node
         cdef int64_t size
@@ -139,7 +139,7 @@ cdef class JsonBuilder:
         return True
 
     cdef bint _string(self, const uint8_t** text, int64_t* size) noexcept nogil:
-        """Read a string; its bytes stay where they are unless it has escapes."""
+        """Read a string; it is copied only if it has escapes."""
         cdef const uint8_t* p = self.at + 1
         cdef const uint8_t* start = p
         cdef uint8_t* out
@@ -243,7 +243,8 @@ cdef class JsonBuilder:
             self.at += 1
 
     cdef bint _close(self, Node* node, int64_t first, bint has_keys) noexcept nogil:
-        """Order the members of a complete container, and compute its size; False without memory."""
+        """Sort the members of a complete container and compute its size; False if memory or the size limit is exceeded.
+        """
         cdef int64_t count = self.open_count - first
         cdef int64_t* numbers = self.open + first
         cdef int64_t i, kept, names = 0, small_rest = 0, large_rest = 0
@@ -280,7 +281,7 @@ cdef class JsonBuilder:
         return node.size <= 0xFFFFFFFFLL
 
     cdef bint _sort(self, int64_t* numbers, int64_t count) noexcept nogil:
-        """By the keys, equal ones in the order of the text: insertion for a few, else merging."""
+        """Sort members by their keys, stably: insertion sort for up to 16, else merge sort."""
         cdef int64_t i, j, number, width, left, middle, right, end, out
         cdef int64_t* source
         cdef int64_t* target
@@ -322,7 +323,7 @@ cdef class JsonBuilder:
         return True
 
     cdef uint8_t* _write(self, int64_t number, uint8_t* out) noexcept nogil:
-        """Write a value's bytes, without its type; returns their end."""
+        """Write the bytes of a value without its type byte; returns the end."""
         cdef Node* node = self.nodes + number
         cdef Node* member
         cdef int width

@@ -1,7 +1,7 @@
-"""JSON diffs applied to a document, without a tree: values are cut out of the document's text and put into it.
+"""Applies JSON diffs to a document without a tree: values are cut out of, and inserted into, the document's text.
 
-`binlogio.values.json.diff` has the grammar, and is the oracle. What is not plain (names with escapes, objects that no
-server sorted so, paths that do not fit) is left to it, and so are errors.
+`binlogio.values.json.diff` has the grammar and is the reference implementation (oracle). Rare cases are left to it
+(names with escapes, objects that are not in the server's order, paths that do not fit), and so are errors.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
@@ -13,19 +13,19 @@ from binlogio._kernel.primitives cimport MOST_TEXT, Memory, is_utf8
 cdef enum:
     MAX_KEY_BYTES = 0xFFFF
     MAX_INDEX_DIGITS = 10
-    NAME = -1  # a leg that is no index
-    NO_LEG = -2  # what is there is none, or not a plain one
+    NAME = -1  # a path leg that is a name, not an index
+    NO_LEG = -2  # invalid or unsupported path leg
 
 
 cdef class JsonPatcher:
-    """Keeps the texts that it works with from one document to the next."""
+    """Applies diffs to documents, and reuses its memory from one document to the next."""
 
     def __cinit__(self):
         self.text, self.next_text, self.value = Memory(), Memory(), Memory()
 
     cdef int apply(self, const uint8_t* document, int64_t size, const uint8_t* diffs,
                    int64_t diffs_size) except -1 nogil:
-        """Make `text` that of the document after the diffs; 0 where that is for the oracle to say."""
+        """Set `text` to the text of the document after the diffs; 0 if the reference implementation must decide."""
         cdef const uint8_t* end = diffs + diffs_size
         cdef const uint8_t* path
         cdef uint64_t path_size = 0
@@ -91,15 +91,16 @@ cdef class JsonPatcher:
         if operation == REPLACE:
             return self._splice(found, tail, False, False)
         if leg == NAME:
-            found -= name_size + 4  # the name in quotes, a colon and a blank
+            found -= name_size + 4  # the name in quotes, a colon and a space
         if tail[0] == 44:
-            tail += 2  # what follows takes its place
+            tail += 2  # the next member takes its place
         elif (found - 1)[0] == 32:
             found -= 2
         return self._splice(found, tail, False, False)
 
     cdef int _insert(self, const uint8_t* container, const uint8_t* name, int64_t size, int64_t index) except -1 nogil:
-        """Put the value into an array before element `index`, or into an object where its name belongs."""
+        """Insert the value into an array before element `index`, or into an object at the sorted position of its name.
+        """
         cdef const uint8_t* at = container + 1
         cdef const uint8_t* key_end
         cdef int64_t key_size
@@ -133,9 +134,9 @@ cdef class JsonPatcher:
 
     cdef int _put_member(self, const uint8_t* at, const uint8_t* name, int64_t size, bint is_first,
                          bint is_last) except -1 nogil:
-        """Put a name and the value at a place in an object.
+        """Insert a name and the value at `at` in an object.
 
-        What is neither first nor last there stands between commas.
+        A comma is written before the member unless `is_first`, and after it unless `is_last`.
         """
         cdef int64_t value_size = self.value.size
         cdef int64_t head = size + 4
@@ -150,7 +151,7 @@ cdef class JsonPatcher:
 
     cdef int _splice(self, const uint8_t* begin, const uint8_t* end, bint comma_before,
                      bint comma_after) except -1 nogil:
-        """Put the value in the place of a part of the text, with a comma before or after it."""
+        """Replace the text from `begin` to `end` by the value, with a comma before or after it."""
         cdef int64_t head = begin - self.text.data
         cdef int64_t tail = self.text.data + self.text.size - end
         cdef uint8_t* to
@@ -182,9 +183,9 @@ cdef void _swap(Memory one, Memory other) noexcept nogil:
 
 
 cdef int _brackets(Memory text) noexcept nogil:
-    """At least how deep a text nests: its opening brackets, those in strings too.
+    """Return an upper bound of the nesting depth of a text: its opening brackets, including those in strings.
 
-    No more than are allowed are counted.
+    Stops counting above the nesting limit.
     """
     cdef int64_t i
     cdef int count = 0
@@ -197,7 +198,7 @@ cdef int _brackets(Memory text) noexcept nogil:
 
 
 cdef int64_t _leg(const uint8_t** path, const uint8_t* end, const uint8_t** name, int64_t* size) noexcept nogil:
-    """Pass the next leg of a path. Returns its index, or NAME with the name; NO_LEG if it is invalid, or not plain."""
+    """Parse the next leg of a path. Returns its index, NAME for a name, NO_LEG if it is invalid or unsupported."""
     cdef const uint8_t* at = path[0]
     cdef int64_t index = 0
     cdef int digits = 0
@@ -239,7 +240,7 @@ cdef int64_t _leg(const uint8_t** path, const uint8_t* end, const uint8_t** name
 
 
 cdef const uint8_t* _behind_string(const uint8_t* at) noexcept nogil:
-    """After a string of our own text."""
+    """Return the end of a string in text that the kernel wrote."""
     at += 1
     while at[0] != 34:
         at += 2 if at[0] == 92 else 1
@@ -247,7 +248,7 @@ cdef const uint8_t* _behind_string(const uint8_t* at) noexcept nogil:
 
 
 cdef const uint8_t* _behind_value(const uint8_t* at) noexcept nogil:
-    """After a value of our own text, which is in a container."""
+    """Return the end of a container's value in text that the kernel wrote."""
     cdef int64_t depth = 0
     while True:
         if at[0] == 34:
@@ -269,7 +270,7 @@ cdef const uint8_t* _behind_value(const uint8_t* at) noexcept nogil:
 
 
 cdef const uint8_t* _diffed_member(const uint8_t* container, const uint8_t* name, int64_t size) noexcept nogil:
-    """Return the value of that name; NULL where this is no object, or has no such name."""
+    """Return the value of a member; NULL if `container` is not an object or has no such member."""
     cdef const uint8_t* at = container + 1
     cdef const uint8_t* key_end
     if container[0] != 123 or at[0] == 125:
@@ -285,7 +286,7 @@ cdef const uint8_t* _diffed_member(const uint8_t* container, const uint8_t* name
 
 
 cdef const uint8_t* _element(const uint8_t* container, int64_t index) noexcept nogil:
-    """Return the value at that index; NULL where this is no array, or has no such element."""
+    """Return the element at `index`; NULL if `container` is not an array or has no such element."""
     cdef const uint8_t* at = container + 1
     if container[0] != 91 or at[0] == 93:
         return NULL
@@ -299,7 +300,7 @@ cdef const uint8_t* _element(const uint8_t* container, int64_t index) noexcept n
 
 
 def patched(const uint8_t[::1] document, const uint8_t[::1] diffs) -> bytes | None:
-    """Return the text of a document after diffs; None where that is for the oracle to say."""
+    """Return the text of a document after diffs; None if the reference implementation must decide."""
     cdef JsonPatcher patcher = JsonPatcher()
     cdef int64_t size = document.shape[0]
     cdef int64_t diffs_size = diffs.shape[0]

@@ -1,8 +1,8 @@
-"""MySQL's binary JSON as the SQL expression that gives the same document.
+"""Converts MySQL's binary JSON to an SQL expression that evaluates to the same document.
 
-JSON text cannot express decimals, dates and times, binary strings, and integers whose sign differs from what the server
-infers from their size: containers of such values are built by JSON_OBJECT and JSON_ARRAY. All else is text.
-`binlogio.replay.targets.mysql.values.json_value` is the oracle.
+JSON text cannot express decimals, dates and times, binary strings, and integers whose signedness differs from what the
+server infers from their value: containers of such values are built by JSON_OBJECT and JSON_ARRAY. All other values are
+JSON text. `binlogio.replay.targets.mysql.values.json_value` is the reference implementation (oracle).
 
     marks := (bytes of the marks of a container: 63 bits  needs an expression: 1 bit)*      -- containers in preorder
 """
@@ -18,26 +18,27 @@ from binlogio._kernel.values.hex_literals cimport append_hex_literal, append_tex
 cdef enum:
     VARCHAR = 15
     MOST_DIGITS = 65
-    MARK = 8  # bytes
+    MARK = 8  # bytes of a mark
 
 cdef extern from *:
     """
     static const int64_t BINLOGIO_UNSIGNED_SINCE = (int64_t)1 << 32;
     """
-    int64_t UNSIGNED_SINCE "BINLOGIO_UNSIGNED_SINCE"  # integers of text are signed below
+    int64_t UNSIGNED_SINCE "BINLOGIO_UNSIGNED_SINCE"  # integers below this value are signed in JSON text
 
 
 cdef int append_json_expression(Memory out, Memory text, Memory marks, const uint8_t* p,
                                 int64_t size) except -1 nogil:
-    """Append the expression of a document whose text is `text`, as `append_sorted_json` made it.
+    """Append the SQL expression of a document whose text is `text`, as `append_sorted_json` wrote it.
 
-    0, and what was appended is to be removed, if a value is of an SQL type that no expression has. The text is lost.
+    Returns 0 if a value is of an SQL type without an expression; the caller then removes what was appended. `text` is
+    overwritten.
     """
     cdef Document document
     cdef int64_t mark = 0
     cdef int good
     document.data = p
-    document.left = <int64_t>1 << 62  # it is known to be valid
+    document.left = <int64_t>1 << 62  # no limit: the document was validated before
     document.unseen = 0
     document.unsorted = document.is_string = False
     marks.size = 0
@@ -54,19 +55,19 @@ cdef int append_json_expression(Memory out, Memory text, Memory marks, const uin
 
 
 cdef inline int64_t _entries(const uint8_t* data, int kind, int64_t start, int* width, int64_t* count) noexcept nogil:
-    """Return where the entries of a container begin."""
+    """Set the width and the number of a container's entries; returns the offset of the first entry."""
     width[0] = 4 if kind == LARGE_OBJECT or kind == LARGE_ARRAY else 2
     count[0] = _uint(data + start, width[0])
     return start + 2 * width[0] + (count[0] * (width[0] + 2) if kind <= LARGE_OBJECT else 0)
 
 
 cdef inline int64_t _place(const uint8_t* data, int64_t at, int64_t start, int width) noexcept nogil:
-    """Return where the value of the entry at `at` is: in the entry or in the container."""
+    """Return the offset of the value of the entry at `at`: in the entry or elsewhere in the container."""
     return at + 1 if 0 < _inlined_size(data[at]) <= width else start + _uint(data + at + 1, width)
 
 
 cdef int _mark(Memory marks, const uint8_t* data, int kind, int64_t start) except -1 nogil:
-    """Append the marks of a value; returns whether it needs an expression."""
+    """Append the marks of a value; returns whether the value needs an expression."""
     cdef int64_t count, at, i
     cdef int64_t mark = marks.size
     cdef int width
@@ -89,7 +90,8 @@ cdef int _mark(Memory marks, const uint8_t* data, int kind, int64_t start) excep
 
 cdef int _expression(Memory out, Document* document, int kind, int64_t start, int64_t end, Memory marks,
                      int64_t* mark, Memory text) except -1 nogil:
-    """Append the expression of a value that needs one; a container's marks are at `mark`, which moves after them."""
+    """Append the expression of a value that needs one; a container's marks are at `mark`, which is advanced past them.
+    """
     cdef const uint8_t* data = document.data
     cdef int64_t count, at, place, i, mine
     cdef int64_t key = 0
@@ -109,7 +111,7 @@ cdef int _expression(Memory out, Document* document, int kind, int64_t start, in
             key += width + 2
         place = _place(data, at, start, width)
         if data[at] > LARGE_ARRAY:
-            mine = _mark(marks, data, data[at], place)  # appends none
+            mine = _mark(marks, data, data[at], place)  # a scalar appends no marks
         else:
             mine = (<int64_t*>(marks.data + mark[0]))[0]
         if mine & 1:
@@ -128,7 +130,7 @@ cdef int _expression(Memory out, Document* document, int kind, int64_t start, in
 
 
 cdef int _scalar(Memory out, Document* document, int kind, int64_t start, int64_t end) except -1 nogil:
-    """Append an integer or a value of a column type; 0 for a type that no expression has."""
+    """Append an integer or a value of a column type; returns 0 for a type without an expression."""
     cdef const uint8_t* p = document.data + start
     cdef int64_t size, begin
     if kind != OPAQUE:
@@ -163,7 +165,7 @@ cdef int _scalar(Memory out, Document* document, int kind, int64_t start, int64_
 
 
 def json_expression(const uint8_t[::1] data) -> bytes | None:
-    """Return the expression of a document; None where Python has to answer."""
+    """Return the SQL expression of a document; None if Python must handle it."""
     cdef Memory out = Memory()
     cdef Memory text = Memory()
     cdef Memory marks = Memory()

@@ -1,9 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Values of column types in MySQL's binary JSON, as the text that the server prints.
+"""Values of column types in MySQL's binary JSON (opaque values), as the text that the server prints.
 
-Only files of the kernel may use these.
-
-Knows dates, times and decimals, which have a text of their own; all else is base64.
+Internal to the kernel. Dates, times and decimals have a text format of their own; all other types are base64.
 
     temporal := sign and date and time: 40 bits  microseconds: 24 bits    -- together an i64
     decimal  := precision: u8  scale: u8  the packed form
@@ -20,7 +18,7 @@ from binlogio._kernel.primitives cimport Memory
 from binlogio._kernel.values.decimal cimport DECIMAL_TEXT, put_decimal
 from binlogio._kernel.values.temporal cimport TIME_TEXT, put_date, put_datetime, put_time
 
-cdef enum OpaqueType:  # the column types that have a text of their own
+cdef enum OpaqueType:  # column types with a text format of their own
     TIMESTAMP = 7
     DATE = 10
     TIME = 11
@@ -30,8 +28,8 @@ cdef enum OpaqueType:  # the column types that have a text of their own
 cdef enum:
     MICROSECONDS = 1000000
     FSP = 6
-    BASE64_LINE = 57  # bytes of a line of 76 characters
-    BASE64_ROOM = 80  # of a line and the break after it
+    BASE64_LINE = 57  # bytes of a line of 76 base64 characters
+    BASE64_ROOM = 80  # a line and the line break after it
 
 cdef extern from *:
     """
@@ -41,7 +39,7 @@ cdef extern from *:
 
 
 cdef inline int append_opaque(Memory out, int type_code, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append a value of a column type, in quotes unless it is a decimal; 0 if the bytes are invalid."""
+    """Append a value of a column type, in quotes unless it is a decimal; returns 0 if the bytes are invalid."""
     if type_code == NEWDECIMAL:
         return _decimal(out, p, size)
     append_text(out, b'"', 1)
@@ -93,7 +91,7 @@ cdef inline int _decimal(Memory out, const uint8_t* p, int64_t size) except -1 n
 
 
 cdef inline int _base64(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Lines of 76 characters, an escaped line break between them."""
+    """Append base64 in lines of 76 characters, separated by an escaped line break."""
     cdef int64_t i, step
     cdef uint32_t three
     cdef uint8_t* to

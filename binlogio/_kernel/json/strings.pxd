@@ -1,8 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Strings with JSON's escapes, in room that callers have made, or at the end of growing memory.
-
-Only files of the kernel may use these.
-"""
+"""Writes strings with JSON escapes, into reserved space or at the end of growable memory. Internal to the kernel."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
@@ -16,7 +13,7 @@ cdef extern from *:
     typedef uint8_t binlogio_sixteen __attribute__((vector_size(16)));
     typedef uint64_t binlogio_halves __attribute__((vector_size(16)));
 
-    /* The bytes that need an escape, each as a byte of ones, in two halves. */
+    /* Copies 16 bytes and sets a mask of the bytes that need an escape (0xFF each), in two 64-bit halves. */
     static inline int binlogio_escapes(const uint8_t *p, uint8_t *to, uint64_t *escapes, uint64_t *seen) {
         binlogio_sixteen bytes, found;
         binlogio_halves halves;
@@ -37,18 +34,18 @@ cdef extern from *:
 
 cdef enum:
     MAX_ESCAPED = 6  # bytes of \u0000
-    STRING_SLACK = 18  # the quotes, and what is written after the end
-    SHORT_STRING = 4096  # bytes of a string that room is made for at once
+    STRING_SLACK = 18  # the quotes, and bytes written past the end
+    SHORT_STRING = 4096  # bytes of a string for which room is reserved at once
 
 cdef extern from *:
     """
     static const uint8_t BINLOGIO_SHORT_ESCAPES[6] = "btn_fr";
     """
-    const uint8_t* _SHORT_ESCAPES "BINLOGIO_SHORT_ESCAPES"  # of 8 to 13; 11 has none
+    const uint8_t* _SHORT_ESCAPES "BINLOGIO_SHORT_ESCAPES"  # escape letters of control characters 8 to 13; 11 has none
 
 
 cdef inline uint8_t* _escape(uint8_t* to, uint8_t c) noexcept nogil:
-    """Write a quote, a backslash or a control character as an escape; returns its end."""
+    """Write a quote, a backslash or a control character as an escape; returns the end."""
     to[0] = 92
     if c >= 0x20:
         to[1] = c
@@ -61,12 +58,12 @@ cdef inline uint8_t* _escape(uint8_t* to, uint8_t c) noexcept nogil:
 
 
 cdef inline uint64_t _zeros(uint64_t word) noexcept nogil:
-    """Return the top bit of each byte that is zero; exact up to the first of them."""
+    """Return the top bit of each byte that is zero; exact only up to the first such byte."""
     return (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL
 
 
 cdef inline uint64_t escape_bits(uint64_t word) noexcept nogil:
-    """Return the top bit of each byte that needs an escape; exact up to the first of them."""
+    """Return the top bit of each byte that needs an escape; exact only up to the first such byte."""
     return (_zeros(word ^ 0x2222222222222222ULL) | _zeros(word ^ 0x5C5C5C5C5C5C5C5CULL)
             | ((word - 0x2020202020202020ULL) & ~word & 0x8080808080808080ULL))
 
@@ -80,11 +77,10 @@ cdef inline uint8_t* _put_byte(uint8_t* to, uint8_t c, uint64_t* seen) noexcept 
 
 
 cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, uint64_t* seen) noexcept nogil:
-    """UTF-8, escaped as json.dumps(ensure_ascii=False) would.
+    """Write UTF-8 text with escapes as json.dumps(ensure_ascii=False) does; returns the end.
 
-    `seen` gets the bits of its bytes, so that the top ones tell of what is no ASCII.
-
-    There must be room for `MAX_ESCAPED` bytes for each byte, and 16.
+    `seen` is combined with all bytes by bitwise OR, so that its top bits show non-ASCII bytes. There must be room for
+    `MAX_ESCAPED` bytes per byte, plus 16.
     """
     cdef int64_t at = 0
     cdef int plain
@@ -99,7 +95,7 @@ cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, ui
         plain = trailing_zeros(escapes[0]) >> 3 if escapes[0] else 8 + (trailing_zeros(escapes[1]) >> 3)
         to = _escape(to + plain, p[at + plain])
         at += plain + 1
-    while size - at >= 4:  # from both ends
+    while size - at >= 4:  # reads from both ends
         if size - at >= 8:
             memcpy(&word, p + at, 8)
             memcpy(&last, p + size - 8, 8)
@@ -126,14 +122,14 @@ cdef inline uint8_t* put_escaped(uint8_t* to, const uint8_t* p, int64_t size, ui
 
 
 cdef inline bint is_ascii_bits(uint64_t seen) noexcept nogil:
-    """Whether the bytes that `put_escaped` has seen are ASCII."""
+    """Return whether all bytes that `put_escaped` added to `seen` are ASCII."""
     return seen & 0x8080808080808080ULL == 0
 
 
 cdef inline bint append_json_string(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append UTF-8 in quotes, as `put_escaped` writes it; True where all of it is ASCII.
+    """Append UTF-8 text in quotes, as `put_escaped` writes it; returns True if all of it is ASCII.
 
-    The UTF-8 is not looked at: a caller that does not know it to be well-formed checks it where this returns False.
+    The text is not validated: the caller must validate it if this returns False.
     """
     cdef int64_t at = 0
     cdef int64_t step
@@ -152,7 +148,7 @@ cdef inline bint append_json_string(Memory out, const uint8_t* p, int64_t size) 
 
 
 cdef inline bint is_printable(const uint8_t* p, int64_t size) noexcept nogil:
-    """Return whether text without control characters is ASCII, DEL not included."""
+    """Return whether text without control characters consists of ASCII characters, excluding DEL."""
     cdef int64_t at = 0
     cdef int64_t i, step
     cdef uint8_t seen
@@ -173,7 +169,7 @@ cdef inline uint8_t* _unit(uint8_t* to, uint32_t code) noexcept nogil:
 
 
 cdef inline int append_ascii_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append JSON with escapes for all that is not ASCII, as json.dumps writes it; its UTF-8 is well-formed."""
+    """Append JSON text with escapes for all non-ASCII characters, as json.dumps does; it must be valid UTF-8."""
     cdef int64_t at = 0
     cdef int64_t stop
     cdef int width, i

@@ -1,10 +1,10 @@
-"""MySQL's binary JSON as the text that the server prints, in one pass and without a tree.
+"""Converts MySQL's binary JSON to the text that the server prints, in one pass and without a tree.
 
 `binlogio.values.json.binary` has the grammar of the binary form; `opaque` converts values of column types, `strings`
-strings. `JsonDocument.text` is the oracle: what that refuses is refused here, and parsed again by it, which raises the
-error. Nothing in a document is trusted: offsets and lengths stay inside their
-container, containers nest up to the server's limit (which bounds the stack), and since each byte may be spoken for
-once, the text is at most a small multiple of the document.
+strings. `JsonDocument.text` is the reference implementation (oracle): it parses what is rejected here again and raises
+the error. Documents are not trusted: offsets and lengths stay inside their container, containers nest up to the
+server's limit (which bounds the stack), and each byte is read at most once, which bounds the text to a small multiple
+of the document.
 
 Source: sql-common/json_binary.cc, parse_value; sql-common/json_dom.cc, wrapper_to_string, double_quote.
 """
@@ -26,21 +26,21 @@ cdef enum:
 
 cdef enum TextPlace:
     T_VALUE = 0
-    T_FIRST_NAME = 1  # of an object: a colon is after it
-    T_NEXT_NAME = 2  # and a comma before it
+    T_FIRST_NAME = 1  # a name of an object, followed by a colon
+    T_NEXT_NAME = 2  # the same, preceded by a comma
 
 cdef struct Document:
     const uint8_t* data
-    int64_t left  # bytes that are not yet spoken for
-    int unseen  # above 0 in values that are parsed but not shown
-    bint unsorted  # an object's names are not in the server's order, or not different
-    bint is_string  # the text is to be a JSON string itself
+    int64_t left  # remaining bytes that may be read
+    int unseen  # above 0 while parsing values that are not printed
+    bint unsorted  # the names of an object are not in the server's order, or not distinct
+    bint is_string  # the text is written inside a JSON string
 
 
 cdef int append_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append the text of a document; 0, and nothing appended, where the bytes are none.
+    """Append the text of a document; returns 0 and appends nothing if the bytes are invalid.
 
-    No bytes at all are the document null, as in a row that was added without a value.
+    No bytes at all are the document null, as in rows that existed before the column was added.
     """
     cdef Document document
     if size == 0:
@@ -50,7 +50,7 @@ cdef int append_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil
 
 
 cdef int append_json_as_string(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """As `append_json`, the text as a JSON string."""
+    """As `append_json`, but the text is written as a JSON string."""
     cdef Document document
     if size == 0:
         return append_text(out, b'"null"', 6)
@@ -63,7 +63,7 @@ cdef int append_json_as_string(Memory out, const uint8_t* p, int64_t size) excep
 
 
 cdef int append_sorted_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """As `append_json`, of at least one byte; 0 also where the names of an object are not in the server's order."""
+    """As `append_json`, for at least one byte; also returns 0 if names of an object are not in the server's order."""
     cdef Document document
     cdef int64_t before = out.size
     document.is_string = False
@@ -88,15 +88,15 @@ cdef int _document(Memory out, Document* document, const uint8_t* p, int64_t siz
 
 
 cdef inline bint _take(Document* document, int64_t start, int64_t size, int64_t end) noexcept nogil:
-    """Speak for `size` bytes at `start`; False where they are not before `end`, or more than there are in all."""
+    """Account for `size` bytes at `start`; returns False if they exceed `end` or the bytes left in total."""
     document.left -= size
     return start + size <= end and document.left >= 0
 
 
 cdef int _value(Memory out, Document* document, int kind, int64_t start, int64_t end, int depth) except -1 nogil:
-    """Append the value of type `kind` at `start`, which ends before `end`.
+    """Append the value of type `kind` at `start`, which must end before `end`.
 
-    Here as below, 0 if the bytes are invalid.
+    This and the functions below return 0 if the bytes are invalid.
     """
     cdef const uint8_t* p = document.data + start
     cdef double number
@@ -135,7 +135,7 @@ cdef int _value(Memory out, Document* document, int kind, int64_t start, int64_t
 
 
 cdef inline int _inlined_size(int kind) noexcept nogil:
-    """Bytes of a literal or an integer, and 0 for all else."""
+    """Return the size in bytes of a literal or an integer; 0 for any other type."""
     if kind == LITERAL:
         return 1
     if kind < INT16 or kind > UINT64:
@@ -165,7 +165,7 @@ cdef int _inlined(Memory out, int kind, const uint8_t* p) except -1 nogil:
 
 
 cdef inline bint _varlen(Document* document, int64_t* start, int64_t end, int64_t* size) noexcept nogil:
-    """Read a length into `size`, and move `start` after it."""
+    """Read a variable-length size, and advance `start` past it."""
     cdef int i
     cdef uint8_t byte
     size[0] = 0
@@ -187,7 +187,7 @@ cdef inline int _string(Memory out, Document* document, int64_t start, int64_t s
 
 
 cdef int _text(Memory out, Document* document, const uint8_t* p, int64_t size, TextPlace place) except -1 nogil:
-    """Append a string in quotes, with what stands around it in its place; 0 if it is not UTF-8."""
+    """Append a string in quotes, with the comma and colon of its place; returns 0 if it is not UTF-8."""
     cdef int64_t begin
     cdef uint64_t seen = 0
     cdef uint8_t* to
@@ -203,7 +203,7 @@ cdef int _text(Memory out, Document* document, const uint8_t* p, int64_t size, T
         to[0] = 34
         text = to + 1
         to = put_escaped(text, p, size, &seen)
-        if not document.is_string or to == text + size:  # no escape in it
+        if not document.is_string or to == text + size:  # the string has no escape
             if document.is_string:
                 to[0] = 92
                 to += 1
@@ -221,7 +221,7 @@ cdef int _text(Memory out, Document* document, const uint8_t* p, int64_t size, T
 
 
 cdef int _escape_again(Memory out, int64_t begin) except -1 nogil:
-    """What is after `begin`, in which there is no control character, as it stands in a JSON string."""
+    """Escape the text from `begin` again, as a JSON string inside a JSON string. It has no control characters."""
     cdef int64_t size = out.size - begin
     cdef uint64_t seen = 0
     cdef uint8_t* to = end_of(out, 2 * size + STRING_SLACK) - size
@@ -231,13 +231,13 @@ cdef int _escape_again(Memory out, int64_t begin) except -1 nogil:
 
 
 cdef inline int64_t _uint(const uint8_t* p, int width) noexcept nogil:
-    """Return a count, size or offset, of 2 bytes in small containers and 4 in large ones."""
+    """Return a count, size or offset: 2 bytes in small containers, 4 in large ones."""
     return u16(p) if width == 2 else u32(p)
 
 
 cdef inline bint _container(Document* document, int64_t start, int64_t* end, int width, int depth, int entry_size,
                             int64_t* count) noexcept nogil:
-    """Count of entries and end of the container; the head and all entries are then known to be there."""
+    """Read the number of entries and set the end of a container; returns False if header or entries are incomplete."""
     cdef int64_t size
     if depth >= MAX_DEPTH or not _take(document, start, 2 * width, end[0]):
         return False
@@ -251,7 +251,7 @@ cdef inline bint _container(Document* document, int64_t start, int64_t* end, int
 
 cdef inline int _entry(Memory out, Document* document, int64_t at, int64_t start, int64_t end, int width,
                        int depth) except -1 nogil:
-    """Append the value of the entry at `at`, in it or where it points."""
+    """Append the value of the entry at `at`, which is inlined or stored at an offset."""
     cdef const uint8_t* p = document.data + at
     cdef int size = _inlined_size(p[0])
     if 0 < size <= width:
@@ -275,7 +275,7 @@ cdef int _array(Memory out, Document* document, int width, int64_t start, int64_
 
 
 cdef int _object(Memory out, Document* document, int width, int64_t start, int64_t end, int depth) except -1 nogil:
-    """Append members in the order of the names, by length, then by bytes, so that each occurs once."""
+    """Append the members of an object; names in the server's order (length, then bytes) are distinct."""
     cdef int64_t count, i, name, size
     cdef int64_t name_before = 0
     cdef int64_t size_before = -1
@@ -310,7 +310,7 @@ cdef int _object(Memory out, Document* document, int width, int64_t start, int64
 
 cdef inline int _member(Memory out, Document* document, int64_t key, int64_t entry, int64_t start, int64_t end, int width,
                         int depth, TextPlace place) except -1 nogil:
-    """A name, which was taken, and a value."""
+    """Append a name, which was accounted for before, and its value."""
     cdef const uint8_t* name = document.data + start + _uint(document.data + key, width)
     if not _text(out, document, name, u16(document.data + key + width), place):
         return 0
@@ -319,9 +319,9 @@ cdef inline int _member(Memory out, Document* document, int64_t key, int64_t ent
 
 cdef int _unsorted_object(Memory out, Document* document, int width, int64_t start, int64_t end, int depth,
                           int64_t count) except -1 nogil:
-    """An object that no server wrote.
+    """Append an object whose names are not in the server's order.
 
-    Of members with the same name there is one: the last value, in the place of the first.
+    Of members with the same name, the last value is written in the place of the first.
     """
     cdef int64_t i, last
     cdef int64_t keys = start + 2 * width
@@ -358,7 +358,7 @@ cdef int _unsorted_object(Memory out, Document* document, int width, int64_t sta
 
 cdef int _find_lasts(const uint8_t* data, int64_t keys, int64_t start, int width, int64_t count,
                      int64_t* lasts) except -1 with gil:
-    """For the first member of a name the number of its last, -2 for that last one, and -1 for those between."""
+    """Set `lasts`: the last member's number at a name's first member, -2 at the last member itself, -1 at others."""
     cdef int64_t i, name
     cdef dict last = {}
     cdef dict first = {}
@@ -376,7 +376,7 @@ cdef int _find_lasts(const uint8_t* data, int64_t keys, int64_t start, int width
 
 
 def json_text(const uint8_t[::1] data) -> bytes | None:
-    """Return the text of a document in UTF-8; None where the bytes are none."""
+    """Return the text of a document in UTF-8; None if the bytes are invalid."""
     cdef Memory out = Memory()
     cdef int good
     cdef int64_t size = data.shape[0]

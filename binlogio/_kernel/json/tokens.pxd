@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Numbers and escaped characters of JSON text.
 
-Callers have looked that there is a first byte; only files of the kernel may use these.
+The caller checks that there is at least one byte. Internal to the kernel.
 """
 
 from cpython.ref cimport PyObject
@@ -26,15 +26,18 @@ cdef extern from *:
     const double* _EXACT_TENS "binlogio_json_tens"
 
 cdef enum:
-    MAX_NUMBER = 400  # bytes of a number's text
-    MAX_INTEGER = 20  # longer ones are doubles
-    MAX_PLACES = 19  # of a power of ten in 64 bits
+    MAX_NUMBER = 400  # most bytes of a number
+    MAX_INTEGER = 20  # longer integers become doubles
+    MAX_PLACES = 19  # largest power of ten in 64 bits
     FRACTION_BITS = 52
-    BIAS = 1023  # of the exponent
+    BIAS = 1023  # bias of the exponent of a double
 
 
 cdef inline void _set_integer(Node* node, uint64_t value, bint negative) noexcept nogil:
-    """As the server's parser classes integers: unsigned above 32 bits, else the shortest signed type."""
+    """Set an integer node with the type that the server's parser gives it.
+
+    Non-negative integers from 2**32 on are unsigned; others have the shortest signed type.
+    """
     cdef uint64_t limit = value - 1 if negative and value else value
     if negative:
         node.number = 0 - value
@@ -55,38 +58,38 @@ cdef inline void _set_integer(Node* node, uint64_t value, bint negative) noexcep
 
 
 cdef inline double _slow_double(const char* text) noexcept nogil:
-    """Return the double next to a number's text, which is known to be one."""
+    """Return the nearest double of a number's text, which must be valid."""
     cdef double value
     with gil:
         try:
-            value = PyOS_string_to_double(text, NULL, NULL)  # beyond all doubles it is infinite
+            value = PyOS_string_to_double(text, NULL, NULL)  # returns infinity if it is out of range
         except ValueError:
             return 1e308 * 10
     return value
 
 
 cdef inline double _quotient(uint64_t number, int places) noexcept nogil:
-    """Return the double next to `number / 10**places`; a number that is not 0, and 1 to `MAX_PLACES` places."""
+    """Return the nearest double of `number / 10**places`; `number` is not 0, `places` is 1 to `MAX_PLACES`."""
     cdef int shift = leading_zeros(number)
     cdef int power_shift = leading_zeros(TENS[places])
     cdef uint64_t power = TENS[places] << power_shift
     cdef u128 wide = <u128>(number << shift) << 63
-    cdef uint64_t quotient = <uint64_t>(wide // power)  # of 63 or 64 bits: more than a double has
+    cdef uint64_t quotient = <uint64_t>(wide // power)  # 63 or 64 bits, more than the significand of a double
     cdef uint64_t scale = <uint64_t>(BIAS - 63 - shift + power_shift) << FRACTION_BITS
     cdef double factor
     if <u128>quotient * power != wide:
-        quotient |= 1  # far below the last bit of the double, but not half of it any more
+        quotient |= 1  # sticky bit: the remainder is not zero, which decides a tie in rounding
     memcpy(&factor, &scale, 8)  # a power of two
     return <double>quotient * factor
 
 
 cdef inline bint json_number(Node* node, const uint8_t** at, const uint8_t* end) noexcept nogil:
-    """`-? digits (. digits)? ([eE] [+-]? digits)?`; an integer of at most 64 bits, else a double."""
+    """Parse `-? digits (. digits)? ([eE] [+-]? digits)?` as an integer of at most 64 bits, else as a double."""
     cdef const uint8_t* start = at[0]
     cdef const uint8_t* p = at[0]
     cdef bint negative = p[0] == c"-"
     cdef uint64_t mantissa = 0
-    cdef int digits = 0  # significant ones; beyond 19 the mantissa is of no use
+    cdef int digits = 0  # significant digits; above 19 the mantissa is not used
     cdef int64_t scale = 0
     cdef int64_t exponent = 0
     cdef bint exponent_negative = False
@@ -176,7 +179,7 @@ cdef inline int64_t json_hex4(const uint8_t* p, const uint8_t* end) noexcept nog
 
 
 cdef inline uint8_t json_escaped(uint8_t c) noexcept nogil:
-    """Return the byte after a backslash; 0 where there is no such escape."""
+    """Return the character of an escape, by the byte after the backslash; 0 if there is no such escape."""
     if c == c'"' or c == c"\\" or c == c"/":
         return c
     if c == c"b":
