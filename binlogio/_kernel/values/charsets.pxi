@@ -1,10 +1,10 @@
-"""Text of multi-byte character sets as UTF-8 and back, without the interpreter lock.
+"""Converts text of multi-byte character sets to UTF-8 and back, without the GIL.
 
-Knows how the bytes of a character are found: by a table from its first byte, or two or four at a time. Which characters
-there are it asks of `binlogio.values.charsets`, its oracle, once for a set: the code points of every byte, pair and
-triple that a character can be, and the bytes of every code point.
+The size of a character follows from its first byte by a table, or is two or four bytes. The mapping itself comes from
+`binlogio.values.charsets`, the reference implementation (oracle), which is queried once per character set: the code
+points of every byte, pair and triple that may be a character, and the bytes of every code point.
 
-    gb18030 of four bytes   126 * 10 * 126 * 10 codes: the first 50400 by a table, U+10000 and on from 0x90308130
+    gb18030 of four bytes   126 * 10 * 126 * 10 codes: the first 50400 by a table, from 0x90308130 on U+10000 and above
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t, uintptr_t
@@ -19,10 +19,10 @@ cdef enum Form:
     UTF32_BE = 3
 
 cdef enum:
-    NO_CHARACTER = 0xD800  # half a surrogate pair, which is the code of nothing
+    NO_CHARACTER = 0xD800  # a surrogate, which is not a code point of a character
     PAIRS = 1 << 16
-    QUADS = 50400  # lines with first bytes 0x81 to 0x84, which hold what is left of the first 65536 characters
-    ASTRAL = 189000  # the line of U+10000
+    QUADS = 50400  # four-byte codes with first bytes 0x81 to 0x84: the rest of the characters up to U+FFFF
+    ASTRAL = 189000  # index of the four-byte code of U+10000
 
 FORMS = {"ucs2": UTF16_BE, "utf16": UTF16_BE, "utf16le": UTF16_LE, "utf32": UTF32_BE}
 
@@ -31,9 +31,10 @@ cdef class Characters:
     """A character set.
 
     Args:
-        name: as the server spells it.
-        decode: from bytes to text; UnicodeDecodeError where they are none.
-        encode: from text to bytes; UnicodeEncodeError where the set does not have it. None where nobody writes.
+        name: the server's name of the character set.
+        decode: function from bytes to text; raises UnicodeDecodeError if they are invalid.
+        encode: function from text to bytes; raises UnicodeEncodeError if a character is missing in the set. None if the
+            set is only decoded.
     """
 
     def __cinit__(self, str name, decode, encode=None):
@@ -61,7 +62,7 @@ cdef class Characters:
                 _put_code(decode, _quad(index), self.quads, index)
 
     cdef int append(self, Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-        """Append the text of `p` as UTF-8; 0, and nothing appended, where the bytes are none."""
+        """Append the text of `p` as UTF-8; returns 0 and appends nothing if the bytes are invalid."""
         cdef uint8_t* to
         out.reserve(3 * size + 8)
         to = out.data + out.size
@@ -119,12 +120,13 @@ cdef class Characters:
         return to
 
     def encoded(self, int64_t length, *, offsets, data, validity=None, int64_t first=0, bint trims=False):
-        """Encode texts in Arrow's layout, from element `first` on: (offsets, bytes, the first without bytes or -1).
+        """Encode texts in Arrow's layout, from element `first` on.
 
-        `trims` leaves out spaces at the end.
+        Returns (offsets, bytes, index of the first text that cannot be encoded, or -1). `trims` removes trailing
+        spaces.
 
         Raises:
-            ValueError: a buffer is shorter than it must be, or offsets go back or beyond the data.
+            ValueError: a buffer is too short or misaligned, or offsets decrease or exceed the data.
         """
         cdef const uint8_t[::1] bits = _bytes_of(validity)
         cdef const uint8_t[::1] ends_bytes = _bytes_of(offsets)
@@ -145,7 +147,7 @@ cdef class Characters:
             raise ValueError("offsets between words")
         if self.codes is None and self.form == TABLE:
             codes = _codes(self.encode)
-            if self.codes is None:  # another thread may have made them meanwhile, and read them without the lock
+            if self.codes is None:  # another thread may have made them meanwhile, and reads them without the lock
                 self.codes = codes
         ends = <const int32_t*>&ends_bytes[0] + first
         (<int32_t*>out_offsets.grow(4))[0] = 0
@@ -172,7 +174,7 @@ cdef class Characters:
         return out_offsets, out, refused
 
     cdef uint8_t* _encode(self, uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
-        """Write text that is known to be UTF-8 in the set; returns its end, NULL if the set lacks a character."""
+        """Write valid UTF-8 text in the character set; returns the end, or NULL if the set lacks a character."""
         cdef const uint8_t* end = p + size
         cdef uint32_t code, line
         while p < end:
@@ -215,14 +217,14 @@ cdef class Characters:
         return to
 
     def text(self, const uint8_t[::1] data) -> bytes | None:
-        """Return the text of `data` as UTF-8; None where it is none."""
+        """Return the text of `data` as UTF-8; None if the bytes are invalid."""
         cdef Memory out = Memory()
         cdef int64_t size = data.shape[0]
         return bytes(out) if self.append(out, &data[0] if size else NULL, size) else None
 
 
 cdef object _bytes_of(object buffer):
-    """Return a view that Cython takes, of pyarrow's signed bytes too; None of nothing."""
+    """Return an unsigned byte view of a buffer, as Cython requires; None for None or an empty buffer."""
     if buffer is None:
         return None
     view = memoryview(buffer).cast("B")
@@ -239,7 +241,7 @@ cdef Memory _empty(int64_t count):
 
 
 cdef Memory _codes(object encode):
-    """Return the bytes of every character from U+0080 to U+FFFF as a number, 0 where the set does not have it."""
+    """Return the encoded bytes of every character from U+0080 to U+FFFF as a number; 0 if the set lacks it."""
     cdef Memory codes = Memory()
     cdef uint32_t* to = <uint32_t*>codes.grow(4 * 0x10000)
     cdef int point
@@ -267,7 +269,7 @@ cdef inline uint8_t* _put_unit(uint8_t* to, uint32_t unit, int form) noexcept no
 
 
 cdef int _put_code(object decode, bytes code, Memory table, int64_t index) except -1:
-    """Note the one character of `code`; 0 where it is none, or more than one."""
+    """Store the code point of the character `code` in the table; returns 0 if it is not exactly one character."""
     try:
         text = decode(code)
     except UnicodeDecodeError:
@@ -283,7 +285,7 @@ def _quad(index: int) -> bytes:
 
 
 cdef uint32_t _quad_code(const uint8_t* p, const uint16_t* quads) noexcept nogil:
-    """Return the code point of four bytes of gb18030."""
+    """Return the code point of a four-byte character of gb18030."""
     cdef uint32_t index
     if not 0x30 <= p[1] <= 0x39 or not 0x81 <= p[2] <= 0xFE or not 0x30 <= p[3] <= 0x39 or p[0] < 0x81:
         return NO_CHARACTER
@@ -296,7 +298,7 @@ cdef uint32_t _quad_code(const uint8_t* p, const uint16_t* quads) noexcept nogil
 
 
 cdef uint8_t* _utf16(uint8_t* to, const uint8_t* p, int64_t size, int upper) noexcept nogil:
-    """Units of two bytes, the upper one at `upper`; NULL at half a unit or half a pair."""
+    """Convert UTF-16 units, with the high byte at `upper`; returns NULL at an incomplete unit or surrogate pair."""
     cdef int64_t at = 0
     cdef uint32_t code, second
     if size & 1:

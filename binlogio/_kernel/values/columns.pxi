@@ -1,9 +1,9 @@
 """Decodes column values from row images into Arrow buffers, a block of rows at a time.
 
-The functions of the column's kind decode the values. `binlogio.values.layout` is the oracle: a value that is refused
-here is decoded again by construct, which raises the error.
+The functions of the column's kind decode the values. `binlogio.values.layout` is the reference implementation (oracle):
+construct decodes a value that is rejected here again, and raises the error.
 
-A pointer of 0 is NULL, 1 is a column that the image does not have; both become null.
+A pointer of 0 means NULL, 1 means that the image lacks the column; both become null in Arrow.
 """
 
 cimport cython
@@ -18,7 +18,7 @@ from binlogio._kernel.values.temporal cimport decode_date_texts
 
 
 cdef class Texts:
-    """What the functions that append text share: the style, and memory for the value at hand."""
+    """State shared by the functions that append text: the style, and scratch memory for the current value."""
 
     def __cinit__(self, int style=S_COMPACT):
         self.style = style
@@ -26,7 +26,7 @@ cdef class Texts:
 
 
 cdef class Names:
-    """Texts one after the other: members of an ENUM or SET, or the characters of a single-byte set."""
+    """A list of texts: members of an ENUM or SET, or the characters of a single-byte character set."""
 
     def __cinit__(self, names):
         cdef bytes name
@@ -39,7 +39,7 @@ cdef class Names:
 
 
 cdef int set_names(Value* value, Names names) except -1:
-    """Give a value its names, which the caller keeps."""
+    """Set the names of a value. The caller keeps `names` alive."""
     cdef int i
     value.names, value.name_ends = names.text.data, <const uint32_t*>names.ends.data
     value.name_count = names.count
@@ -52,7 +52,7 @@ cdef int set_names(Value* value, Names names) except -1:
 
 
 cdef int set_value(Value* value, int kind, int width, int first, int second) except -1:
-    """Set the kind and the parameters; all else is cleared."""
+    """Set the kind and its parameters, and clear everything else."""
     memset(value, 0, sizeof(Value))
     value.type = type_of(kind)
     value.kind, value.width, value.first, value.second = kind, width, first, second
@@ -62,7 +62,7 @@ cdef int set_value(Value* value, int kind, int width, int first, int second) exc
 
 
 cdef bint _is_decoded(const Value* value) noexcept:
-    """Return whether values of the kind are decoded to Arrow, and the column has all that they need."""
+    """Return whether the kernel can decode the kind to Arrow with these parameters."""
     cdef const ValueType* type = value.type
     if type.form != F_NULL and type.decode == NULL and type.add == NULL or not type.fits(value):
         return False
@@ -78,22 +78,22 @@ cdef int arrow_size(const ValueType* type, int width) noexcept nogil:
     return type.arrow_size if type.arrow_size else 4 if width == 3 else width
 
 
-@cython.no_gc  # memory only, which refers to nothing
+@cython.no_gc  # it refers to memory only, not to containers
 cdef class Column:
-    """The values of one column on one side (before or after) of a batch.
+    """Arrow buffers of one column on one side (before or after) of a batch.
 
     Args:
         kind: a number of `column_kinds`.
-        width: bytes of a fixed-size value, or minus the bytes of its length. first, second: precision and scale,
-            fraction digits, or the padded length; of a compressed column the kind of its text, and how many bytes a
-            value may have once it is opened.
-        policy: what becomes of impossible dates.
+        width: bytes of a fixed-size value, or minus the bytes of its length prefix.
+        first, second: precision and scale, fraction digits, or the padded length; for a compressed column the kind of
+            its text and the most bytes of a decompressed value.
+        policy: handling of dates that are not in the calendar.
         names: members of an ENUM or SET, or the 256 characters of a single-byte set, as UTF-8.
         characters: a multi-byte character set.
 
     Raises:
-        ValueError: values of this kind do not have this width or these parameters. Room is reserved, and bytes are
-            read, by these alone.
+        ValueError: values of this kind do not have this width or these parameters. Space is reserved, and bytes are
+            read, according to these alone.
     """
 
     def __cinit__(self):
@@ -123,7 +123,7 @@ cdef class Column:
         self._take_more()
 
     cdef int _take_more(self) except -1:
-        """Have the memory that only some kinds need."""
+        """Allocate the memory that only some kinds need."""
         if self.form == F_GEOMETRY:
             self.more = Memory()
         if self.opens():
@@ -139,13 +139,13 @@ cdef class Column:
         return made
 
     cdef bint opens(self) noexcept:
-        """Return whether values are decompressed: a row may have a thousand times the bytes that it has in the log."""
+        """Return whether values are decompressed: a row may then have a thousand times its bytes in the log."""
         return self.value.type != NULL and self.value.type.opens
 
     cdef int append(self, const uint8_t** pointers, int64_t count) except -2 nogil:
-        """Add a block of values; returns the number of the first that is no value of the type, or -1.
+        """Append a block of values; returns the index of the first invalid value, or -1.
 
-        Afterwards `pointers` may be others where they were 0 or 1.
+        Entries of `pointers` that were 0 or 1 may be changed.
         """
         cdef int64_t bad
         cdef int64_t new_bytes = (self.count + count + 7) // 8 - self.validity.size
@@ -163,7 +163,7 @@ cdef class Column:
         return <int>bad
 
     cdef int _clear(self, int64_t row, int64_t end) except -1 nogil:
-        """Leave no value in the rows from the first that has none on."""
+        """Clear the values of the rows from `row` to `end`."""
         cdef int64_t i, size
         if self.form != F_FIXED:
             for i in range(row, end):
@@ -176,7 +176,7 @@ cdef class Column:
         return 0
 
     cdef int append_absent(self, int64_t count) except -1 nogil:
-        """Add rows that have no such value."""
+        """Append `count` null values."""
         cdef int64_t i
         cdef int32_t* ends
         cdef int64_t new_bytes = (self.count + count + 7) // 8 - self.validity.size
@@ -195,21 +195,22 @@ cdef class Column:
         return 0
 
     cdef void nullify(self, int64_t i) noexcept nogil:
-        """Make a value of the block at hand null."""
+        """Make value `i` of the current block null."""
         cdef int64_t at = self.count + i
         cdef uint8_t bit = <uint8_t>(1 << (at & 7))
         self.validity.data[at >> 3] = self.validity.data[at >> 3] & (255 - bit)
         self.null_count += 1
 
     cdef int32_t* new_offsets(self, int64_t count) except NULL nogil:
-        """Room for the ends of `count` values, after that of the value before."""
+        """Append `count` uninitialised offsets; returns a pointer to the first, preceded by the last previous offset.
+        """
         if self.offsets.size == 0:
             (<int32_t*>self.offsets.grow(4))[0] = 0
         return <int32_t*>self.offsets.grow(4 * count)
 
 
 cdef int64_t _decode_each(Column column, const uint8_t** pointers, int64_t count) except -2 nogil:
-    """Values of any length, one by one."""
+    """Decode values of any length one by one."""
     cdef int64_t i, size
     cdef int prefix = -column.value.width if column.value.width < 0 else 0
     cdef int shift = column.value.type.item_shift

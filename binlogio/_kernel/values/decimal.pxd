@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""DECIMAL in packed form, and as text before 5.0.3.
+"""DECIMAL in packed form, and the text form of versions before 5.0.3.
 
-    decimal := group+       -- big-endian, of nine digits in four bytes; first and last of fewer; the top bit is set
-                               where the number is not negative, and all bits are turned round where it is
+    decimal := group+       -- big-endian, nine digits in four bytes, first and last of fewer; the top bit is set if
+                               the number is not negative; all bits are inverted if it is negative
 
-`binlogio.values.decimal` has both grammars. Arrow has two's complement integers. Callers have checked the bounds and
-made the room; only files of the kernel may use these.
+`binlogio.values.decimal` has both grammars. Arrow stores two's complement integers. The caller checks bounds and
+reserves the space. Internal to the kernel.
 """
 
 from cpython.object cimport PyObject
@@ -39,14 +39,14 @@ cdef extern from *:
     uint32_t __builtin_bswap32(uint32_t value) nogil
 
 cdef enum:
-    SMALL_DIGITS = 18  # fit into 64 bits
-    MAX_DIGITS = 38  # fit into 128 bits
-    GROUP_END = 1000000000  # of 9 digits
-    DECIMAL_TEXT = 255 + 8 + 3  # of a precision and a scale in a byte each
+    SMALL_DIGITS = 18  # number of digits that fit into 64 bits
+    MAX_DIGITS = 38  # number of digits that fit into 128 bits
+    GROUP_END = 1000000000  # exclusive upper bound of a group of 9 digits
+    DECIMAL_TEXT = 255 + 8 + 3  # precision and scale are one byte each, plus sign, point and a reserve
 
 
 cdef inline bint set_groups(Groups* groups, int precision, int scale) noexcept:
-    """Set the groups of digits; False if there are more than a DECIMAL of any server has."""
+    """Set the groups of digits; returns False if there are more than any server's DECIMAL has."""
     cdef int left = precision - scale
     cdef int digits
     groups.count = 0
@@ -71,7 +71,7 @@ cdef inline bint set_groups(Groups* groups, int precision, int scale) noexcept:
 
 
 cdef inline uint32_t _group(const uint8_t* p, int size, uint32_t turned) noexcept nogil:
-    """1 to 4 bytes, big-endian; `turned` has all bits set where those of the number are turned round."""
+    """Read 1 to 4 bytes, big-endian; `turned` has all bits set if the bits of the number are inverted."""
     if size == 4:
         return (<uint32_t>p[0] << 24 | <uint32_t>p[1] << 16 | <uint32_t>p[2] << 8 | p[3]) ^ turned
     if size == 1:
@@ -82,7 +82,7 @@ cdef inline uint32_t _group(const uint8_t* p, int size, uint32_t turned) noexcep
 
 
 cdef inline bint small_decimal(const uint8_t* p, const Groups* groups, int64_t* out) noexcept nogil:
-    """Read a decimal of up to 18 digits; False if a group holds more than its digits."""
+    """Read a decimal of up to 18 digits; returns False if the value of a group is too large."""
     cdef uint32_t turned = 0 if p[0] & 0x80 else 0xFFFFFFFFU
     cdef int size = groups.size[0]
     cdef uint32_t group = _group(p, size, turned) ^ (<uint32_t>0x80 << (8 * (size - 1)))
@@ -100,7 +100,7 @@ cdef inline bint small_decimal(const uint8_t* p, const Groups* groups, int64_t* 
 
 
 cdef inline bint big_decimal(const uint8_t* p, const Groups* groups, uint8_t* out, int width) noexcept nogil:
-    """Read a decimal as `width` bytes, 16 or 32; False if a group holds more than its digits."""
+    """Read a decimal as an integer of `width` bytes, 16 or 32; returns False if the value of a group is too large."""
     cdef uint32_t turned = 0 if p[0] & 0x80 else 0xFFFFFFFFU
     cdef uint32_t sign = <uint32_t>0x80 << (8 * (groups.size[0] - 1))
     cdef uint32_t group
@@ -178,9 +178,9 @@ cdef inline bint _add_old(Column column, const uint8_t* p, int64_t size) except 
 
 
 cdef inline uint8_t* put_decimal(uint8_t* to, int precision, int scale, const uint8_t* p, int64_t size) noexcept nogil:
-    """Write the packed form of a DECIMAL as text; returns its end, NULL if the bytes are invalid."""
+    """Write the packed form of a DECIMAL as text; returns the end, or NULL if the bytes are invalid."""
     cdef int whole = precision - scale
-    # Of a precision below the scale, only what is left over of the (negative) digits before the point counts.
+    # If the precision is below the scale, the server stores the (negative) number of digits before the point modulo 9.
     cdef int rest = (whole % 9 + 9) % 9
     cdef int fraction = scale // 9
     cdef int i, digits, width
@@ -212,14 +212,14 @@ cdef inline uint8_t* put_decimal(uint8_t* to, int precision, int scale, const ui
         if group >= POWERS[digits]:
             return NULL
         p += width
-        if i < whole and to == begin:  # no zeros in front
+        if i < whole and to == begin:  # no leading zeros
             digits = digit_count(group) if group else 0
         to = put_digits(to, group, digits)
     return to
 
 
 cdef inline uint8_t* put_small_decimal(uint8_t* to, int scale, const uint8_t* p, const Groups* groups) noexcept nogil:
-    """As `put_decimal`, of up to 18 digits, where the size is right."""
+    """As `put_decimal`, for up to 18 digits and bytes of the right size."""
     cdef int64_t value = 0
     cdef uint64_t digits
     if not small_decimal(p, groups, &value):
@@ -237,9 +237,9 @@ cdef inline uint8_t* put_small_decimal(uint8_t* to, int scale, const uint8_t* p,
 
 
 cdef inline int old_decimal_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append a DECIMAL as it was before 5.0.3, without leading zeros and blanks.
+    """Append a DECIMAL of a version before 5.0.3, without leading zeros and spaces.
 
-    0, and nothing appended, where it is no number.
+    Returns 0 and appends nothing if it is not a number.
     """
     cdef int64_t i
     cdef int64_t point = -1
@@ -278,14 +278,14 @@ cdef inline int old_decimal_text(Memory out, const uint8_t* p, int64_t size) exc
         at[0] = 48
         at += 1
     if point == size - 1:
-        size -= 1  # nothing after the point
+        size -= 1  # a point without digits after it is removed
     memcpy(at, p + i, size - i)
     out.size = at + (size - i) - out.data
     return 1
 
 
 cdef inline uint8_t* _put(uint8_t* to, const Value* value, const uint8_t* p, bint sql) noexcept nogil:
-    """Write a number, in JSON in quotes."""
+    """Write a number; in JSON it is in quotes."""
     if not sql:
         to[0] = 34
         to += 1
@@ -330,7 +330,7 @@ cdef inline object _make(const Value* value, const uint8_t* p, int64_t size):
 
 
 cdef inline void _put_group(uint8_t* out, uint32_t digits, int size) noexcept nogil:
-    """One to four bytes, big-endian, and no more."""
+    """Write exactly one to four bytes, big-endian."""
     cdef int i
     if size == 4:
         digits = __builtin_bswap32(digits)
@@ -341,7 +341,7 @@ cdef inline void _put_group(uint8_t* out, uint32_t digits, int size) noexcept no
 
 
 cdef inline bint _put_groups(const Groups* groups, int count, uint64_t number, uint8_t* at) noexcept nogil:
-    """Write a number as the first groups, which end at `at`; False if it has more digits."""
+    """Write a number as the first `count` groups, which end at `at`; returns False if it has more digits."""
     cdef uint64_t rest
     cdef int i
     if count == 0:
@@ -349,7 +349,7 @@ cdef inline bint _put_groups(const Groups* groups, int count, uint64_t number, u
     for i in range(count - 1, 0, -1):
         at -= groups.size[i]
         if groups.end[i] == GROUP_END:
-            rest = number // GROUP_END  # by a constant
+            rest = number // GROUP_END  # division by a constant
             _put_group(at, <uint32_t>(number - rest * GROUP_END), groups.size[i])
         else:
             rest = number // groups.end[i]
@@ -371,7 +371,7 @@ cdef inline uint32_t _divide(uint64_t* limbs, int count, uint32_t by) noexcept n
 
 
 cdef inline uint8_t* _encode(const Cell* cell, const uint8_t* data, int count, uint8_t* out) noexcept nogil:
-    """Write a two's complement integer as groups of digits; NULL if it has more digits than the column."""
+    """Write a two's complement integer as groups of digits; returns NULL if it has more digits than the column."""
     cdef const Groups* groups = &cell.groups
     cdef uint64_t[4] limbs
     cdef u128 carry = 1
@@ -415,7 +415,10 @@ cdef inline uint8_t* _encode256(Cell* cell, int64_t row, uint8_t* out) noexcept 
 
 
 cdef inline bint _parse(const uint8_t* p, Py_ssize_t size, int precision, int scale, uint8_t* out) noexcept nogil:
-    """Plain digits with sign and point as a 128-bit integer of that scale; False for anything else, and for -0."""
+    """Parse plain digits with sign and point as a 128-bit integer of that scale.
+
+    Returns False for any other text, and for -0.
+    """
     cdef const uint8_t* end = p + size
     cdef bint negative = False
     cdef bint point = False
@@ -480,7 +483,7 @@ cdef inline int set_decimals(ValueType* types) except -1:
     cdef ValueType* found
     cdef int kind
     from decimal import Decimal
-    Py_INCREF(Decimal)  # for good
+    Py_INCREF(Decimal)  # the reference is never released
     DECIMAL = <PyObject*>Decimal
     for kind in (K_DECIMAL128, K_DECIMAL256):
         found = &types[kind]

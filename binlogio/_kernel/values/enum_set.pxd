@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""ENUM and SET columns whose members have names; `numbers` has those without.
+"""ENUM and SET columns whose members have names; `numbers` handles columns without names.
 
-`binlogio.values.enum_set` has the grammar. Callers have checked the bounds and made the room; only files of the kernel
-may use these.
+`binlogio.values.enum_set` has the grammar. The caller checks bounds and reserves the space. Internal to the kernel.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
@@ -26,9 +25,9 @@ from binlogio._kernel.values.sql_strings cimport append_literal
 
 cdef inline int64_t append_names(Memory data, int32_t* offsets, const uint8_t** pointers, int64_t count, int width,
                                  const uint8_t* names, const uint32_t* ends, uint64_t name_count) except -2 nogil:
-    """Names of ENUMs' members; 0 is the empty string that the server stores for what was no member.
+    """Append the names of ENUM members; number 0 is the empty string that the server stores for an invalid value.
 
-    Returns as `append_strings`.
+    Returns the index of the first invalid value, or -1, as `append_strings` does.
     """
     cdef int64_t i, size
     cdef int64_t good = 0
@@ -57,18 +56,18 @@ cdef inline int64_t append_names(Memory data, int32_t* offsets, const uint8_t** 
 
 cdef inline bint append_members(Memory data, uint64_t bits, const uint8_t* names, const uint32_t* ends,
                                 int64_t name_count) except -1 nogil:
-    """The names of a SET's members, in the order of its definition, with commas between.
+    """Append the names of a SET's members, in the order of the definition, separated by commas.
 
-    False where it has no such member.
+    Returns False if the SET has no such member.
     """
     cdef int64_t i, size
     cdef bint first = True
     if name_count < 64 and bits >> name_count:
         return False
-    for i in range(min(name_count, <int64_t>64)):  # a table map may name more members than a SET has bits
+    for i in range(min(name_count, <int64_t>64)):  # a table map may have more than 64 names
         if (bits >> i) & 1:
             if not first:
-                data.grow(1)[0] = 44  # a comma
+                data.grow(1)[0] = 44  # comma
             first = False
             size = ends[i + 1] - ends[i]
             copy_value(data.grow(size), names + ends[i], size)
@@ -102,7 +101,7 @@ cdef inline object _make_enum(const Value* value, const uint8_t* p, int64_t size
 
 
 cdef inline uint8_t* _put_enum(uint8_t* to, const Value* value, const uint8_t* p, bint sql) noexcept nogil:
-    """Write the name of a member, which is in quotes; the number of one that the ENUM does not have."""
+    """Write the name of a member, which is already quoted; the number if the ENUM has no such member."""
     cdef uint64_t index = little(p, value.width)
     cdef int64_t size
     if index > <uint64_t>value.name_count:
@@ -117,9 +116,9 @@ cdef inline uint8_t* _put_enum(uint8_t* to, const Value* value, const uint8_t* p
 
 cdef inline int _append_set(Memory out, Texts texts, const Value* value, const uint8_t* p,
                             int64_t size) except -1 nogil:
-    """Append the names of the members with commas between; the number where one has no name.
+    """Append the names of the members, separated by commas; the number if one has no name.
 
-    The names are JSON strings; in SQL they are as they are.
+    The names are JSON strings; in SQL they are plain text.
     """
     cdef uint64_t bits = little(p, <int>size)
     cdef const uint32_t* ends = value.name_ends
@@ -145,7 +144,7 @@ cdef inline int _append_set(Memory out, Texts texts, const Value* value, const u
 
 
 cdef inline uint32_t find_slot(const Cell* cell, const uint8_t* p, int64_t size) noexcept nogil:
-    """Return the place of the name in the hash table, or its free place."""
+    """Return the slot of the name in the hash table, or the free slot for it."""
     cdef uint64_t value = 0xCBF29CE484222325ULL
     cdef uint32_t at
     cdef int64_t i, number
@@ -172,7 +171,7 @@ cdef inline uint8_t* _encode_enum(Cell* cell, int64_t row, uint8_t* out) noexcep
 
 
 cdef inline uint8_t* _encode_set(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    """Members with commas between, in any order."""
+    """Encode member names separated by commas, in any order."""
     cdef const uint8_t* p = cell.data + cell.offsets[row]
     cdef int64_t size = <int64_t>cell.offsets[row + 1] - cell.offsets[row]
     cdef uint64_t bits = 0

@@ -1,9 +1,9 @@
-"""Text of FLOAT and DOUBLE values: the fewest digits that give the same value, as the server or Python writes it.
+"""Text of FLOAT and DOUBLE values: the fewest digits that read back as the same value.
 
-Knows IEEE 754 and decimal digits, no locale and no libc. `binlogio.values.numbers` is its oracle. The digits are found
-by Schubfach: of the decimals with the one exponent that leaves at least one and at most a few of them between the
-neighbours' midpoints, the shortest, then the nearest. Powers of ten in 128 bits, rounded up, decide that for every
-double.
+The format is that of the server or of Python's json. Uses neither locale nor libc. `binlogio.values.numbers` is the
+reference implementation (oracle). The digits are found by the Schubfach algorithm: among the decimals of one exponent
+that lie between the midpoints to the neighbouring values, it chooses the shortest, then the nearest. Powers of ten of
+128 bits, rounded up, suffice for every double.
 
 Source: Raffaello Giulietti, The Schubfach way to render doubles; strings/dtoa.cc, my_gcvt.
 """
@@ -25,18 +25,18 @@ cdef enum:
     MAX_FIXED_PLACES = 15
     EXPONENT_BITS = 0x7FF
     FRACTION_BITS = 52
-    BIAS = 1075  # of the exponent, the significand taken as an integer
+    BIAS = 1075  # exponent bias for an integer significand
     SINGLE_EXPONENT_BITS = 0xFF
     SINGLE_FRACTION_BITS = 23
     SINGLE_BIAS = 150
-    MAX_JSON_PLACES = 16  # Python's json takes an exponent beyond these
+    MAX_JSON_PLACES = 16  # above this, Python's json uses an exponent
     MIN_JSON_PLACES = -3
 
-cdef uint64_t[2 * (MAX_POWER - MIN_POWER + 1)] POWERS_OF_TEN  # low, high half of each
+cdef uint64_t[2 * (MAX_POWER - MIN_POWER + 1)] POWERS_OF_TEN  # low and high half of each power
 
 
 def _set_powers():
-    """10**e, scaled by a power of two to 128 bits and rounded up."""
+    """Compute 10**e for all exponents, scaled by a power of two to 128 bits and rounded up."""
     for e in range(MIN_POWER, MAX_POWER + 1):
         power = 10 ** abs(e)
         if e < 0:
@@ -51,16 +51,16 @@ _set_powers()
 
 
 cdef inline uint64_t _scaled(uint64_t low, uint64_t high, uint64_t factor) noexcept nogil:
-    """Return the product's upper 64 of 192 bits, with the last bit set where anything was cut off.
+    """Return the upper 64 of the product's 192 bits; the last bit is also set if any lower bit is.
 
-    The power was rounded up, which adds less than 1 to the middle bits: 1 there is still nothing.
+    The power was rounded up, which adds less than 1 to the middle bits: a value of 1 there counts as zero.
     """
     cdef u128 product = <u128>high * factor + <uint64_t>((<u128>low * factor) >> 64)
     return <uint64_t>(product >> 64) | (<uint64_t>product > 1)
 
 
 cdef uint64_t _shortest(uint64_t fraction, int exponent, int fraction_bits, int bias, int* power) noexcept nogil:
-    """Digits and power of ten of a positive, finite number, given as its two fields. The digits do not end in zeros."""
+    """Return digits and power of ten of a positive, finite number, given as its two fields, without trailing zeros."""
     cdef uint64_t digits
     if fraction == 0 and exponent > 1 and fraction_bits == SINGLE_FRACTION_BITS:
         digits = _nearest(exponent, power)
@@ -78,8 +78,8 @@ cdef uint64_t _shortest(uint64_t fraction, int exponent, int fraction_bits, int 
 cdef uint64_t _nearest(int exponent, int* power) noexcept nogil:
     """As `_between_midpoints`, for a power of two as a 32-bit float: only the nearest decimal of each length counts.
 
-    The neighbour below is half as far as the one above, so that fewer digits may read back the same without being the
-    nearest: so `binlogio.values.numbers` has it, as C's printf does.
+    The neighbour below is half as far as the one above, so fewer digits may read back as the same value without being
+    the nearest decimal. `binlogio.values.numbers` and C's printf choose the nearest.
     """
     cdef int q = exponent - SINGLE_BIAS
     cdef int k = ((q * 1262611 - 524031) >> 22) + 2
@@ -87,7 +87,7 @@ cdef uint64_t _nearest(int exponent, int* power) noexcept nogil:
     cdef uint64_t low, high, below, at, above, s
     while True:
         k -= 1
-        h = q + ((-k * 1741647) >> 19) + 1 + 8  # eight bits more than it takes, so that h is never below 0
+        h = q + ((-k * 1741647) >> 19) + 1 + 8  # eight additional bits, so that h is never negative
         low = POWERS_OF_TEN[2 * (-k - MIN_POWER)]
         high = POWERS_OF_TEN[2 * (-k - MIN_POWER) + 1]
         below = _scaled(low, high, ((<uint64_t>4 << SINGLE_FRACTION_BITS) - 1) << h)
@@ -116,7 +116,7 @@ cdef uint64_t _between_midpoints(uint64_t fraction, int exponent, int fraction_b
         closer_below = fraction == 0 and exponent > 1
     # floor(log10) of the distance between the midpoints: 2**q, or three quarters of it above a power of two.
     k = (q * 1262611 - (524031 if closer_below else 0)) >> 22
-    h = q + ((-k * 1741647) >> 19) + 1  # floor(log2(10**-k)) is what was scaled away
+    h = q + ((-k * 1741647) >> 19) + 1  # floor(log2(10**-k)): the scale of the power of ten
     low = POWERS_OF_TEN[2 * (-k - MIN_POWER)]
     high = POWERS_OF_TEN[2 * (-k - MIN_POWER) + 1]
     odd = significand & 1  # a midpoint reads back as its even neighbour
@@ -142,9 +142,9 @@ cdef uint64_t _between_midpoints(uint64_t fraction, int exponent, int fraction_b
 
 
 cdef inline uint8_t* put_fixed(uint8_t* to, uint64_t digits, int count, int point, bint has_fraction) noexcept nogil:
-    """0.digits * 10**point without an exponent; with `has_fraction` a whole number ends in .0.
+    """Write 0.digits * 10**point without an exponent; with `has_fraction` a whole number ends in .0.
 
-    Returns where it ends.
+    Returns the end.
     """
     if point <= 0:
         memcpy(to, b"0.", 2)
@@ -165,7 +165,7 @@ cdef inline uint8_t* put_fixed(uint8_t* to, uint64_t digits, int count, int poin
 
 
 cdef int append_double(Memory out, double value, bint json) except -1 nogil:
-    """Append the text of `value`; 0 where it is infinite or no number. In JSON it never looks like an integer."""
+    """Append the text of `value`; returns 0 if it is infinite or NaN. In JSON it never looks like an integer."""
     cdef uint8_t* end
     out.reserve(DOUBLE_TEXT)
     end = put_server_number(out.data + out.size, value, False, json)
@@ -176,10 +176,10 @@ cdef int append_double(Memory out, double value, bint json) except -1 nogil:
 
 
 cdef uint8_t* put_server_number(uint8_t* to, double value, bint single, bint json) noexcept nogil:
-    """Write `value` as the server prints it; NULL where it is infinite or no number.
+    """Write `value` as the server prints it; returns the end, or NULL if it is infinite or NaN.
 
-    With `single` the shortest that reads back as the same 32-bit float; in JSON it never looks like an integer.
-    `DOUBLE_TEXT` bytes of room are enough.
+    With `single`, it is the shortest text that reads back as the same 32-bit float. In JSON it never looks like an
+    integer. `DOUBLE_TEXT` bytes of room suffice.
     """
     cdef uint64_t bits, digits
     cdef int exponent, power, point, count
@@ -228,9 +228,9 @@ cdef inline uint64_t _digits_of(double value, uint64_t bits, bint single, int* p
 
 
 cdef uint8_t* put_json_number(uint8_t* to, double value, bint single) noexcept nogil:
-    """Write `value` as Python's json does; with `single` the shortest that reads back as the same 32-bit float.
+    """Write `value` as Python's json does; with `single`, the shortest text that reads back as the same 32-bit float.
 
-    `DOUBLE_TEXT` bytes of room are enough.
+    Returns the end. `DOUBLE_TEXT` bytes of room suffice.
     """
     cdef uint64_t bits, digits
     cdef int power, point, count
@@ -262,7 +262,7 @@ cdef uint8_t* put_json_number(uint8_t* to, double value, bint single) noexcept n
 
 
 cdef int append_json_number(Memory out, double value, bint single) except -1 nogil:
-    """As `put_json_number`, where there may be no room."""
+    """As `put_json_number`, but reserves the space."""
     out.reserve(DOUBLE_TEXT)
     out.size = put_json_number(out.data + out.size, value, single) - out.data
     return 1

@@ -1,7 +1,7 @@
-"""Well-known binary as well-known text, without the interpreter lock.
+"""Converts well-known binary (WKB) to well-known text (WKT), without the GIL.
 
-`binlogio.values.geometry`, which has the grammar, is its oracle: what that refuses is refused here, and coordinates
-that are no numbers are left to it.
+`binlogio.values.geometry` has the grammar and is the reference implementation (oracle): what it rejects is rejected
+here, and coordinates that are NaN or infinite are left to it.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
@@ -24,7 +24,7 @@ cdef enum:
     MAX_DEPTH = 100
 
 cdef const char* NAMES = b"POINTLINESTRINGPOLYGONMULTIPOINTMULTILINESTRINGMULTIPOLYGONGEOMETRYCOLLECTION"
-cdef int[9] NAME_AT = [0, 0, 5, 15, 22, 32, 47, 59, 77]  # where the name of each shape begins
+cdef int[9] NAME_AT = [0, 0, 5, 15, 22, 32, 47, 59, 77]  # offset of the name of each shape
 
 cdef struct Cursor:
     const uint8_t* at
@@ -33,7 +33,7 @@ cdef struct Cursor:
 
 
 cdef int append_wkt(Memory out, const uint8_t* wkb, int64_t size) except -1 nogil:
-    """Append the text of a geometry; 0, and nothing appended, where the bytes are none."""
+    """Append the text of a geometry; returns 0 and appends nothing if the bytes are invalid."""
     cdef Cursor cursor
     cdef int64_t before = out.size
     cursor.at, cursor.end, cursor.little = wkb, wkb + size, True
@@ -52,7 +52,7 @@ cdef inline bint _count(Cursor* cursor, uint32_t* count) noexcept nogil:
 
 
 cdef int _geometry(Memory out, Cursor* cursor, int wanted, int depth) except -1 nogil:
-    """Append a geometry with its name, or without it in a collection of the type `wanted` alone."""
+    """Append a geometry; its name is omitted inside a collection whose members are all of the type `wanted`."""
     cdef uint32_t shape, count = 0
     cdef uint32_t i
     cdef int least, part
@@ -127,7 +127,7 @@ cdef int _point(Memory out, Cursor* cursor) except -1 nogil:
 
 
 def wkt(const uint8_t[::1] wkb) -> bytes | None:
-    """Return the text of a geometry; None where the bytes are none, or hold a coordinate that is no number."""
+    """Return the text of a geometry; None if the bytes are invalid or a coordinate is NaN or infinite."""
     cdef Memory out = Memory()
     cdef int64_t size = wkb.shape[0]
     return bytes(out) if size and append_wkt(out, &wkb[0], size) else None

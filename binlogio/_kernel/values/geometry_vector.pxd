@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""GEOMETRY and VECTOR: the columns whose Arrow arrays have children.
+"""GEOMETRY and VECTOR: columns whose Arrow arrays have child arrays.
 
-`binlogio.values.geometry` and `vector` have the grammar. Callers have checked the bounds and made the room; only files
-of the kernel may use these.
+`binlogio.values.geometry` and `vector` have the grammar. The caller checks bounds and reserves the space. Internal to
+the kernel.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint8_t
@@ -21,7 +21,7 @@ from binlogio._kernel.values.sql_strings cimport append_bytes_literal, append_qu
 from binlogio._kernel.values.strings cimport sized_fits
 
 cdef enum:
-    SRID_SIZE = 4  # rows that were there before a NOT NULL column was added have the empty string in it
+    SRID_SIZE = 4  # bytes; a row that existed before a NOT NULL column was added has an empty string instead
 
 
 cdef inline bint _add_geometry(Column column, const uint8_t* p, int64_t size) except -1 nogil:
@@ -36,7 +36,7 @@ cdef inline bint _add_geometry(Column column, const uint8_t* p, int64_t size) ex
 
 
 cdef inline int _append_wkt(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append the text of a geometry, after its reference system if it has one."""
+    """Append the text of a geometry, preceded by its SRID if that is not 0."""
     cdef uint32_t srid
     if size < SRID_SIZE:
         append_text(out, b"0x", 2)
@@ -51,7 +51,7 @@ cdef inline int _append_wkt(Memory out, const uint8_t* p, int64_t size) except -
 
 cdef inline int _append_geometry(Memory out, Texts texts, const Value* value, const uint8_t* p,
                                  int64_t size) except -1 nogil:
-    """Append the text in quotes; in SQL the bytes, and the text in a comment."""
+    """Append the text in quotes; in SQL the bytes, followed by the text in a comment."""
     cdef int64_t before = out.size
     if texts.style == S_SQL:
         append_bytes_literal(out, p, size, 0)
@@ -94,7 +94,7 @@ cdef inline bint _add_vector(Column column, const uint8_t* p, int64_t size) exce
 
 cdef inline int _append_vector(Memory out, Texts texts, const Value* value, const uint8_t* p,
                                int64_t size) except -1 nogil:
-    """Append a list of numbers; SQL has functions, which construct writes."""
+    """Append a list of numbers; in SQL it needs functions, which construct writes."""
     cdef int64_t at
     cdef float number
     if size & 3 or texts.style == S_SQL:

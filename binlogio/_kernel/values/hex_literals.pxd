@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Text and bytes as SQL literals without quotes, backslashes or control characters of the log: hexadecimal digits.
+"""SQL literals without backslashes or control characters from the log; other text becomes hexadecimal digits.
 
-`binlogio.replay.targets.mysql.values` is the oracle. Text is UTF-8, as callers have checked; only files of the kernel
-may use these.
+`binlogio.replay.targets.mysql.values` is the reference implementation (oracle). The caller checks that text is UTF-8.
+Internal to the kernel.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -14,7 +14,7 @@ from binlogio._kernel.primitives cimport Memory
 
 cdef extern from *:
     """
-    /* Ones for the characters that text may have in quotes. */
+    /* 1 for characters that may stand in quoted text. */
     static const uint8_t BINLOGIO_HARMLESS[256] = {
         [' '] = 1, ['!'] = 1, ['('] = 1, [')'] = 1, ['+'] = 1, [','] = 1, ['-'] = 1, ['.'] = 1, [':'] = 1, ['='] = 1,
         ['?'] = 1, ['@'] = 1, ['_'] = 1,
@@ -31,7 +31,7 @@ cdef extern from *:
 
 
 cdef inline int append_hex_literal(Memory out, const uint8_t* p, int64_t size, int64_t zeros) except -1 nogil:
-    """Append bytes, and zero bytes after them, as x'..'."""
+    """Append bytes, followed by `zeros` zero bytes, as x'..'."""
     cdef int64_t i
     cdef uint8_t* to = end_of(out, 2 * (size + zeros) + 3)
     memcpy(to, b"x'", 2)
@@ -46,7 +46,7 @@ cdef inline int append_hex_literal(Memory out, const uint8_t* p, int64_t size, i
 
 
 cdef inline int append_characters(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append text in quotes, if it is only harmless characters, or else as digits."""
+    """Append text in quotes if all its characters are harmless, else as hexadecimal digits."""
     cdef int64_t i
     cdef uint8_t harmless = 1
     cdef uint8_t* to = end_of(out, size + 2)
@@ -62,6 +62,6 @@ cdef inline int append_characters(Memory out, const uint8_t* p, int64_t size) ex
 
 
 cdef inline int append_text_literal(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append text after its character set."""
+    """Append text, preceded by its character set."""
     append_text(out, b"_utf8mb4 ", 9)
     return append_characters(out, p, size)

@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """JSON columns: documents, and diffs in the after images of partial updates.
 
-Binary JSON itself is in `json_documents`. Paths of diffs are as they were given. The oracle is `binlogio.values.json`.
-Callers have checked the bounds and made the room; only files of the kernel may use these.
+Binary JSON itself is in `json_documents`. Paths of diffs are copied unchanged. `binlogio.values.json` is the reference
+implementation (oracle). The caller checks bounds and reserves the space. Internal to the kernel.
 
     diffs := size: u32  diff*
-    diff  := operation: u8  path: lenenc  (value: lenenc)?    -- not for REMOVE
+    diff  := operation: u8  path: lenenc  (value: lenenc)?    -- no value for REMOVE
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
@@ -25,11 +25,11 @@ from binlogio._kernel.values.strings cimport sized_fits
 
 cdef enum:
     LENENC_ROOM = 9
-    DIFF_ROOM = 100  # what a diff may take without its texts, with what may be written after it
+    DIFF_ROOM = 100  # bytes of a diff besides its texts, including bytes written past the end
 
 
 cdef inline int64_t _decode_documents(Column column, const uint8_t** pointers, int64_t count) except -2 nogil:
-    """Append the texts of documents; diffs, whose pointers have the top bit set, are refused."""
+    """Append the texts of documents; diffs, whose pointers have the top bit set, are rejected."""
     cdef int64_t i
     cdef int prefix = -column.value.width
     cdef int32_t* ends = column.new_offsets(count)
@@ -45,7 +45,7 @@ cdef inline int64_t _decode_documents(Column column, const uint8_t** pointers, i
 
 
 cdef inline int64_t _decode_flagged(Column column, const uint8_t** pointers, int64_t count) except -2 nogil:
-    """Append the bytes of documents and diffs, after a byte that says which they are."""
+    """Append the bytes of documents and diffs, each after a flag byte that is 1 for diffs."""
     cdef int64_t i, size
     cdef int prefix = -column.value.width
     cdef int32_t* ends = column.new_offsets(count)
@@ -95,7 +95,7 @@ cdef inline uint8_t* _encode_document(Cell* cell, int64_t row, uint8_t* out) noe
 
 
 cdef inline int64_t most_diff_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept nogil:
-    """As many bytes as the diffs of some rows may take, or more."""
+    """Return an upper bound of the bytes of the diffs of some rows."""
     cdef int64_t first = cell.offsets[row]
     cdef int64_t last = cell.offsets[row + rows]
     cdef int64_t room = DIFF_ROOM * (last - first + rows)
@@ -106,7 +106,7 @@ cdef inline int64_t most_diff_bytes(const Cell* cell, int64_t row, int64_t rows)
 
 
 cdef inline uint8_t* _encode_diffs(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    """Write the diffs of one document; returns their end, NULL if one is invalid."""
+    """Write the diffs of one document; returns the end, or NULL if one is invalid."""
     cdef const DiffArrays* diffs = &cell.diffs
     cdef const uint8_t* path
     cdef uint8_t* at = out + 4

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""MariaDB's UUID, INET4 and INET6, which are text in all forms; in row images they are BINARY.
+"""MariaDB's UUID, INET4 and INET6, which are text in Arrow, Python and SQL; in row images they are BINARY.
 
-`binlogio.values.native` has the rules, and Python's parsers, which take other forms of text as well. Callers have made
-the room of what is encoded.
+`binlogio.values.native` has the rules, and Python parsers that also accept other text formats. The caller reserves the
+space for encoded values.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint8_t
@@ -21,14 +21,14 @@ from binlogio._kernel.values.strings cimport sized_fits
 
 
 cdef inline int _append_uuid(Memory out, const uint8_t* p) except -1 nogil:
-    """16 bytes as 8-4-4-4-12 digits."""
+    """Append 16 bytes as 8-4-4-4-12 hexadecimal digits."""
     out.reserve(UUID_TEXT)
     out.size = put_uuid(out.data + out.size, p) - out.data
     return 0
 
 
 cdef inline int _append_inet4(Memory out, const uint8_t* p) except -1 nogil:
-    """4 bytes as decimal numbers."""
+    """Append 4 bytes as decimal numbers."""
     cdef int i
     cdef uint8_t* at
     out.reserve(16)
@@ -43,9 +43,9 @@ cdef inline int _append_inet4(Memory out, const uint8_t* p) except -1 nogil:
 
 
 cdef inline int _append_inet6(Memory out, const uint8_t* p) except -1 nogil:
-    """Append an address; the longest run of zero words, the first of equals and be it one word, is `::`.
+    """Append an IPv6 address; `::` is the longest run of zero words, the first of several, even of one word.
 
-    Addresses that hold an IPv4 one show it.
+    Addresses that contain an IPv4 address show it.
     """
     cdef int i, digit, run
     cdef int begin = 0
@@ -85,9 +85,9 @@ cdef inline int _append_inet6(Memory out, const uint8_t* p) except -1 nogil:
 
 
 cdef inline bint append_native(Memory out, int kind, const uint8_t* p, int64_t size, int64_t whole_size) except -1 nogil:
-    """Append a value of one of MariaDB's types, BINARY columns to the log: zeros at the end are left out.
+    """Append a value of one of MariaDB's types. The log stores them as BINARY, without trailing zero bytes.
 
-    False where it is too long.
+    Returns False if the value is too long.
     """
     cdef uint8_t[16] whole
     if size > whole_size or size > <int64_t>sizeof(whole):
@@ -126,7 +126,7 @@ cdef inline int _literal(Memory out, Texts texts, const Value* value, const uint
 
 
 cdef inline int _hex_digit(uint8_t c) noexcept nogil:
-    """Return the value of a digit; -1 for what is none."""
+    """Return the value of a hexadecimal digit; -1 for any other character."""
     if 48 <= c <= 57:
         return c - 48
     c |= 0x20
@@ -134,7 +134,7 @@ cdef inline int _hex_digit(uint8_t c) noexcept nogil:
 
 
 cdef inline bint cell_uuid(const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
-    """32 digits, with hyphens where they belong or with none."""
+    """Parse 32 hexadecimal digits, with hyphens at the standard places or without."""
     cdef const uint8_t* end = p + size
     cdef int i, high, low
     if size != 36 and size != 32:
@@ -154,7 +154,7 @@ cdef inline bint cell_uuid(const uint8_t* p, int64_t size, uint8_t* out) noexcep
 
 
 cdef inline bint cell_inet4(const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
-    """Four decimal numbers with points between, without leading zeros."""
+    """Parse four decimal numbers separated by points, without leading zeros."""
     cdef const uint8_t* end = p + size
     cdef int i, digits
     cdef uint32_t number
@@ -178,14 +178,14 @@ cdef inline bint cell_inet4(const uint8_t* p, int64_t size, uint8_t* out) noexce
 
 
 cdef inline bint cell_inet6(const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
-    """Words of up to four digits with colons between, once `::` for some that are zero.
+    """Parse words of up to four digits separated by colons, with at most one `::` for zero words.
 
-    The last two may be an IPv4 address.
+    The last two words may be an IPv4 address.
     """
     cdef const uint8_t* end = p + size
     cdef const uint8_t* word
     cdef int at = 0  # bytes written
-    cdef int gap = -1  # where the zeros go
+    cdef int gap = -1  # index of the `::`
     cdef int i, digits
     cdef uint32_t number
     if size >= 2 and p[0] == 58 and p[1] == 58:
@@ -231,7 +231,7 @@ cdef inline bint cell_inet6(const uint8_t* p, int64_t size, uint8_t* out) noexce
 
 
 cdef inline uint8_t* _encode(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    """From text, without zeros at the end."""
+    """Encode a value from text, without trailing zero bytes."""
     cdef const uint8_t* p = cell.data + cell.offsets[row]
     cdef int64_t size = <int64_t>cell.offsets[row + 1] - cell.offsets[row]
     cdef uint8_t* end = out + cell.width + (4 if cell.kind == K_INET4 else 16)

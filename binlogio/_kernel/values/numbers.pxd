@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Integers, FLOAT, DOUBLE, BIT, numbers of ENUM and SET members, and the type NULL.
 
-`binlogio.values.numbers` and `bit` have the grammar. Callers have checked the bounds; only files of the kernel may use
-these.
+`binlogio.values.numbers` and `bit` have the grammar. The caller checks bounds. Internal to the kernel.
 """
 
 from libc.float cimport FLT_MAX
@@ -24,7 +23,7 @@ from binlogio._kernel.values.packing cimport pack_fixed, pack_signed, pack_unsig
 
 cdef extern from *:
     """
-    /* What stands for a value that is missing, so that loops over values need not look: most often it becomes a zero.
+    /* Bytes read in place of a missing value, so that loops over values need no check; most kinds decode them as 0.
     */ static const uint8_t binlogio_zeros[256] = {0};
     """
     const uint8_t* ZEROS "binlogio_zeros"
@@ -152,7 +151,7 @@ cdef inline uint8_t* _put_bits(uint8_t* to, const Value* value, const uint8_t* p
 
 
 cdef inline uint8_t* _put_float(uint8_t* to, const Value* value, const uint8_t* p, bint sql) noexcept nogil:
-    """NULL for a number that SQL does not have."""
+    """Write a FLOAT as text; returns NULL if SQL has no such number."""
     cdef float number
     memcpy(&number, p, 4)
     return put_server_number(to, number, True, False) if sql else put_json_number(to, number, True)
@@ -165,7 +164,7 @@ cdef inline uint8_t* _put_double(uint8_t* to, const Value* value, const uint8_t*
 
 
 cdef inline int _as_double(Memory out, uint8_t* begin, uint8_t* end) except -1 nogil:
-    """Make the text of a number, up to `end`, that of a DOUBLE in SQL."""
+    """Append an exponent to the text of a number up to `end` unless it has one, which makes it a DOUBLE in SQL."""
     if end == NULL:
         return 0
     if memchr(begin, 101, end - begin) == NULL:
@@ -177,7 +176,7 @@ cdef inline int _as_double(Memory out, uint8_t* begin, uint8_t* end) except -1 n
 
 cdef inline int _literal_float(Memory out, Texts texts, const Value* value, const uint8_t* p,
                                int64_t size) except -1 nogil:
-    """0 for a number that needs more digits, or that SQL does not have."""
+    """Append a FLOAT literal; returns 0 for infinity, NaN, and +-FLT_MAX, which needs more digits."""
     cdef float number
     cdef uint8_t* to = end_of(out, DOUBLE_TEXT + 2)
     memcpy(&number, p, 4)
@@ -194,7 +193,7 @@ cdef inline int _literal_double(Memory out, Texts texts, const Value* value, con
 
 cdef inline int literal_number(Memory out, Texts texts, const Value* value, const uint8_t* p,
                                int64_t size) except -1 nogil:
-    """Append the number of members of an ENUM or SET."""
+    """Append the number of an ENUM or SET value."""
     return append_unsigned(out, little(p, <int>size))
 
 

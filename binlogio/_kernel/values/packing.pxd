@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Python values of the usual classes as bytes of row images: integers, str, bytes. The type families use them.
+"""Encodes Python values of the usual classes as row image bytes: integers, str, bytes. The type families use it.
 
-A value is put where its column's encoder finds it, in Arrow's form.
+A value is stored in Arrow's form where its column's encoder reads it.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -15,11 +15,11 @@ cdef extern from *:
     int PyUnicode_IS_ASCII(object text)
 
 cdef enum:
-    NUMBER_ROOM = 40  # bytes that a value of a fixed size, or a length, may take
+    NUMBER_ROOM = 40  # bytes of a fixed-size value, or of a length prefix
 
 
 cdef inline int pack_fixed(Cell* cell, const uint8_t* data, Memory out) except -1:
-    """Encode a value of a fixed size, which is at `data` as Arrow has it."""
+    """Encode a fixed-size value, which is at `data` in Arrow's form."""
     cdef uint8_t* end
     out.reserve(NUMBER_ROOM)
     cell.data = data
@@ -62,7 +62,7 @@ cdef inline int pack_text(Cell* cell, object value, Memory out) except -1:
         return OTHER_CLASS
     text = PyUnicode_AsUTF8AndSize(value, &size)
     cell.ascii = PyUnicode_IS_ASCII(value)
-    cell.is_text = True  # what Python makes of a str is
+    cell.is_text = True  # Python encodes a str as valid UTF-8
     return pack_sized(cell, text, size, out)
 
 

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Text as SQL literals that are safe to show: quoted, or as hexadecimal digits with the text in a comment.
+"""Text as SQL literals that are safe to display: quoted, or hexadecimal digits followed by the text in a comment.
 
-Text with a backslash, whose meaning depends on sql_mode, or with a character that acts on a terminal becomes
-`_utf8mb4 0x... /* text */`, with escapes for those characters. `binlogio_cli.quoting` is the oracle. Callers have
-checked that the text is UTF-8; only files of the kernel may use these.
+Text with a backslash, whose meaning depends on sql_mode, or with a terminal control character becomes
+`_utf8mb4 0x... /* text */`, with escapes for those characters. `binlogio_cli.quoting` is the reference implementation
+(oracle). The caller checks that the text is UTF-8. Internal to the kernel.
 """
 
 from libc.stdint cimport int64_t, uint64_t, uint8_t
@@ -19,13 +19,13 @@ cdef extern from *:
     typedef uint8_t binlogio_sql_sixteen __attribute__((vector_size(16)));
     typedef uint64_t binlogio_sql_halves __attribute__((vector_size(16)));
 
-    /* Ones in the bytes that are not text as it is: a quote, a backslash, a control character, no ASCII. */
+    /* Set to ones the bytes that cannot be copied unchanged: quote, backslash, control characters, non-ASCII. */
     static inline binlogio_sql_sixteen binlogio_sql_special(binlogio_sql_sixteen bytes) {
         return (binlogio_sql_sixteen)(bytes < 0x20) | (binlogio_sql_sixteen)(bytes == 39)
              | (binlogio_sql_sixteen)(bytes == 92) | (binlogio_sql_sixteen)(bytes >= 0x7f);
     }
 
-    /* Copy text; returns 0 if it is not as it is. Nothing after the end is touched. */
+    /* Copy text; returns 0 if it has such bytes. Writes no byte after the end. */
     static inline int binlogio_sql_plain(uint8_t *to, const uint8_t *p, int64_t size) {
         binlogio_sql_sixteen bytes, found = {0};
         binlogio_sql_halves halves;
@@ -68,19 +68,20 @@ cdef extern from *:
     bint _put_plain "binlogio_sql_plain"(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil
 
 cdef enum:
-    SQL_SLACK = 32  # bytes of a literal besides `MAX_LITERAL` for each byte of the text
+    SQL_SLACK = 32  # bytes of a literal besides `MAX_LITERAL` per byte of the text
     MAX_LITERAL = 6
 
 cdef enum Literal:
     L_PLAIN = 0
-    L_QUOTES = 1  # with quotes, which are doubled
+    L_QUOTES = 1  # in quotes, with quotes in the text doubled
     L_HEX = 2
 
 
 cdef inline int acting_size(const uint8_t* p, int64_t size) noexcept nogil:
-    """Return how many bytes of UTF-8 at `p` are a character that acts on a terminal; 0 if it does not.
+    """Return the size of the terminal control character at `p`; 0 if it is another character.
 
-    C0 and C1 controls, marks that change the direction of text, line and paragraph separators, surrogates.
+    Control characters are C0 and C1 controls, marks that change the direction of text, line and paragraph separators,
+    and surrogates.
     """
     cdef uint8_t c = p[0]
     if c < 0x20 or c == 0x7F:
@@ -101,7 +102,7 @@ cdef inline int acting_size(const uint8_t* p, int64_t size) noexcept nogil:
 
 
 cdef inline int literal_of(const uint8_t* p, int64_t size) noexcept nogil:
-    """Return which form of a literal a text needs."""
+    """Return the form of literal that a text needs."""
     cdef int found = L_PLAIN
     cdef int64_t i
     cdef uint8_t c
@@ -115,7 +116,7 @@ cdef inline int literal_of(const uint8_t* p, int64_t size) noexcept nogil:
 
 
 cdef inline uint8_t* put_shown(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
-    """Write text for a comment: escapes for characters that act on a terminal, and no end of the comment."""
+    """Write text inside a comment: control characters are escaped, and the end of a comment cannot occur."""
     cdef int64_t i = 0
     cdef int acting
     cdef uint64_t code
@@ -145,7 +146,7 @@ cdef inline uint8_t* put_shown(uint8_t* to, const uint8_t* p, int64_t size) noex
 
 
 cdef inline uint8_t* put_digits_of(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
-    """Write 0x and two digits a byte."""
+    """Write 0x and two hexadecimal digits per byte."""
     cdef int64_t i
     memcpy(to, b"0x", 2)
     to += 2
@@ -156,7 +157,7 @@ cdef inline uint8_t* put_digits_of(uint8_t* to, const uint8_t* p, int64_t size) 
 
 
 cdef inline uint8_t* put_literal(uint8_t* to, const uint8_t* p, int64_t size, int form) noexcept nogil:
-    """Write a text in its form; `MAX_LITERAL` bytes a byte and `SQL_SLACK` are enough."""
+    """Write a text in the given form; `MAX_LITERAL` bytes per byte plus `SQL_SLACK` suffice."""
     cdef int64_t i
     if form == L_HEX:
         memcpy(to, b"_utf8mb4 ", 9)
@@ -182,7 +183,7 @@ cdef inline uint8_t* put_literal(uint8_t* to, const uint8_t* p, int64_t size, in
 
 
 cdef inline uint8_t* put_plain_literal(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
-    """Write ASCII that is a literal as it is; NULL for any other text. The text's bytes and two are enough."""
+    """Write ASCII text that needs no escape; returns NULL for any other text. Needs the text's size plus 2 bytes."""
     to[0] = 39
     if not _put_plain(to + 1, p, size):
         return NULL
@@ -198,7 +199,7 @@ cdef inline int append_literal(Memory out, const uint8_t* p, int64_t size) excep
 
 
 cdef inline int append_bytes_literal(Memory out, const uint8_t* p, int64_t size, int64_t zeros) except -1 nogil:
-    """Append bytes, and zero bytes after them, as hexadecimal digits; no bytes as ''."""
+    """Append bytes, followed by `zeros` zero bytes, as hexadecimal digits; no bytes as ''."""
     cdef uint8_t* to = end_of(out, 2 * (size + zeros) + 2)
     cdef int64_t i
     if size + zeros == 0:

@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""CHAR, VARCHAR, TEXT, BINARY, VARBINARY, BLOB, and MariaDB's columns with COMPRESSED.
+"""CHAR, VARCHAR, TEXT, BINARY, VARBINARY, BLOB, and MariaDB's COMPRESSED columns.
 
-`binlogio.values.strings` has the grammar. Callers have checked the bounds and made the room; only files of the kernel
-may use these.
+`binlogio.values.strings` has the grammar. The caller checks bounds and reserves the space. Internal to the kernel.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
@@ -38,9 +37,10 @@ from binlogio._kernel.values.sql_strings cimport (
 
 cdef inline int64_t append_strings(Memory data, int32_t* offsets, const uint8_t** pointers, int64_t count, int prefix,
                                    bint is_text) except -2 nogil:
-    """Append bytes after `prefix` bytes of length; the copy is checked as a whole, since text is nearly always valid.
+    """Append bytes that follow a length prefix of `prefix` bytes.
 
-    Returns the number of the first invalid one, or -1.
+    Text is validated as a whole first, because it is nearly always valid. Returns the index of the first invalid value,
+    or -1.
     """
     cdef int64_t i
     cdef int64_t first = data.size
@@ -77,7 +77,7 @@ cdef inline int64_t append_strings(Memory data, int32_t* offsets, const uint8_t*
 
 
 cdef inline bint sized_fits(const Value* value) noexcept nogil:
-    """Return whether the length in front of values has as many bytes as a server writes."""
+    """Return whether the length prefix has a size that servers write."""
     return -4 <= value.width < 0
 
 
@@ -100,7 +100,7 @@ cdef inline int64_t _decode_utf8(Column column, const uint8_t** pointers, int64_
 
 cdef inline bint append_characters(Memory out, const Value* value, int kind, const uint8_t* p,
                                    int64_t size) except -1 nogil:
-    """Append bytes of a character set as UTF-8, or as they are; False where they are no text in it."""
+    """Append text of a character set as UTF-8, or bytes unchanged; returns False if they are invalid in the set."""
     if kind == K_TEXT:
         return (<Characters>value.characters).append(out, p, size)
     if kind == K_LATIN:
@@ -152,7 +152,7 @@ cdef inline object _make_padded(const Value* value, const uint8_t* p, int64_t si
 
 
 cdef inline uint8_t* put_string(uint8_t* to, const Value* value, const uint8_t* p, int64_t size) noexcept nogil:
-    """Write text in quotes; NULL where it has to be converted or is none."""
+    """Write text in quotes; returns NULL if it must be converted or is invalid."""
     cdef uint64_t seen = 0
     to[0] = 34
     to = put_escaped(to + 1, p, size, &seen)
@@ -163,7 +163,7 @@ cdef inline uint8_t* put_string(uint8_t* to, const Value* value, const uint8_t* 
 
 
 cdef inline uint8_t* put_sql_string(uint8_t* to, const Value* value, const uint8_t* p, int64_t size) noexcept nogil:
-    """Write text as an SQL literal; NULL where it has to be converted or is none."""
+    """Write text as an SQL literal; returns NULL if it must be converted or is invalid."""
     cdef uint8_t* end = put_plain_literal(to, p, size)
     if end != NULL:
         return end
@@ -173,7 +173,7 @@ cdef inline uint8_t* put_sql_string(uint8_t* to, const Value* value, const uint8
 
 
 cdef inline int append_string(Memory out, Texts texts, const uint8_t* p, int64_t size) except -1 nogil:
-    """Append UTF-8 in quotes."""
+    """Append UTF-8 text in quotes."""
     if texts.style == S_SQL:
         return append_literal(out, p, size)
     append_json_string(out, p, size)
@@ -181,7 +181,7 @@ cdef inline int append_string(Memory out, Texts texts, const uint8_t* p, int64_t
 
 
 cdef inline int _append_digits(Memory out, Texts texts, const uint8_t* p, int64_t size, int64_t zeros) except -1 nogil:
-    """Append bytes, and zero bytes after them, as 0x and digits."""
+    """Append bytes, followed by `zeros` zero bytes, as 0x and hexadecimal digits."""
     cdef int64_t i
     if texts.style == S_SQL:
         return append_bytes_literal(out, p, size, zeros)
@@ -194,7 +194,7 @@ cdef inline int _append_digits(Memory out, Texts texts, const uint8_t* p, int64_
 
 cdef inline int _append_kind(Memory out, Texts texts, const Value* value, int kind, const uint8_t* p,
                              int64_t size) except -1 nogil:
-    """Append text in quotes; bytes that are no text as 0x and digits."""
+    """Append text in quotes; bytes that are not valid text are written as 0x and digits."""
     cdef int64_t before = out.size
     if kind == K_UTF8 and texts.style == S_SQL:
         if is_utf8(p, size):
@@ -232,7 +232,7 @@ cdef inline int _append_compressed(Memory out, Texts texts, const Value* value, 
 
 cdef inline int _literal_kind(Memory out, Texts texts, const Value* value, int kind, const uint8_t* p,
                               int64_t size) except -1 nogil:
-    """Append text, or bytes that are no text."""
+    """Append a text literal, or a hexadecimal literal if the bytes are not valid text."""
     if kind == K_UTF8:
         if is_utf8(p, size):
             return append_text_literal(out, p, size)
@@ -267,7 +267,7 @@ cdef inline int _literal_compressed(Memory out, Texts texts, const Value* value,
 
 
 cdef inline uint8_t* cell_latin(const Cell* cell, const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
-    """UTF-8 in a single-byte character set; NULL where it does not have a character, or the text is not UTF-8."""
+    """Encode UTF-8 in a single-byte character set; returns NULL if it lacks a character or the text is not UTF-8."""
     cdef const uint8_t* end = p + size
     cdef uint32_t character
     cdef uint8_t code
@@ -319,9 +319,9 @@ cdef inline uint8_t* _encode_string(Cell* cell, int64_t row, uint8_t* out) noexc
 
 
 cdef inline uint8_t* _encode_compressed(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    """Write a value of MariaDB's compressed columns; returns its end, NULL if it is refused.
+    """Write a value of MariaDB's compressed columns; returns the end, or NULL if it is rejected.
 
-    Text is put into its character set first, after what is compressed of it.
+    Text is converted to its character set first, in the space after the compressed output.
     """
     cdef const uint8_t* p = cell.data + cell.offsets[row]
     cdef int64_t size = <int64_t>cell.offsets[row + 1] - cell.offsets[row]

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""DATE, TIME, DATETIME, TIMESTAMP, of both forms, and YEAR.
+"""DATE, TIME, DATETIME, TIMESTAMP, in their old and new formats, and YEAR.
 
-`binlogio.values.temporal` has the grammar. Arrow has days, microseconds, and a number for YEAR. Callers have checked
-the bounds and made the room; only files of the kernel may use these.
+`binlogio.values.temporal` has the grammar. Arrow stores days, microseconds, and a number for YEAR. The caller checks
+bounds and reserves the space. Internal to the kernel.
 """
 
 from cpython.datetime cimport (
@@ -34,12 +34,12 @@ cdef extern from *:
     #define BINLOGIO_DAY (86400 * BINLOGIO_SECOND)
     /* MariaDB: sql/field.cc, Field_time_hires */
     #define BINLOGIO_TIME_ZERO ((838 * 3600 + 59 * 60 + 59 + 1) * BINLOGIO_SECOND)
-    /* What is read in place of a value that is missing. */
+    /* Bytes read in place of a missing value. */
     static const uint8_t binlogio_signed_zero[256] = {0x80};
     static const uint8_t binlogio_first_datetime[8] = {0x99, 0x02, 0xc2, 0x00, 0x00};
     static const uint8_t binlogio_first_date[4] = {0x21, 0x64, 0x0f};
     """
-    const int64_t* UNITS "binlogio_units"  # microseconds in a unit of a fraction of that many digits
+    const int64_t* UNITS "binlogio_units"  # microseconds per unit of a fraction with that many digits
     const int* HIRES_TIME_SIZE "binlogio_hires_time_size"
     const int* HIRES_DATETIME_SIZE "binlogio_hires_datetime_size"
     const int64_t SECOND "BINLOGIO_SECOND"
@@ -50,16 +50,16 @@ cdef extern from *:
     const uint8_t* FIRST_DATE "binlogio_first_date"
 
 cdef enum:
-    TIME_TEXT = 64  # bytes of a text, with what is written after the end before it is cut off
+    TIME_TEXT = 64  # most bytes of a text, including those written past its end
 
 cdef enum Verdict:
     V_GOOD = 0
-    V_NO_DATE = 1  # a zero or impossible date
-    V_BAD = 2  # bytes that are no value of the type
+    V_NO_DATE = 1  # a zero date, or a date that is not in the calendar
+    V_BAD = 2  # the bytes are invalid for the type
 
 
 cdef inline bint fraction_of(const uint8_t* p, int fsp, int64_t* microseconds) noexcept nogil:
-    """Read the fraction after a DATETIME2 or TIMESTAMP2; False if it is a second or more."""
+    """Read the fraction of a DATETIME2 or TIMESTAMP2; returns False if it is a second or more."""
     if fsp == 0:
         microseconds[0] = 0
     elif fsp <= 2:
@@ -84,8 +84,8 @@ cdef enum:
     NO_DAY = 1 << 30
 
 cdef struct Day:
-    # The day of the row before, which is often that of the next one.
-    uint64_t bits  # in the row image; NO_DAY before the first
+    # Day of the previous row, which is often that of the next row.
+    uint64_t bits  # encoded day in the row image; NO_DAY before the first row
     int64_t days
 
 
@@ -94,7 +94,7 @@ cdef inline int datetime2(const uint8_t* p, int fsp, Day* day, int64_t* out) noe
         <uint32_t>p[0] << 24 | <uint32_t>p[1] << 16 | <uint32_t>p[2] << 8 | p[3]) << 8 | p[4]
     cdef int64_t microsecond = 0
     cdef uint64_t bits, hour, minute, second
-    if not whole & 0x8000000000ULL:  # below zero, which is nowhere in the calendar
+    if not whole & 0x8000000000ULL:  # negative, so not in the calendar
         number2(p, 5, fsp, &whole, &microsecond)
         return V_NO_DATE if microsecond < 1000000 else V_BAD
     if not fraction_of(p + 5, fsp, &microsecond):
@@ -120,7 +120,7 @@ cdef inline int timestamp2(const uint8_t* p, int fsp, int64_t* out) noexcept nog
 
 
 cdef inline bint number2(const uint8_t* p, int bytes, int fsp, uint64_t* whole, int64_t* microseconds) noexcept nogil:
-    """`bytes` and the fraction are one number, offset by half its range; True where it is below zero."""
+    """Read `bytes` bytes and the fraction as one number, offset by half its range; returns True if it is negative."""
     cdef int size = (fsp + 1) // 2
     cdef uint64_t number = big(p, bytes + size)
     cdef uint64_t zero = <uint64_t>1 << (8 * (bytes + size) - 1)
@@ -147,7 +147,7 @@ cdef inline int time2(const uint8_t* p, int fsp, int64_t* out) noexcept nogil:
 
 
 cdef inline int old_time(const uint8_t* p, int fsp, int width, int64_t* out) noexcept nogil:
-    """Read a signed HHMMSS; with a fraction a count of units since 839 hours below zero."""
+    """Read a signed HHMMSS; with a fraction, a count of units from minus 839 hours on."""
     cdef int64_t number = u24(p)
     cdef bint negative
     if fsp:
@@ -170,7 +170,7 @@ cdef struct Parts:
 
 
 cdef inline bint old_parts(const uint8_t* p, int fsp, int width, Parts* parts) noexcept nogil:
-    """YYYYMMDDHHMMSS; with a fraction a count of units, mixed radix. False after the year 9999."""
+    """Read YYYYMMDDHHMMSS; with a fraction, a count of units in mixed radix. Returns False after the year 9999."""
     cdef uint64_t number
     parts.microsecond = 0
     if fsp:
@@ -206,7 +206,7 @@ cdef inline int old_datetime(const uint8_t* p, int fsp, int width, int64_t* out)
 
 
 cdef inline int old_timestamp(const uint8_t* p, int fsp, int width, int64_t* out) noexcept nogil:
-    """Seconds, little-endian; with a fraction big-endian, the fraction after them."""
+    """Read seconds, little-endian; with a fraction, seconds big-endian followed by the fraction."""
     cdef int64_t microsecond
     if fsp == 0:
         out[0] = <int64_t>u32(p) * 1000000
@@ -222,7 +222,7 @@ cdef inline int old_timestamp(const uint8_t* p, int fsp, int width, int64_t* out
 
 
 cdef inline uint8_t* put_date(uint8_t* to, uint64_t year, uint64_t month, uint64_t day) noexcept nogil:
-    """YYYY-MM-DD; a year over 9999 takes five digits."""
+    """Write YYYY-MM-DD; a year above 9999 has five digits."""
     if year > 9999:
         to = put_digits(to, year, 5)
     else:
@@ -236,7 +236,7 @@ cdef inline uint8_t* put_date(uint8_t* to, uint64_t year, uint64_t month, uint64
 cdef inline uint8_t* put_time(uint8_t* to, bint negative, uint64_t hour, uint64_t minute, uint64_t second,
                               uint32_t microsecond,
                               int fsp) noexcept nogil:
-    """HH:MM:SS, a sign and more digits of the hour where it needs them, and a point and `fsp` digits."""
+    """Write HH:MM:SS with a sign and more hour digits if needed, then a point and `fsp` digits unless `fsp` is 0."""
     if negative:
         to[0] = 45
         to += 1
@@ -255,14 +255,14 @@ cdef inline uint8_t* put_time(uint8_t* to, bint negative, uint64_t hour, uint64_
 cdef inline uint8_t* put_datetime(uint8_t* to, uint64_t year, uint64_t month, uint64_t day, uint64_t hour,
                                   uint64_t minute,
                                   uint64_t second, uint32_t microsecond, int fsp) noexcept nogil:
-    """YYYY-MM-DD HH:MM:SS, and a point and `fsp` digits."""
+    """Write YYYY-MM-DD HH:MM:SS, then a point and `fsp` digits unless `fsp` is 0."""
     to = put_date(to, year, month, day)
     to[0] = 32
     return put_time(to + 1, False, hour, minute, second, microsecond, fsp)
 
 
 cdef inline uint8_t* _put_timestamp(uint8_t* to, uint64_t seconds, uint32_t microsecond, int fsp) noexcept nogil:
-    """Write a moment in UTC; second 0 without a fraction is the zero timestamp."""
+    """Write a UTC time; second 0 without a fraction is the zero timestamp."""
     cdef int64_t year = 0
     cdef int64_t month = 0
     cdef int64_t day = 0
@@ -274,7 +274,7 @@ cdef inline uint8_t* _put_timestamp(uint8_t* to, uint64_t seconds, uint32_t micr
 
 
 cdef inline uint8_t* put_moment(uint8_t* to, int kind, const uint8_t* p, int fsp, int width) noexcept nogil:
-    """Write the text of a DATE, DATETIME or TIMESTAMP of a row image; NULL if the bytes are invalid."""
+    """Write the text of a DATE, DATETIME or TIMESTAMP of a row image; returns NULL if the bytes are invalid."""
     cdef uint64_t number
     cdef uint32_t months
     cdef Parts parts
@@ -291,7 +291,7 @@ cdef inline uint8_t* put_moment(uint8_t* to, int kind, const uint8_t* p, int fsp
         if p[0] & 0x80:
             number = big(p, 5) & 0x7FFFFFFFFFULL
             fraction_of(p + 5, fsp, &microsecond)
-        else:  # below zero, which is nowhere in the calendar
+        else:  # negative, so not in the calendar
             number2(p, 5, fsp, &number, &microsecond)
             to[0] = 45
             to += 1
@@ -316,7 +316,7 @@ cdef inline uint8_t* put_moment(uint8_t* to, int kind, const uint8_t* p, int fsp
 
 
 cdef inline uint8_t* put_duration(uint8_t* to, int kind, const uint8_t* p, int fsp, int width) noexcept nogil:
-    """Write the text of a TIME, also one with 60 minutes or seconds and more; NULL if the bytes are invalid."""
+    """Write the text of a TIME, also with minutes or seconds of 60 and more; returns NULL if the bytes are invalid."""
     cdef uint64_t whole, hour, minute, second
     cdef int64_t microsecond = 0
     cdef int64_t number
@@ -409,7 +409,7 @@ cdef inline int64_t _decode_years(Column column, const uint8_t** pointers, int64
 
 
 cdef inline int64_t _decode_moments(Column column, const uint8_t** pointers, int64_t count) except -2 nogil:
-    """Microseconds."""
+    """Decode DATETIME, TIMESTAMP and TIME values to microseconds."""
     cdef int64_t i
     cdef int64_t number = 0
     cdef int fsp = column.value.first
@@ -445,7 +445,7 @@ cdef inline int64_t _decode_moments(Column column, const uint8_t** pointers, int
 
 
 cdef inline int64_t decode_date_texts(Column column, const uint8_t** pointers, int64_t count) except -2 nogil:
-    """Dates as the server prints them, possible or not."""
+    """Decode dates as the text that the server prints, in the calendar or not."""
     cdef int64_t i
     cdef uint8_t* end
     cdef int32_t* ends = column.new_offsets(count)
@@ -468,12 +468,12 @@ cdef struct Moment:
 
 
 cdef inline bint civil(int64_t days, Moment* moment) noexcept nogil:
-    """Set the date that is so many days after 1970-01-01; False if it is not of a year from 1 to 9999."""
+    """Convert days since 1970-01-01 to a date. Returns False if the year is not from 1 to 9999."""
     return date_of(days, &moment.year, &moment.month, &moment.day)
 
 
 cdef inline bint moment_of(int64_t value, Moment* moment) noexcept nogil:
-    """Set the date and time of day of microseconds since 1970; False if its year is not from 1 to 9999."""
+    """Convert microseconds since 1970 to date and time of day. Returns False if the year is not from 1 to 9999."""
     cdef int64_t days = value // DAY
     cdef int64_t rest = value % DAY
     if rest < 0:
@@ -494,7 +494,7 @@ cdef inline bint moment_of(int64_t value, Moment* moment) noexcept nogil:
 
 
 cdef inline object _by_function(const Value* value, const uint8_t* p, int64_t size):
-    """Return what Python's classes cannot hold."""
+    """Return a value that Python's date and time classes cannot hold."""
     return (<object>value.function)(p[:size])
 
 
@@ -535,7 +535,7 @@ cdef inline object _make_moment(const Value* value, const uint8_t* p, int64_t si
 
 
 cdef inline uint8_t* _fraction(uint8_t* out, int64_t microsecond, int fsp) noexcept nogil:
-    """Write the fraction after a DATETIME2 or TIMESTAMP2; returns its end."""
+    """Write the fraction of a DATETIME2 or TIMESTAMP2; returns the end."""
     if fsp == 0:
         return out
     if fsp <= 2:
@@ -547,7 +547,7 @@ cdef inline uint8_t* _fraction(uint8_t* out, int64_t microsecond, int fsp) noexc
 
 
 cdef inline uint8_t* _time(const Cell* cell, int64_t value, uint8_t* out) noexcept nogil:
-    """Write a TIME; returns its end, NULL if it is out of range or has more digits than the column."""
+    """Write a TIME; returns the end, or NULL if it is out of range or has more fraction digits than the column."""
     cdef bint negative = value < 0
     cdef int64_t whole, fraction, hours
     cdef int size = (cell.first + 1) // 2
@@ -582,7 +582,7 @@ cdef inline uint8_t* _time(const Cell* cell, int64_t value, uint8_t* out) noexce
 
 
 cdef inline uint8_t* _datetime2(Cell* cell, int64_t value, uint8_t* out) noexcept nogil:
-    """Many values in a row are of one day."""
+    """Write a DATETIME2; the encoded day is cached, because consecutive values often have the same day."""
     cdef Moment moment
     cdef int64_t days = value // DAY
     cdef int64_t rest = value % DAY
@@ -646,7 +646,7 @@ cdef inline uint8_t* _encode_year(Cell* cell, int64_t row, uint8_t* out) noexcep
 
 
 cdef inline uint8_t* _encode_moment(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    """NULL for a value that has more fraction digits than the column, too."""
+    """Encode a value; returns NULL if it is out of range or has more fraction digits than the column."""
     cdef int64_t value = (<const int64_t*>cell.data)[row]
     if cell.first < 6 and value % UNITS[cell.first]:
         return NULL

@@ -1,4 +1,4 @@
-"""Checks of ASCII and UTF-8, and bytes of single-byte character sets and as digits into growing memory."""
+"""Validates ASCII and UTF-8; appends text of single-byte character sets and hexadecimal digits to growable memory."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
@@ -7,14 +7,14 @@ from binlogio._kernel.base.hex_digits cimport put_hex
 from binlogio._kernel.base.wide_text cimport utf8_answer
 
 cdef enum:
-    WIDE_TEXT = 64  # bytes from which on blocks pay
+    WIDE_TEXT = 64  # bytes from which on vector code is faster
 
 cdef extern from *:
     int _trailing_zeros "__builtin_ctzll"(uint64_t word) noexcept nogil
 
 
 cdef bint is_ascii(const uint8_t* p, int64_t size) noexcept nogil:
-    """Return True where no byte has its top bit set. A loop that the compiler turns into wide instructions."""
+    """Return True if no byte has its top bit set. The compiler vectorises the loop."""
     cdef int64_t at = 0
     cdef int64_t i, step
     cdef uint8_t seen
@@ -30,7 +30,7 @@ cdef bint is_ascii(const uint8_t* p, int64_t size) noexcept nogil:
 
 
 cdef bint is_utf8(const uint8_t* p, int64_t size) noexcept nogil:
-    """Return True for well-formed UTF-8: no surrogates, nothing over U+10FFFF, no longer form than needed."""
+    """Return True for well-formed UTF-8: no surrogates, no code point above U+10FFFF, no overlong form."""
     cdef int64_t at = 0
     cdef uint64_t eight
     cdef uint8_t c
@@ -73,9 +73,9 @@ cdef bint is_utf8(const uint8_t* p, int64_t size) noexcept nogil:
 
 cdef bint append_latin(Memory out, const uint8_t* p, int64_t size, const uint8_t* names,
                        const uint32_t* offsets) except -1 nogil:
-    """Bytes of a single-byte character set as UTF-8, by the table of its 256 characters.
+    """Append text of a single-byte character set as UTF-8, by the table of its 256 characters.
 
-    False at a byte that is none.
+    Returns False at a byte that is not a character.
     """
     cdef int64_t i
     cdef uint8_t* at
@@ -97,7 +97,7 @@ cdef bint append_latin(Memory out, const uint8_t* p, int64_t size, const uint8_t
 
 
 cdef int hex_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil:
-    """Two digits a byte."""
+    """Append two hexadecimal digits per byte."""
     cdef int64_t i
     cdef uint8_t* at
     out.reserve(2 * size + 1)
