@@ -1,7 +1,7 @@
 """Scans an event buffer and selects rows events: headers, checksums, GTIDs, table maps, row filters.
 
-Parses of each event only what that needs. What it cannot decide it leaves to its caller, by the status that `scan`
-returns: a malformed event is always parsed again by construct, which raises the error.
+Only the needed parts of each event are parsed. What the scanner cannot decide is left to the caller, by the status that
+`scan` returns: construct parses a malformed event again and raises the error.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
@@ -19,12 +19,12 @@ from binlogio._kernel.scan.payloads cimport (
     PAYLOAD_COMPRESSION, PAYLOAD_PLAIN_SIZE, PayloadFields, payload_fields, small_zstd_size,
 )
 
-NEED_DATA = 0  # the event at the position is not whole
-# A description of the format, or the start of encryption: what it says changes how the rest is to be read
+NEED_DATA = 0  # the event at the position is incomplete
+# A format description, or the start of encryption: the following events may have another format
 DESCRIPTION = 1
-BIG_PAYLOAD = 2  # a compressed transaction that should not be opened as a whole
-BAD_EVENT = 4  # not what its layout says; construct will tell what is wrong
-FULL = 5  # rows that were compressed have become so many that they should be taken before more are opened
+BIG_PAYLOAD = 2  # a compressed transaction that is too large to be decompressed as a whole
+BAD_EVENT = 4  # the event does not have its layout; construct raises the error
+FULL = 5  # more than MOST_KEPT bytes of decompressed rows are held; the caller should consume them first
 STOP = 6  # an event group begins at or after `stop_offset`
 
 cdef enum Status:
@@ -37,16 +37,19 @@ cdef enum Status:
     S_GO_ON = 100
 
 cdef enum:
-    POST_HEADER_V0 = 4 + 2  # bytes, with the table id of 5.1.4 and before
+    POST_HEADER_V0 = 4 + 2  # bytes, with the 4-byte table id of 5.1.4 and before
     POST_HEADER_V1 = 6 + 2
     POST_HEADER_V2 = 6 + 2 + 2
-    LONGEST_QUERY_HEAD = 13 + 65535 + 255 + 1 + 12  # bytes of a QUERY_EVENT up to what COMMIT and BEGIN need
-    OPENED_AT_ONCE = 1 << 18  # bytes of memory for small payloads
-    MOST_KEPT = 1 << 22  # bytes that were compressed; a window may hold a thousand times its size
+    LONGEST_QUERY_HEAD = 13 + 65535 + 255 + 1 + 12  # bytes of a QUERY_EVENT that suffice to recognise COMMIT and BEGIN
+    OPENED_AT_ONCE = 1 << 18  # bytes of the memory block for small payloads
+    MOST_KEPT = 1 << 22  # bytes of decompressed rows; a window may decompress to a thousand times its size
 
 
 def payload_head(const uint8_t[::1] body) -> tuple[int, int, int] | None:
-    """Return compression type, plain size, and where the payload begins, of a body as servers write it; else None."""
+    """Return compression type, plain size and offset of the payload of a TRANSACTION_PAYLOAD_EVENT's body.
+
+    Returns None if the body does not have the format that servers write.
+    """
     cdef PayloadFields fields
     if body.shape[0] == 0 or not payload_fields(&body[0], &body[0] + body.shape[0], &fields):
         return None
@@ -54,19 +57,21 @@ def payload_head(const uint8_t[::1] body) -> tuple[int, int, int] | None:
 
 
 cdef class EventScanner:
-    """Walks event buffers and collects rows events, in order, with the group and the plan that each belongs to.
+    """Scans event buffers and collects rows events, in order, with their event group and plan.
 
-    The buffers that it walked must stay alive until `clear`: what it collects points into them.
+    The scanned buffers must stay valid until `clear`: the collected events point into them.
 
     Args:
-        resolve_plan: from the body of a TABLE_MAP_EVENT (bytes) to an ImagePlan. Asked once for each different body.
-        open_payload: from the body of a TRANSACTION_PAYLOAD_EVENT (bytes) to its plain events (bytes), or None where it
-            is too big. checksum, verify: events end in a CRC32; compare it.
-        opened_size: bytes that a compressed event may have once it is opened.
-        decompress: from the zstd frame of a small payload with the usual fields, and the number of its plain bytes, to
-            these; None where `open_payload` has to open it.
-        follow: takes (type code, body) of each statement that could change what a table is, and says whether plans made
-            before it may be wrong now. None where nobody wants to know.
+        resolve_plan: function from the body of a TABLE_MAP_EVENT (bytes) to an ImagePlan. It is called once for each
+            different body.
+        open_payload: function from the body of a TRANSACTION_PAYLOAD_EVENT (bytes) to its plain events (bytes), or None
+            if they are too large.
+        checksum, verify: whether events end in a CRC32, and whether it is verified.
+        opened_size: most bytes of a decompressed event.
+        decompress: function from the zstd frame of a small payload with the usual fields, and its plain size in bytes,
+            to the plain bytes, or None if `open_payload` must decompress it.
+        follow: called with (type code, body) of each statement that could change a table definition; returns whether
+            earlier plans may be wrong now. None disables this.
     """
 
     def __cinit__(self, resolve_plan, open_payload, *, bint checksum, bint verify=True, follow=None,
@@ -99,19 +104,16 @@ cdef class EventScanner:
 
     @property
     def rows_event_count(self) -> int:
-        """How many rows events were collected since `clear`."""
+        """Number of rows events collected since `clear`."""
         return self.event_count
 
     @property
     def last_table(self) -> object:
-        """What the plan was made of, of the rows event that was looked at last.
-
-        None where nothing defines its table.
-        """
+        """The table of the last rows event's plan; None if no table map defines the table."""
         return None if self.last_plan < 0 else self.maps.plans[self.last_plan].table
 
     def rows_event(self, int64_t number) -> tuple[int, int, int, bytes, bytes, bytes]:
-        """Of a rows event: its type, the number of its plan, where it stands, the bitmaps, the images."""
+        """Return a rows event: type code, plan number, file offset, both present bitmaps, images."""
         cdef RowsEvent* event
         cdef int64_t bitmap_bytes
         if not 0 <= number < self.event_count:
@@ -128,15 +130,14 @@ cdef class EventScanner:
         )
 
     def first_row(self, int64_t number) -> int:
-        """Return the number of the first row of a rows event at its position; events inside a payload share one."""
+        """Return the number of the event's first row at its file offset; events of one payload share an offset."""
         return self.events[number].first_row if 0 <= number < self.event_count else -1
 
     def found(self) -> list[tuple[int, int]]:
-        """(plan, its first rows event) of each stretch of rows events of one plan, in their order.
+        """Return (plan, first rows event) of each run of rows events of one plan, in order; links the events of a run.
 
-        Lets `Batch.fill` go through a stretch.
-
-        A stretch ends where the same table has another plan, so that a table's rows stay in order.
+        `Batch.fill` follows the links. A run ends where the same table gets another plan, so that the rows of a table
+        stay in order.
         """
         cdef list firsts = []
         cdef int64_t number
@@ -159,11 +160,11 @@ cdef class EventScanner:
         return firsts
 
     def describe(self, *, bint checksum, post_headers, unknown=(), bint has_positions=False) -> None:
-        """Set the format: whether there are checksums, and the size of the post-header of each type in bytes.
+        """Set the format: whether events have checksums, and the post-header size in bytes by event type.
 
-        With `has_positions` the log_pos of an event is where it ends, so that of a big one must agree with its size.
-        The types in `unknown` have one of a size that no server has. Types that are not there have those of MySQL 5.5
-        and later.
+        With `has_positions`, log_pos is the end position of an event, so that of a large event must agree with its
+        size. The types in `unknown` have a post-header size that no server writes. Types missing in `post_headers` have
+        the sizes of MySQL 5.5 and later.
         """
         cdef int code
         self.checksum = checksum
@@ -177,7 +178,7 @@ cdef class EventScanner:
         self.maps.id_size = 4 if self.post_headers[<int>TABLE_MAP_EVENT] == POST_HEADER_V0 else 6
 
     def renumber(self, codes) -> None:
-        """Say what each of the 256 type codes is in the numbers of today's servers."""
+        """Set the mapping from the 256 type codes of the log to those of current servers."""
         cdef int code
         if len(codes) != 256:
             raise ValueError(f"{len(codes)} type codes")
@@ -185,28 +186,31 @@ cdef class EventScanner:
             self.codes[code] = codes[code]
 
     def stop_at(self, int64_t offset) -> None:
-        """Let `scan` return STOP before the first event group that begins at or after `offset`."""
+        """Make `scan` return STOP before the first event group that begins at or after `offset`."""
         self.stop_offset = offset
 
     def choose(self, *, pos, timestamp, server_ids, operations, ask_gtid) -> None:
-        """Leave out rows events, as `RowChoice` has it."""
+        """Collect only rows events that `RowChoice` selects with these arguments."""
         self.choice = RowChoice(pos, timestamp, server_ids, operations, ask_gtid)
         self.choice.begin_group(self.groups + self.group_count - 1)
 
     def describe_part(self, *, bint checksum) -> None:
-        """Say whether what is routed next has checksums."""
+        """Set whether the events scanned next have checksums."""
         self.checksum = checksum
 
     def number_rows_from(self, int32_t first_row) -> None:
-        """Number the rows of the next rows event from `first_row` on: it continues an event that was given in part."""
+        """Number the rows of the next rows event from `first_row`: it continues an event that is passed in parts."""
         self.next_first_row = first_row
 
     def pass_inner_rows(self, int64_t count) -> None:
-        """Count rows of a payload that were taken in parts."""
+        """Count rows of a payload that were processed in parts."""
         self.inner_rows += count
 
     def count_rows(self, const uint8_t[::1] data) -> tuple[int, int]:
-        """Count the whole rows of a rows event without a checksum, and their bytes; its table may be skipped."""
+        """Return the number of complete rows of a rows event without checksum, and their bytes.
+
+        The table may be one that is skipped.
+        """
         cdef RowsEvent event
         cdef int64_t taken = 0
         cdef int64_t rows = 0
@@ -217,49 +221,49 @@ cdef class EventScanner:
         return rows, taken
 
     def end_statement(self) -> None:
-        """Forget the table maps: a rows event that was given in parts has ended its statement."""
+        """Remove the table maps: a rows event that was passed in parts has ended its statement."""
         self.maps.end_statement()
         self.statement = -1
         if self.state.place == G_OPEN and not self.in_payload:
             self._end_source()
 
     def begin_payload(self, int64_t end_pos) -> None:
-        """Begin a compressed transaction that is given in parts, and ends at this offset."""
+        """Begin a compressed transaction that is passed in parts and ends at offset `end_pos`."""
         if self.keeps_sources and self.state.place == G_OUTSIDE:
             self._new_group()
             self.state.place = G_OPEN
         self.event_end, self.in_payload = end_pos, True
 
     def end_payload(self) -> None:
-        """End a compressed transaction that was given in parts."""
+        """End a compressed transaction that was passed in parts."""
         self.event_end, self.in_payload = -1, False
         self._end_source()
 
     @property
     def in_transaction(self) -> bool:
-        """True in a transaction whose end was not seen."""
+        """True in a transaction whose end was not scanned."""
         return self.state.place == G_TRANSACTION and not self.groups[self.group_count - 1].is_complete
 
     @property
     def lacks_xid(self) -> bool:
-        """True if rows were collected whose transaction ends after the events that were scanned."""
+        """True if rows were collected whose transaction ends after the scanned events."""
         cdef int32_t last = <int32_t>(self.group_count - 1)
         return (self.event_count > 0 and self.events[self.event_count - 1].group == last
                 and not self.groups[last].is_complete)
 
     def begin_ahead(self) -> None:
-        """Begin to search for the end of the transaction at hand."""
+        """Begin a search for the end of the current transaction."""
         self.ahead = self.state
 
     def look_ahead(self, const uint8_t[::1] data, bint inner=False) -> int:
-        """Search the events at the start of `data` for the end of the transaction, and take its XID.
+        """Search the events at the start of `data` for the end of the transaction, and store its XID.
 
         Args:
-            inner: the bytes are events of a payload, in which an XID_EVENT is that of the transaction.
+            inner: the bytes are events of a payload, in which an XID_EVENT belongs to the transaction.
 
         Returns:
-            -1 if the end was found; else how many bytes the events have that were passed. That may be more than there
-            are, and the last event is passed only if there is enough of it.
+            -1 if the end was found; else the bytes of the skipped events. That may be more than `data` has, and the
+            last event is skipped only if enough of it is in `data`.
         """
         cdef int64_t at = 0
         cdef int64_t size = data.shape[0]
@@ -292,19 +296,20 @@ cdef class EventScanner:
         return at
 
     def end_ahead(self) -> None:
-        """Give up the search: the log has no end of the transaction."""
+        """End the search without result: the log does not have the end of the transaction."""
         self.groups[self.group_count - 1].is_complete = True
 
     def forget_plans(self) -> None:
-        """Resolve every table map again: the tables' definitions have changed."""
+        """Resolve every table map again, because table definitions have changed."""
         self.maps.forget()
 
     def keep_valid_plans(self) -> list[int]:
-        """Drop all plans but those of table maps that are valid now.
+        """Drop all plans except those of table maps that are valid now.
 
-        Returns the old numbers of these, in the order of their new ones.
+        Returns the old numbers of the kept plans, in the order of their new numbers.
 
-        There must be no rows events.
+        Raises:
+            ValueError: collected rows events refer to plans.
         """
         if self.event_count:
             raise ValueError(f"{self.event_count} rows events refer to plans")
@@ -313,13 +318,13 @@ cdef class EventScanner:
         return kept
 
     def clear(self) -> None:
-        """Drop the rows events; the current group and the table maps stay."""
+        """Drop the rows events and decompressed data; the current group and the table maps are kept."""
         self.drop_events()
         self.kept_bytes = 0
         self.keep, self.opened = [], Memory()
 
     cdef void drop_events(self) noexcept nogil:
-        """As `clear`, where nothing was unpacked."""
+        """As `clear`, if no event was decompressed."""
         cdef SourceText* texts = <SourceText*>self.source_texts.data
         self.groups[0] = self.groups[self.group_count - 1]
         self.group_count = 1
@@ -341,11 +346,11 @@ cdef class EventScanner:
         return status
 
     def scan(self, const uint8_t[::1] data, int64_t at, int64_t base, int64_t pos=-1, bint new_pos=True):
-        """Walk the events of `data` from `at` on; returns (status, where it stopped).
+        """Scan the events of `data` from index `at`; returns (status, index where it stopped).
 
-        `data[0]` stands at offset `base` of the file. For the events of a payload `pos` is the offset of the payload
-        event, and `new_pos` tells that its rows begin to be counted. Stops with FULL after an event whose rows, with
-        those before, were MOST_KEPT bytes when they were opened.
+        `data[0]` is at file offset `base`. For the events of a payload, `pos` is the offset of the payload event, and
+        `new_pos` restarts the numbering of its rows. Stops with FULL after an event if more than MOST_KEPT bytes of
+        decompressed rows are held.
         """
         cdef int status = S_NEED_DATA
         if pos >= 0 and new_pos:
@@ -356,7 +361,7 @@ cdef class EventScanner:
         return status, at
 
     cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
-        """One event; moves `at` after it where it was taken."""
+        """Process one event; advances `at` past it unless it is rejected."""
         cdef const uint8_t* p
         cdef const uint8_t* body
         cdef const uint8_t* end
@@ -411,7 +416,7 @@ cdef class EventScanner:
         if status != S_GO_ON:
             self.state = before
         else:
-            # Where an event is refused, its table map stays valid: the event is looked at again
+            # The table map of a rejected event stays valid, because the event is processed again
             if self.ends_statement:
                 self.maps.end_statement()
                 self.statement = -1
@@ -423,7 +428,7 @@ cdef class EventScanner:
         return status
 
     cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil:
-        """Let an event change what is known of the source of rows: the thread, the XID, the statement."""
+        """Update thread, XID and statement, the source of rows, for an event."""
         cdef Group* group
         cdef int64_t size
         if pos < 0:
@@ -466,7 +471,7 @@ cdef class EventScanner:
         return self._add_group(&group)
 
     cdef int _end_source(self) noexcept nogil:
-        """End a group: no row after it comes from it."""
+        """End a group: no later row belongs to it."""
         self.state.place = G_OUTSIDE
         self.statement = -1
         if self.group_count:
@@ -486,7 +491,7 @@ cdef class EventScanner:
         return 0
 
     cdef int _keep_escaped(self, const uint8_t* sql, int64_t size) except -1 with gil:
-        """Keep a statement with other bytes than UTF-8, which become escapes."""
+        """Store a statement that is not UTF-8; invalid bytes become escapes."""
         cdef bytes text = (<const char*>sql)[:size].decode("utf-8", "backslashreplace").encode()
         return self._keep_statement(<const uint8_t*><const char*>text, len(text))
 
@@ -499,7 +504,7 @@ cdef class EventScanner:
                                  or ends_transaction(body + size, end - body - size))
 
     cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
-        """Pass on a statement that may change a table; if it does, resolve the table maps again."""
+        """Call `follow` for a statement that may change a table; if it returns True, resolve the table maps again."""
         if self.follow(code, <bytes>(<const char*>body)[:size]):
             self.maps.renew()
         return 0
@@ -576,9 +581,9 @@ cdef class EventScanner:
 
     cdef int _open_rows(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint skipped_too,
                         RowsEvent* event) except -1 nogil:
-        """What stands before the images, and where they are.
+        """Parse the part before the images, and set the images.
 
-        Nowhere where nobody wants them, and `skipped_too` does not ask for them all the same.
+        `event.images` stays NULL for a table that is not selected, unless `skipped_too` is set.
         """
         cdef uint64_t table_id, columns = 0
         cdef uint64_t flags
@@ -621,7 +626,7 @@ cdef class EventScanner:
         return S_GO_ON
 
     cdef int _inflate(self, RowsEvent* event) except -1 nogil:
-        """Open the images of a compressed rows event of MariaDB; 0 where they are none."""
+        """Decompress the images of a compressed rows event of MariaDB; returns 0 if they are invalid or too large."""
         with gil:
             self.plain = Memory()
             self.keep.append(self.plain)
@@ -631,7 +636,7 @@ cdef class EventScanner:
         return 1
 
     cdef int _make_plain(self, Plan* plan, RowsEvent* event) except -1 nogil:
-        """Make an event of 5.1 before GA one of version 1; 0 where its images do not fit the plan."""
+        """Convert an event of 5.1 before GA to version 1; returns 0 if its images do not fit the plan."""
         with gil:
             self.plain = Memory()
             self.keep.append(self.plain)
@@ -677,7 +682,7 @@ cdef class EventScanner:
         return S_GO_ON if at == size else S_BAD_EVENT
 
     cdef const uint8_t* _open_small(self, const uint8_t* frame, int64_t length, int64_t size) except? NULL nogil:
-        """Return the plain bytes of a zstd frame; NULL where Python has to open it."""
+        """Return the plain bytes of a zstd frame; NULL if Python must decompress it."""
         cdef uint8_t* to
         if not self.zstd.takes(frame, length, size):
             return NULL

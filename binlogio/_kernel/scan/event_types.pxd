@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""What an event is, by its type code and its first bytes."""
+"""Classification of events by type code and first bytes."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef inline bint begins_with(const uint8_t* at, const uint8_t* end, const char* word, int size) noexcept nogil:
-    """Return True where `word`, which has letters only, comes next, in capitals or not."""
+    """Return True if `word`, which has only capital letters, comes next, in any case."""
     cdef int i
     if end - at < size:
         return False
@@ -30,48 +30,48 @@ cdef inline bint begins_with(const uint8_t* at, const uint8_t* end, const char* 
 
 
 cdef inline bint is_group_start(uint8_t code) noexcept nogil:
-    """Whether the event is the first one of a group with a GTID."""
+    """Return whether the event begins a group with a GTID."""
     return (code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT or code == GTID_TAGGED_LOG_EVENT
             or code == MARIADB_GTID_EVENT)
 
 
 cdef inline bint is_of_file(uint8_t code) noexcept nogil:
-    """Whether a group ends before the event, or the events after it are encrypted."""
+    """Return whether a group ends before the event, or encryption starts after it."""
     return (code == START_EVENT_V3 or code == STOP_EVENT or code == ROTATE_EVENT or code == FORMAT_DESCRIPTION_EVENT
             or code == PREVIOUS_GTIDS_LOG_EVENT or code == MARIADB_GTID_LIST_EVENT or code == START_ENCRYPTION_EVENT)
 
 
 cdef inline bint is_plain_rows(uint8_t code) noexcept nogil:
-    """Whether the event has rows, in one of today's forms without compression."""
+    """Return whether it is a rows event of a current version without compression."""
     return (WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or WRITE_ROWS_EVENT_V1 <= code <= DELETE_ROWS_EVENT_V1
             or code == PARTIAL_UPDATE_ROWS_EVENT)
 
 
 cdef inline bint is_compressed_rows(uint8_t code) noexcept nogil:
-    """Whether the event has rows that MariaDB has compressed."""
+    """Return whether it is a rows event that MariaDB compressed."""
     return WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT
 
 
 cdef inline bint is_any_rows(uint8_t code) noexcept nogil:
-    """Whether the event has rows, those of 5.1 before GA and compressed ones too."""
+    """Return whether it is any rows event, including those of 5.1 before GA and compressed ones."""
     return (is_plain_rows(code) or PRE_GA_WRITE_ROWS_EVENT <= code <= PRE_GA_DELETE_ROWS_EVENT
             or is_compressed_rows(code))
 
 
 cdef inline bint is_load(uint8_t code) noexcept nogil:
-    """Whether the event ends a LOAD DATA."""
+    """Return whether the event ends a LOAD DATA."""
     return (code == EXECUTE_LOAD_QUERY_EVENT or code == EXEC_LOAD_EVENT or code == DELETE_FILE_EVENT
             or code == LOAD_EVENT or code == NEW_LOAD_EVENT)
 
 
 cdef inline bint is_statement_part(uint8_t code) noexcept nogil:
-    """Whether the event only says something about the statement or the row changes that follow."""
+    """Return whether the event only describes the following statement or row changes."""
     return (code == RAND_EVENT or code == USER_VAR_EVENT or code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT
             or is_compressed_rows(code))
 
 
 cdef inline int64_t query_head_size(const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """Return the bytes of a QUERY_EVENT's body before its statement; 0 where there are fewer."""
+    """Return the size of a QUERY_EVENT's body before its statement; 0 if the body is too short."""
     cdef int64_t size
     if end - body < QUERY_POST_HEADER:
         return 0
@@ -80,7 +80,7 @@ cdef inline int64_t query_head_size(const uint8_t* body, const uint8_t* end) noe
 
 
 cdef inline int64_t size_before_sql(const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """As `query_head_size`; 0 where no zero byte ends the schema either, which construct refuses."""
+    """As `query_head_size`; also 0 if the schema has no final zero byte, which construct rejects."""
     cdef int64_t size = query_head_size(body, end)
     return size if size and body[size - 1] == 0 else 0
 
@@ -92,7 +92,7 @@ cdef inline bint may_define(const uint8_t* body, const uint8_t* end) noexcept no
 
 
 cdef inline bint sql_may_define(const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """As `may_define`, of the statement itself."""
+    """As `may_define`, for the statement itself."""
     while body < end and (body[0] == 32 or 9 <= body[0] <= 13):
         body += 1
     if body < end and (body[0] == 0x2F or body[0] == 0x2D or body[0] == 0x23):  # / - #

@@ -1,7 +1,7 @@
-"""Edits event groups that are whole in a buffer: other checksums, rows events and table maps left out, other schemas.
+"""Edits complete event groups in a buffer: changes checksums and schemas, removes rows events and table maps.
 
-Only what servers write in every transaction; groups with anything else are left to the caller.
-`binlogio.archive.group_editor.GroupEditor` is the oracle, and says what becomes of a group.
+Handles only events that servers write in every transaction; groups with other events are left to the caller.
+`binlogio.archive.group_editor.GroupEditor` is the reference implementation (oracle) and documents the result.
 """
 
 from libc.stdint cimport int64_t, uint64_t, uint8_t
@@ -18,20 +18,21 @@ cdef enum GroupFate:
     F_KEPT = 0
     F_EMPTIED = 1
     F_DROPPED = 2
-    F_LEFT = 3  # to the caller
+    F_LEFT = 3  # left to the caller
 
 cdef enum:
-    E_ENDS = 2  # as of `group_edges`
-    MOST_MAPPED = 32  # tables in a group
+    E_ENDS = 2  # bit 2 of `group_edges`
+    MOST_MAPPED = 32  # most tables in a group
     RECENT = 64
-    NAMES_AT = HEADER_SIZE + 8  # in a table map
+    NAMES_AT = HEADER_SIZE + 8  # offset of the names in a table map
     ROWS_FLAGS_AT = HEADER_SIZE + 6
-    STATEMENT_AT = HEADER_SIZE + 8  # in a QUERY_EVENT, after thread and time
-    CLOCK_END = HEADER_SIZE + 1 + 16 + 8 + 1 + 8 + 8  # in a GTID event
+    STATEMENT_AT = HEADER_SIZE + 8  # offset in a QUERY_EVENT after thread id and time
+    CLOCK_END = HEADER_SIZE + 1 + 16 + 8 + 1 + 8 + 8  # end of the logical clock in a GTID event
 
 
 cdef class EditedTable:
-    """What the filters say of a table; `names` are the bytes of schema and table in the new table map, if others."""
+    """Result of the filters for a table; `names` are the bytes of schema and table in the new table map if they change.
+    """
 
     cdef object name
     cdef bint is_wanted
@@ -46,19 +47,20 @@ cdef class WholeGroupEditor:
 
     Args:
         had_checksum, has_checksum: whether events end in a checksum, before and after.
-        drops_empty: leave out groups of which nothing is left; otherwise only those without a GTID.
-        left: types of events with which a group is left to the caller.
-        unwanted: types of rows events that are left out.
-        table_of: from the bytes of schema and table in a table map to an EditedTable; None to edit no rows events.
-        bound_of: from the bytes of BEGIN, COMMIT or ROLLBACK after thread and time to those in the new log; None for
-            the same.
+        drops_empty: remove groups that become empty; otherwise only those without a GTID.
+        left: event types that make a group be left to the caller.
+        unwanted: types of rows events that are removed.
+        table_of: function from the bytes of schema and table in a table map to an EditedTable; None to keep rows events
+            unchanged.
+        bound_of: function from the bytes of BEGIN, COMMIT or ROLLBACK after thread id and time to those in the new log;
+            None to keep them.
     """
 
     cdef bint had_checksum, has_checksum, drops_empty
     cdef uint8_t[256] is_left, is_unwanted
     cdef object table_of, bound_of
     cdef dict tables, bounds, dropped
-    cdef void* recent[RECENT]  # tables of `tables`, by table id
+    cdef void* recent[RECENT]  # cache of `tables`, by table id
     cdef Memory out
 
     def __cinit__(self, *, bint had_checksum, bint has_checksum, bint drops_empty, left, unwanted, table_of, bound_of):
@@ -77,10 +79,10 @@ cdef class WholeGroupEditor:
 
     def edit(self, const uint8_t[::1] data, const int64_t[::1] starts, const uint8_t[::1] edges, int64_t number,
              int64_t offset):
-        """Edit the groups from an event on, up to the first that is left to the caller.
+        """Edit the groups from event `number`, up to the first one that is left to the caller.
 
-        Returns a byte for each group (0 it is kept, 1 nothing is left of it, 2 it is left out), the edited events, with
-        the positions and checksums that they have from `offset` on, and the rows events that were left out, by table.
+        Returns a byte per group (0: kept, 1: nothing is left of it, 2: removed), the edited events with the positions
+        and checksums for file offset `offset`, and the number of removed rows events by table.
         """
         cdef int64_t end, kept, size
         cdef int fate
@@ -115,7 +117,7 @@ cdef class WholeGroupEditor:
         cdef const uint8_t* begin = data + starts[0]
         cdef int64_t i, size
         cdef int64_t kept = out.size
-        cdef int64_t lead = -1  # where events begin that the next rows event of the statement needs
+        cdef int64_t lead = -1  # index of the events that the statement's next rows event needs; -1 if there are none
         cdef int64_t rows = -1  # the last rows event of the statement
         cdef bint has_start = is_group_start(begin[4])
         cdef bint has_change = False
@@ -125,7 +127,7 @@ cdef class WholeGroupEditor:
         cdef int number
         cdef uint64_t[MOST_MAPPED] ids
         cdef int64_t[MOST_MAPPED] dropped
-        cdef void* tables[MOST_MAPPED]  # those of `self.tables`
+        cdef void* tables[MOST_MAPPED]  # references to members of `self.tables`
         cdef EditedTable table
         if len(self.tables) >= MOST_ANSWERS:
             self._forget_tables()
@@ -208,7 +210,7 @@ cdef class WholeGroupEditor:
         return 0
 
     cdef int _put_with(self, const uint8_t* p, int64_t size, int64_t begin, int64_t end, bytes other) except -1:
-        """Append an event with other bytes from `begin` up to `end`; None for those that it has."""
+        """Append an event with the bytes from `begin` to `end` replaced by `other`; None keeps them."""
         cdef int64_t whole
         cdef uint8_t* out
         if other is None:
@@ -222,7 +224,7 @@ cdef class WholeGroupEditor:
         return 0
 
     cdef EditedTable _table(self, const uint8_t* p, int64_t size):
-        """Return the table of a table map; None if its names are not whole."""
+        """Return the table of a table map; None if its names are incomplete."""
         cdef void** recent = self.recent + p[HEADER_SIZE] % RECENT
         cdef int64_t names_size
         cdef bytes names
@@ -254,7 +256,7 @@ cdef class WholeGroupEditor:
         return found
 
     cdef int _set_length(self, int64_t at) except -1:
-        """Write the length of the group into its GTID event, which is at byte `at`, if the event has one."""
+        """Write the transaction length into the GTID event at byte `at`, if the event has this field."""
         cdef Memory out = self.out
         cdef uint8_t* p = out.data + at
         cdef int64_t tail = CHECKSUM_SIZE if self.has_checksum else 0
@@ -264,7 +266,7 @@ cdef class WholeGroupEditor:
         cdef int width
         if size - tail <= CLOCK_END + 7:
             return 0
-        if p[CLOCK_END + 6] & 0x80:  # the time at the source is there too
+        if p[CLOCK_END + 6] & 0x80:  # the original commit timestamp is present
             place += 7
         if size - tail <= place:
             return 0
@@ -284,7 +286,7 @@ cdef class WholeGroupEditor:
 
 
 cdef inline int _place_of(const uint64_t* ids, int count, uint64_t table_id) noexcept nogil:
-    """Return the number of a table id, the count if it is not there."""
+    """Return the index of a table id; `count` if it is missing."""
     cdef int number
     for number in range(count):
         if ids[number] == table_id:
@@ -293,7 +295,7 @@ cdef inline int _place_of(const uint64_t* ids, int count, uint64_t table_id) noe
 
 
 cdef inline int64_t _names_size(const uint8_t* table_map) noexcept nogil:
-    """Return the bytes of schema and table in a table map, with their sizes and zero bytes."""
+    """Return the size of schema and table in a table map, with their length bytes and zero bytes."""
     cdef int64_t schema_size = 2 + table_map[NAMES_AT]
     return schema_size + 2 + table_map[NAMES_AT + schema_size]
 

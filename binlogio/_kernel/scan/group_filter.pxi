@@ -1,6 +1,7 @@
-"""Which event groups are wanted: by time and GTID of their first event, and by the tables and statements in them.
+"""Selects event groups by time, server and GTID of their first event, and by their tables and statements.
 
-The reader passes over groups by it, and `dump` takes groups by it; `binlogio.group_choice.GroupChoice` is the oracle.
+Used by the reader to skip groups and by `dump`. `binlogio.group_choice.GroupChoice` is the reference implementation
+(oracle).
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -19,27 +20,27 @@ from binlogio._kernel.scan.event_types cimport (
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, follow_body, frames_changes
 
 cdef enum:
-    MOST_ANSWERS = 1 << 12  # of tables, that are kept
+    MOST_ANSWERS = 1 << 12  # cached answers for tables
     TABLE_POST_HEADER = 8
 
 
 _READ_CODES = tuple([
     code for code in range(256)
     if is_group_start(code) or is_any_rows(code) or code in (QUERY_EVENT, QUERY_COMPRESSED_EVENT, TABLE_MAP_EVENT)
-])  # of the events whose bodies are looked at
+])  # types of events whose bodies are parsed
 
 
 cdef class GroupFilter:
-    """What is wanted.
+    """Criteria of a selection.
 
     Args:
-        start, stop: groups whose first event is older than the one are not wanted, and none is from the first one on
-            that begins at the other or later; in seconds since 1970.
-        server_ids: of the first events of groups; None for any.
-        ask_gtid: as of `GtidChoice`; None for any GTID.
-        ask_table: from schema and table to whether changes of the table are wanted; None where groups are wanted by
-            their first events alone.
-        ask_statement: the same from schema and text of a statement.
+        start, stop: in seconds since 1970. Groups whose first event is older than `start` are not selected; the first
+            group whose first event is at or after `stop` ends the selection.
+        server_ids: selected server ids of the first events of groups; None for any.
+        ask_gtid: predicate as in `GtidChoice`; None for any GTID.
+        ask_table: predicate of schema and table for changes of a table; None if groups are selected by their first
+            events alone.
+        ask_statement: the same, of schema and text of a statement.
     """
 
     codes = _READ_CODES
@@ -53,35 +54,35 @@ cdef class GroupFilter:
         self.tables = {}
 
     def set_codes(self, codes):
-        """Look at events of these types, of `codes`; those of the others have a form of their own in the log."""
+        """Set the event types, a subset of `codes`, whose bodies have the standard format in this log."""
         cdef int code
         for code in range(256):
             self.is_unusual[code] = code in self.codes and code not in codes
 
     def skip(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, bint checksum, bint verify,
              uint32_t shift, bint inside, object follow):
-        """Pass over groups that are not wanted; `self.at` is then the place of the next event.
+        """Skip groups that are not selected; `self.at` is then the index of the next event.
 
         Args:
-            offset: of byte `at` in the file.
-            stop: no event is passed over that begins at this offset or after it.
-            checksum, verify: whether events end in a checksum, and whether it is compared.
-            shift: `position_shift` of the event before.
-            inside: whether byte `at` is in the middle of a group that is not wanted.
-            follow: called with the type and the body of events in such groups that may define a table.
+            offset: file offset of byte `at`.
+            stop: file offset; events that begin at or after it are not skipped.
+            checksum, verify: whether events end in a checksum, and whether it is verified.
+            shift: `position_shift` of the previous event.
+            inside: whether byte `at` is inside a group that is not selected.
+            follow: called with type and body of events in skipped groups that may define a table.
 
         Returns:
-            True where the buffer ends in the middle of a group that is not wanted.
+            True if the buffer ends inside a group that is not selected.
         """
         cdef const uint8_t* begin
         cdef const uint8_t* body
         cdef const uint8_t* end
         cdef int64_t size
         cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
-        cdef int64_t kept = at  # the end of what is passed over for sure
+        cdef int64_t kept = at  # the end of what is certainly skipped
         cdef int64_t base = offset - at
         cdef uint32_t kept_shift = shift
-        cdef bint looking = False  # in a group that may not be wanted
+        cdef bint looking = False  # in a group that may not be selected
         cdef int answer
         cdef uint8_t code
         cdef GroupState next
@@ -141,7 +142,7 @@ cdef class GroupFilter:
         return inside
 
     def passes(self, uint8_t code, bytes body) -> bool:
-        """Pass an event of a group that is not wanted; return whether the group continues."""
+        """Process an event of a group that is not selected; returns whether the group continues."""
         follow_body(&self.group, code, <const uint8_t*>body, <const uint8_t*>body + len(body))
         return self.group.place != G_OUTSIDE
 
@@ -162,7 +163,7 @@ cdef class GroupFilter:
         return GROUP_WANTED
 
     cdef bint is_unwanted(self, uint8_t code, const uint8_t* body, const uint8_t* end) except -1:
-        """Return whether an event changes nothing that is wanted; False where that is not known."""
+        """Return whether an event certainly has no selected change."""
         cdef int64_t size
         cdef bytes names
         if code == TABLE_MAP_EVENT:
@@ -170,7 +171,7 @@ cdef class GroupFilter:
             if size < TABLE_POST_HEADER + 3:
                 return False
             body += TABLE_POST_HEADER
-            size = 1 + body[0]  # the size and the schema; a zero byte is after it
+            size = 1 + body[0]  # the length byte and the schema; a zero byte follows
             if end - body < size + 2 or end - body < size + 2 + body[size + 1]:
                 return False
             names = body[:size + 2 + body[size + 1]]
@@ -191,7 +192,7 @@ cdef class GroupFilter:
 
 
 def payload_definitions(bytes plain not None):
-    """Return type and body of the statements in a payload's plain bytes that may define a table."""
+    """Return type and body of the statements in the plain bytes of a payload that may define a table."""
     cdef const uint8_t* at = plain
     cdef const uint8_t* end = at + len(plain)
     cdef int64_t size

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Event groups: where they begin and end, event by event. All walks of the kernel follow groups by `follow_group`.
+"""Event groups: tracks their begin and end, event by event. All scans of the kernel use `follow_group`.
 
-`binlogio.format.groups.GroupTracker` is the oracle, and has the grammar.
+`binlogio.format.groups.GroupTracker` is the reference implementation (oracle) and has the grammar.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -23,12 +23,12 @@ cdef enum GroupPlace:  # as binlogio.format.groups.GroupPlace
 
 cdef struct GroupState:
     int place  # after the last event
-    bint begins, ends  # the last event is the first, the last one of its group
+    bint begins, ends  # whether the last event is the first or the last one of its group
     bint is_outside  # the last event belongs to no group
 
 
 cdef inline bint begins_transaction(const uint8_t* sql, int64_t size) noexcept nogil:
-    """Whether a server begins a transaction in the log with this statement."""
+    """Return whether servers begin a transaction in the log with this statement."""
     return size == 5 and memcmp(sql, b"BEGIN", 5) == 0 or size >= 8 and memcmp(sql, b"XA START", 8) == 0
 
 
@@ -37,7 +37,7 @@ cdef inline bint is_commit(const uint8_t* sql, int64_t size) noexcept nogil:
 
 
 cdef inline bint ends_transaction(const uint8_t* sql, int64_t size) noexcept nogil:
-    """Whether a server ends a transaction in the log with this statement; ROLLBACK TO a savepoint does not."""
+    """Return whether servers end a transaction in the log with this statement; ROLLBACK TO a savepoint does not."""
     if is_commit(sql, size):
         return True
     return begins_with(sql, sql + size, b"ROLLBACK", 8) and not (
@@ -45,7 +45,7 @@ cdef inline bint ends_transaction(const uint8_t* sql, int64_t size) noexcept nog
 
 
 cdef inline bint frames_changes(const uint8_t* sql, int64_t size) noexcept nogil:
-    """Whether a statement only frames the changes of its transaction."""
+    """Return whether a statement only delimits the changes of its transaction."""
     cdef const uint8_t* end = sql + size
     return (begins_transaction(sql, size) or ends_transaction(sql, size) or begins_with(sql, end, b"SAVEPOINT", 9)
             or begins_with(sql, end, b"ROLLBACK", 8) or size > 2 and begins_with(sql, end, b"XA", 2) and sql[2] == 32)
@@ -53,10 +53,10 @@ cdef inline bint frames_changes(const uint8_t* sql, int64_t size) noexcept nogil
 
 cdef inline void follow_group(GroupState* group, uint8_t code, int flags, const uint8_t* sql,
                               int64_t sql_size) noexcept nogil:
-    """Take the next event of a file; events inside of payloads are not taken.
+    """Update the state for the next event of a file; events inside payloads must not be passed.
 
-    `flags` are those of a rows event or of MariaDB's GTID event, in both of which the lowest bit matters; `sql` is the
-    statement of a QUERY_EVENT, of size 0 where it is not known.
+    `flags` are those of a rows event or of MariaDB's GTID event, in both of which the lowest bit is used. `sql` is the
+    statement of a QUERY_EVENT, of size 0 if it is not known.
     """
     cdef int before = group.place
     cdef int after = before
@@ -99,9 +99,10 @@ cdef inline void follow_group(GroupState* group, uint8_t code, int flags, const 
 
 
 cdef inline void follow_body(GroupState* group, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """Take the next event of a file in the form in which servers write it today.
+    """As `follow_group`, for an event in the format that current servers write.
 
-    The statement of a QUERY_COMPRESSED_EVENT is not opened: BEGIN, COMMIT and ROLLBACK are too short to be compressed.
+    The statement of a QUERY_COMPRESSED_EVENT is not decompressed: BEGIN, COMMIT and ROLLBACK are too short for
+    compression.
     """
     cdef int64_t size
     cdef int flags = 0

@@ -1,7 +1,7 @@
-"""The events that begin a group: GTID, ANONYMOUS_GTID and tagged GTID of MySQL, GTID of MariaDB.
+"""Events that begin a group: GTID, ANONYMOUS_GTID and tagged GTID of MySQL, GTID of MariaDB.
 
-`read_group` parses the fields that every record has, and checks that the rest fits; `gtid_fields` parses the rest.
-`binlogio.events.gtid` has the layouts, and is the oracle.
+`read_group` parses the fields that every record has, and validates the rest; `gtid_fields` parses the rest.
+`binlogio.events.gtid` has the layouts and is the reference implementation (oracle).
 """
 
 from libc.stdint cimport int64_t, uint64_t, uint8_t
@@ -14,14 +14,14 @@ from binlogio._kernel.base.event_codes cimport ANONYMOUS_GTID_LOG_EVENT, GTID_TA
 from binlogio._kernel.base.hex_digits cimport put_uuid
 
 cdef enum:
-    MARIADB_GTID_SIZE = 8 + 4 + 1 + 6  # bytes; shorter ones are filled with zeros
+    MARIADB_GTID_SIZE = 8 + 4 + 1 + 6  # bytes; the server pads shorter bodies with zeros
 
 cdef uint64_t GNO_END = 0x7FFFFFFFFFFFFFFFULL
 
 
 cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const uint8_t* body,
                      const uint8_t* end) noexcept nogil:
-    """What the event with this body says of its group; False where it is malformed."""
+    """Set `group` from the body of the event; returns False if it is malformed."""
     group.kind = NO_GTID
     group.tag_size = 0
     group.domain_id = group.server_id = 0
@@ -42,9 +42,9 @@ cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const ui
 
 
 cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil:
-    """Write `uuid:n`, `uuid:tag:n`, or MariaDB's `domain-server-n` into `GTID_TEXT` bytes.
+    """Write `uuid:n`, `uuid:tag:n`, or MariaDB's `domain-server-n`; `to` must have `GTID_TEXT` bytes.
 
-    Returns how many, 0 where the group has none.
+    Returns the number of bytes, 0 if the group has no GTID.
     """
     cdef uint8_t* at = to
     if group.kind == MYSQL_GTID:
@@ -67,18 +67,18 @@ cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil:
 
 
 cdef object gtid_of(const Group* group):
-    """Return the GTID as text; None where the group has none."""
+    """Return the GTID as text; None if the group has none."""
     cdef uint8_t[GTID_TEXT] text
     cdef int size = put_gtid(text, group)
     return (<const char*>text)[:size].decode("latin-1") if size else None
 
 
 cdef class GtidChoice:
-    """Which event groups are wanted, by their GTIDs. Asks once a run of numbers of a source that have one answer.
+    """Selects event groups by GTID. Calls `ask` once per range of numbers of a source that have the same answer.
 
     Args:
-        ask: from a GTID as text, or None, to whether its group is wanted, and the first and the last number of its
-            source around it that have the same answer.
+        ask: function from a GTID as text, or None, to whether its group is selected, and the first and the last number
+            of its source around it that have the same answer.
     """
 
     def __cinit__(self, ask not None):
@@ -99,7 +99,7 @@ cdef class GtidChoice:
 
 
 cdef inline bint is_same_source(const Group* one, const Group* other) noexcept nogil:
-    """Whether the GTIDs of two groups differ in their numbers at most."""
+    """Return whether the GTIDs of two groups differ at most in their numbers."""
     if one.kind != other.kind:
         return False
     if one.kind == MYSQL_GTID:
@@ -126,7 +126,7 @@ cdef bint _mysql(Group* group, const uint8_t* body, const uint8_t* end) noexcept
 
 
 cdef bint _tagged(Group* group, const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """Fields in the order of their numbers, each after its number; three of them may be missing."""
+    """Parse fields in the order of their ids, each preceded by its id; three of them are optional."""
     cdef const uint8_t* at = body
     cdef const uint8_t* before
     cdef uint64_t value = 0
@@ -190,13 +190,14 @@ cdef bint _mariadb(Group* group, const uint8_t* header, const uint8_t* body, con
 
 
 cdef bint _clock_fits(const uint8_t* at, const uint8_t* end) noexcept nogil:
-    """Whether what stands after the logical clock is whole; each part may be missing, with all after it."""
+    """Return whether the fields after the logical clock are complete; each may be missing together with all after it.
+    """
     cdef uint64_t length = 0
     if at == end:
         return True
     if end - at < 7 or at[6] & 0x80 and end - at < 14:
         return False
-    at += 14 if at[6] & 0x80 else 7  # when it was committed, and where it began
+    at += 14 if at[6] & 0x80 else 7  # immediate and original commit timestamp
     if at == end:
         return True
     if not lenenc(&at, end, &length):
@@ -205,12 +206,12 @@ cdef bint _clock_fits(const uint8_t* at, const uint8_t* end) noexcept nogil:
         return True
     if end - at < 4 or at[3] & 0x80 and end - at < 8:
         return False
-    at += 8 if at[3] & 0x80 else 4  # the version of the server, and of the first one
+    at += 8 if at[3] & 0x80 else 4  # immediate and original server version
     return at == end or end - at >= 8
 
 
 cdef bint _is_tag(const uint8_t* at, uint64_t size) noexcept nogil:
-    """Small letters, digits and underscores, no digit in front."""
+    """Return whether it is a valid tag: small letters, digits and underscores, with no digit in front."""
     cdef uint64_t i
     if size > 32:
         return False
@@ -221,7 +222,7 @@ cdef bint _is_tag(const uint8_t* at, uint64_t size) noexcept nogil:
 
 
 cdef bint _mariadb_fits(const uint8_t* at, const uint8_t* end, uint8_t flags) noexcept nogil:
-    """Return whether the fields that the flags of MariaDB's GTID event announce are there: commit id, XA name, ..."""
+    """Return whether the fields announced by the flags of MariaDB's GTID event are complete: commit id, XA name, ..."""
     cdef int64_t size = 0
     cdef uint8_t extra
     if flags & 2:
@@ -241,7 +242,7 @@ cdef bint _mariadb_fits(const uint8_t* at, const uint8_t* end, uint8_t flags) no
 
 
 cdef bint gtid_fields(GtidFields* fields, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """Read the fields that `read_group` only checks; False where there are bytes that no field explains."""
+    """Parse the fields that `read_group` only validates; returns False if there are bytes that belong to no field."""
     memset(fields, 0, sizeof(GtidFields))
     if code == GTID_TAGGED_LOG_EVENT:
         return _tagged_fields(fields, body, end)

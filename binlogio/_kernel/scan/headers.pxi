@@ -1,6 +1,6 @@
-"""Event headers in bulk: indexes a buffer of events, and stamps positions and checksums into events to be written.
+"""Event headers in bulk: indexes a buffer of events, and writes positions and checksums into events.
 
-The oracle is `binlogio.events.base.HEADER`.
+`binlogio.events.base.HEADER` is the reference implementation (oracle).
 """
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint8_t
@@ -17,7 +17,7 @@ from binlogio.errors import BinlogFormatError, ChecksumMismatch
 
 cdef enum:
     MAX_GROUP_START_SIZE = 4096  # in bytes; GTID events have a few hundred
-    REACH = 1 << 16  # bytes of a file whose positions are the same but for the lowest two bytes
+    REACH = 1 << 16  # bytes of a file whose positions are equal in all but the lowest two bytes
 
 
 cdef struct Scan:
@@ -29,9 +29,11 @@ cdef struct Scan:
 
 
 cdef class EventIndex:
-    """Columns of one value an event, as buffers: `offset` (i64), `event_size`, `log_pos`, `timestamp`,
-    `server_id` (u32),
-    `flags` (u16), `type_code` (u8). `end` is the offset after the last event in it."""
+    """Index of events: columns of one value per event, as buffers.
+
+    `offset` (file offset, i64), `event_size` (bytes), `log_pos`, `timestamp`, `server_id` (u32), `flags` (u16),
+    `type_code` (u8). `end` is the file offset after the last indexed event.
+    """
 
     cdef readonly Memory offset, event_size, log_pos, timestamp, server_id, flags, type_code
     cdef readonly int64_t end
@@ -85,18 +87,18 @@ cdef int _scan(EventIndex index, const uint8_t* data, int64_t size, int64_t base
 
 def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, bint verify=True,
                  bint stop_at_description=True):
-    """Index every whole event in `buffer`, whose first byte stands at `offset` of its file and begins an event.
+    """Index every complete event in `buffer`, whose first byte is at file offset `offset` and begins an event.
 
-    Stops before an event that is not whole and, unless told otherwise, before a format description, since what it says
-    may change how the rest is to be read.
+    Stops before an incomplete event and, if `stop_at_description`, before a format description, because the following
+    events may have another format.
 
     Args:
         checksum: every event ends in four bytes of CRC32.
-        verify: compare them.
+        verify: verify the checksums.
 
     Raises:
-        BinlogFormatError: an event_size that no event can have.
-        ChecksumMismatch: an event's bytes are not those that the server wrote.
+        BinlogFormatError: an event_size that is too small for an event.
+        ChecksumMismatch: the checksum of an event is wrong.
     """
     cdef EventIndex index = EventIndex()
     cdef Scan state
@@ -118,9 +120,9 @@ def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, 
 
 
 def group_step(int place, int code, const uint8_t[::1] body):
-    """Return what an event does in a group at `place`: the place after it, and whether it begins, ends or is outside.
+    """Return the place after an event in a group at `place`, and whether it begins or ends a group or is outside.
 
-    As `binlogio.format.groups.GroupTracker`, in numbers of the order of `GroupPlace`.
+    As `binlogio.format.groups.GroupTracker`; places are numbers in the order of `GroupPlace`.
     """
     cdef GroupState group
     cdef const uint8_t* p = &body[0] if body.shape[0] else NULL
@@ -130,10 +132,10 @@ def group_step(int place, int code, const uint8_t[::1] body):
 
 
 def group_edges(const uint8_t[::1] buffer, EventIndex index, int64_t offset, int place, *, bint checksum):
-    """Follow the groups of the events that `scan_headers` has indexed; `buffer` and `offset` are those of that call.
+    """Track the groups of the events that `scan_headers` has indexed; `buffer` and `offset` are those of that call.
 
-    Returns the place after the last event, as `group_step` has it, and a byte for each event, the sum of: 1 if it
-    begins a group, 2 if it ends one, 4 if it belongs to none.
+    Returns the place after the last event, as `group_step`, and a byte per event, the sum of: 1 if it begins a group, 2
+    if it ends one, 4 if it belongs to none.
     """
     cdef GroupState group
     cdef int64_t i, size
@@ -151,15 +153,15 @@ def group_edges(const uint8_t[::1] buffer, EventIndex index, int64_t offset, int
 
 
 cdef bint _could_follow(const uint8_t* p, int64_t offset) noexcept nogil:
-    """Return whether an event's size and log_pos agree; log_pos may be zero, as some servers have it inside a group."""
+    """Return whether an event's size and log_pos agree; log_pos may be 0, which some servers write inside a group."""
     return u32(p + 9) >= HEADER_SIZE and (u32(p + 13) == <uint32_t>(offset + u32(p + 9)) or u32(p + 13) == 0)
 
 
 cdef int64_t _next_candidate(const uint8_t* data, int64_t at, int64_t end, int64_t base) noexcept nogil:
-    """Return the first place from `at` on whose third byte of log_pos could be right; `end` if there is none.
+    """Return the first index from `at` at which the third byte of log_pos may be right; `end` if there is none.
 
-    Nearly all bytes are passed over by this: where an event of at most MAX_GROUP_START_SIZE cannot end in the next
-    REACH, that byte is known.
+    This skips nearly all bytes: unless an event of at most MAX_GROUP_START_SIZE can end in the next range of REACH
+    bytes, the value of that byte is known.
     """
     cdef int64_t left = REACH - MAX_GROUP_START_SIZE - (base + at & REACH - 1)
     cdef const void* found
@@ -173,7 +175,7 @@ cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint c
     cdef int64_t at = 0
     cdef int64_t event_size
     cdef uint32_t smallest = HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
-    cdef int64_t end = size - HEADER_SIZE + 1  # of the places for a whole header
+    cdef int64_t end = size - HEADER_SIZE + 1  # number of indexes at which a complete header can begin
     cdef const uint8_t* p
     while at < end:
         at = _next_candidate(data, at, end, base)
@@ -182,9 +184,9 @@ cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint c
         p = data + at
         event_size = u32(p + 9)
         if (u32(p + 13) == <uint32_t>(base + at + event_size) and smallest <= event_size <= MAX_GROUP_START_SIZE
-                and is_group_start(p[4])):  # in this order: hardly any place passes the first
+                and is_group_start(p[4])):  # the first comparison rejects nearly all indexes
             if size - at < event_size + HEADER_SIZE:
-                seen[0] = at  # more bytes will tell
+                seen[0] = at  # more bytes are needed to decide
                 return -1
             if ((not checksum or u32(p + event_size - CHECKSUM_SIZE) == crc32(0, p, event_size - CHECKSUM_SIZE))
                     and _could_follow(p + event_size, base + at + event_size)):
@@ -195,11 +197,11 @@ cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint c
 
 
 def find_group(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
-    """Find the first event group that begins in `buffer`, whose first byte is at `offset` and need not begin an event.
+    """Find the first event group that begins in `buffer`, whose first byte is at file offset `offset`.
 
-    Returns (where it begins in the buffer or -1, up to where there is certainly none). Groups without a GTID event are
-    not found. What is found looks like the first event of a group and the head of a second one; bytes in a column may
-    have been made to look so.
+    The buffer need not begin with an event. Returns (index of the group or -1, index up to which there is certainly
+    none). Groups without a GTID event are not found. The result looks like the first event of a group followed by the
+    header of another event; bytes in a column value may imitate that.
     """
     cdef int64_t seen = 0
     cdef int64_t found = -1
@@ -210,11 +212,9 @@ def find_group(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
 
 
 def pass_events(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
-    """Return the offset after the whole events from `offset` on, where `buffer` begins.
+    """Return the file offset after the complete events of `buffer`, which begins at `offset`; -1 if one is invalid.
 
-    -1 where a header among them is none.
-
-    The header of an event that is not whole counts too. Checksums are not looked at.
+    The header of the incomplete last event is validated too. Checksums are not verified.
     """
     cdef int64_t at = 0
     cdef int64_t size = buffer.shape[0]
@@ -231,9 +231,9 @@ def pass_events(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
 
 
 def stamp_events(uint8_t[::1] buffer, int64_t offset, *, bint checksum):
-    """Write log_pos and checksum into the whole events of `buffer`, which will stand at `offset` of their file.
+    """Write log_pos and checksum into the events of `buffer`, which will be at `offset` of their file.
 
-    Each event already has its size, and room for its checksum where there is one. Returns how many events there were.
+    Each event already has its size, and room for its checksum if there is one. Returns the number of events.
 
     Raises:
         BinlogFormatError: the events do not fill the buffer exactly.

@@ -1,8 +1,9 @@
-"""Surveys a log: checks the chain of its events, its checksums and the grammar of its event groups, and counts.
+"""Surveys a log: verifies event positions, checksums and the grammar of event groups, and counts.
 
-Runs of consecutive GTIDs are kept, and on request a record of each event group, and counts of each table and each type
-of event. Values are not decoded. Events of rare types are left to the caller, which parses them by construct; damage
-ends the walk, and the caller says where it continues. `binlogio.reader`, `binlogio.format.groups` and `binlogio.columnar.transaction_records` are the oracles.
+Collects ranges of consecutive GTIDs and, on request, a record of each event group and counts by table and by event
+type. Values are not decoded. Rare event types are left to the caller, which parses them with construct. Damage ends the
+scan; the caller chooses where it continues. `binlogio.reader`, `binlogio.format.groups` and
+`binlogio.columnar.transaction_records` are the reference implementations (oracles).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
@@ -19,12 +20,12 @@ from binlogio._kernel.scan.groups cimport (
     G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_body, frames_changes,
 )
 
-SURVEY_NEED_DATA = 0  # the event at the position is not whole
+SURVEY_NEED_DATA = 0  # the event at the position is incomplete
 SURVEY_DESCRIPTION = 1  # a format description, or the start of encryption
-SURVEY_LOOK = 2  # an event that the caller parses; it is taken by the next call, with `looked`
-SURVEY_BAD_SIZE = 3  # a size that no event has, or that contradicts log_pos
+SURVEY_LOOK = 2  # an event that the caller parses; the next call, with `looked`, processes it
+SURVEY_BAD_SIZE = 3  # an invalid size, or one that contradicts log_pos
 SURVEY_BAD_CHECKSUM = 4
-SURVEY_FULL = 5  # there are many problems or groups, which the caller should take
+SURVEY_FULL = 5  # the caller should take the collected problems or groups
 
 SURVEY_PROBLEMS = (
     None, "log_pos", "group in group", "file event in group", "no table map", "end without begin", "no statement end",
@@ -62,11 +63,11 @@ cdef enum:
     IS_COMPRESSED = 2
     V1_POST_HEADER = 8
     V2_POST_HEADER = 10
-    DUMMY_TABLE_ID = 0xFFFFFF  # of a rows event without rows, which only ends a statement
-    MOST_PROBLEMS = 1 << 12  # that are kept until the caller takes them
+    DUMMY_TABLE_ID = 0xFFFFFF  # table id of a rows event without rows, which only ends a statement
+    MOST_PROBLEMS = 1 << 12  # problems that are kept until the caller takes them
     MOST_GROUP_BYTES = 1 << 22
     KNOWN_SOURCES = 64
-    MEASURED_EVERY = 16  # of rows events, one is measured
+    MEASURED_EVERY = 16  # one of so many rows events is measured
 
 cdef struct GroupCounts:  # all of int64, in the order of GROUP_FIELDS
     int64_t begin, end, first_time, last_time, source, number, last_committed, sequence_number
@@ -81,7 +82,7 @@ cdef struct TableCounts:
     int64_t[3] rows
     int64_t[3] row_bytes
     int64_t events, groups, last_group
-    int64_t answer  # of ask_table: 0 not asked, 1 selected, 2 not
+    int64_t answer  # answer of ask_table: 0 not called, 1 selected, 2 not selected
 
 cdef struct TypeCounts:
     int64_t events, bytes, inner_events, inner_bytes
@@ -89,27 +90,27 @@ cdef struct TypeCounts:
 cdef struct GtidNumbers:  # in the order of RUN_FIELDS
     int64_t source
     uint64_t first, last
-    int64_t begin  # offset of the first group
+    int64_t begin  # file offset of the first group
 
 cdef struct KnownSource:
     Group source
     bint is_known, is_open
-    GtidNumbers run  # the last one, while it is open
+    GtidNumbers run  # the last range, while it is open
 
 
 @cython.final
 cdef class LogSurvey:
-    """The state of a survey over the logs of an archive, without their bytes.
+    """State of a survey over the logs of an archive, without their bytes.
 
     Args:
-        resolve_plan: from the body of a TABLE_MAP_EVENT (bytes) to an ImagePlan; None if construct refuses it.
-        counts: keep the records of groups and the counts, and check that the images of rows events fit the table.
-        opened_size: bytes that a compressed event may have once it is opened.
-        looks_at: types of events that the caller parses.
-        key_of: from the table of an ImagePlan to the bitmap of its key columns, or of all if it has no key; None to
-            measure no MINIMAL images.
-        follow: from the type and the body of a statement that may define a table to whether plans may be wrong now;
-            None if table maps alone decide.
+        resolve_plan: function from the body of a TABLE_MAP_EVENT (bytes) to an ImagePlan; None if construct rejects it.
+        looks_at: event types that the caller parses.
+        counts: collect group records and counts, and check that the images of rows events fit the table.
+        opened_size: most bytes of a decompressed event.
+        key_of: function from the table of an ImagePlan to the bitmap of its key columns, or of all columns if it has no
+            key; None to skip the measurement of MINIMAL images.
+        follow: called with type and body of a statement that may define a table; returns whether plans may be wrong
+            now. None if only table maps define tables.
     """
 
     cdef TablePlans maps
@@ -117,7 +118,7 @@ cdef class LogSurvey:
     cdef bint checksum, counts, is_part, has_positions, knows_group, rows_open, has_group
     cdef uint32_t shift
     cdef int64_t opened_size, group_serial, table_capacity
-    cdef TypeCounts[256] types, pending  # pending: of the group at hand, until it is known whether it is selected
+    cdef TypeCounts[256] types, pending  # pending: counts of the current group, until the group is known to be selected
     cdef uint8_t[256] looks_at
     cdef GroupCounts group
     cdef TableCounts* tables
@@ -134,7 +135,7 @@ cdef class LogSurvey:
     cdef int operations
     cdef GroupFilter chosen
     cdef object ask_rows
-    cdef readonly bint is_over  # the selection has ended
+    cdef readonly bint is_over  # the end of the selection was reached
     cdef public int64_t first_offset, stop_offset  # groups that begin in this range of a log are selected
 
     def __cinit__(self, resolve_plan, looks_at, *, bint counts, int64_t opened_size=1 << 28, key_of=None,
@@ -159,15 +160,15 @@ cdef class LogSurvey:
         free(self.tables)
 
     def choose(self, GroupFilter chosen not None, *, operations=None, ask_rows=None) -> None:
-        """Count selected event groups and changes only, and keep the records of these groups only.
+        """Count only selected event groups and changes, and keep only the records of these groups.
 
-        A group without a selected change is not selected. To be called before the first log.
+        A group without a selected change is not selected. Must be called before the first log.
 
         Args:
-            chosen: the groups, tables and statements.
+            chosen: selects groups, tables and statements.
             operations: "insert", "update", "delete"; None for all.
-            ask_rows: from the table of an ImagePlan, and type, body and offset of a rows event, to how many of its rows
-                are selected, and their bytes, or None for all of them. None if rows do not matter.
+            ask_rows: function from the table of an ImagePlan, and type, body and offset of a rows event, to the number
+                of its selected rows and their bytes, or None for all rows. None if rows are not filtered.
         """
         self.chosen, self.ask_rows = chosen, ask_rows
         self.operations = sum(
@@ -178,14 +179,17 @@ cdef class LogSurvey:
         self.is_filtered = True
 
     def take_change(self) -> None:
-        """Take note of a selected change in the group at hand: a statement that the caller has parsed."""
+        """Mark the current group as having a selected change: a statement that the caller parsed."""
         if self.has_group:
             self.has_change = True
 
     def begin_log(self, *, bint checksum, bint has_positions, bint forgets_tables) -> None:
-        """Begin a log, or another format: whether there are checksums, and whether log_pos is where an event ends.
+        """Begin a log, or a new format in it.
 
-        With `forgets_tables` plans are asked for again.
+        Args:
+            checksum: whether events have checksums.
+            has_positions: whether log_pos is the end position of an event.
+            forgets_tables: resolve all plans again.
         """
         if forgets_tables:
             self.maps.forget()
@@ -197,7 +201,7 @@ cdef class LogSurvey:
         self.maps.end_statement()
 
     def resume(self) -> None:
-        """Continue after damage: the group at hand is not known up to the next begin of one."""
+        """Continue after damage: the current group is unknown until the next group begins."""
         if self.has_group:
             self._finish_group(False)
         self.state.place = G_OUTSIDE
@@ -206,11 +210,11 @@ cdef class LogSurvey:
         self.maps.forget()
 
     def forget_tables(self) -> None:
-        """Resolve every table map again: the definitions of tables have changed."""
+        """Resolve every table map again, because table definitions have changed."""
         self.maps.forget()
 
     def define(self, uint8_t code, bytes body) -> None:
-        """Take the statement of an event that the caller has parsed."""
+        """Process the statement of an event that the caller parsed."""
         if self.follow is not None:
             self._define(code, <const uint8_t*><const char*>body, len(body))
 
@@ -221,19 +225,19 @@ cdef class LogSurvey:
 
     @property
     def group_begin(self) -> int:
-        """Return the offset of the first event of the group at hand."""
+        """Return the file offset of the first event of the current group."""
         return self.group.begin
 
     def end_log(self) -> None:
-        """End the log: the group at hand is complete as far as it is in the log."""
+        """End the log, and an unfinished group in it."""
         if self.has_group:
             self._finish_group(False)
         self.state.place = G_OUTSIDE
 
     def take_runs(self) -> tuple[int, Memory]:
-        """Return the number of groups that have ended, and their runs of GTIDs: RUN_FIELDS as 64-bit integers each.
+        """Return the number of groups that ended, and their ranges of GTIDs: RUN_FIELDS as 64-bit integers.
 
-        The runs of a source are in the order of the log; those of a domain of MariaDB too.
+        The ranges of a source are in the order of the log, and so are those of a MariaDB domain.
         """
         cdef int i
         for i in range(KNOWN_SOURCES):
@@ -243,12 +247,12 @@ cdef class LogSurvey:
         return ended, runs
 
     def take_groups(self) -> Memory:
-        """Return the records of the groups that have ended: GROUP_FIELDS as 64-bit integers each."""
+        """Return the records of the groups that ended: GROUP_FIELDS as 64-bit integers."""
         groups, self.groups = self.groups, Memory()
         return groups
 
     def take_problems(self) -> list[tuple[str, int, int]]:
-        """Return the problems: the name, the offset of the event, and a value."""
+        """Return the problems: name, file offset of the event, and a value."""
         cdef ProblemRecord* problem = <ProblemRecord*>self.problems.data
         cdef int64_t number
         found = [(SURVEY_PROBLEMS[problem[number].code], problem[number].offset, problem[number].value)
@@ -257,13 +261,13 @@ cdef class LogSurvey:
         return found
 
     def type_counts(self) -> list[tuple[int, int, int, int, int]]:
-        """Return, by type code: events and their bytes, and the same inside of payloads."""
+        """Return by type code: number and bytes of events, and the same inside payloads."""
         return [(code, self.types[code].events, self.types[code].bytes, self.types[code].inner_events,
                  self.types[code].inner_bytes)
                 for code in range(256) if self.types[code].events or self.types[code].inner_events]
 
     def table_counts(self) -> list[tuple[object, list[int], list[int], int, int]]:
-        """Return, by table: its name, rows and bytes of inserts, updates and deletes, rows events, and groups."""
+        """Return by table: its name, rows and bytes of inserts, updates and deletes, rows events, and groups."""
         cdef int64_t number
         found = []
         for name, number in self.maps.by_table.items():
@@ -274,9 +278,10 @@ cdef class LogSurvey:
         return found
 
     def walk(self, const uint8_t[::1] data, int64_t at, int64_t base, bint looked=False) -> tuple[int, int]:
-        """Take the events of `data`, whose first byte is at `base` of the file, from byte `at` on.
+        """Process the events of `data`, whose first byte is at file offset `base`, from index `at`.
 
-        Returns the status, and where the walk stopped. With `looked` the first event is taken whatever its type is.
+        Returns the status and the index where it stopped. With `looked`, the first event is processed whatever its type
+        is.
         """
         cdef int status = V_GO_ON
         if data.shape[0] <= at:
@@ -288,7 +293,7 @@ cdef class LogSurvey:
         return status, at
 
     def begin_payload(self) -> None:
-        """Begin the events of a payload: table maps before it are not valid in it."""
+        """Begin the events of a payload, in which earlier table maps are not valid."""
         self.maps.end_statement()
 
     def end_payload(self) -> None:
@@ -297,7 +302,7 @@ cdef class LogSurvey:
         self.rows_open = False
 
     def walk_payload(self, const uint8_t[::1] data, int64_t offset) -> int:
-        """Take plain events of the payload event at `offset`; return how many bytes the whole events have."""
+        """Process plain events of the payload event at `offset`; returns the bytes of the complete events."""
         cdef int64_t at = 0
         cdef int64_t size = data.shape[0]
         cdef uint32_t event_size
@@ -321,7 +326,7 @@ cdef class LogSurvey:
         return at
 
     def take_part(self, const uint8_t[::1] data, int64_t offset) -> None:
-        """Take an event of which `data` has only the first bytes: its rows are not counted."""
+        """Process an event of which `data` has only the first bytes: its rows are not counted."""
         cdef const uint8_t* p
         cdef uint32_t event_size
         if data.shape[0] < HEADER_SIZE:
@@ -336,9 +341,7 @@ cdef class LogSurvey:
 
     @property
     def minimal_image(self) -> tuple[int, int, int]:
-        """Return the rows of updates and deletes that were measured, their bytes, and what MINIMAL images would have.
-
-        """
+        """Measured rows of updates and deletes, their bytes, and the bytes that MINIMAL images would have."""
         return self.measured_rows, self.measured_bytes, self.minimal_bytes
 
     cdef int _take(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, bint looked) except -1 nogil:
@@ -380,7 +383,7 @@ cdef class LogSurvey:
         return V_GO_ON
 
     cdef inline uint32_t _shift(self, const uint8_t* p, int64_t offset, uint32_t event_size) noexcept nogil:
-        """Return by how many bytes log_pos is wrong; as before where an event has none."""
+        """Return the difference between log_pos and the real end; the previous one if log_pos is 0."""
         return u32(p + 13) - <uint32_t>offset - event_size if u32(p + 13) else self.shift
 
     cdef int _check_position(self, const uint8_t* p, int64_t offset, uint32_t event_size) except -1 nogil:
@@ -393,7 +396,7 @@ cdef class LogSurvey:
 
     cdef int _group_event(self, uint8_t code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
                           int64_t offset, int64_t after) except -1 nogil:
-        """Let an event of the file change the event group."""
+        """Update the event group for an event that is not inside a payload."""
         cdef int before = self.state.place
         cdef TypeCounts* counts
         follow_body(&self.state, code, body, end)
@@ -463,7 +466,7 @@ cdef class LogSurvey:
         return 0
 
     cdef void _begin_time(self, uint32_t timestamp) noexcept nogil:
-        """Let an event of the group set its first time: a GTID event may be later than the statements of its group."""
+        """Update the first time of the group: a GTID event may have a later time than the statements of its group."""
         if timestamp and (timestamp < self.group.first_time or self.group.first_time == 0):
             self.group.first_time = timestamp
 
@@ -485,7 +488,7 @@ cdef class LogSurvey:
         return 0
 
     cdef TypeCounts* _type_counts(self, uint8_t code) noexcept nogil:
-        """Return the counts of an event's type; NULL where the event is not counted."""
+        """Return the counters of an event's type; NULL if the event is not counted."""
         if not self.is_filtered:
             return self.types + code
         return self.pending + code if self.has_group and self.wants_group else NULL
@@ -515,7 +518,7 @@ cdef class LogSurvey:
 
     cdef bint _has_rows(self, int32_t number, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t offset,
                         int64_t* rows, int64_t* size) except -1 with gil:
-        """Find the selected rows of an event, and their bytes; False without."""
+        """Set the number and bytes of the selected rows of an event; returns False if there are none."""
         found = self.ask_rows((<ImagePlan>self.maps.plans[number]).table, code, <bytes>body[:end - body], offset)
         if found is not None:
             rows[0], size[0] = found
@@ -547,7 +550,7 @@ cdef class LogSurvey:
         return 0
 
     cdef KnownSource* _follow_gtid(self, const Group* group, int64_t offset) except NULL nogil:
-        """Add a GTID to the run of its source, a UUID with a tag or a domain and a server; return the source."""
+        """Add a GTID to the range of its source (a UUID with a tag, or a domain and a server); returns the source."""
         cdef KnownSource* known = self.known + (group.uuid[0] ^ group.uuid[15] ^ group.tag_size ^ group.domain_id
                                                 ^ group.server_id) % KNOWN_SOURCES
         if not known.is_known or not is_same_source(&known.source, group):
@@ -590,7 +593,7 @@ cdef class LogSurvey:
 
     cdef int _body(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t offset,
                    bint inner) except -1 nogil:
-        """Check the body of an event, and count its rows."""
+        """Validate the body of an event, and count its rows."""
         cdef int64_t size
         if is_any_rows(code):
             return self._rows(code, body, end, offset)
@@ -613,14 +616,14 @@ cdef class LogSurvey:
         return 0
 
     cdef int _statement(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t size) except -1 nogil:
-        """Take note of a selected statement."""
+        """Record whether a statement is a selected change."""
         if (self.looks_inside and self.takes_statements and self.has_group and self.wants_group and not self.has_change
                 and not frames_changes(body + size, end - body - size)):
             self.has_change = self._wants_statement(code, body, end)
         return 0
 
     cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:
-        """Pass on a statement that may change a table; if it does, resolve the table maps again."""
+        """Call `follow` for a statement that may change a table; if it returns True, resolve the table maps again."""
         if self.follow(code, <bytes>(<const char*>body)[:size]):
             self.maps.renew()
         return 0
@@ -697,7 +700,7 @@ cdef class LogSurvey:
         return 0
 
     cdef int _measure(self, Plan* plan, int32_t number, RowsEvent* event, int64_t rows) except -1 nogil:
-        """Add up what the rows of an event would take with MINIMAL images: the key before, what has changed after."""
+        """Measure the size of an event's rows with MINIMAL images: key columns before, changed columns after."""
         cdef int64_t minimal
         if event.operation == PARTIAL_UPDATE:
             return 0
@@ -715,7 +718,7 @@ cdef class LogSurvey:
     cdef int64_t _minimal_size(self, Plan* plan, RowsEvent* event, const uint8_t* key) except -2:
         """Return the bytes of the row images as MINIMAL ones; -1 if they do not fit the table.
 
-        The bitmap of the columns after is that of all rows of an event: those in which a row of it has changed.
+        All rows of an event share the bitmap of the after image: the columns that changed in any of its rows.
         """
         cdef uint8_t* changed
         cdef int64_t total
@@ -730,9 +733,9 @@ cdef class LogSurvey:
 
     cdef int64_t _pass_minimal(self, Plan* plan, RowsEvent* event, const uint8_t* key, int64_t* first,
                                uint8_t* changed, bint compares) noexcept nogil:
-        """Pass the rows of an event: mark the columns that have changed, or add up the bytes of MINIMAL images.
+        """Process the rows of an event: mark changed columns if `compares`, else add up the bytes of MINIMAL images.
 
-        `first` has room for the place and the size of each column before.
+        `first` must have room for offset and size of each column of the before image.
         """
         cdef const uint8_t* at = event.images
         cdef const uint8_t* end = at + event.size
@@ -744,7 +747,7 @@ cdef class LogSurvey:
         cdef const uint8_t* nulls
         cdef const uint8_t* value
         while at < end:
-            for i in range(plan.after.count if event.operation == UPDATE else 0):  # not of all columns: a row may be short
+            for i in range(plan.after.count if event.operation == UPDATE else 0):  # a row may lack columns
                 first[2 * plan.after.column[i]], first[2 * plan.after.column[i] + 1] = 0, -1
             for side in range(2 if event.operation == UPDATE else 1):
                 layout = &plan.after if side else &plan.before
@@ -792,13 +795,13 @@ cdef class LogSurvey:
 
 
 cdef inline bint _begins(const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """Whether a QUERY_EVENT begins a transaction."""
+    """Return whether a QUERY_EVENT begins a transaction."""
     cdef int64_t size = size_before_sql(body, end)
     return size > 0 and begins_transaction(body + size, end - body - size)
 
 
 cdef inline bint _ends_transaction(uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """Whether an event ends a transaction."""
+    """Return whether an event ends a transaction."""
     cdef int64_t size
     if code == QUERY_EVENT:
         size = size_before_sql(body, end)

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The fields before the payload of a TRANSACTION_PAYLOAD_EVENT, as servers write them.
+"""Fields before the payload of a TRANSACTION_PAYLOAD_EVENT, in the format that servers write.
 
-The oracle is `binlogio.events.transaction_payload`, which also parses all other forms.
+`binlogio.events.transaction_payload` is the reference implementation (oracle), and also parses all other formats.
 """
 
 from libc.stdint cimport int64_t, uint64_t, uint8_t
@@ -14,15 +14,15 @@ cdef enum:
     PAYLOAD_PLAIN_SIZE = 3
     ALL_PAYLOAD_FIELDS = 1 << PAYLOAD_SIZE | 1 << PAYLOAD_COMPRESSION | 1 << PAYLOAD_PLAIN_SIZE
     ZSTD = 0
-    MOST_AT_ONCE = 1 << 20  # plain bytes of a small payload
+    MOST_AT_ONCE = 1 << 20  # most plain bytes of a small payload
 
 cdef struct PayloadFields:
-    uint64_t[4] values  # by the number of the field
-    const uint8_t* payload  # where it begins
+    uint64_t[4] values  # by field id
+    const uint8_t* payload  # begin of the payload
 
 
 cdef inline bint payload_fields(const uint8_t* at, const uint8_t* end, PayloadFields* fields) noexcept nogil:
-    """Parse the fields; False unless each of them is there once, and the payload fills the body."""
+    """Parse the fields; returns False unless each occurs exactly once and the payload fills the body."""
     cdef const uint8_t* value_end
     cdef int seen = 0
     cdef uint8_t field
@@ -43,7 +43,7 @@ cdef inline bint payload_fields(const uint8_t* at, const uint8_t* end, PayloadFi
 
 
 cdef inline uint64_t small_zstd_size(PayloadFields* fields) noexcept nogil:
-    """Return the plain bytes of a small payload that zstd has compressed; 0 for any other."""
+    """Return the plain bytes of a small payload compressed by zstd; 0 for any other payload."""
     if fields.values[PAYLOAD_COMPRESSION] != ZSTD or fields.values[PAYLOAD_PLAIN_SIZE] > MOST_AT_ONCE:
         return 0
     return fields.values[PAYLOAD_PLAIN_SIZE]

@@ -1,6 +1,6 @@
 """Selects rows events by position, time, server, operation and the GTID of the group.
 
-The oracle is `binlogio.event_filter`.
+`binlogio.event_filter` is the reference implementation (oracle).
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -8,13 +8,13 @@ from libc.stdlib cimport free, malloc
 
 
 cdef class RowChoice:
-    """What is wanted.
+    """Criteria of a selection.
 
     Args:
-        pos, timestamp: (start, end).
-        server_ids: a set, or `AllExcept` of one; None for any.
-        operations: numbers.
-        ask_gtid: as of `GtidChoice`; None for any group.
+        pos, timestamp: (start, end), end exclusive.
+        server_ids: a frozenset of selected server ids, or `AllExcept` of one; None for any.
+        operations: numbers of the selected operations.
+        ask_gtid: predicate as in `GtidChoice`; None for any group.
     """
 
     def __cinit__(self, pos, timestamp, server_ids, operations, ask_gtid):
@@ -41,13 +41,13 @@ cdef class RowChoice:
         free(self.server_ids)
 
     cdef int begin_group(self, const Group* group) except -1 nogil:
-        """Go on in another group."""
+        """Begin the next group."""
         if self.gtids is not None:
             self.wants_this_group = self.gtids.wants(group)
         return 0
 
     cdef bint wants(self, const RowsEvent* event) noexcept nogil:
-        """Whether an event of the group is wanted."""
+        """Return whether an event of the current group is selected."""
         cdef int64_t i
         if not self.wants_this_group or not self.pos_start <= event.pos < self.pos_end or (
                 not self.time_start <= <int64_t>event.timestamp < self.time_end) or (

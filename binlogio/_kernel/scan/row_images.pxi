@@ -1,12 +1,12 @@
 """Locates the values of a row image.
 
-Finds the columns that an image has, the length of each value, and the start of the next image. The oracle is
-`binlogio.rows`.
+Determines the columns of an image, the length of each value, and the start of the next image. `binlogio.rows` is the
+reference implementation (oracle).
 
     image         := null_bits: bits[columns present]  value*                -- no bytes for NULL
     partial image := value_options: lenenc  partial_bits: bits[JSON columns of the table]?  image
 
-A pointer is 0 for NULL, 1 where the image has no such column, and has its top bit set where the value is a JSON diff.
+A pointer is 0 for NULL, 1 if the image lacks the column, and has its top bit set if the value is a JSON diff.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t, uintptr_t
@@ -39,14 +39,14 @@ cdef void _free(Layout* layout) noexcept:
 
 
 cdef class ImagePlan:
-    """What the kernel needs of a table map.
+    """Layout of the row images of a table, from its table map.
 
     Args:
-        table: whatever the caller wants to find again (a `TablePlan`).
-        widths: one integer a column: bytes of a fixed-size value, or minus the bytes of its length.
-        slots: one integer a column: where the column's pointers go, -1 where nobody wants it.
+        table: an object of the caller (a `TablePlan`).
+        widths: for each column bytes of a fixed-size value, or minus the bytes of its length prefix.
+        slots: for each column the slot of its pointers; -1 if it is not selected.
         json_columns: positions of the JSON columns.
-        wanted: False for a table whose rows are to be skipped.
+        wanted: False for a table whose rows are skipped.
     """
 
     def __cinit__(self, object table, widths, slots, json_columns, *, bint wanted):
@@ -84,7 +84,7 @@ cdef class ImagePlan:
         _free(&self.core.after)
 
     def set_record_bits(self, bits, int32_t count) -> None:
-        """Say which of the `count` null bits of a record of 5.1 before GA is that of each column; -1 for none."""
+        """Set for each column the index of its null bit among `count` bits of a record of 5.1 before GA; -1: none."""
         cdef int32_t i
         if len(bits) != self.core.column_count:
             raise ValueError(f"{len(bits)} null bits of {self.core.column_count} columns")
@@ -105,9 +105,9 @@ cdef class ImagePlan:
 
     def row_count(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after,
                   const uint8_t[::1] images) -> int:
-        """How many rows the images of a rows event hold, whose form is not that of 5.1 before GA.
+        """Return the number of rows in the images of a rows event; -1 if they do not fit the plan.
 
-        -1 where they do not fit the plan.
+        Events of 5.1 before GA are not supported.
         """
         cdef RowsEvent event
         cdef int64_t taken = 0
@@ -126,12 +126,12 @@ cdef class ImagePlan:
 
     @property
     def wanted(self) -> bool:
-        """False for a table whose rows are to be skipped."""
+        """False for a table whose rows are skipped."""
         return self.core.wanted
 
 
 cdef int make_layout(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil:
-    """Make `layout` the one of `present`."""
+    """Make `layout` describe the images of bitmap `present`."""
     cdef int32_t i
     memcpy(layout.present, present, plan.bitmap_bytes)
     layout.count = 0
@@ -152,7 +152,7 @@ cdef int make_layout(Plan* plan, Layout* layout, const uint8_t* present) noexcep
 
 cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t* end,
                                    const uint8_t** partial_bits) noexcept nogil:
-    """Pass value_options and partial_bits; NULL where they do not fit."""
+    """Skip value_options and partial_bits; returns NULL if they are invalid."""
     cdef uint64_t options = 0
     partial_bits[0] = NULL
     if not lenenc(&at, end, &options):
@@ -168,7 +168,7 @@ cdef const uint8_t* partial_header(Plan* plan, const uint8_t* at, const uint8_t*
 
 
 cdef bint _is_partial(Plan* plan, int32_t column, const uint8_t* partial_bits) noexcept nogil:
-    """Return the bit of a column. The bitmap has one for each JSON column of the table, in the image or not."""
+    """Return the partial bit of a column. The bitmap has one bit per JSON column of the table, present or not."""
     cdef int32_t i
     cdef int32_t number = 0
     for i in range(column):
@@ -177,7 +177,7 @@ cdef bint _is_partial(Plan* plan, int32_t column, const uint8_t* partial_bits) n
 
 
 cdef inline const uint8_t* _behind(const uint8_t* at, const uint8_t* end, int32_t width) noexcept nogil:
-    """Pass a value; NULL where the bytes end too early."""
+    """Skip a value; returns NULL if the bytes are too short."""
     cdef uint64_t size = width
     if width < 0:
         if end - at < -width:
@@ -205,9 +205,9 @@ cdef void mark_partial(Plan* plan, Layout* layout, const uint8_t** pointers, int
 
 
 cdef int plain_images(Memory out, Plan* plan, RowsEvent* event) except -1 nogil:
-    """Append the images of an event of 5.1 before GA as those of later versions; 0 where they do not fit the plan.
+    """Append the images of an event of 5.1 before GA in the later format; returns 0 if they do not fit the plan.
 
-    Each begins with the null bits of the record in memory, and NULL has a value's bytes after them as well.
+    Each begins with the null bits of the server's in-memory record, and NULL columns have value bytes too.
     """
     cdef const uint8_t* at = event.images
     cdef const uint8_t* end = at + event.size
@@ -241,7 +241,7 @@ cdef int plain_images(Memory out, Plan* plan, RowsEvent* event) except -1 nogil:
 
 
 cdef int64_t count_rows(Plan* plan, RowsEvent* event, int64_t* taken) noexcept nogil:
-    """How many whole rows the event has, and how many bytes they are: all, where its images fit the plan."""
+    """Return the number of complete rows, and set `taken` to their bytes: all, if the images fit the plan."""
     cdef const uint8_t* at = event.images
     cdef const uint8_t* end = at + event.size
     cdef const uint8_t* bits = NULL

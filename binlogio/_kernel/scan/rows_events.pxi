@@ -1,6 +1,6 @@
-"""Frames of rows events: the bitmaps before the images, and MariaDB's compression.
+"""Rows events: the bitmaps before the images, and MariaDB's compression.
 
-`binlogio.events.rows` and `binlogio.events.compressed` have the layouts, and are the oracle.
+`binlogio.events.rows` and `binlogio.events.mariadb` have the layouts and are the reference implementation (oracle).
 """
 
 from libc.stdint cimport int64_t, uint64_t, uint8_t
@@ -14,7 +14,7 @@ from binlogio._kernel.primitives cimport Memory, inflate
 
 
 cdef inline uint8_t operation_of(uint8_t code) noexcept nogil:
-    """What a rows event does to rows."""
+    """Return the operation of a rows event."""
     if code == PARTIAL_UPDATE_ROWS_EVENT:
         return PARTIAL_UPDATE
     if code >= WRITE_ROWS_COMPRESSED_EVENT_V1:
@@ -26,7 +26,7 @@ cdef inline uint8_t operation_of(uint8_t code) noexcept nogil:
 
 cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end,
                      uint64_t* columns) noexcept nogil:
-    """Find bitmaps and images after the post-header of an event of this type; False where they do not fit."""
+    """Set bitmaps and images of an event, from the end of its post-header; returns False if they do not fit."""
     cdef int64_t bitmap_bytes
     if not lenenc(&at, end, columns) or columns[0] > <uint64_t>(8 * (end - at)):
         return False
@@ -49,9 +49,9 @@ cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const ui
 
 
 cdef int inflate_images(Memory out, RowsEvent* event, int64_t most) except -1 nogil:
-    """Let an event have the images that its compressed ones hold, which go to `out`.
+    """Decompress the images of an event into `out`, and make the event refer to them.
 
-    0 where they hold none, or more than `most` bytes.
+    Returns 0 if they are invalid or exceed `most` bytes.
     """
     if not inflate_block(out, event.images, event.size, most):
         return 0
@@ -61,7 +61,7 @@ cdef int inflate_images(Memory out, RowsEvent* event, int64_t most) except -1 no
 
 
 cdef int inflate_block(Memory out, const uint8_t* p, int64_t block_size, int64_t most) except -1 nogil:
-    """Let `out` have what MariaDB has compressed into a block; 0 where it holds nothing, or more than `most` bytes."""
+    """Decompress a block of MariaDB into `out`; returns 0 if it is invalid or exceeds `most` bytes."""
     cdef int size_bytes
     cdef int64_t size
     out.size = 0

@@ -1,6 +1,6 @@
-"""The plans of the tables that table maps define, by table id.
+"""The plans of mapped tables, by table id.
 
-A table map is valid up to the end of its statement, and equal bytes make equal plans: Python resolves each different
+A table map is valid until the end of its statement, and equal bytes have equal plans: Python resolves each different
 body once.
 """
 
@@ -11,13 +11,13 @@ from libc.string cimport memcmp, memcpy
 from binlogio._kernel.base.cursor cimport little
 
 cdef enum:
-    SLOTS = 1024  # of table ids; those of a statement that share one are looked up in a dict
+    SLOTS = 1024  # slots for table ids; a statement's ids that share a slot are stored in a dict
 
 
 cdef class TablePlans:
-    """All plans so far, and which ids have one now.
+    """All plans so far, and the valid mapping from table ids to plans.
 
-    `resolve_plan` as in `EventScanner`; `id_size` is that of a table id, in bytes.
+    `resolve_plan` is as in `EventScanner`; `id_size` is the size of a table id in bytes.
     """
 
     def __cinit__(self, resolve_plan):
@@ -39,7 +39,7 @@ cdef class TablePlans:
         free(self.cores)
 
     cdef int forget(self) except -1:
-        """Resolve every table map again: the tables' definitions have changed."""
+        """Resolve every table map again, because table definitions have changed."""
         cdef int i
         self.by_body.clear()
         for i in range(SLOTS):
@@ -47,7 +47,8 @@ cdef class TablePlans:
         return 0
 
     cdef int renew(self) except -1:
-        """As `forget`; table maps that are valid now, before a statement of theirs ends, get their new plans at once."""
+        """As `forget`, but resolve the currently valid table maps at once: a definition changed inside their statement.
+        """
         cdef int i
         cdef bytes body
         cdef const uint8_t* start
@@ -68,9 +69,9 @@ cdef class TablePlans:
         return 0
 
     cdef list keep_valid(self):
-        """Drop all plans but those of table maps that are valid now.
+        """Drop all plans except those of table maps that are valid now.
 
-        Returns the old numbers of these, in the order of their new ones.
+        Returns the old numbers of the kept plans, in the order of their new numbers.
         """
         cdef int i
         cdef dict kept = {}
@@ -89,7 +90,7 @@ cdef class TablePlans:
         return list(kept)
 
     cdef int _add(self, plan) except -1:
-        """Add a plan, with a number of its own."""
+        """Add a plan with the next number."""
         cdef int32_t number = len(self.plans)
         self.cores = <Plan**>realloc(self.cores, (number + 1) * sizeof(void*))
         if self.cores == NULL:
@@ -103,9 +104,9 @@ cdef class TablePlans:
         return 0
 
     cdef bint take(self, const uint8_t* body, const uint8_t* end) except -1 nogil:
-        """Find the plan for a table map: by id if the bytes are the same as before, else by the bytes, else a new one.
+        """Map a table: the plan is found by id if the bytes have not changed, else by the bytes, else it is resolved.
 
-        False if construct refuses it.
+        Returns False if construct rejects the table map.
         """
         cdef uint64_t table_id
         cdef Slot* slot
@@ -122,9 +123,10 @@ cdef class TablePlans:
 
     cdef bint _take_new(self, uint64_t table_id, const uint8_t* rest, int64_t size,
                         const uint8_t* body) except -1 with gil:
-        """Take a table map that was not seen before.
+        """Map a table whose id has no plan for these bytes.
 
-        A function of its own, since one with Python variables takes the lock each time it returns."""
+        A separate function, because a function with Python variables acquires the GIL each time it returns.
+        """
         cdef Slot* slot = self.slots + (table_id & (SLOTS - 1))
         cdef void* copy
         plan = self._plan_number(rest, size, body)
@@ -147,7 +149,7 @@ cdef class TablePlans:
         return True
 
     cdef object _plan_number(self, const uint8_t* rest, int64_t size, const uint8_t* body):
-        """Return the plan of a table map's bytes; -1 where construct refuses them, which the caller then tells."""
+        """Return the plan number for the bytes of a table map; -1 if construct rejects them."""
         key = <bytes>(<const char*>rest)[:size]
         number = self.by_body.get(key)
         if number is None:
@@ -160,7 +162,7 @@ cdef class TablePlans:
         return number
 
     cdef int end_statement(self) except -1 nogil:
-        """End a statement: its table maps are no longer valid."""
+        """End a statement: its table maps become invalid."""
         self.statement += 1
         if self.overflow_count:
             with gil:
@@ -169,7 +171,7 @@ cdef class TablePlans:
         return 0
 
     cdef int32_t plan_of(self, uint64_t table_id) except -2 nogil:
-        """Return the plan that a table id has in this statement; NOT_MAPPED where it has none."""
+        """Return the plan of a table id in the current statement; NOT_MAPPED if there is none."""
         cdef Slot* slot = self.slots + (table_id & (SLOTS - 1))
         if slot.statement == self.statement and slot.table_id == table_id:
             return slot.plan
