@@ -1,7 +1,8 @@
-"""Arrow C data interface: exports blocks of memory as a whole record batch in one step.
+"""Exports memory blocks as a whole record batch through the Arrow C data interface, in one step.
 
-Fills in the C structures and frees them; the importer supplies the types. Made piece by piece, a batch of thirty
-columns takes and releases Python's lock a hundred times, which stops the other threads as often.
+Fills in the C structures and frees them; the importer supplies the types. If the arrays of a batch of thirty columns
+were exported one by one, the GIL would be acquired and released a hundred times, which stalls the other threads as
+often.
 
     node := (length, null_count, buffers, children)
 Source: https://arrow.apache.org/docs/format/CDataInterface.html
@@ -23,11 +24,11 @@ cdef struct ArrowArray:
     ArrowArray** children
     ArrowArray* dictionary
     void (*release)(ArrowArray*) noexcept
-    void* private_data  # references to the memory of the buffers, NULL for none
+    void* private_data  # references to the owners of the buffers; NULL for a missing buffer
 
 
 cdef void _release(ArrowArray* array) noexcept with gil:
-    """Free an array, and the children that nobody has moved away."""
+    """Release callback: free an array, and the children that the importer has not moved."""
     cdef int64_t i
     for i in range(array.n_children):
         if array.children[i] != NULL:
@@ -44,7 +45,7 @@ cdef void _release(ArrowArray* array) noexcept with gil:
 
 
 cdef int _export(ArrowArray* array, int64_t length, int64_t null_count, tuple buffers, children) except -1:
-    """Fill in an array that is all zeros. What it has when something fails is freed by its `release`."""
+    """Fill in an array that is all zeros. After an error, its `release` frees what was filled in."""
     cdef int64_t i
     cdef Memory memory
     cdef ArrowArray* child
@@ -78,9 +79,9 @@ cdef void* _zeros(int64_t count, int64_t size) except NULL:
 
 
 cdef class Exported:
-    """Export a record batch of `length` rows whose columns are `nodes`, to be imported from `address`.
+    """Exports a record batch of `length` rows with columns `nodes`; the importer reads it from `address`.
 
-    The blocks of memory must not grow any more.
+    The memory blocks must not grow any more; the arrays keep references to them.
     """
 
     cdef ArrowArray root
@@ -89,10 +90,10 @@ cdef class Exported:
         _export(&self.root, length, 0, (None,), nodes)
 
     def __dealloc__(self):
-        if self.root.release != NULL:  # nobody has imported it
+        if self.root.release != NULL:  # not imported
             self.root.release(&self.root)
 
     @property
     def address(self) -> int:
-        """Where the C structure is."""
+        """Address of the ArrowArray structure. It is valid while this object exists."""
         return <uintptr_t>&self.root

@@ -1,6 +1,6 @@
-"""The blocks of memory of each column of a record, for `arrow_arrays`.
+"""Collects the memory blocks of each column of a record batch, for `arrow_arrays`.
 
-Compiled because of the attribute accesses: a batch has some fifty arrays.
+Compiled because of the many attribute accesses: a batch has some fifty arrays.
 """
 
 from libc.stdint cimport int64_t
@@ -10,9 +10,9 @@ from binlogio._kernel.primitives cimport Memory
 
 
 def metadata_nodes(MetadataColumns metadata, file, update) -> list:
-    """Return the columns of a record up to `sequence_number`.
+    """Return the nodes of the metadata columns up to `sequence_number`.
 
-    `update` is a column of the text "update": all names of operations are as long, so that they share its offsets.
+    `update` is a text column of "update" values: all operation names have the same length, so they share its offsets.
     """
     cdef int64_t count = metadata.count
     return [
@@ -29,12 +29,12 @@ def metadata_nodes(MetadataColumns metadata, file, update) -> list:
 
 
 def presence_node(Presence side, int64_t count) -> tuple:
-    """Return the bitmaps of the rows that have the image."""
+    """Return the column of present bitmaps of the rows that have the image."""
     return text_node(side.present_offsets, side.present, count, side.validity, count - side.rows)
 
 
 def repeated_text(bytes text, int64_t count) -> tuple[Memory, Memory]:
-    """Return offsets and bytes of `count` times the same text, of which `text_node` can show fewer."""
+    """Return offsets and bytes of `count` repetitions of a text; `text_node` may use fewer of them."""
     cdef Memory offsets = Memory()
     cdef Memory data = Memory()
     (<int32_t*>offsets.grow(4))[0] = 0
@@ -43,9 +43,9 @@ def repeated_text(bytes text, int64_t count) -> tuple[Memory, Memory]:
 
 
 def image_node(Side side, int64_t count, forms, Memory zeros) -> tuple:
-    """Return the struct of the images of one side, whose columns have the forms.
+    """Return the struct of the images of one side, whose columns have the layouts `forms`.
 
-    Where no row has such an image, it shows `zeros`, which must have 32 bytes a row, and 32 more.
+    If no row has the image, all columns refer to `zeros`, which must have 32 bytes per row, and 32 more.
     """
     cdef int64_t missing = count - side.rows
     cdef int slot
@@ -68,12 +68,12 @@ cdef tuple _null_node(int form, int64_t count, Memory zeros):
 
 
 cpdef tuple text_node(Memory offsets, Memory data, int64_t count, Memory validity=None, int64_t nulls=0):
-    """Text or bytes of any length."""
+    """Return the node of a column of text or bytes of any length."""
     return count, nulls, (validity if nulls else None, offsets, data), ()
 
 
 cpdef tuple column_node(Column column, int form):
-    """Return a column whose values are whole."""
+    """Return the node of a complete column."""
     cdef int64_t count = column.count
     cdef Memory validity = column.validity if column.null_count else None
     if form == F_FIXED:

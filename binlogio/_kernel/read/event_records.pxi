@@ -1,6 +1,7 @@
-"""Records of events, one for each: the header, the group, and the fields of the body as JSON.
+"""Records of events, one per event: the header, the group, and the fields of the body as JSON.
 
-`binlogio.columnar.reference.event_records` makes the same records of the events of construct, and is the oracle.
+`binlogio.columnar.event_records` makes the same records from the events of construct and is the reference
+implementation (oracle).
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
@@ -14,8 +15,8 @@ from binlogio._kernel.base.memory_text cimport end_of
 from binlogio._kernel.primitives cimport Memory
 
 cdef enum:
-    LONGEST_BYTES = 64  # byte strings up to this size are in the JSON as they are
-    MOST_FIELDS = 1024  # bytes of the JSON of an event, but for texts that Python has made
+    LONGEST_BYTES = 64  # byte strings up to this size are included in the JSON
+    MOST_FIELDS = 1024  # most bytes of the JSON of an event, except texts made by Python
 
 
 cdef inline uint8_t* _put(uint8_t* to, const char* text) noexcept nogil:
@@ -30,7 +31,7 @@ cdef inline uint8_t* _put_or_null(uint8_t* to, const char* name, bint is_there, 
 
 
 cdef inline uint8_t* _put_bytes(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
-    """Bytes as hexadecimal digits, or the size of many."""
+    """Write bytes as hexadecimal digits, or only their size if there are more than LONGEST_BYTES."""
     cdef int64_t i
     if size > LONGEST_BYTES:
         return _put(put_unsigned(_put(to, b'{"size":'), <uint64_t>size), b"}")
@@ -43,13 +44,13 @@ cdef inline uint8_t* _put_bytes(uint8_t* to, const uint8_t* p, int64_t size) noe
 
 
 cdef class EventRecords(EventWalk):
-    """Records of the events of a log that are not yet given out.
+    """Records of the events of a log that are not returned yet.
 
     Args:
         type_names: the name of each of the 256 types.
-        pos, timestamp: (start, end) of the events that are wanted.
-        server_ids: None for any.
-        wants_table: asked with schema and table, each of which may be None; None for any.
+        pos, timestamp: (start, end) of the selected events.
+        server_ids: selected server ids; None for any.
+        wants_table: predicate of schema and table, each of which may be None; None for any.
     """
 
     cdef list type_names
@@ -79,13 +80,13 @@ cdef class EventRecords(EventWalk):
         ]
 
     def append(self, values) -> None:
-        """Append a record that was made of an event of construct."""
+        """Append a record that was made from an event that construct parsed."""
         for column, value in zip(self._columns(), values, strict=True):
             (<RecordColumn>column).put(value)
         self.count += 1
 
     def take(self) -> list:
-        """Return the columns, for `Exported`, and begin other ones."""
+        """Return the columns, for `Exported`, and begin a new batch."""
         columns = self._columns()
         nodes = [(<RecordColumn>column).node() for column in columns]
         for column in columns:
@@ -200,7 +201,7 @@ cdef class EventRecords(EventWalk):
         return 0
 
     cdef uint8_t* _put_text(self, uint8_t* to, bytes text) except NULL:
-        """Put a text of any length, and make room for more fields."""
+        """Write a text of any length, and reserve space for more fields; returns the end."""
         cdef Memory out = self.body.data
         out.size = to - out.data
         to = end_of(out, len(text) + MOST_FIELDS)

@@ -1,8 +1,8 @@
-"""Takes the events of a framer one by one, for records of events and of event groups.
+"""Walks the events of a framer one by one, for records of events and of event groups.
 
-Verifies checksums, follows event groups and table maps, and parses the frequent types of events. Other types, and
-events that are malformed, are left to the framer: construct parses them, and the caller says here what they change.
-`binlogio.format.groups`, `binlogio.format.decoder` and `binlogio.events` are the oracles.
+Verifies checksums, tracks event groups and table maps, and parses the frequent event types. Other types and malformed
+events are left to the framer: construct parses them, and the caller then updates the state of the walk.
+`binlogio.format.groups`, `binlogio.format.decoder` and `binlogio.events` are the reference implementations (oracles).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
@@ -26,19 +26,19 @@ cdef enum:
     ROWS_V2_POST_HEADER = 10
     TABLE_ID_SIZE = 6
     WALK_SLOTS = 1024
-    MOST_TABLE_BYTES = 1 << 20  # of the table maps that are kept; an event of construct takes some fifty times as much
-    MOST_STATUS_BYTES = 4096  # of status variables that are kept
+    MOST_TABLE_BYTES = 1 << 20  # cached table maps; construct's event of one takes some fifty times as much memory
+    MOST_STATUS_BYTES = 4096  # cached status variables
 
 cdef struct WalkEvent:
     const uint8_t* p
     const uint8_t* body
     const uint8_t* end
-    int64_t pos  # of the payload event around it, if there is one
+    int64_t pos  # file offset of the event, or of the payload event that contains it
     int64_t end_pos
-    int32_t inner  # its number in the payload; -1 outside
+    int32_t inner  # number of the event in its payload; -1 outside
     uint32_t size
     uint8_t code
-    # What the body says; NULL and False where it does not say it
+    # Fields of the body; NULL or False if the event does not have them
     const uint8_t* schema
     const uint8_t* table
     const uint8_t* sql
@@ -50,11 +50,11 @@ cdef struct WalkEvent:
     uint64_t column_count
     const uint8_t* extra
     int64_t extra_size
-    uint16_t flags  # of a rows event
+    uint16_t flags  # flags of a rows event
     RowsEvent rows
     GtidFields gtid
-    int64_t payload_at  # where the payload begins in the body
-    uint64_t plain_size  # bytes of its events; 0 where construct has to open it
+    int64_t payload_at  # offset of the payload in the body
+    uint64_t plain_size  # bytes of the decompressed events; 0 if construct must decompress the payload
 
 
 cdef class MappedTable:
@@ -62,18 +62,18 @@ cdef class MappedTable:
 
     Args:
         key: its bytes.
-        schema, table: UTF-8.
+        schema, table: names in UTF-8.
         text: the members of its JSON after the table id.
-        event: the event that construct made of it.
+        event: the event that construct parsed.
     """
 
     cdef readonly bytes key, schema, table, text
     cdef readonly object event
-    cdef public ImagePlan images  # None before a rows event needs it
-    cdef public int64_t pos  # where its last event is
+    cdef public ImagePlan images  # None until a rows event needs it
+    cdef public int64_t pos  # file offset of its last event
     cdef bytes full_name
     cdef uint64_t table_id
-    cdef int is_wanted  # -1 before the filter was asked
+    cdef int is_wanted  # -1 until the filter was called
 
     def __init__(self, bytes key, bytes schema, bytes table, bytes text, event):
         self.key, self.schema, self.table, self.text, self.event = key, schema, table, text, event
@@ -87,8 +87,8 @@ cdef class KnownStatus:
     Args:
         key: their bytes.
         text: their JSON.
-        form: 0 if the statement's text is ASCII at most, 1 if it is UTF-8, 2 if only construct decodes it.
-        xid: the number of the transaction, if they have it.
+        form: encoding of the statement's text: 0 for ASCII only, 1 for UTF-8, 2 if only construct can decode it.
+        xid: the transaction id, if the variables have it.
     """
 
     cdef readonly bytes key, text
@@ -103,37 +103,37 @@ cdef class KnownStatus:
 
 
 cdef class EventWalk:
-    """The state of a walk over one log, without its bytes.
+    """State of a walk over one log, without the log's bytes.
 
     Args:
-        opened_size: bytes that a compressed event may have once it is opened.
-        max_records, max_bytes: of a batch, about.
-        ask_gtid: as of `GtidChoice`; None for any group.
+        opened_size: most bytes of a decompressed event.
+        max_records, max_bytes: approximate size of a batch.
+        ask_gtid: predicate as in `GtidChoice`; None for any group.
     """
 
-    cdef readonly int64_t count  # records of the batch
-    cdef readonly int64_t at  # where the next event begins in the buffer
-    cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
-    cdef public int64_t payload_end  # of the last payload event
+    cdef readonly int64_t count  # records in the batch
+    cdef readonly int64_t at  # index of the next event in the buffer
+    cdef readonly uint32_t position_shift  # difference between log_pos and the real end of the last event
+    cdef public int64_t payload_end  # file offset after the last payload event
     cdef readonly bint statement_ended
     cdef object parse_table, parse_status, open_payload
     cdef int64_t opened_size, max_records, max_bytes
     cdef uint8_t[256] by_construct
-    # Of the event group
+    # State of the event group
     cdef GroupState state
     cdef uint8_t[GTID_TEXT] gtid_text
     cdef int gtid_size
     cdef bint has_clock
     cdef int64_t last_committed, sequence_number
-    cdef int wants_group  # -1 before the filter was asked
-    cdef Group group_start  # only if it was parsed here, and without a group
+    cdef int wants_group  # -1 until the filter was called
+    cdef Group group_start  # set only if the event was parsed here or there is no group
     cdef bint has_group_start
-    cdef GtidChoice gtids  # None for any
+    cdef GtidChoice gtids  # None: any GTID
     # Tables
     cdef dict mapped, known_tables
-    cdef int64_t known_bytes  # of the keys of known_tables
+    cdef int64_t known_bytes  # bytes of the keys of known_tables
     cdef list table_slots, status_slots
-    cdef MappedTable table  # of the event at hand
+    cdef MappedTable table  # table of the current event
     cdef KnownStatus status
     cdef Memory plain
 
@@ -146,15 +146,15 @@ cdef class EventWalk:
         self.describe(range(256), None, None, None)
 
     def describe(self, by_construct, parse_table, parse_status, open_payload) -> None:
-        """Begin another format.
+        """Set the format of the following events.
 
         Args:
-            by_construct: types of events that are left to construct.
-            parse_table: from the body of a TABLE_MAP_EVENT to a MappedTable; None where construct refuses it.
-            parse_status: from type and body of a QUERY_EVENT to the KnownStatus of its status variables; None if
-                refused.
-            open_payload: from a small zstd payload and the number of its plain bytes to these; None where construct
-                has to open it.
+            by_construct: event types that are left to construct.
+            parse_table: function from the body of a TABLE_MAP_EVENT to a MappedTable, or None if construct rejects it.
+            parse_status: function from type and body of a QUERY_EVENT to the KnownStatus of its status variables; None
+                if they are rejected.
+            open_payload: function from a small zstd payload and its plain size in bytes to the plain bytes, or None if
+                construct must decompress it.
         """
         cdef int code
         self.parse_table, self.parse_status, self.open_payload = parse_table, parse_status, open_payload
@@ -165,7 +165,7 @@ cdef class EventWalk:
         self.table_slots = [None] * WALK_SLOTS
         self.status_slots = [None] * WALK_SLOTS
 
-    # ----------------------------------------------------------------------------- what construct's events mean for it
+    # -------------------------------------------------------------------- state changes by events that construct parsed
 
     @property
     def is_full(self) -> bool:
@@ -174,7 +174,7 @@ cdef class EventWalk:
 
     @property
     def starts_group(self) -> bool:
-        """True if the event at hand is the first one of its group."""
+        """True if the current event is the first one of its group."""
         return self.state.begins
 
     @property
@@ -186,7 +186,7 @@ cdef class EventWalk:
         return self.state.place, gtid, None, None
 
     def set_group(self, int place, gtid, last_committed, sequence_number, *, bint starts_group) -> None:
-        """Set what an event made of it."""
+        """Set the state of the event group after an event that construct parsed."""
         cdef bytes text = b"" if gtid is None else gtid.encode()
         if len(text) > GTID_TEXT:
             raise ValueError(f"a GTID of {len(text)} bytes")
@@ -201,30 +201,31 @@ cdef class EventWalk:
         self.wants_group = -1
 
     def begin_event(self) -> None:
-        """Begin an event that construct has parsed: the table maps of a statement that has ended are not valid."""
+        """Begin an event that construct parsed: removes the table maps if the statement has ended."""
         if self.statement_ended:
             self.mapped.clear()
             self.statement_ended = False
 
     def map_table(self, table_id: int, MappedTable table not None) -> None:
-        """Take a table map."""
+        """Add a table map of the current statement."""
         self.mapped[table_id] = table
 
     def end_statement(self) -> None:
-        """The event at hand is the last rows event of its statement."""
+        """Mark the current event as the last rows event of its statement."""
         self.statement_ended = True
 
     def mapped_table(self, table_id: int) -> MappedTable | None:
-        """Return the table that a rows event refers to."""
+        """Return the table that a rows event refers to; None if there is no table map."""
         return self.mapped.get(table_id)
 
     # --------------------------------------------------------------------------------------------------------- events
 
     def cut(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, int64_t inner, int64_t most,
             bint checksum, bint verify, uint32_t shift, bint by_group) -> range:
-        """Take the events from byte `at` on, up to one that is left to construct; `self.at` is then its place.
+        """Process the events from byte `at`, up to one that is left to construct; `self.at` is then its index.
 
-        Returns a range of as many numbers. The arguments are those of `python_events.EventCutter.cut`.
+        Returns a range whose length is the number of events. The arguments are those of
+        `python_events.EventCutter.cut`.
         """
         cdef int64_t count = 0
         cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
@@ -256,7 +257,7 @@ cdef class EventWalk:
         return self.count >= self.max_records
 
     cdef bint _take(self, WalkEvent* event) except -1:
-        """Parse an event, and let it change the state of the walk; False where construct has to parse it."""
+        """Parse an event and update the state of the walk; returns False if construct must parse it."""
         cdef Group group
         cdef bytes plain = None
         cdef dict mapped
@@ -276,7 +277,7 @@ cdef class EventWalk:
                 self.mapped, self.statement_ended = mapped, statement_ended
                 return False
             self.mapped, self.statement_ended = mapped, statement_ended
-            self._parse(event, &group)  # again, since the table at hand is another one
+            self._parse(event, &group)  # parse again, because the current table has changed
         self._map(event)
         if event.inner < 0:
             self._follow(event, &group)
@@ -286,7 +287,7 @@ cdef class EventWalk:
         return True
 
     cdef bint _inside(self, bytes plain, WalkEvent* payload, bint adds) except -1:
-        """Take the events of a payload, or only see whether all of them can be taken."""
+        """Process the events of a payload, or only check that all of them can be processed if `adds` is False."""
         cdef const uint8_t* data = <const uint8_t*><const char*>plain
         cdef int64_t size = len(plain)
         cdef int64_t at = 0
@@ -309,7 +310,7 @@ cdef class EventWalk:
         return True
 
     cdef int _map(self, WalkEvent* event) except -1:
-        """Let an event change the table maps."""
+        """Update the table maps for an event."""
         if self.statement_ended:
             self.mapped.clear()
             self.statement_ended = False
@@ -321,7 +322,7 @@ cdef class EventWalk:
         return 0
 
     cdef bint _parse(self, WalkEvent* event, Group* group) except -1:
-        """Parse an event; False where construct has to do that."""
+        """Parse an event; returns False if construct must parse it."""
         cdef uint8_t code = event.code
         cdef bint is_known
         event.schema = event.table = event.sql = NULL
@@ -355,7 +356,7 @@ cdef class EventWalk:
         return is_known and self._accepts(event)
 
     cdef bint _accepts(self, WalkEvent* event) except -1:
-        """Return False for an event that construct has to add."""
+        """Return False for an event that construct must add."""
         return True
 
     cdef int _add(self, WalkEvent* event) except -1:
@@ -363,7 +364,7 @@ cdef class EventWalk:
         raise NotImplementedError
 
     cdef int _follow(self, WalkEvent* event, Group* group) except -1:
-        """Let an event of the file change the event group."""
+        """Update the event group for an event that is not inside a payload."""
         cdef uint8_t code = event.code
         if self.state.place == G_OUTSIDE and (self.gtid_size or self.has_clock):
             self.gtid_size, self.has_clock, self.wants_group = 0, False, -1
@@ -385,7 +386,7 @@ cdef class EventWalk:
         return 0
 
     cdef bint _wants_gtid(self, const Group* start, bint has_start, const uint8_t* text, int size) except -1:
-        """Whether a group is wanted by its GTID, of which `text` is the text."""
+        """Return whether the GTID filter selects a group; `text` is the text of its GTID."""
         if self.gtids is None:
             return True
         if has_start:
@@ -517,7 +518,7 @@ cdef class EventWalk:
 
 
 cdef inline bint _read_header(WalkEvent* event, const uint8_t* p, int64_t size, int64_t tail) noexcept nogil:
-    """Find the parts of the event at `p`; False if the bytes up to the end are not a whole event, or a big one."""
+    """Set the parts of the event at `p`; returns False if it is incomplete or larger than BIG_EVENT_SIZE."""
     if size < HEADER_SIZE + tail:
         return False
     event.p = p

@@ -1,6 +1,7 @@
-"""Records of event groups, one for each: what begins and ends it, its tables, counts of its rows, and its statements.
+"""Records of event groups, one per group: its begin and end, tables, row counts, and statements.
 
-`binlogio.columnar.reference.transaction_records` makes the same records of the events of construct, and is the oracle.
+`binlogio.columnar.transaction_records` makes the same records from the events of construct and is the reference
+implementation (oracle).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
@@ -18,21 +19,21 @@ cdef enum:
 
 
 cdef class GroupRecords(EventWalk):
-    """Records of the event groups of a log that are not yet given out, and the group at hand.
+    """Records of the event groups of a log that are not returned yet, and the current group.
 
     Args:
-        resolve: from a MappedTable to the ImagePlan of its rows; None where construct refuses it.
-        pos, timestamp: (start, end) of the groups that are wanted, by their first events.
-        server_ids: None for any.
-        wants_table: asked with schema and table: one table of a group must be wanted; None for any group.
+        resolve: function from a MappedTable to the ImagePlan of its rows, or None if construct rejects it.
+        pos, timestamp: (start, end) of the selected groups, by their first events.
+        server_ids: selected server ids; None for any.
+        wants_table: predicate of schema and table, of which one table of a group must be selected; None for any group.
     """
 
     cdef object resolve
     cdef int64_t pos_start, pos_end, time_start, time_end
     cdef object server_ids, wants_table
-    cdef Group own_start  # of the group at hand
+    cdef Group own_start  # GTID event of the current group
     cdef bint has_own_start
-    # The group at hand
+    # The current group
     cdef readonly bint is_open
     cdef int64_t begin_pos, ended
     cdef uint32_t begin_time, begin_server
@@ -40,13 +41,13 @@ cdef class GroupRecords(EventWalk):
     cdef int group_gtid_size
     cdef bint group_has_clock, has_commit, has_original, has_xid, is_compressed
     cdef int64_t group_committed, group_number, commit_us, original_us, xid_number
-    cdef bytes outcome  # None while it is unfinished
+    cdef bytes outcome  # None while the group is unfinished
     cdef int32_t event_count
     cdef int64_t[3] row_counts
     cdef int64_t[3] row_bytes
     cdef dict tables
     cdef list texts
-    cdef int64_t rows_at_hand  # of the event at hand
+    cdef int64_t rows_at_hand  # rows of the current event
     # Columns
     cdef NumberColumn pos, end_pos, timestamp, commit_time, original_time, server_id, clock_committed, clock_number
     cdef NumberColumn xid, events, inserts, updates, deletes, insert_bytes, update_bytes, delete_bytes
@@ -76,7 +77,7 @@ cdef class GroupRecords(EventWalk):
         ]
 
     def take(self) -> list:
-        """Return the columns, for `Exported`, and begin other ones."""
+        """Return the columns, for `Exported`, and begin a new batch."""
         columns = self._columns()
         nodes = [(<RecordColumn>column).node() for column in columns]
         for column in columns:
@@ -92,9 +93,9 @@ cdef class GroupRecords(EventWalk):
     # ------------------------------------------------------------------------------- events that construct has parsed
 
     def begin(self, int64_t pos, int64_t timestamp, int64_t server_id, commit_us, original_us) -> None:
-        """Begin an event of the file; the times are those of a GTID event.
+        """Begin an event outside of payloads; the commit times are those of a GTID event.
 
-        The group before it may end, and one may begin.
+        The previous group may end and a new one may begin.
         """
         self._turn(pos, <uint32_t>timestamp, <uint32_t>server_id)
         if self.state.begins:
@@ -102,7 +103,7 @@ cdef class GroupRecords(EventWalk):
                                original_us is not None, 0 if original_us is None else original_us)
 
     def add(self, int64_t end_pos, *, str outcome=None, xid=None, bint is_compressed=False, str statement=None) -> None:
-        """Add an event to the group, if there is one."""
+        """Add an event to the current group, if there is one."""
         if self.is_open:
             self.event_count += 1
             if outcome is not None:
@@ -117,12 +118,12 @@ cdef class GroupRecords(EventWalk):
         self.ended = end_pos
 
     def add_rows(self, MappedTable table not None, int operation, int64_t rows, int64_t size) -> None:
-        """Add rows to the group, if there is one; `add` adds their event."""
+        """Add rows to the current group, if there is one; `add` adds their event."""
         if self.is_open:
             self._rows_of(table, operation, rows, size)
 
     def pass_to(self, int64_t end_pos) -> None:
-        """Pass an event outside of groups."""
+        """Skip an event outside of groups."""
         self.ended = end_pos
 
     def finish(self) -> None:
@@ -197,7 +198,7 @@ cdef class GroupRecords(EventWalk):
 
     cdef int _commit_times(self, bint has_commit, uint64_t commit_us, bint has_original,
                            uint64_t original_us) except -1:
-        """Set the times of the commit; those that Arrow cannot hold are NULL."""
+        """Set the commit times; values that Arrow cannot hold are NULL."""
         if not has_original or original_us == 0:
             has_original, original_us = has_commit, commit_us
         self.has_commit, self.commit_us = has_commit and commit_us <= <uint64_t>LARGEST_TIME, <int64_t>commit_us

@@ -1,10 +1,10 @@
-"""Row images as JSON or SQL text, without the interpreter lock.
+"""Converts row images to JSON or SQL text, without the GIL.
 
-Encodes a value of each kind; `binlogio.values.text` is the oracle. A value that has no text here goes to construct, by
-`by_construct`.
+`binlogio.values.text` is the reference implementation (oracle). A value that the kernel cannot convert is converted by
+construct, through `by_construct`.
 
-    COMPACT   an object with the columns of the image, without blanks; JSON diffs are applied to the before image
-    WIDE      the same as Python's json writes it: blanks after commas and colons, ASCII
+    COMPACT   an object with the columns of the image, without spaces; JSON diffs are applied to the before image
+    WIDE      the same in the format of Python's json: spaces after commas and colons, ASCII
     SQL       the text of each column's label, its value as an SQL literal, and the text of its end
 """
 
@@ -35,9 +35,9 @@ WIDE = S_WIDE
 SQL = S_SQL
 
 cdef enum:
-    DIFFS = 63  # the bit of a pointer that says so
-    MOST_KEPT_TEXT = 1 << 23  # bytes of memory that stay for the next rows event
-    SHORT_TEXT = TIME_TEXT  # bytes that are enough for a number or a time
+    DIFFS = 63  # bit of a pointer that marks JSON diffs
+    MOST_KEPT_TEXT = 1 << 23  # bytes of memory that are reused for the next rows event
+    SHORT_TEXT = TIME_TEXT  # bytes that suffice for a number or a time
 
 
 cdef int _form(const Value* value) noexcept:
@@ -53,17 +53,17 @@ cdef Memory _memory_of(bytes text):
 
 
 cdef class ImageText:
-    """How the images of one table become text.
+    """Converts the images of one table to text.
 
     Args:
-        plan: the table's images, every column in a slot of its own.
-        schema, table: their names.
-        values: one tuple a column: its name as JSON (in SQL, all that is before a value), kind, width, first, second,
-            names and characters as in `column_values.Column`. The names of members are JSON strings; in SQL those of an
-            ENUM are literals, and those of a SET are as they are. Kind 0 leaves all values to `by_construct`.
-        by_construct: from a column's position, the bytes of its value, those of the before image, and 1 where the value
-            is JSON diffs (2 where the before image does not have the column) to the value in JSON; None where they are
-            no value.
+        plan: layout of the table's images; every column has a slot of its own.
+        schema, table: names of the table.
+        values: one tuple per column: its name as JSON (in SQL, the text before a value), kind, width, first, second,
+            names and characters as in `column_values.Column`. Member names are JSON strings; in SQL those of an ENUM
+            are literals, and those of a SET are plain text. Kind 0 leaves all values to `by_construct`.
+        by_construct: function that converts a value, from the column's position, the bytes of the value, those of the
+            before image, and 1 if the value is JSON diffs (2 if the before image lacks the column). Returns None if the
+            value is invalid.
         style: COMPACT, WIDE or SQL.
         ends: for each column the text after a value, and after NULL.
         pieces: the text before the first image of an insert, an update and a delete, between the images of an update,
@@ -120,17 +120,17 @@ cdef class ImageText:
         free(self.old)
 
     cdef tuple _keep_label(self, bytes text):
-        """Return the place and the size of a text in the table's labels."""
+        """Return the offset and the size of a text in the table's labels."""
         cdef int64_t begin = self.labels.size
         memcpy(self.labels.grow(len(text)), <const char*>text, len(text))
         return begin, len(text)
 
     def rows(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after, bytes images,
              int64_t begin, int64_t most):
-        """Return the text of rows, how many they are, and where the next one begins.
+        """Return the text of rows, their number, and the offset of the next row.
 
-        Rows from offset `begin` on are taken until the text has `most` bytes. None where the images do not fit the
-        table, or one of the values is invalid.
+        Rows are converted from offset `begin` until the text has `most` bytes. Returns None if the images do not fit
+        the table or a value is invalid.
         """
         cdef int64_t bitmap_bytes = self.plan.core.bitmap_bytes
         cdef const uint8_t* data = images
@@ -149,7 +149,7 @@ cdef class ImageText:
 
     cdef int64_t append_rows(self, Memory out, int operation, const uint8_t* present, const uint8_t* present_after,
                              const uint8_t* data, int64_t size, int64_t* begin, int64_t most) except -2 nogil:
-        """Append rows from `begin` on, which moves after them; returns how many, or -1."""
+        """Append rows from offset `begin`, which is advanced; returns their number, or -1 if an image is invalid."""
         cdef Plan* plan = &self.plan.core
         cdef const uint8_t* at = data + begin[0]
         cdef const uint8_t* end = data + size
@@ -196,7 +196,7 @@ cdef class ImageText:
         return append_text(out, <const char*>self.labels.data + self.pieces[number].begin, self.pieces[number].size)
 
     cdef int append_image(self, Memory out, Layout* layout, bint has_old) except -1 nogil:
-        """Append the text of the image that `pointers` stand for; REFUSED where one of its values is none."""
+        """Append the text of the image whose values are at `pointers`; returns REFUSED if a value is invalid."""
         cdef int i
         cdef int width = 0
         cdef int32_t column
@@ -270,7 +270,7 @@ cdef class ImageText:
         return GO_ON
 
     cdef int _diffs(self, Memory out, int32_t column, const uint8_t* p, bint has_old) except -1 nogil:
-        """JSON diffs: the document of the before image after them, or the functions that they are where it has none."""
+        """Append JSON diffs: the before image's document after the diffs, or else the diffs as functions."""
         cdef const uint8_t* old = self.old[column] if has_old else <const uint8_t*>1
         cdef int prefix = -self.values[column].value.width
         if self.style != S_COMPACT:
@@ -282,7 +282,7 @@ cdef class ImageText:
         return self._slowly(out, column, p, NULL if <uintptr_t>old <= 1 else old, 2 if <uintptr_t>old == 1 else 1)
 
     cdef int _slowly(self, Memory out, int32_t column, const uint8_t* p, const uint8_t* old, int diffs) except -1 nogil:
-        """Return a value that has no text here, by construct; 0 where it has none there."""
+        """Append a value that construct converts; returns 0 if it is invalid."""
         with gil:
             text = self.by_construct(column, self._bytes(column, p), None if old == NULL else self._bytes(column, old),
                                      diffs)
@@ -292,12 +292,12 @@ cdef class ImageText:
         return 1
 
     cdef bytes _bytes(self, int32_t column, const uint8_t* p):
-        """Return a value with the length in front of it."""
+        """Return the bytes of a value, including its length prefix."""
         cdef int width = self.values[column].value.width
         return (<const char*>p)[:width if width >= 0 else <int64_t>little(p, -width) - width]
 
     cdef inline int _long(self, Memory out, const Value* value, const uint8_t* p) except -1 nogil:
-        """Append a value of any length; 0, and nothing appended, where it has no text here."""
+        """Append a value of any length; returns 0 and appends nothing if the kernel cannot convert it."""
         cdef int64_t size = value.width
         if value.type.append == NULL:
             return 0

@@ -1,10 +1,10 @@
-"""The SQL that reverses the row changes of an event, for tables whose primary key tells the rows.
+"""SQL statements that reverse the row changes of an event (flashback), for tables with a primary key.
 
     insert of a row -> DELETE       update of a row -> UPDATE of the changed columns       delete of rows -> INSERT
 
-Rows are reversed from the last to the first. `binlogio.replay.undo.sql_script` is the oracle, and makes the statements of
-what is refused here: values that are none, documents with values that no expression has, ENUM values that a strict
-sql_mode refuses.
+Rows are reversed from the last to the first. `binlogio.replay.undo.sql_script` is the reference implementation
+(oracle), and makes the statements that are rejected here: invalid values, documents with values that have no SQL
+expression, and ENUM values that a strict sql_mode rejects.
 """
 
 from libc.stdint cimport int32_t, int64_t, uintptr_t, uint8_t
@@ -18,21 +18,21 @@ from binlogio._kernel.event_scanner cimport DELETE, INSERT, UPDATE, ImagePlan, P
 from binlogio._kernel.primitives cimport Memory
 
 cdef enum:
-    NO_VALUE = 1  # the pointer to a value that the image does not have
+    NO_VALUE = 1  # pointer to a value that the image does not have
 
 
 cdef class InverseSql:
-    """How the changes of one table are reversed.
+    """Reverses the changes of one table.
 
     Args:
-        images: the table's images, as text in the style SQL; its `by_construct` gives literals for this.
-        columns: for each column the text before its value in SET and in WHERE, and whether it is written, filled by
-            the server, an ENUM, and has a default for NULL.
+        images: the table's images, as text in the style SQL; its `by_construct` returns SQL literals.
+        columns: for each column the text before its value in SET and in WHERE, and whether it is written, is filled by
+            the server, is an ENUM, and has a default for NULL.
         key: the columns of the primary key.
         heads: the text before the rows of an INSERT, before the changes of an UPDATE, and before the condition of a
             DELETE; and the text after an UPDATE or a DELETE.
         most: bytes of rows in one INSERT.
-        is_mariadb: whether documents are text.
+        is_mariadb: whether documents are text literals.
     """
 
     def __cinit__(self, ImageText images, columns, key, tuple heads, int64_t most, *, bint is_mariadb):
@@ -82,9 +82,9 @@ cdef class InverseSql:
         return append_text(out, <const char*>self.texts.data + piece.begin, piece.size)
 
     def statements(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after, bytes images):
-        """Return the statements that reverse the rows of an event, and how many rows it has.
+        """Return the statements that reverse the rows of an event, and the number of rows.
 
-        None where Python has to make them, or to say what is wrong with the images.
+        Returns None if Python must make the statements or report an error of the images.
         """
         cdef int64_t bitmap_bytes = self.images.plan.core.bitmap_bytes
         cdef const uint8_t* data = images
@@ -105,7 +105,7 @@ cdef class InverseSql:
 
     cdef int64_t _rows(self, int operation, const uint8_t* present, const uint8_t* present_after, const uint8_t* data,
                        int64_t size) except -2 nogil:
-        """Append the statements; returns how many rows there are, or -1."""
+        """Append the statements; returns the number of rows, or -1."""
         cdef Plan* plan = &self.images.plan.core
         cdef const uint8_t* at = data
         cdef const uint8_t* end = data + size
@@ -144,7 +144,7 @@ cdef class InverseSql:
         return count
 
     cdef int _insert_row(self, int64_t* size) except -1 nogil:
-        """Append the row as it was to the INSERT of `size` bytes of rows, or begin another one."""
+        """Append the old row to the current INSERT, which has `size` bytes of rows, or begin another INSERT."""
         cdef int32_t column
         cdef bint first = True
         if self._has_invalid_member() or not self._are_values(self.then):
@@ -174,7 +174,7 @@ cdef class InverseSql:
         return append_text(self.out, <const char*>self.row.data, self.row.size)
 
     cdef int _update_row(self) except -1 nogil:
-        """Append the UPDATE of the row as it is now to what it was; nothing if no column has changed."""
+        """Append the UPDATE from the current row to the old row; appends nothing if no column has changed."""
         cdef int64_t begin = self.out.size
         cdef int32_t column
         cdef int found
@@ -214,7 +214,7 @@ cdef class InverseSql:
         return self._where()
 
     cdef int _where(self) except -1 nogil:
-        """Append the condition of the row as it is now, and the end of the statement."""
+        """Append the condition that selects the current row, and the end of the statement."""
         cdef int32_t i, column
         for i in range(self.key_count):
             column = self.key[i]
@@ -228,7 +228,7 @@ cdef class InverseSql:
         return self._piece(self.out, &self.end)
 
     cdef int _differs(self, int32_t column) except -1 nogil:
-        """Return 1 if a column that the row had is another one now, 0 if not, and -2 where a value is refused."""
+        """Return 1 if the value of a column has changed, 0 if it has not, and -2 if a value is rejected."""
         cdef const uint8_t* then = self.then[column]
         cdef const uint8_t* now = self.now[column]
         cdef int width = self.images.values[column].value.width
@@ -253,7 +253,7 @@ cdef class InverseSql:
         return self.row.size != 2 * size or memcmp(self.row.data, self.row.data + size, size) != 0
 
     cdef int _are_values(self, const uint8_t** pointers) except -1 nogil:
-        """Return 0 if bytes of an image, which need not be written, are no value of their type."""
+        """Return 0 if a value of an image is invalid, even if it is not written."""
         cdef int32_t column
         for column in range(self.column_count):
             if self.columns[column].is_checked and <uintptr_t>pointers[column] > NO_VALUE:
@@ -263,7 +263,7 @@ cdef class InverseSql:
         return 1
 
     cdef bint _has_invalid_member(self) noexcept nogil:
-        """Return whether an ENUM of the row as it was has the number 0."""
+        """Return whether an ENUM of the old row has the number 0."""
         cdef int32_t column
         for column in range(self.column_count):
             if self.columns[column].is_enum and <uintptr_t>self.then[column] > NO_VALUE:
@@ -272,7 +272,7 @@ cdef class InverseSql:
         return False
 
     cdef int _literal(self, Memory out, int32_t column, const uint8_t* p) except -1 nogil:
-        """Append the literal of a value; 0 where it has none."""
+        """Append the literal of a value; returns 0 if it has none."""
         cdef TextValue* value = &self.images.values[column]
         cdef const ValueType* type = value.value.type
         cdef int64_t size = value.value.width

@@ -1,4 +1,4 @@
-"""The texts of JSON columns whose values may be diffs, applied to the documents of the before images."""
+"""Text of JSON columns whose values may be diffs, which are applied to the documents of the before images."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
@@ -10,8 +10,8 @@ from binlogio._kernel.primitives cimport MOST_TEXT, Memory
 def json_texts(Column after, Column before, by_construct):
     """Return the texts of FLAGGED columns, as offsets and bytes; diffs are applied to the documents of `before`.
 
-    `by_construct` has to say what the kernel leaves to it: from a value and the one before it, flags included, to its
-    text.
+    `by_construct` converts values that the kernel cannot: from a value and the one before it, both with their flag
+    byte, to text.
     """
     cdef JsonPatcher patcher = JsonPatcher()
     cdef Memory offsets = Memory()

@@ -1,6 +1,6 @@
 """Metadata columns of a record (pos, row, op, timestamp, server_id, gtid, ...) and the bitmaps of present columns.
 
-Runs of rows of one event are added at once.
+Runs of rows from one event are added at once.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
@@ -14,7 +14,7 @@ from binlogio._kernel.primitives cimport Memory, room
 
 
 cdef class Presence:
-    """Which rows have a before (or an after) image, and the bitmaps of the columns that they have."""
+    """Which rows have a before (or an after) image, and the present bitmaps of these images."""
 
     def __cinit__(self, *_):
         self.present, self.present_offsets, self.validity = Memory(), Memory(), Memory()
@@ -24,7 +24,7 @@ cdef class Presence:
         return [self.present, self.present_offsets, self.validity]
 
     cdef int add(self, const uint8_t* present, Plan* plan, int64_t row, int64_t run) except -1 nogil:
-        """`run` rows with the columns of one bitmap; NULL where they have no such image."""
+        """Add `run` rows with the same present bitmap, which is NULL if the rows do not have the image."""
         cdef int64_t new_bytes = (row + run + 7) // 8 - self.validity.size
         if new_bytes > 0:
             memset(self.validity.grow(new_bytes), 0, new_bytes)
@@ -38,7 +38,7 @@ cdef class Presence:
         return 0
 
     cdef int _add_short(self, const uint8_t* present, Plan* plan, int64_t run) except -1 nogil:
-        """As `add`, for bitmaps of up to eight bytes: each is a store, which the next one writes over in part."""
+        """As `add`, for bitmaps of up to eight bytes: each is stored as eight bytes, which the next one overwrites."""
         cdef int64_t i
         cdef int size = plan.bitmap_bytes
         cdef int32_t offset = <int32_t>self.present.size
@@ -60,7 +60,7 @@ cdef class Presence:
 
 
 cdef class MetadataColumns:
-    """The records of a batch without their images."""
+    """Metadata columns of the records of a batch."""
 
     def __cinit__(self, *_):
         self.pos, self.row, self.timestamp, self.server_id = Memory(), Memory(), Memory(), Memory()
@@ -77,13 +77,13 @@ cdef class MetadataColumns:
         ]
 
     cdef int begin(self) except -1 nogil:
-        """Other event groups have the numbers of those before."""
+        """Begin a fill: forget the cached GTID, because group numbers are reused."""
         self.gtid_group = -1
         return 0
 
     cdef int add(self, EventScanner scanner, RowsEvent* event, int64_t row, int64_t run, Plan* plan, Presence before,
                  Presence after) except -1 nogil:
-        """`run` rows of an event, from number `row` of the event on."""
+        """Add `run` rows of an event, beginning with row number `row` of the event."""
         cdef int64_t i
         cdef int64_t new_bytes = (self.count + run + 7) // 8 - self.gtid_validity.size
         cdef Group* group = scanner.groups + event.group
@@ -134,13 +134,13 @@ cdef class MetadataColumns:
 
 
 cdef class SourceNumbers:
-    """A column of numbers that may be NULL."""
+    """A nullable column of integers."""
 
     def __cinit__(self):
         self.values, self.validity = Memory(), Memory()
 
     cdef int add(self, int64_t value, bint is_there, int64_t count, int64_t run) except -1 nogil:
-        """Append a number `run` times to the `count` before."""
+        """Append a number `run` times; `count` is the number of values before."""
         cdef int64_t new_bytes = (count + run + 7) // 8 - self.validity.size
         fill(<int64_t*>self.values.grow(8 * run), value if is_there else 0, run)
         if new_bytes > 0:
@@ -151,9 +151,9 @@ cdef class SourceNumbers:
 
 
 cdef class SourceColumns:
-    """Columns of what else the log says of the source of rows, which are made on request.
+    """Optional columns about the source of rows: end_pos, thread_id, xid, commit_timestamp, statement.
 
-    `statement` has numbers of `statements`.
+    `statement` has indexes into `statements`.
     """
 
     def __cinit__(self):
@@ -184,7 +184,8 @@ cdef class SourceColumns:
 
 
 cdef void _clear_spare_bits(Memory present, int bytes, int32_t columns, int64_t run) noexcept nogil:
-    """Servers set the bits past the last column; a reader of records should not have to know."""
+    """Clear the bits after the last column in the last bitmaps: servers set them, but readers of records expect zeros.
+    """
     cdef int64_t i
     cdef uint8_t* last
     if columns & 7 == 0:
@@ -195,7 +196,7 @@ cdef void _clear_spare_bits(Memory present, int bytes, int32_t columns, int64_t 
 
 
 cdef int repeat(Memory data, Memory offsets, const uint8_t* value, int size, int64_t run) except -1 nogil:
-    """`run` times the same bytes, with their offsets."""
+    """Append the same bytes `run` times, with their offsets."""
     cdef int32_t offset = <int32_t>data.size
     if size:
         fill_text(room(data, size * run), value, size, run)
@@ -215,14 +216,14 @@ cdef inline void fill_text(uint8_t* to, const uint8_t* value, int size, int64_t 
     cdef int64_t whole = size * run
     cdef int64_t step
     copy_value(to, value, size)
-    while done < whole:  # what is there, again
+    while done < whole:  # copy what was already written
         step = min(done, whole - done)
         copy_value(to + done, to, step)
         done += step
 
 
 cdef inline void put_ends(int32_t* out, int32_t offset, int size, int64_t run) noexcept nogil:
-    """Write the ends of `run` texts of `size` bytes."""
+    """Write the end offsets of `run` texts of `size` bytes."""
     cdef int64_t i
     for i in range(run):
         offset += size

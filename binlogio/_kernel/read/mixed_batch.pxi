@@ -1,6 +1,6 @@
-"""Records of all tables in the order of the log, with images as JSON text, without the interpreter lock.
+"""Records of all tables in the order of the log, with images as JSON text, without the GIL.
 
-Takes rows event by event until a batch is full; `image_text` encodes the images.
+Processes rows event by event until a batch is full; `image_text` converts the images.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -14,7 +14,7 @@ from binlogio._kernel.primitives cimport MOST_TEXT, Memory, room
 
 
 cdef class ImageTexts(Presence):
-    """The before or the after images of a batch."""
+    """The before or the after images of a batch, as JSON text."""
 
     cdef readonly Memory texts, offsets
 
@@ -23,7 +23,7 @@ cdef class ImageTexts(Presence):
         (<int32_t*>self.offsets.grow(4))[0] = 0
 
     cdef int end_row(self, bint has_image) except -1 nogil:
-        """Return False where the texts are more than Arrow can count."""
+        """End a row; returns False if the texts exceed the range of Arrow's offsets."""
         if self.texts.size > MOST_TEXT:
             return 0
         (<int32_t*>room(self.offsets, 4))[0] = <int32_t>self.texts.size
@@ -32,18 +32,18 @@ cdef class ImageTexts(Presence):
 
 
 cdef class MixedBatch(MetadataColumns):
-    """The records of any tables that are not yet given out.
+    """Records of any tables that are not returned yet.
 
     Args:
-        tables: by the number of the plan in the scanner; None for a table that nobody wants.
-        sizes: bytes of each memory of a batch before, about what this one will take.
+        tables: ImageText by the number of the plan in the scanner; None for a table that is not selected.
+        sizes: bytes of each memory block of a previous batch, used to reserve space.
     """
 
     cdef readonly ImageTexts before, after
     cdef readonly Memory schema, schema_offsets, table, table_offsets
-    cdef readonly int64_t failed_event  # number of the rows event that does not fit, or -1
+    cdef readonly int64_t failed_event  # index of the rows event that does not fit, or -1
     cdef readonly int32_t failed_plan
-    cdef readonly bint failed_in_images  # its images do not fit the plan; else one of its values is none
+    cdef readonly bint failed_in_images  # the images do not fit the plan; else a value is invalid
     cdef readonly int64_t failed_pos
     cdef list tables
     cdef void** refs
@@ -72,11 +72,11 @@ cdef class MixedBatch(MetadataColumns):
 
     def fill(self, EventScanner scanner, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows,
              int64_t max_bytes):
-        """Take rows from the scanner's events, from `event` on, of which `event_row` rows (`event_at` bytes) are done.
+        """Add rows of the scanner's events, from `event`, of which `event_row` rows (`event_at` bytes) are done.
 
-        Returns (event, event_row, event_at) where to go on; event is the scanner's count where all are done. Stops when
-        the batch has `max_rows` rows or about `max_bytes` bytes. After a failure `failed_event` says which event does
-        not fit, and its whole rows before the failure are in the batch.
+        Returns (event, event_row, event_at) at which to continue; `event` is the scanner's event count if all are done.
+        Stops when the batch has `max_rows` rows or about `max_bytes` bytes. After a failure, `failed_event` is the
+        event that does not fit, and its complete rows before the failure are in the batch.
         """
         self.begin()
         self.event, self.event_row, self.at = event, event_row, NULL
@@ -92,7 +92,7 @@ cdef class MixedBatch(MetadataColumns):
 
     @property
     def sizes(self) -> list[int]:
-        """What a batch after this one may be given."""
+        """Bytes of each memory block, for the `sizes` of a later batch."""
         return [(<Memory>memory).size for memory in self._memories()]
 
     cdef list _memories(self):
@@ -109,7 +109,7 @@ cdef class MixedBatch(MetadataColumns):
 
     cdef int _event(self, EventScanner scanner, RowsEvent* event, ImageText table, int64_t max_rows,
                     int64_t max_bytes) except -1 nogil:
-        """As many rows of an event as there is room for."""
+        """Add as many rows of an event as there is room for."""
         cdef int64_t done
         if self.at == NULL:
             self.at, self.event_row = event.images, 0
@@ -125,7 +125,7 @@ cdef class MixedBatch(MetadataColumns):
         return 0
 
     cdef int64_t _rows(self, ImageText table, RowsEvent* event, int64_t most, int64_t max_bytes) except -1 nogil:
-        """Up to `most` rows of an event from `at` on, which moves after them; returns how many."""
+        """Add up to `most` rows of an event from `self.at`, which is advanced; returns their number."""
         cdef Plan* plan = &table.plan.core
         cdef const uint8_t* end = event.images + event.size
         cdef const uint8_t* at

@@ -1,4 +1,4 @@
-"""Columns that grow value by value: numbers and texts, each of which may be NULL."""
+"""Columns that grow value by value: nullable integers and texts."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
@@ -7,7 +7,7 @@ from binlogio._kernel.primitives cimport MOST_TEXT, Memory, room
 
 
 cdef class RecordColumn:
-    """A column of an Arrow array."""
+    """A growing column of an Arrow array."""
 
     cdef Memory data, validity
     cdef int64_t count, null_count
@@ -16,7 +16,7 @@ cdef class RecordColumn:
         self.clear(None)
 
     cdef int clear(self, RecordColumn before) except -1:
-        """Begin another array, of about the size of the one before."""
+        """Begin a new array, with space for about as much as `before`, the previous one."""
         self.count = self.null_count = 0
         self.data, self.validity = Memory(), Memory()
         if before is not None:
@@ -25,7 +25,7 @@ cdef class RecordColumn:
         return 0
 
     cdef inline int mark(self, bint is_valid) except -1:
-        """Say whether the next value is one, or NULL."""
+        """Append the validity bit of the next value."""
         cdef int bit = self.count & 7
         if bit == 0:
             room(self.validity, 1)[0] = 0
@@ -37,7 +37,7 @@ cdef class RecordColumn:
         return 0
 
     cdef int put(self, value) except -1:
-        """Append a value of Python."""
+        """Append a Python value."""
         raise NotImplementedError
 
     cdef object node(self):
@@ -68,7 +68,7 @@ cdef class NumberColumn(RecordColumn):
 
 
 cdef class FlagColumn(RecordColumn):
-    """Booleans, none of which is NULL."""
+    """Booleans without NULL."""
 
     cdef inline int add(self, bint value) except -1:
         cdef int bit = self.count & 7
@@ -87,7 +87,7 @@ cdef class FlagColumn(RecordColumn):
 
 
 cdef class TextColumn(RecordColumn):
-    """UTF-8."""
+    """UTF-8 text."""
 
     cdef Memory offsets
 
@@ -104,14 +104,14 @@ cdef class TextColumn(RecordColumn):
         return self.end(is_valid)
 
     cdef inline int end(self, bint is_valid=True) except -1:
-        """End a text that was appended to `data`."""
+        """End a text whose bytes were appended to `data`."""
         if self.data.size > MOST_TEXT:
             raise MemoryError(f"{self.data.size} bytes of text in one batch")
         (<int32_t*>room(self.offsets, 4))[0] = <int32_t>self.data.size
         return self.mark(is_valid)
 
     cdef int put(self, value) except -1:
-        """Append a text; characters that have no UTF-8 as escapes."""
+        """Append a text; characters that UTF-8 cannot encode become escapes."""
         cdef bytes text = b"" if value is None else value.encode("utf-8", "backslashreplace")
         return self.add(text, len(text), value is not None)
 
@@ -120,7 +120,7 @@ cdef class TextColumn(RecordColumn):
 
 
 cdef class TextListColumn(RecordColumn):
-    """Lists of texts, none of which is NULL: `members` has the texts of all lists."""
+    """Lists of texts without NULL: `members` has the texts of all lists."""
 
     cdef TextColumn members
 
@@ -132,7 +132,7 @@ cdef class TextListColumn(RecordColumn):
         return 0
 
     cdef inline int end(self) except -1:
-        """End a list, whose texts were added to `members`."""
+        """End a list whose texts were added to `members`."""
         (<int32_t*>room(self.data, 4))[0] = <int32_t>self.members.count
         self.count += 1
         return 0

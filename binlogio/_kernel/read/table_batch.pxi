@@ -1,7 +1,7 @@
 """Record batches of one table, from the rows events that a scanner collected.
 
 Rows are located a block at a time and then decoded column by column, while the block's bytes and pointers are in the
-cache.
+CPU cache.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
@@ -14,15 +14,15 @@ from binlogio._kernel.event_scanner cimport (
 from binlogio._kernel.primitives cimport Memory
 
 cdef enum:
-    SHORT_RUN = 64  # rows without an image; fewer are as quickly looked at one by one
-    # Pointers from one slot to the next: the same row of all slots has a cache line each, in sets of its own
+    SHORT_RUN = 64  # rows without an image; shorter runs are decoded row by row, which is as fast
+    # Distance of slots in pointers: not a power of two, so that the same row of all slots uses different cache sets
     STRIDE = MAX_BLOCK + 8
 
 cdef class Side(Presence):
-    """The columns of the before or after images of a batch, made from the first row that has such an image.
+    """The columns of the before or after images of a batch, created at the first row that has such an image.
 
     Args:
-        columns: an empty Column a slot of the plan, of which each side makes others like it.
+        columns: an empty Column for each slot of the plan; each side creates its columns from these.
     """
 
     def __cinit__(self, columns):
@@ -31,7 +31,7 @@ cdef class Side(Presence):
         self.slots = len(self.kinds)
 
     cdef int make(self, list sizes) except -1:
-        """Make the columns, with room for about as many bytes as `sizes` says, if it says any."""
+        """Create the columns, and reserve the bytes given in `sizes`, if any."""
         cdef int i
         self.refs = <void**>malloc(sizeof(void*) * (self.slots + 1))
         if self.refs == NULL:
@@ -44,7 +44,7 @@ cdef class Side(Presence):
         return 0
 
     cdef list memories(self):
-        """Return all memory of the columns."""
+        """Return all memory blocks of the columns."""
         cdef list memories = []
         cdef Column column
         for column in self.columns:
@@ -57,7 +57,7 @@ cdef class Side(Presence):
         free(self.refs)
 
     cdef int no_image(self, int64_t row, int64_t end) noexcept nogil:
-        """Mark the rows from `row` to `end` of the block as rows without such an image."""
+        """Mark the rows from `row` to `end` of the block as rows without this image."""
         cdef int slot
         cdef int64_t i
         for slot in range(self.slots):
@@ -78,12 +78,12 @@ cdef class Side(Presence):
 
 
 cdef class Batch(MetadataColumns):
-    """The records of one table that are not yet given out.
+    """Records of one table that are not returned yet.
 
     Args:
-        plan: the table's images.
-        columns: an empty Column a slot of the plan.
-        takes_partial: False for a batch that ends before the first partial update.
+        plan: layout of the table's images.
+        columns: an empty Column for each slot of the plan.
+        takes_partial: False to end the batch before the first partial update.
     """
 
     def __cinit__(self, ImagePlan plan, list columns, bint takes_partial=True):
@@ -103,11 +103,11 @@ cdef class Batch(MetadataColumns):
 
     def fill(self, EventScanner scanner, int64_t event, int64_t event_row, int64_t event_at, int64_t max_rows,
              int64_t max_bytes):
-        """Take rows from the scanner's events of this plan, from `event` on; `event_row` rows of it are done.
+        """Add rows of the scanner's events of this plan, from `event`, of which `event_row` rows are done.
 
-        Returns (event, event_row, event_at) where to go on; event is the scanner's count where all are done. Stops when
-        the batch has `max_rows` rows or about `max_bytes` bytes. After a failure `failed_event` says which event does
-        not fit.
+        `event_at` is the size of those rows in bytes. Returns (event, event_row, event_at) at which to continue;
+        `event` is the scanner's event count if all are done. Stops when the batch has `max_rows` rows or about
+        `max_bytes` bytes. After a failure, `failed_event` is the event that does not fit.
         """
         cdef Memory scratch = Memory()
         self.begin_fill(scanner, scratch.grow(self.scratch_size()), event, event_row, event_at)
@@ -120,9 +120,9 @@ cdef class Batch(MetadataColumns):
 
     cdef int begin_fill(self, EventScanner scanner, uint8_t* scratch, int64_t event, int64_t event_row,
                         int64_t event_at) except -1 nogil:
-        """Go on at a place; the rows of a block are noted in `scratch` for as long as a fill takes."""
+        """Continue at a place. `scratch` holds the pointers and runs of a block; it must stay valid during the fill."""
         cdef int64_t pointers = sizeof(void*) * STRIDE
-        self.before.pointers = <const uint8_t**>scratch  # of one slot more, for the columns that nobody wants
+        self.before.pointers = <const uint8_t**>scratch  # one slot more, for unselected columns
         self.after.pointers = <const uint8_t**>(scratch + pointers * (self.before.slots + 1))
         self.runs = <Run*>(scratch + pointers * (self.before.slots + self.after.slots + 2))
         self.stopped_at_partial = False
@@ -154,11 +154,11 @@ cdef class Batch(MetadataColumns):
 
     @property
     def value_bytes(self) -> int:
-        """About how many bytes the records have."""
+        """Approximate size of the records in bytes."""
         return self.byte_count()
 
     def finish(self) -> None:
-        """Make the columns of both sides as long as the batch, where they have any row at all."""
+        """Append pending nulls to the columns of both sides that have rows, and release unused memory."""
         self._catch_up(self.before)
         self._catch_up(self.after)
         if not self.plan.batch_sizes:
@@ -171,7 +171,7 @@ cdef class Batch(MetadataColumns):
         return self.own_memories() + self.before.own_memories() + self.after.own_memories()
 
     cdef int _make(self, Side side) except -1 with gil:
-        """Make the columns of a side, in a function of its own, since it takes the lock."""
+        """Create the columns of a side; a separate function, because it acquires the GIL."""
         return side.make(self.plan.batch_sizes[1 if side is self.before else 2] if self.plan.batch_sizes else [])
 
     cdef int _catch_up(self, Side side) except -1:
@@ -197,7 +197,7 @@ cdef class Batch(MetadataColumns):
         return total
 
     cdef int64_t _block(self, EventScanner scanner, int64_t most) except -1 nogil:
-        """Locate up to `most` rows and materialise them; returns how many there were."""
+        """Locate up to `most` rows and decode them; returns their number."""
         cdef int64_t count = 0
         cdef int64_t before
         cdef RowsEvent* event
@@ -237,9 +237,9 @@ cdef class Batch(MetadataColumns):
         return count
 
     cdef int64_t _locate(self, RowsEvent* event, int64_t row, int64_t most) noexcept nogil:
-        """Find the values of an event's rows from `self.at` on, up to row `most` of the block.
+        """Locate the values of an event's rows from `self.at`, up to row `most` of the block.
 
-        Returns the row after the last.
+        Returns the index of the row after the last.
         """
         cdef Plan* plan = &self.plan.core
         cdef const uint8_t* at = self.at
@@ -273,7 +273,7 @@ cdef class Batch(MetadataColumns):
         return row
 
     cdef int _images(self, EventScanner scanner, Side side, Operation without, int64_t count) except -1 nogil:
-        """Materialise one side of the block; rows of the operation `without` have no such image."""
+        """Decode one side of the block; rows of the operation `without` do not have this image."""
         cdef int64_t row = 0
         cdef int64_t stretch = 0
         cdef int64_t end
@@ -317,7 +317,8 @@ cdef class Batch(MetadataColumns):
             if bad >= 0:
                 number = self._run_of(row + bad)
                 event = self.runs[number].event
-                # A row that was located is an earlier one, and another column's may be that too.
+                # This row precedes an image that could not be located; of two columns that fail, the earlier event
+                # counts.
                 if self.failed_event < 0 or self.failed_in_images or event < self.failed_event:
                     self.failed_event = event
                     self.failed_in_images = False
@@ -332,7 +333,7 @@ cdef class Batch(MetadataColumns):
         return number
 
     cdef int _records(self, EventScanner scanner) except -1 nogil:
-        """Say of each row of the block where and what it is."""
+        """Append the metadata of each row of the block."""
         cdef int number
         cdef Run* run
         for number in range(self.run_count):
@@ -352,14 +353,14 @@ cdef inline bint _are_absent(const uint8_t** pointers, int64_t count) noexcept n
 
 
 cdef int _trim(list memories, list sizes) except -1:
-    """Give back memory that is mostly empty, and note in `sizes` about how much each of the next batch will take."""
+    """Release memory that is mostly unused, and record in `sizes` the expected size of each block of the next batch."""
     cdef Memory memory
     cdef int i
     if not sizes:
         sizes += [0] * len(memories)
     for i in range(len(memories)):
         memory = memories[i]
-        # Where a range of the log ends a batch may be small
+        # a batch at the end of a range may be small
         sizes[i] = max(memory.size, <int64_t>sizes[i] * 3 // 4)
         memory.trim()
     return 0

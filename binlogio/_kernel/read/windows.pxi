@@ -14,7 +14,10 @@ from binlogio._kernel.primitives cimport Memory
 
 
 def fill_all(EventScanner scanner, batches, first_events, int64_t max_rows, int64_t max_bytes):
-    """Fill each batch from its first event on, without the interpreter lock, which costs more than a table's rows."""
+    """Fill each batch from its first event, without the GIL.
+
+    Acquiring the GIL for each table would cost more than decoding its rows.
+    """
     cdef list filled = list(batches)
     cdef Memory scratch = Memory()
     cdef Memory refs = Memory()
@@ -35,15 +38,15 @@ def fill_all(EventScanner scanner, batches, first_events, int64_t max_rows, int6
 
 
 cdef struct Stretch:
-    # Windows of a file one after another, and the batches that take their rows.
+    # Consecutive windows of a file, and the batches that take their rows.
     int descriptor
     uint8_t* buffer
-    # Of the buffer; where in it what is held begins and ends, and where that stands in the file
+    # Size of the buffer; begin and end of the bytes in it, and the file offset of the begin
     int64_t size, begin, end, offset
     int64_t read_to, step
     int64_t plan_count
-    void** batches  # by the number of the plan; NULL where there is none
-    int32_t* plans  # that have events in the window, in their order
+    void** batches  # by the number of the plan; NULL if there is no batch
+    int32_t* plans  # plans that have events in the window, in order of their first events
     int64_t* first_events
     int64_t* last_events
     int32_t found_count
@@ -56,16 +59,16 @@ cdef struct Stretch:
 def fill_windows(EventScanner scanner, batches, int descriptor, uint8_t[::1] buffer, int64_t begin, int64_t end,
                  int64_t offset,
                  int64_t read_to, int64_t step, int64_t max_rows, int64_t max_bytes, int64_t most_open):
-    """Scan window after window of a file and fill the open batches without the lock, while each takes all its rows.
+    """Scan window after window of a file and fill the open batches without the GIL, while each takes all its rows.
 
-    `batches` has by the number of the plan the open batch or None; all of them may have up to `most_open` bytes of
-    values. `buffer` holds the file's bytes from `offset` on between `begin` and `end`; bytes are read up to `read_to`,
-    and little after it (`step`).
+    `batches` has the open batch or None by the number of the plan; all of them together may have up to `most_open`
+    bytes of values. `buffer[begin:end]` holds the bytes of the file from `offset` on; the file is read up to the offset
+    `read_to`, and after it in steps of `step` bytes.
 
-    Returns (status, where the scanner stopped, begin, end, offset, places): as `EventScanner.scan`, and by plan where
-    its batch stopped, or None where a plan of the last window has no batch, so that its rows are still to be taken.
-    Nothing is left undone at the end of the file or where it cannot be read: the caller finds the same when it reads
-    on.
+    Returns (status, scan position, begin, end, offset, places): the first two as `EventScanner.scan` does; `places` has
+    by plan the place at which its batch stopped. It is None if a plan of the last window has no batch, so that the rows
+    of that window are still to be added. At the end of the file and after a read error all work so far is complete: the
+    caller finds the same condition when it continues to read.
     """
     cdef list filled = list(batches)
     cdef Memory memory = Memory()
@@ -119,7 +122,7 @@ cdef int _fill_windows(EventScanner scanner, Stretch* stretch) except -1 nogil:
 
 
 cdef bint _find_batches(EventScanner scanner, Stretch* stretch) noexcept nogil:
-    """Say of each event which is the next of its plan; False where a plan has no open batch."""
+    """Link each event to the next one of its plan; returns False if a plan has no open batch."""
     cdef int64_t number
     cdef RowsEvent* event
     memset(stretch.last_events, 0xFF, 8 * stretch.plan_count)
@@ -139,7 +142,7 @@ cdef bint _find_batches(EventScanner scanner, Stretch* stretch) noexcept nogil:
 
 
 cdef int _fill_found(EventScanner scanner, Stretch* stretch) except -1 nogil:
-    """Whether all batches took all their rows."""
+    """Fill the batches that were found; returns whether all of them took all their rows."""
     cdef bint are_done = True
     cdef int32_t i, number
     for i in range(stretch.found_count):
@@ -161,9 +164,9 @@ cdef int64_t _open_bytes(Stretch* stretch) noexcept nogil:
 
 
 cdef bint _refill(Stretch* stretch) noexcept nogil:
-    """Have the event at the window's start as a whole.
+    """Read on until the event at the start of the window is complete.
 
-    False where it is larger than a window, or the file does not go on.
+    Returns False if it is larger than the buffer, or the file ends.
     """
     cdef int64_t held = stretch.end - stretch.begin
     cdef int64_t ahead = stretch.read_to - stretch.offset
