@@ -1,8 +1,8 @@
 """Arrow column readers for the row encoder.
 
-Binds the Arrow buffers of a column, batch by batch, and holds what its values need to be encoded: names, character
-tables, a compressor; `column_values` encodes them. The offsets are checked once, when a column is bound: from then on each
-value lies within its buffer.
+Binds the Arrow buffers of a column, batch by batch, and holds what the encoding of values needs: names, character
+tables, a compressor; `column_values` encodes the values. Offsets are checked once, when a column is bound: afterwards
+each value is within its buffer.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -18,7 +18,7 @@ from binlogio._kernel.primitives cimport Deflater, Memory, is_ascii, is_utf8
 from binlogio._kernel.values.enum_set cimport find_slot
 
 cdef enum:
-    CHARACTERS = 65536  # of a single-byte set's table: the basic plane, 0 where the set has none
+    CHARACTERS = 65536  # of a single-byte set's table: the basic multilingual plane
 
 cdef const char* NOTHING = b""
 
@@ -27,14 +27,14 @@ cdef class Cells:
     """The values of one column in one of the images, a batch at a time.
 
     Args:
-        kind: one of the kinds that are encoded.
-        width: bytes of a fixed-size value, or of the length in front. first, second: precision and scale, fraction
-            digits, bits, dimensions (-1: any number), the bytes that a padded value must have (0: any number up to the
-            limit), or what is compressed.
-        limit: bytes that a value may have.
-        trim: cut trailing spaces.
+        kind: one of the kinds that can be encoded.
+        width: bytes of a fixed-size value, or of the length prefix.
+        first, second: precision and scale, fraction digits, bits, dimensions (-1: any number), the exact bytes of a
+            padded value (0: any number up to the limit), or the kind of the compressed value.
+        limit: most bytes of a value.
+        trim: remove trailing spaces.
         names: members of an ENUM or SET, as UTF-8.
-        table: for each character of the basic plane its byte in a single-byte character set, 0 where it has none.
+        table: for each character of the basic multilingual plane its byte in a single-byte character set, 0 if missing.
     """
 
     def __cinit__(self, int kind, int width, int first=0, int second=0, int64_t limit=0, bint trim=False, names=None,
@@ -80,7 +80,7 @@ cdef class Cells:
         return 0
 
     cdef int _set_names(self, names) except -1:
-        """Names one after the other, and for many of them a hash table; of two equal names the first one counts."""
+        """Set the names and a hash table of them; of two equal names the first one is used."""
         cdef Memory slots = Memory()
         cdef Names texts = Names(names)
         cdef uint32_t size = 4
@@ -104,12 +104,13 @@ cdef class Cells:
 
     def bind(self, int64_t length, *, validity=None, int64_t validity_offset=0, data=None, int64_t data_offset=0,
              offsets=None, int64_t offsets_offset=0, srids=None, int64_t srids_offset=0, int64_t refused=-1):
-        """Bind the values of a batch of `length` rows: Arrow buffers, and how many elements to skip in each.
+        """Bind the values of a batch of `length` rows: Arrow buffers, and the number of elements to skip in each.
 
-        `refused` is the first row that cannot be had.
+        `refused` is the first row that cannot be encoded, or -1. The buffers are held until `unbind`.
 
         Raises:
-            ValueError: a buffer is shorter than it must be, or offsets go back or beyond the data.
+            ValueError: a buffer is missing, too short or misaligned, offsets decrease or exceed the data, a length or
+                offset is negative, or the kind is that of JSON diffs (`bind_diffs`).
         """
         cdef Cell* core = &self.core
         cdef int64_t size = 0, skip
@@ -144,7 +145,7 @@ cdef class Cells:
         self.length = length
 
     cdef int _bind_ends(self, const int32_t* ends, int64_t length) except -1:
-        """Take checked offsets of values of any length."""
+        """Set the checked offsets of values of any length."""
         cdef Cell* core = &self.core
         core.offsets = ends
         if core.text == K_UTF8 or core.text == K_LATIN or core.kind == K_JSON:
@@ -153,7 +154,7 @@ cdef class Cells:
         return 0
 
     cdef int bind_arrow(self, const ArrowArray* array, int64_t first, int64_t length, owner) except -1:
-        """As `bind`, for an array of the Arrow C data interface whose buffers are as large as its length says."""
+        """As `bind`, for an array of the Arrow C data interface; its buffers are trusted to fit its length."""
         cdef Cell* core = &self.core
         cdef const uint8_t* bits
         cdef const int32_t* ends
@@ -194,7 +195,7 @@ cdef class Cells:
                    operations, int64_t operations_offset, path_offsets, int64_t path_offsets_offset, paths,
                    value_validity, int64_t value_validity_offset, value_offsets, int64_t value_offsets_offset, values,
                    int64_t refused=-1):
-        """Bind lists of JSON diffs, `count` in all: an operation, a path, and a value or null for each.
+        """Bind lists of JSON diffs, `count` in total: an operation, a path, and a value or null for each.
 
         Raises:
             ValueError: as `bind`.
@@ -224,7 +225,7 @@ cdef class Cells:
         self.length = length
 
     cdef const uint8_t* _bits_of(self, validity, int64_t at, int64_t count) except? NULL:
-        """Return the validity of `count` values from bit `at` on; NULL where each of them is there."""
+        """Return the validity bits of `count` values from bit `at`; NULL if all are set."""
         cdef int64_t size = 0
         cdef const uint8_t* bits
         if validity is None:
@@ -233,7 +234,7 @@ cdef class Cells:
         return NULL if _all_set(bits, at, count) else bits
 
     cdef const int32_t* _ends_of(self, offsets, int64_t at, int64_t count, int64_t size) except NULL:
-        """Return the offsets of `count` values from number `at` on, all of them within `size`."""
+        """Return the offsets of `count` values from number `at`, all of them within `size`."""
         cdef int64_t offsets_size = 0
         cdef const int32_t* ends
         ends = <const int32_t*>self._bytes_of(offsets, (at + count + 1) * 4, &offsets_size, 4) + at
@@ -244,12 +245,12 @@ cdef class Cells:
         return ends
 
     cdef const uint8_t* _text_of(self, text, int64_t* size) except NULL:
-        """Return the bytes of a child; there is no buffer where there are none."""
+        """Return the bytes of a child array, which has no buffer if it is empty."""
         size[0] = 0
         return <const uint8_t*>NOTHING if text is None else self._bytes_of(text, 0, size, 1)
 
     cdef int _plain(self) noexcept:
-        """See Cell."""
+        """Return the value of `Cell.plain`."""
         cdef Cell* core = &self.core
         cdef bint is_copied
         if core.type.form == F_FIXED:
@@ -261,7 +262,11 @@ cdef class Cells:
         return -1
 
     cpdef unbind(self):
-        """Let go of the buffers."""
+        """Release the buffers.
+
+        Raises:
+            ValueError: another thread reads the values.
+        """
         cdef Cell* core = &self.core
         if self.busy:
             raise ValueError("another thread reads the values")
@@ -274,7 +279,7 @@ cdef class Cells:
             PyBuffer_Release(&self.views[self.view_count])
 
     cdef const uint8_t* _bytes_of(self, data, int64_t wanted, int64_t* size, int alignment) except? NULL:
-        """Return the bytes of an object that speaks the buffer protocol, `wanted` or more; held up to `unbind`."""
+        """Return the bytes of a buffer object, at least `wanted`; it is held until `unbind`."""
         cdef Py_buffer* view = &self.views[self.view_count]
         if data is None:
             raise ValueError("a buffer is missing")
@@ -294,9 +299,9 @@ cdef class Cells:
 
 
 cdef class ArrowColumns:
-    """Columns of record batches of one schema: `cells[i]` takes column `places[i]`, which is of its type.
+    """Columns of record batches of one schema: `cells[i]` encodes the column at index `places[i]`.
 
-    No kind whose values have children is among them.
+    Kinds whose Arrow arrays have children are not supported.
     """
 
     cdef list cells
@@ -313,10 +318,10 @@ cdef class ArrowColumns:
         self.places = places
 
     def bind(self, batch) -> None:
-        """Bind the columns of a batch: a capsule of the Arrow C data interface.
+        """Bind the columns of a batch: a capsule of the Arrow C data interface, which is held until `unbind`.
 
         Raises:
-            ValueError: an array is not of its column's type, or its offsets go back.
+            ValueError: an array does not have its column's type, or its offsets decrease.
         """
         cdef const ArrowArray* array = <const ArrowArray*>PyCapsule_GetPointer(batch, "arrow_array")
         cdef Cells cells
@@ -340,7 +345,7 @@ cdef class ArrowColumns:
 
 
 cdef bint _never_back(const int32_t* ends, int64_t length) noexcept nogil:
-    """Return whether no offset is below the one before it: a loop that the compiler turns into wide instructions."""
+    """Return whether the offsets never decrease. The compiler vectorises the loop."""
     cdef int64_t i
     cdef uint32_t bad = 0
     for i in range(length):

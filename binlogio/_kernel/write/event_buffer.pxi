@@ -1,6 +1,7 @@
-"""A buffer of complete events to be written to a file: stamps positions and checksums.
+"""A buffer of complete events to be written to a file: writes their positions and checksums.
 
-Puts the GTID event in front of a group that is already there. The oracle is `binlogio.format.encoder.Encoder`.
+Writes the GTID event in front of a group after the group is complete. `binlogio.format.encoder.Encoder` is the
+reference implementation (oracle).
 
     buffer := gtid? event*    -- only the transaction length in the GTID event is unknown when the others are written
 """
@@ -19,14 +20,14 @@ from binlogio._kernel.primitives cimport Memory
 from binlogio.errors import BinlogFormatError, WriterStateError
 
 cdef enum:
-    GTID_ROOM = 512  # bytes kept free for the event in front of a group
-    GTID_MARGIN = 64  # of which header, lengths and checksum take no more
+    GTID_ROOM = 512  # bytes reserved for the GTID event in front of a group
+    GTID_MARGIN = 64  # bytes of it for header, lengths and checksum
 
 
 cdef class EventBuffer:
-    """Events that will stand at `offset` of their file, each with its position and checksum.
+    """Events that will be written at file offset `offset`, each with its position and checksum.
 
-    Speaks the buffer protocol; while a view of it is held, nothing can be added.
+    Implements the buffer protocol; while a view of it is exported, methods that change it raise WriterStateError.
     """
 
     def __cinit__(self, int64_t offset=4, *, bint checksum=True):
@@ -51,7 +52,7 @@ cdef class EventBuffer:
 
     @property
     def end(self) -> int:
-        """The offset in the file of what comes next."""
+        """File offset after the last event."""
         return self.offset + self.memory.size - self.first
 
     cdef int check_free(self) except -1:
@@ -60,7 +61,7 @@ cdef class EventBuffer:
         return 0
 
     def clear(self, int64_t offset) -> None:
-        """Begin again at another offset, with the memory that is already there."""
+        """Remove all events and begin again at another offset; keeps the memory."""
         self.check_free()
         if offset < 0:
             raise ValueError(f"offset {offset}")
@@ -74,7 +75,7 @@ cdef class EventBuffer:
         """Add an event with this body.
 
         Raises:
-            BinlogFormatError: it does not fit 4 GiB.
+            BinlogFormatError: the event exceeds 4 GiB.
         """
         cdef int64_t at
         self.check_free()
@@ -84,10 +85,10 @@ cdef class EventBuffer:
         self.close_event(at)
 
     def add_frame(self, const uint8_t[::1] frame) -> None:
-        """Add an event that is complete but for its position and checksum.
+        """Add an event that is complete except for position and checksum.
 
         Raises:
-            BinlogFormatError: it is not as long as its header says.
+            BinlogFormatError: its length differs from the size in its header.
         """
         cdef int64_t size = frame.shape[0]
         self.check_free()
@@ -99,10 +100,14 @@ cdef class EventBuffer:
     def begin_group(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags, bytes before,
                     bytes tail,
                     int64_t expected_size) -> None:
-        """Reserve room for a GTID event before the events that follow; body: `before`, the group's length, `tail`.
+        """Reserve room for a GTID event in front of the following events.
 
-        Where `expected_size` (of the whole group) has as many bytes as the real one, positions and checksums need not
-        be written twice.
+        Its body is `before`, the transaction length, `tail`. If the length of `expected_size` (bytes of the whole
+        group) has the same width as that of the real size, positions and checksums are written only once.
+
+        Raises:
+            WriterStateError: the buffer is not empty.
+            BinlogFormatError: the GTID event is too long.
         """
         self.check_free()
         if self.memory.size or self._gtid is not None:
@@ -114,7 +119,7 @@ cdef class EventBuffer:
         self.first = GTID_ROOM - self._gtid_size(length_width(type_code, expected_size))
 
     cdef int64_t _gtid_size(self, int width):
-        """Return the size of the GTID event whose group's length has that many bytes."""
+        """Return the size of the GTID event if the transaction length has `width` bytes."""
         cdef int64_t size = gtid_body_size(self._gtid[0], len(self._gtid[4]) + len(self._gtid[5]), width)
         return HEADER_SIZE + size + (CHECKSUM_SIZE if self.checksum else 0)
 
@@ -149,7 +154,7 @@ cdef class EventBuffer:
 
     cdef int64_t open_event(self, int type_code, uint32_t timestamp, uint32_t server_id, uint16_t flags,
                             int64_t body_size) except -1 nogil:
-        """Write a header; the body is to follow. Returns where the event begins in the memory."""
+        """Write a header, which the body will follow; returns the index of the event in the memory."""
         cdef int64_t at = self.memory.size
         self.memory.reserve(HEADER_SIZE + body_size + CHECKSUM_SIZE)
         put_header(self.memory.grow(HEADER_SIZE), timestamp, type_code, server_id, 0, flags)

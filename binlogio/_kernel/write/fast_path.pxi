@@ -1,11 +1,12 @@
 """Fast path for small transactions: builds rows events and the group in one call each.
 
-A frame is an event that is complete except for position and checksum. The oracle is `binlogio.format.encoder.Encoder`.
+A frame is an event that is complete except for position and checksum. `binlogio.format.encoder.Encoder` is the
+reference implementation (oracle).
 
     gtid        := flags: u8  uuid: u8[16]  gno: i64  2: u8  last_committed: i64  sequence_number: i64
                    immediate: u56 (top bit: original: u56 follows)  transaction_length: lenenc
                    immediate_version: u32 (top bit: original_version: u32 follows)
-    gtid_tagged := fields by number, see `binlogio.events.gtid_tagged`
+    gtid_tagged := fields by number, see `binlogio.events.gtid`
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -35,10 +36,10 @@ cdef enum:
 def rows_frame(bytes images, *, int type_code, uint32_t timestamp, uint32_t server_id, uint64_t table_id,
                uint16_t flags,
                int64_t column_count, bytes present, bytes present_after=b"", bint checksum=True):
-    """A rows event of version 1, or of version 2 without extra information.
+    """Return the frame of a rows event of version 1, or of version 2 without extra information.
 
     Raises:
-        BinlogFormatError: it does not fit 4 GiB.
+        BinlogFormatError: the event exceeds 4 GiB, or a field is out of range.
     """
     cdef bint has_extra = not WRITE_ROWS_EVENT_V1 <= type_code <= DELETE_ROWS_EVENT_V1
     cdef int64_t size = (HEADER_SIZE + (10 if has_extra else 8) + lenenc_size(column_count) + len(present)
@@ -64,17 +65,17 @@ def rows_frame(bytes images, *, int type_code, uint32_t timestamp, uint32_t serv
 
 
 cdef class OneRowFrames:
-    """Builds the frames of statements that change one row of a table: table map, and rows event with whole images.
+    """Builds the frames of statements that change one row: a table map, and a rows event with full images.
 
     Args:
-        packer: of the images.
-        table_map: its frame.
-        empty: the frame of the rows event without a row.
-        checksum: whether they have one.
+        packer: encodes the images.
+        table_map: frame of the table map.
+        empty: frame of the rows event without rows.
+        checksum: whether frames end in a checksum.
         image_count: 2 for updates, else 1.
-        names: of the columns.
-        not_null: columns that cannot be NULL, by position. only_text, no_text: columns of which the builder takes
-            values of the class str alone, and of other classes alone.
+        names: names of the columns.
+        not_null: positions of NOT NULL columns.
+        only_text, no_text: positions of columns that accept only str values, and of those that accept no str value.
     """
 
     cdef RowPacker packer
@@ -98,9 +99,9 @@ cdef class OneRowFrames:
         self.image_count, self.names, self.classes = image_count, names, bytes(classes)
 
     def build(self, uint32_t timestamp, uint32_t server_id, images):
-        """Return both frames, and the values of each image in the order of the columns; the images are dicts or tuples.
+        """Return both frames, and the values of each image in the order of the columns; images are dicts or tuples.
 
-        None where anything is refused, and where both images of an update are the same.
+        Returns None if anything is rejected, or if both images of an update are equal.
         """
         cdef Memory out = Memory()
         cdef int64_t head_size = PyBytes_GET_SIZE(self.head)
@@ -127,7 +128,7 @@ cdef class OneRowFrames:
         return (table_map, PyBytes_FromStringAndSize(<char*>out.data, out.size)), all_values
 
     cdef object _values_of(self, image):
-        """Return the values of a row; None if it has other columns, or a value of a class that is not taken."""
+        """Return the values of a row; None if it has other columns, or a value of a class that is not accepted."""
         cdef const uint8_t* classes = <const uint8_t*>PyBytes_AS_STRING(self.classes)
         cdef int i
         cdef tuple values
@@ -157,12 +158,12 @@ cdef class OneRowFrames:
 
 
 cdef inline bint _are_equal(Memory out, int64_t first, int64_t second):
-    """Return whether the image from `second` on is the one before it, from `first` on."""
+    """Return whether the image from `second` equals the one before it, from `first`."""
     return out.size - second == second - first and memcmp(out.data + first, out.data + second, second - first) == 0
 
 
 cdef inline uint8_t* _stamped_start(uint8_t* out, uint32_t timestamp, uint32_t server_id) noexcept:
-    """Write time and server id into a header; returns where its event size is."""
+    """Write time and server id into a header; returns the address of its event size."""
     put_little(out, timestamp, 4)
     return put_little(out + 5, server_id, 4)
 
@@ -171,9 +172,13 @@ def gtid_parts(int flags, bytes uuid, int64_t gno, int64_t last_committed, int64
                uint64_t immediate_commit_timestamp, int64_t original_commit_timestamp,
                uint32_t immediate_server_version,
                int64_t original_server_version, bytes tag=b""):
-    """The body of a GTID event, before and after the length of its transaction; -1 for an `original` that is the same.
+    """Return the body of a GTID event before and after the transaction length.
 
-    With a tag it is that of a GTID_TAGGED event, but for its head.
+    `original_commit_timestamp` and `original_server_version` are -1 if they equal the immediate ones. With a tag it is
+    the body of a GTID_TAGGED event without its head.
+
+    Raises:
+        BinlogFormatError: a field is out of range.
     """
     cdef uint8_t[MAX_GTID_BODY] body
     cdef uint8_t* out = body
@@ -227,10 +232,10 @@ cdef object _out_of_range():
 
 
 def stamped(tuple frames, *, int64_t offset, bint checksum):
-    """Return the frames of a group, joined, with positions from `offset` on and checksums.
+    """Return the frames of a group, joined, with positions from file offset `offset` and checksums.
 
     Raises:
-        BinlogFormatError: a frame is not as long as its header says.
+        BinlogFormatError: the length of a frame differs from the size in its header.
     """
     cdef int64_t total = frames_size(frames, checksum)
     cdef bytes group = PyBytes_FromStringAndSize(NULL, total)
@@ -244,12 +249,12 @@ def stamped(tuple frames, *, int64_t offset, bint checksum):
 def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, uint32_t timestamp, uint32_t server_id,
                 uint16_t header_flags,
                 bytes before, bytes tail):
-    """Return a GTID event and the frames of its group, with positions from `offset` on and checksums.
+    """Return a GTID event and the frames of its group, with positions from file offset `offset` and checksums.
 
-    `before` and `after` are the GTID event's body around the length of the group (`gtid_parts`).
+    `before` and `tail` are the GTID event's body around the transaction length (`gtid_parts`).
 
     Raises:
-        BinlogFormatError: a frame is not as long as its header says.
+        BinlogFormatError: the length of a frame differs from the size in its header.
     """
     cdef int64_t rest = frames_size(frames, checksum)
     cdef int64_t size, total
@@ -272,7 +277,7 @@ def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, u
 
 
 cdef int64_t frames_size(tuple frames, bint checksum) except -1:
-    """Return the size of all frames, each of which must be as long as its header says."""
+    """Return the total size of the frames; the length of each must equal the size in its header."""
     cdef int64_t total = 0
     cdef int64_t size
     cdef bytes frame

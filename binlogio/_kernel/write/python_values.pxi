@@ -1,7 +1,7 @@
-"""Encodes rows of Python values as row images, a row in one call.
+"""Encodes rows of Python values as row images, a row per call.
 
-`column_values` encodes the values of a column's usual class. The oracle is `binlogio.rows.image.encode_rows`, which
-encodes the rows that `RowPacker` refuses.
+`column_values` encodes the values of a column's usual class. `binlogio.rows.image.encode_rows` is the reference
+implementation (oracle), and encodes the rows that `RowPacker` rejects.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -13,20 +13,20 @@ from binlogio._kernel.column_values cimport OTHER_CLASS, Cell
 from binlogio._kernel.primitives cimport Memory
 
 cdef struct Slot:
-    Cell* cell  # NULL where no value of the column's usual class is taken
-    Cell* bytes_cell  # for bytes in a column of something else
-    Cell* number_cell  # for integers in a column of names
+    Cell* cell  # NULL if no value of the column's usual class is accepted
+    Cell* bytes_cell  # for bytes in a column of another type
+    Cell* number_cell  # for integers in a column with member names
     bint takes_bytes
 
 
 cdef class RowPacker:
-    """Rows of Python values to row images that have all columns.
+    """Encodes rows of Python values as row images that have all columns.
 
     Args:
-        columns: for each column whether it takes bytes, another class that values may have, the attribute of it that
-            stands for the value (as bytes or an integer), and Cells or None for values, for bytes, for numbers. The
-            Cells are the packer's own from then on.
-        spare_null_bits: what stands after the last null bit.
+        columns: for each column whether it accepts bytes, another class that values may have, the attribute of that
+            class that holds the value (as bytes or an integer), and Cells or None for values, for bytes, for numbers.
+            The packer takes ownership of the Cells.
+        spare_null_bits: whether the unused bits of the last null byte are set.
     """
 
     cdef Slot* slots
@@ -56,7 +56,7 @@ cdef class RowPacker:
                 if cells is None:
                     continue
                 self._cells.append(cells)
-                cells.busy += 1  # nobody else may bind them
+                cells.busy += 1  # no other code may bind them
                 cells.core.refused = 1
                 if number == 0:
                     self.slots[i].cell = &cells.core
@@ -69,7 +69,7 @@ cdef class RowPacker:
         free(self.slots)
 
     def pack(self, values):
-        """Return the image of a row, or None where a value is refused.
+        """Return the image of a row; None if a value is rejected.
 
         `values` is a list or tuple with a value for each column.
         """
@@ -77,7 +77,7 @@ cdef class RowPacker:
         return PyBytes_FromStringAndSize(<char*>out.data, out.size) if self.append(values, out) else None
 
     cdef bint append(self, values, Memory out) except -1:
-        """Add the image of a row to memory; False where a value is refused."""
+        """Append the image of a row to memory; returns False if a value is rejected."""
         cdef int64_t start = out.size
         cdef int null_bytes = (self.count + 7) // 8
         cdef int i
@@ -98,7 +98,7 @@ cdef class RowPacker:
         return True
 
     cdef int _pack(self, int i, value, Memory out) except -1:
-        """Add a value's bytes; 0 where it is refused."""
+        """Append the bytes of a value; returns 0 if it is rejected."""
         cdef Slot* slot = self.slots + i
         cdef int taken = OTHER_CLASS
         if slot.cell != NULL and slot.cell.type.pack != NULL:
@@ -106,7 +106,7 @@ cdef class RowPacker:
         return taken if taken != OTHER_CLASS else self._pack_other(i, value, out)
 
     cdef int _pack_other(self, int i, value, Memory out) except -1:
-        """Bytes, and values of the classes that have an attribute of bytes or an integer."""
+        """Append bytes, or a value of the column's other class, by its attribute of bytes or an integer."""
         cdef Slot* slot = self.slots + i
         cdef Cell* cell = slot.bytes_cell
         if type(value) is self._classes[i]:

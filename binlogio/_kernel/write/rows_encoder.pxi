@@ -1,7 +1,7 @@
-"""Encodes rows from Arrow's buffers as complete rows events: bitmaps and images.
+"""Encodes rows of Arrow buffers as complete rows events: bitmaps and images.
 
-Decides when a rows event is full; `values` encodes the values, `event_buffer` the headers. The oracle is
-`binlogio.rows.image.encode_rows`.
+Decides when a rows event is full; `column_values` encodes the values, `event_buffer` writes the headers.
+`binlogio.rows.image.encode_rows` is the reference implementation (oracle).
 
     rows_event := header  table_id: u48  flags: u16  2: u16?  column_count: lenenc  present: bits   -- no 2: version 1
                   (present_after: bits)?  images
@@ -19,57 +19,57 @@ from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, DELETE_ROWS_EVENT_
 from binlogio._kernel.primitives cimport Memory
 
 cdef enum:
-    ROWS_AT_ONCE = 64  # that room is made for
-    FLAGS_AT = 19 + 6  # of a rows event
+    ROWS_AT_ONCE = 64  # rows for which space is reserved at once
+    FLAGS_AT = 19 + 6  # offset of the flags in a rows event
     STMT_END = 1
     BEFORE = 0
     AFTER = 1
-    PARTIAL_JSON_UPDATES = 1  # value options
-    DIFFS_SIZE = 4  # bytes of the length in front of diffs
+    PARTIAL_JSON_UPDATES = 1  # bit in the value options
+    DIFFS_SIZE = 4  # bytes of the length prefix of diffs
 
 
 cdef struct JsonCell:
-    # What a partial update does with a column of its after image.
-    int number  # of its bit; -1 for a column that is not JSON
-    int before  # where the before image has it; -1 where it does not
+    # How a partial update encodes a column of its after image.
+    int number  # index of its partial bit; -1 for a column that is not JSON
+    int before  # index of the column in the before image; -1 if missing
 
 
 cdef struct Image:
     Cell** cells
-    uint8_t** starts  # where the values of the row stand, and the end; NULL where nobody wants to know
+    uint8_t** starts  # addresses of the row's values, and the end; NULL if not needed
     int count
     int null_bytes
     uint8_t spare  # bits after the last null bit, in the last byte
 
 
 cdef class RowsEncoder:
-    """The rows of one statement's changes of one kind to one table, as rows events at the end of `buffer`.
+    """Encodes the rows of one statement's changes of one kind to one table, as rows events appended to `buffer`.
 
     Args:
-        type_code: WRITE_ROWS_EVENT, UPDATE_ROWS_EVENT or DELETE_ROWS_EVENT, of version 1 or 2. present, present_after:
-            bitmaps; the second one for updates only. before, after: the columns that the images have, in the table's order; None for an
-            image that the kind does not have.
-        max_size: binlog_row_event_max_size.
-        spare_null_bits: what stands after the last null bit.
-        json_count: how many JSON columns the table has, for PARTIAL_UPDATE_ROWS_EVENT.
-        json_cells: for each column of the after image of such an event the number of its JSON column, and its place in
-            the before image; -1 where there is none. A document that stays as it is becomes diffs of no bytes.
+        type_code: WRITE_ROWS_EVENT, UPDATE_ROWS_EVENT or DELETE_ROWS_EVENT, of version 1 or 2.
+        present, present_after: present bitmaps; the second one for updates only.
+        before, after: the columns of the images, in the table's order; None for an image that the kind does not have.
+        max_size: binlog_row_event_max_size, in bytes.
+        spare_null_bits: whether the unused bits of the last null byte are set.
+        json_count: number of JSON columns of the table, for PARTIAL_UPDATE_ROWS_EVENT.
+        json_cells: for each column of the after image of such an event the number of its JSON column, and its index in
+            the before image; -1 for none. An unchanged document becomes diffs of no bytes.
     """
 
     cdef EventBuffer buffer
-    cdef Memory memory  # the buffer's
+    cdef Memory memory  # memory of `buffer`
     cdef int type_code
     cdef uint32_t timestamp, server_id
     cdef Memory head  # post-header and bitmaps
     cdef int64_t max_size
     cdef Image[2] images
-    cdef JsonCell* json  # one for each column of the after image; NULL but for partial updates
+    cdef JsonCell* json  # one per column of the after image; NULL unless it is a partial update
     cdef int partial_bytes
     cdef list columns
-    cdef int64_t event_at  # of the event that is open, or -1
+    cdef int64_t event_at  # index of the open event, or -1
     cdef int64_t event_size, event_rows  # without header and checksum
     cdef readonly int64_t row_count
-    cdef readonly int failed_side, failed_column  # of the row that `append` stopped at
+    cdef readonly int failed_side, failed_column  # column of the row at which `append` stopped
 
     def __cinit__(self, EventBuffer buffer not None, *, int type_code, uint32_t timestamp, uint32_t server_id,
                   uint64_t table_id,
@@ -102,7 +102,7 @@ cdef class RowsEncoder:
 
     def restart(self, EventBuffer buffer not None, *, uint32_t timestamp, uint32_t server_id, uint64_t table_id,
                 uint16_t flags, int64_t max_size) -> None:
-        """Begin another statement, with the same columns and bitmaps."""
+        """Begin another statement with the same columns and bitmaps."""
         if table_id >> 48:
             raise ValueError(f"table id {table_id}")
         self.buffer = buffer
@@ -157,7 +157,7 @@ cdef class RowsEncoder:
         return 0
 
     cdef int64_t _room(self, int64_t row, int64_t rows) noexcept nogil:
-        """What some rows may take, of the values that are bound now."""
+        """Return an upper bound of the bytes of some rows of the bound values."""
         cdef int64_t room = 0
         cdef int side, i
         cdef Image* image
@@ -169,9 +169,9 @@ cdef class RowsEncoder:
         return room
 
     def append(self, int64_t start, int64_t stop) -> int:
-        """Encode the rows from `start` to `stop` of what the columns are bound to.
+        """Encode the rows from `start` to `stop` of the bound columns.
 
-        Returns `stop`, or the first row that is refused.
+        Returns `stop`, or the index of the first row that is rejected.
         """
         cdef int64_t row
         cdef Cells cells
@@ -191,7 +191,7 @@ cdef class RowsEncoder:
         return row
 
     cdef int _hold(self, int change) except -1:
-        """Nobody may take the buffers away from under the loop."""
+        """Lock or unlock the buffers, which must not change during the loop."""
         cdef Cells cells
         self.buffer.busy += change
         for column in self.columns:
@@ -201,7 +201,7 @@ cdef class RowsEncoder:
 
     cdef int64_t _append(self, int64_t start, int64_t stop) except -1 nogil:
         cdef int64_t row, at, size
-        cdef int64_t safe = start  # up to this row there is room in the memory
+        cdef int64_t safe = start  # space is reserved for the rows before this one
         cdef int side
         cdef uint8_t* out
         cdef Image* image
@@ -230,7 +230,7 @@ cdef class RowsEncoder:
         return stop
 
     cdef uint8_t* _write(self, Image* image, int side, int64_t row, uint8_t* out) noexcept nogil:
-        """One image of a row; NULL where a value is refused."""
+        """Write one image of a row; returns the end, or NULL if a value is rejected."""
         cdef uint8_t* null_bits = out
         cdef int i
         cdef Cell* cell
@@ -255,9 +255,9 @@ cdef class RowsEncoder:
         return out
 
     cdef uint8_t* _write_partial(self, Image* image, int64_t row, uint8_t* out) noexcept nogil:
-        """Write the after image of a partial update, with its options in front, after the before image.
+        """Write the after image of a partial update, preceded by its options. The before image must be written already.
 
-        Returns its end, NULL if a value is refused.
+        Returns the end, or NULL if a value is rejected.
         """
         cdef uint8_t* partial = out + 1
         cdef uint8_t* null_bits = partial + self.partial_bytes
@@ -294,14 +294,14 @@ cdef class RowsEncoder:
         return out
 
     cdef bint _is_unchanged(self, int place, int64_t row, const uint8_t* value, int64_t size) noexcept nogil:
-        """Whether the before image has the same document."""
+        """Return whether the before image has the same document."""
         cdef Image* image = &self.images[BEFORE]
         return (place >= 0 and not is_null(image.cells[place], row)
                 and image.starts[place + 1] - image.starts[place] == size
                 and memcmp(image.starts[place], value, size) == 0)
 
     def append_images(self, const uint8_t[::1] images) -> None:
-        """Add a row as its image or images, which stand in `images`."""
+        """Add a row, given as its encoded image or images."""
         cdef int64_t size = images.shape[0]
         cdef int64_t at
         self.buffer.check_free()
@@ -313,7 +313,7 @@ cdef class RowsEncoder:
         self._row_done(at, size)
 
     def finish(self, bint ends_statement=True) -> None:
-        """Close the last event; `ends_statement` puts STMT_END into it."""
+        """Close the last event; `ends_statement` sets STMT_END in it."""
         self.buffer.check_free()
         if self.event_at >= 0:
             if ends_statement:
@@ -330,18 +330,18 @@ cdef class RowsEncoder:
         return 0
 
     cdef int _row_done(self, int64_t at, int64_t size) except -1 nogil:
-        """Count a row that was written at `at`.
+        """Count a row of `size` bytes that was written at `at`.
 
-        If it is too much for the open event, it begins another one. Returns whether it did.
+        If the open event would become too large, the row begins another one. Returns whether it did.
         """
         cdef int64_t moved
         self.row_count += 1
         self.event_rows += 1
         self.event_size += size
         if self.event_rows == 1 or size and self.event_size <= self.max_size:
-            return False  # a row of no bytes, as INSERT INTO t VALUES () may leave, has an event of its own
+            return False  # a row of no bytes, as written for INSERT INTO t VALUES (), has an event of its own
         self.memory.size = at
-        # The row stands where checksum and next header go: it is put after them first.
+        # The space for checksum and next header overlaps the row, so the row is moved first.
         moved = at + (CHECKSUM_SIZE if self.buffer.checksum else 0) + HEADER_SIZE + self.head.size
         self.memory.reserve(moved - at + size)
         memmove(self.memory.data + moved, self.memory.data + at, size)
