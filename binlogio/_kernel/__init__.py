@@ -1,8 +1,7 @@
-"""The compiled kernel: the answers of construct for event headers in bulk and row images in both directions, fast.
+"""Compiled kernel: fast versions of the construct-based code for event headers and for row images in both directions.
 
-Six extension modules, `NAME.pyx`, most of which include the files of one folder; `NAME.pxd` has its C declarations and
-`NAME.pyi` its types for Python. Files ending in `.pxd` inside the folders hold inline functions that several modules
-use.
+Six extension modules, `NAME.pyx`, most of which include the files of one folder. `NAME.pxd` has the C declarations and
+`NAME.pyi` the Python types. Files ending in `.pxd` inside the folders hold inline functions that several modules use.
 
     primitives      base/ values/   memory, CRC32, zlib, text of values
     json_documents  json/           binary JSON
@@ -11,7 +10,6 @@ use.
     python_rows                     row images to Python
     row_encoder     write/          Arrow and Python values to row images, rows events, groups
 
-Each imports only those above it, and from binlogio only `errors`. Each read is checked against what remains, positions
-are 64 bits wide, loops run without the interpreter lock. Without a C compiler these modules do not exist
-(`binlogio.KERNEL`).
+Each module imports only modules above it, and from binlogio only `errors`. Every read is bounds-checked, positions are
+64 bits wide, and loops run without the GIL. Without a C compiler these modules are not built (`binlogio.KERNEL`).
 """

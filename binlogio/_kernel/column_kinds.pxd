@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""The kinds of columns: how the bytes of a value become an Arrow value, a Python value or text, and back.
+"""Kinds of columns: each kind has its own conversions between row image bytes, Arrow, Python and text.
 
-A test compares the numbers with those of `column_kinds.py`; `column_values` has the functions of each kind.
+The numbers equal those of `column_kinds.py` (a test compares them). `column_values` has the functions of each kind.
 """
 
 cdef enum:

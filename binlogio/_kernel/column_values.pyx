@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Column values in all their forms: Arrow, Python, JSON, SQL, row images.
+"""Conversions of column values between row images, Arrow, Python, JSON text and SQL text.
 
-    values/columns.pxi   values of one column into Arrow buffers, a block at a time
-    values/*.pxd         one file a type family: all functions of its kinds
+    values/columns.pxi   decodes values of one column into Arrow buffers, block by block
+    values/*.pxd         one file per type family, with all functions of its kinds
 
-A new family is cimported here and sets its functions in the table; a new kind of a family is set in its file.
+A new family is cimported here and registers its functions in the table; a new kind of a family is added in its file.
 """
 
 from cpython.datetime cimport import_datetime
@@ -33,9 +33,9 @@ set_members(TYPES)
 set_documents(TYPES)
 set_shapes(TYPES)
 set_native_types(TYPES)
-TYPES[0].is_checked = True  # of the values that are left to construct
+TYPES[0].is_checked = True  # kind 0: its values are left to construct
 
 
 cdef const ValueType* type_of(int kind) noexcept nogil:
-    """Return the functions of a kind; of a number of none all are NULL."""
+    """Return the functions of a kind; all are NULL for an unknown kind."""
     return &TYPES[kind if 0 < kind < KIND_COUNT else 0]

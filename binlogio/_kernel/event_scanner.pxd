@@ -17,39 +17,39 @@ cdef enum Operation:
     PARTIAL_UPDATE = 3
 
 cdef enum:
-    MAX_BLOCK = 2048  # rows that are located, then materialised, so that the pointers stay in the cache
+    MAX_BLOCK = 2048  # rows that are located and then decoded together, so that their pointers stay in the CPU cache
 
 cdef struct RowsEvent:
-    int64_t pos  # offset of the event, or of the payload event around it
+    int64_t pos  # file offset of the event, or of the payload event that contains it
     const uint8_t* images
     int64_t size
     const uint8_t* present
     const uint8_t* present_after
-    int64_t next  # number of the next event with the same plan, or the count of all (`EventScanner.found`)
+    int64_t next  # index of the next event with the same plan; the event count if there is none (`EventScanner.found`)
     int32_t plan
     int32_t group
     uint32_t timestamp
     uint32_t server_id
-    int32_t first_row  # its number at `pos`
+    int32_t first_row  # number of its first row among the rows at `pos`
     uint8_t operation
-    uint8_t code  # of its type
-    int64_t end_pos  # offset after the event, or the payload event around it
-    int32_t statement  # number of its text in the scanner; -1 without
+    uint8_t code  # event type code
+    int64_t end_pos  # file offset after the event, or after the payload event that contains it
+    int32_t statement  # index of its statement text in the scanner; -1 if there is none
 
 cdef struct Layout:
-    # The columns that an image has, in order; rebuilt when the present bitmap changes.
+    # Columns present in an image, in order; rebuilt when the present bitmap changes.
     int count
     int null_bytes
     int absent_count
-    int32_t* absent_slot  # slots of the wanted columns that the image lacks
+    int32_t* absent_slot  # slots of the selected columns that the image lacks
     int32_t* column
-    int32_t* width  # bytes of a fixed-size value; minus the bytes of the length where there is one in front
-    int32_t* slot  # where its pointers go; the slot after the last for unwanted columns
-    uint8_t* present  # the bitmap it was made for
+    int32_t* width  # bytes of a fixed-size value, or minus the bytes of the length prefix
+    int32_t* slot  # slot of the column's pointers; unselected columns use the slot after the last
+    uint8_t* present  # present bitmap that the layout was made for
     bint ready
 
 cdef struct Plan:
-    # What the kernel needs of a table map.
+    # Layout of the row images of a table, from its table map.
     int32_t column_count
     int32_t json_count
     int32_t slot_count
@@ -57,26 +57,29 @@ cdef struct Plan:
     int32_t* width
     int32_t* slot
     uint8_t* is_json
-    int32_t* record_bit  # of each column, in a record of 5.1 before GA; -1 where it cannot be NULL
-    int32_t record_bytes  # of those bits
+    int32_t* record_bit  # index of each column's bit in a record of 5.1 before GA; -1 if the column is NOT NULL
+    int32_t record_bytes  # bytes of the bitmap at the start of such a record
     Layout before
     Layout after
     bint wanted
-    int32_t table_number  # the same for all plans of a table
+    int32_t table_number  # the same number for all plans of a table
 
 cdef class ImagePlan:
     cdef Plan core
     cdef readonly object table
-    cdef list batch_sizes  # bytes of each memory of the batch before: about what the next one will take
+    cdef list batch_sizes  # bytes of each memory block of the previous batch, used to reserve space for the next one
 
 cdef inline bint is_bare_row(Layout* layout, RowsEvent* event) noexcept nogil:
-    """INSERT INTO t VALUES () with minimal images is a row of no bytes; servers write one such row an event."""
+    """Return whether an event holds one row of no bytes: INSERT INTO t VALUES () with minimal row images.
+
+    Servers write one such row per event.
+    """
     return event.size == 0 and event.operation == INSERT and layout.count == 0
 
 cdef int make_layout(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil
 
 cdef inline int prepare(Plan* plan, Layout* layout, const uint8_t* present) noexcept nogil:
-    """Make `layout` the one of `present`; nothing to do where it already is."""
+    """Make `layout` describe the images of bitmap `present`, unless it already does."""
     cdef int32_t i
     if not layout.ready:
         return make_layout(plan, layout, present)
@@ -93,7 +96,7 @@ cdef void mark_partial(Plan* plan, Layout* layout, const uint8_t** pointers, int
                        const uint8_t* partial_bits) noexcept nogil
 
 cdef inline uint64_t _size_after(const uint8_t* at, int32_t width) noexcept nogil:
-    """Return the size of a value with its length before it, which has `-width` bytes, 1 to 4."""
+    """Return the size of a value including its length prefix, which has `-width` bytes, 1 to 4."""
     if width == -1:
         return 1 + <uint64_t>at[0]
     if width == -2:
@@ -105,26 +108,26 @@ cdef inline uint64_t _size_after(const uint8_t* at, int32_t width) noexcept nogi
 
 cdef inline const uint8_t* pass_values(Layout* layout, const uint8_t* at, const uint8_t* end, const uint8_t** pointers,
                                        int64_t stride) noexcept nogil:
-    """Pass one image; the pointer of slot s goes to pointers[s * stride], where they are not NULL.
+    """Skip one image and store the pointers of its values; returns its end, or NULL if the bytes are too short.
 
-    NULL where the bytes end too early.
-
-    There is one slot more than columns that are wanted. NULL in a column costs no branch, which could not be predicted:
-    next one is.
+    The pointer of slot s is stored at pointers[s * stride], NULL for a NULL value. `pointers` may be NULL. There is one
+    slot more than selected columns, for all unselected ones. NULL bits cause no branch, because they are not
+    predictable.
     """
     cdef const uint8_t* nulls = at
     cdef int i
     cdef int32_t width
     cdef uint64_t size
-    cdef uint64_t kept  # all bits where there is a value, none where it is NULL
+    cdef uint64_t kept  # all bits set if there is a value, else 0
     cdef uint8_t any_null = 0
     if end - at < layout.null_bytes:
         return NULL
     for i in range(layout.null_bytes):
         any_null |= at[i]
     at += layout.null_bytes
-    # Values of a fixed size may reach past the end: that is checked before the next length is read, and after the last
-    if any_null == 0 and pointers != NULL:  # most rows, in half the instructions
+    # Values of a fixed size may reach past the end: that is checked before the next length prefix, and after the last
+    # value
+    if any_null == 0 and pointers != NULL:  # fast path for images without NULL values
         for i in range(layout.count):
             width = layout.width[i]
             pointers[layout.slot[i] * stride] = at
@@ -153,7 +156,7 @@ cdef inline const uint8_t* pass_values(Layout* layout, const uint8_t* at, const 
 
 cdef inline const uint8_t* pass_image(Layout* layout, const uint8_t* at, const uint8_t* end, const uint8_t** pointers,
                                       int64_t stride) noexcept nogil:
-    """As `pass_values`, and mark the columns that the image lacks."""
+    """As `pass_values`, and store pointer 1 for selected columns that the image lacks."""
     cdef int i
     if pointers != NULL:
         for i in range(layout.absent_count):
@@ -163,7 +166,7 @@ cdef inline const uint8_t* pass_image(Layout* layout, const uint8_t* at, const u
 cdef inline const uint8_t* locate_image(Plan* plan, Layout* layout, const uint8_t* at, const uint8_t* end,
                                         const uint8_t** pointers, int64_t stride,
                                         const uint8_t* partial_bits) noexcept nogil:
-    """As `pass_image`, and mark the values that are JSON diffs; `partial_bits` is NULL where none can be."""
+    """As `pass_image`, and mark values that are JSON diffs; `partial_bits` is NULL if there are none."""
     at = pass_image(layout, at, end, pointers, stride)
     if partial_bits != NULL and at != NULL:
         mark_partial(plan, layout, pointers, stride, partial_bits)
@@ -187,16 +190,16 @@ cdef struct Group:
     uint32_t domain_id
     uint32_t server_id
     uint64_t number  # gno, or MariaDB's sequence number
-    int64_t last_committed  # -1 where the file does not say
+    int64_t last_committed  # -1 if the event does not have it
     int64_t sequence_number
-    int64_t committed_us  # when the server committed it, in microseconds since 1970; -1 where the file does not say
-    # Only of an EventScanner that keeps sources
-    int64_t thread_id  # -1 where the file does not say
+    int64_t committed_us  # commit time of the server in microseconds since 1970; -1 if the event does not have it
+    # Set only if the scanner keeps sources
+    int64_t thread_id  # -1 if the log does not have it
     uint64_t xid
-    bint has_xid, is_complete  # its last event was seen: no XID follows
+    bint has_xid, is_complete  # is_complete: the last event of the group was scanned, so no XID follows
 
 cdef struct GtidFields:
-    # What `Group` does not have; of MariaDB's events `flags` to `thread_id`.
+    # Fields that are not in `Group`; MariaDB's events have `flags` to `thread_id`.
     uint8_t flags
     bint has_clock, has_immediate, has_original, has_length, has_version, has_original_version, has_ticket
     uint64_t immediate, original, length, ticket, last_non_ignorable
@@ -213,10 +216,10 @@ cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil
 cdef object gtid_of(const Group* group)
 
 cdef enum:
-    GTID_SOURCES = 64  # whose last answer a GtidChoice keeps
+    GTID_SOURCES = 64  # number of sources for which a GtidChoice caches the last answer
 
 cdef struct GtidRun:
-    # An answer, and the numbers of a source to which it applies, with `last`
+    # Cached answer, and the range of numbers of a source (`first` to `last`) to which it applies
     Group source
     uint64_t first, last
     bint is_known, wanted
@@ -230,28 +233,28 @@ cdef class GtidChoice:
 # ----------------------------------------------------------------------------------------------- scan/group_filter.pxi
 
 cdef enum GroupAnswer:
-    GROUP_NOT_KNOWN = 0  # malformed
+    GROUP_NOT_KNOWN = 0  # malformed event
     GROUP_UNWANTED = 1
     GROUP_WANTED = 2
     GROUP_AFTER_END = 3
 
 cdef class GroupFilter:
     cdef int64_t start, stop
-    cdef GtidChoice gtids  # None for any
+    cdef GtidChoice gtids  # None: any GTID
     cdef object server_ids, ask_table, ask_statement
-    cdef dict tables  # answers, by the bytes of the names in a table map
-    cdef GroupState group  # that is passed over
+    cdef dict tables  # answers by the bytes of the names in a table map
+    cdef GroupState group  # the group that is being skipped
     cdef uint8_t[256] is_unusual
-    cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
-    cdef readonly int64_t at  # where the next event begins in the buffer
-    cdef readonly int64_t good  # offset after the last group that was passed over, in the file
+    cdef readonly uint32_t position_shift  # difference between log_pos and the real end of the last event
+    cdef readonly int64_t at  # index of the next event in the buffer
+    cdef readonly int64_t good  # file offset after the last skipped group
     cdef int answer(self, uint8_t code, const uint8_t* head, const uint8_t* body, const uint8_t* end) except -1
     cdef bint is_unwanted(self, uint8_t code, const uint8_t* body, const uint8_t* end) except -1
 
 # ------------------------------------------------------------------------------------------------- scan/row_filter.pxi
 
 cdef class RowChoice:
-    cdef GtidChoice gtids  # None for any
+    cdef GtidChoice gtids  # None: any GTID
     cdef bint wants_this_group
     cdef int64_t pos_start, pos_end, time_start, time_end
     cdef uint32_t* server_ids
@@ -289,7 +292,7 @@ cdef class TablePlans:
     cdef int64_t overflow_count
     cdef dict by_body
     cdef dict by_plan
-    cdef dict by_table  # schema and table -> its number
+    cdef dict by_table  # (schema, table) -> number
     cdef list plans
     cdef Plan** cores
     cdef int id_size
@@ -307,20 +310,20 @@ cdef class TablePlans:
 # ---------------------------------------------------------------------------------------------- scan/event_scanner.pxi
 
 cdef struct SourceText:
-    # The statement that rows come from.
+    # Text of the statement that rows belong to.
     int64_t begin, size
-    int64_t serial  # that no other text of the scanner has
+    int64_t serial  # unique number of the text in this scanner
 
 cdef class EventScanner:
-    cdef public bint keeps_sources  # threads, XIDs and statements of rows
-    cdef public bint follows_all  # `follow` gets every statement but those that begin and end transactions
-    cdef readonly int64_t followed_at  # offset of the statement that `follow` got last, or of the payload around it
-    cdef public int64_t event_end  # of the event that is given in parts; -1 for none
-    cdef bint in_payload  # that is given in parts
+    cdef public bint keeps_sources  # collect threads, XIDs and statements of rows
+    cdef public bint follows_all  # pass all statements to `follow`, except those that begin or end transactions
+    cdef readonly int64_t followed_at  # file offset of the last statement passed to `follow`, or of its payload event
+    cdef public int64_t event_end  # file offset after the event that is passed in parts; -1 if there is none
+    cdef bint in_payload  # the event that is passed in parts is a payload event
     cdef GroupState state
-    cdef GroupState ahead  # of the search for the end of the group
+    cdef GroupState ahead  # state of the search for the end of the group
     cdef Memory texts, source_texts  # bytes of statements, and a SourceText for each
-    cdef int32_t statement  # number of the text at hand; -1 without
+    cdef int32_t statement  # index of the current text; -1 if there is none
     cdef int64_t last_serial
     cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
     cdef void _follow(self, GroupState* state, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil
@@ -332,27 +335,27 @@ cdef class EventScanner:
     cdef int64_t group_count, group_capacity
     cdef RowsEvent* events
     cdef int64_t event_count, event_capacity
-    cdef uint8_t[256] codes  # type codes of the log -> of today's servers
+    cdef uint8_t[256] codes  # maps type codes of the log to those of current servers
     cdef TablePlans maps
-    cdef RowChoice choice  # None where all rows events are wanted
+    cdef RowChoice choice  # None: all rows events are selected
     cdef list keep
-    cdef Memory plain  # of the compressed event at hand
-    cdef Memory opened  # plain bytes of small payloads; does not grow
+    cdef Memory plain  # plain images of the current compressed event
+    cdef Memory opened  # plain bytes of small payloads; does not grow, since events point into it
     cdef ZstdContext zstd
     cdef object open_payload, decompress, follow
     cdef bint checksum, verify, follows
-    cdef bint has_positions  # events of the file say where they end
-    cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
-    cdef int64_t opened_size  # most bytes of a compressed event
-    cdef uint8_t[256] post_headers  # bytes by type code of today's servers
-    cdef uint8_t[256] unknown_post_header  # whether that is a size that we do not know
+    cdef bint has_positions  # log_pos of events is their end position
+    cdef readonly uint32_t position_shift  # difference between log_pos and the real end of the last event
+    cdef int64_t opened_size  # most bytes of a decompressed event
+    cdef uint8_t[256] post_headers  # post-header bytes, by type code of current servers
+    cdef uint8_t[256] unknown_post_header  # whether the post-header size is unknown
     cdef readonly int64_t kept_bytes
-    cdef readonly int64_t inner_rows  # of the payload at hand
-    # Bytes of the last payload that was opened as a whole, up to an event that was refused
+    cdef readonly int64_t inner_rows  # rows of the current payload
+    # Bytes of the last payload that was decompressed as a whole, up to an event that was rejected
     cdef readonly int64_t payload_stop
-    cdef bint ends_statement  # the event at hand is a rows event, the last one of its statement
+    cdef bint ends_statement  # the current event is the last rows event of its statement
     cdef int64_t stop_offset
-    cdef int32_t last_plan  # of the rows event that was looked at last
+    cdef int32_t last_plan  # plan of the last rows event
     cdef int32_t next_first_row
     cdef uint32_t stored, actual
     cdef void drop_events(self) noexcept nogil

@@ -1,12 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Scans event buffers: headers, checksums, GTIDs, table maps, and the rows events that are selected.
+"""Scans event buffers: headers, checksums, GTIDs, table maps, and selected rows events.
 
     scan/event_scanner.pxi   the scanner; the other files are its parts
     scan/headers.pxi         event headers in bulk, without rows
     scan/gtid_events.pxi     scan/table_plans.pxi     scan/row_filter.pxi     scan/rows_events.pxi
-    scan/group_filter.pxi    which event groups are wanted
+    scan/group_filter.pxi    selects event groups
     scan/row_images.pxi      locates the values of row images
-    scan/log_survey.pxi      checks and counts what a log has
+    scan/log_survey.pxi      verifies a log and counts its contents
     scan/group_editor.pxi    edits groups for a copy
 """
 

@@ -7,7 +7,7 @@ from binlogio._kernel.primitives cimport Memory
 
 # ------------------------------------------------------------------------------------------------------- json/text.pxi
 
-cdef enum JsonType:  # of a value in a document
+cdef enum JsonType:  # type byte of a value in a document
     SMALL_OBJECT = 0x00
     LARGE_OBJECT = 0x01
     SMALL_ARRAY = 0x02
@@ -24,7 +24,7 @@ cdef enum JsonType:  # of a value in a document
     OPAQUE = 0x0F
 
 cdef enum:
-    MAX_DEPTH = 100  # of containers in a document, as the server has it
+    MAX_DEPTH = 100  # nesting limit of containers, as in the server
 
 cdef int append_json(Memory out, const uint8_t* p, int64_t size) except -1 nogil
 cdef int append_json_as_string(Memory out, const uint8_t* p, int64_t size) except -1 nogil
@@ -40,11 +40,11 @@ cdef int append_json_expression(Memory out, Memory text, Memory marks, const uin
 cdef enum Operation:
     REPLACE = 0
     INSERT = 1
-    REMOVE = 2  # the last one
+    REMOVE = 2  # the last operation
 
 
 cdef class JsonPatcher:
-    cdef Memory text  # of the document after the diffs
+    cdef Memory text  # text of the document after the diffs were applied
     cdef Memory next_text, value
     cdef int apply(self, const uint8_t* document, int64_t size, const uint8_t* diffs,
                    int64_t diffs_size) except -1 nogil
@@ -59,9 +59,9 @@ cdef class JsonPatcher:
 
 cdef struct Node:
     uint8_t kind
-    int64_t count  # members of a container
-    int64_t members  # where their numbers begin in `order`
-    int64_t size  # bytes of the value where it is not inlined
+    int64_t count  # number of members of a container
+    int64_t members  # index in `order` of the first member's node number
+    int64_t size  # bytes of the value if it is not inlined
     uint64_t number
     const uint8_t* text
     int64_t text_size
@@ -73,11 +73,11 @@ cdef class JsonBuilder:
     cdef int64_t node_count, node_room
     cdef int64_t* order
     cdef int64_t order_count, order_room
-    cdef int64_t* open  # numbers of the members of the containers that are still open
+    cdef int64_t* open  # node numbers of the members of containers that are not closed yet
     cdef int64_t open_count, open_room
-    cdef int64_t* spare  # for sorting
+    cdef int64_t* spare  # scratch memory for sorting
     cdef int64_t spare_room
-    cdef uint8_t* plain  # strings without their escapes
+    cdef uint8_t* plain  # strings with escapes resolved
     cdef int64_t plain_size, plain_room
     cdef const uint8_t* at
     cdef const uint8_t* end

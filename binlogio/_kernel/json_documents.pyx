@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""MySQL's binary JSON: to text, to SQL, from text, and with JSON diffs applied.
+"""MySQL's binary JSON: to text, to SQL, from text, and JSON diffs.
 
-    json/text.pxi    binary JSON as text
-    json/diff.pxi    JSON diffs applied to a document
-    json/build.pxi   text as binary JSON
-    json/expression.pxi   binary JSON as an SQL expression
+    json/text.pxi    binary JSON to text
+    json/diff.pxi    applies JSON diffs to a document
+    json/build.pxi   text to binary JSON
+    json/expression.pxi   binary JSON to an SQL expression
 """
 
 include "json/text.pxi"

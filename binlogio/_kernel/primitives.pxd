@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 # ----------------------------------------------------------------------------------------------------- base/memory.pxi
 
 cdef enum:
-    MOST_TEXT = 0x7FFFFFFF  # bytes that Arrow's offsets can count
+    MOST_TEXT = 0x7FFFFFFF  # largest size in bytes that Arrow's 32-bit offsets can address
 
 
 cdef class Memory:
@@ -21,7 +21,7 @@ cdef class Memory:
 cdef const uint8_t* shown(Memory memory) noexcept nogil
 
 cdef inline uint8_t* room(Memory memory, int64_t more) except NULL nogil:
-    """As `Memory.grow`, without a call where there is room."""
+    """Append `more` uninitialised bytes as `Memory.grow` does, without a call if there is room."""
     if memory.size + more < memory.capacity:
         memory.size += more
         return memory.data + memory.size - more
@@ -29,8 +29,8 @@ cdef inline uint8_t* room(Memory memory, int64_t more) except NULL nogil:
 
 # ------------------------------------------------------------------------------------------------------ base/crc32.pxi
 
-# zlib's (unsigned long, bytes, unsigned int) and ISA-L's (u32, bytes, u64) are both called like this: sizes stay below
-# 2**31, and only the low 32 bits of the result count.
+# zlib's (unsigned long, bytes, unsigned int) and ISA-L's (u32, bytes, u64) are called through one type: sizes stay
+# below 2**31, and only the low 32 bits of the result are used.
 ctypedef uint64_t (*crc32_function)(uint64_t, const uint8_t*, uint64_t) noexcept nogil
 
 cdef crc32_function crc32_pointer
@@ -43,10 +43,10 @@ cdef enum:
     Z_OK = 0
     Z_STREAM_END = 1
     MAX_WINDOW_BITS = 15
-    ZLIB = 0x80  # of the first byte of a compressed column
+    ZLIB = 0x80  # bits of the first byte of a compressed column
     RAW = 0x08
 
-cdef struct Stream:  # zlib.h, z_stream: the same since 1.0
+cdef struct Stream:  # zlib.h, z_stream: unchanged since 1.0
     const uint8_t* next_in
     unsigned int avail_in
     unsigned long total_in
@@ -68,7 +68,7 @@ cdef int inflate(Memory out, const uint8_t* data, int64_t size, int64_t expected
 # ---------------------------------------------------------------------------------------------------- base/deflate.pxi
 
 cdef enum:
-    COMPRESSED_HEAD = 5  # bytes of the head and the size in front of a compressed column, at most
+    COMPRESSED_HEAD = 5  # most bytes of the first byte and the size field of a compressed column
 
 cdef class Deflater:
     cdef Stream stream
@@ -96,17 +96,17 @@ cdef int hex_text(Memory out, const uint8_t* p, int64_t size) except -1 nogil
 cdef class Characters:
     cdef int form
     cdef object encode
-    cdef uint8_t[256] widths  # bytes of the character that a byte begins; 0 where none does
+    cdef uint8_t[256] widths  # bytes of the character that starts with this byte; 0 if none does
     cdef Memory singles, pairs, triples, quads  # code points of characters of 1 to 4 bytes
     cdef int append(self, Memory out, const uint8_t* p, int64_t size) except -1 nogil
-    cdef Memory codes  # bytes of the characters up to U+FFFF, as numbers; made when the first text is encoded
+    cdef Memory codes  # encoded characters up to U+FFFF, as numbers; made when the first text is encoded
     cdef uint8_t* _encode(self, uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil
     cdef uint8_t* _table(self, uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil
 
 # ------------------------------------------------------------------------------------------------- values/floating.pxi
 
 cdef enum:
-    DOUBLE_TEXT = 40  # sign, 0., 14 zeros and 17 digits, and some
+    DOUBLE_TEXT = 40  # sign, 0., 14 zeros, 17 digits, and a reserve
 
 cdef int append_double(Memory out, double value, bint json) except -1 nogil
 cdef int append_json_number(Memory out, double value, bint single) except -1 nogil

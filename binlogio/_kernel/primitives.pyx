@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Growing memory, CRC32, zlib, and values as text: what the other modules of the kernel are built from.
+"""Memory buffers, CRC32, compression, and text of values: the base of the other kernel modules.
 
-    base/memory.pxi       memory that grows without the interpreter lock and goes to Arrow without a copy
+    base/memory.pxi       growable memory that needs no GIL and is passed to Arrow without a copy
     base/shared_library.pxi: functions of libraries, by address
     base/crc32.pxi        checksums; base/inflate.pxi and base/deflate.pxi: zlib; base/zstd.pxi: zstd
-    values/utf8.pxi       checks of text; values/charsets.pxi: character sets
+    values/utf8.pxi       validation of text; values/charsets.pxi: character sets
     values/floating.pxi   floating-point numbers as text; values/geometry.pxi: WKB as WKT
 """
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""C declarations of `python_events`: instances of dataclasses without their constructors."""
+"""C declarations of `python_events`: dataclass instances without a call of their constructors."""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -17,9 +17,9 @@ cdef class Maker:
     cdef int count
 
 cdef inline object begin(Maker maker):
-    """Return an instance without fields; `put` has to set all of them.
+    """Return an instance without fields; the caller sets all of them by `put`.
 
-    The garbage collector need not traverse it: a frozen instance is in no cycle.
+    The garbage collector does not track it, because a frozen instance is in no reference cycle.
     """
     cdef object made = PyType_GenericAlloc(maker.kind, 0)
     PyObject_GC_UnTrack(made)

@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The frequent events of a log as Python objects (`binlogio.events`), many in one call.
+"""Frequent event types as Python objects (`binlogio.events`), many in one call.
 
 Cuts events out of a buffer, verifies their checksums, and makes instances of the frozen dataclasses without their
-constructors. An event is left to its codec, which is construct's, where it is of another type, is not whole, has
-another checksum, or has a body of another form than servers write today. Status variables, table maps and the heads of
-rows events are parsed by their codecs once, and found by their bytes afterwards.
+constructors. An event is left to its construct codec if it is of another type, is incomplete, has a wrong checksum, or
+has a body format that current servers do not write. Status variables, table maps and the heads of rows events are
+parsed by their codecs once and then looked up by their bytes.
 """
 
 from cpython.object cimport PyObject
@@ -33,17 +33,17 @@ cdef extern from "structmember.h":
         PyMemberDef* d_member
 
 cdef enum:
-    MOST_KNOWN = 1 << 12  # bodies, or parts of bodies
+    MOST_KNOWN = 1 << 12  # cached bodies, or parts of bodies
     MOST_KNOWN_BYTES = 1 << 23
-    HAS_XID = 0xC0  # flags of MariaDB's GTID: the name of an XA transaction follows
+    HAS_XID = 0xC0  # flags of MariaDB's GTID event: the XID of an XA transaction follows
 
 
 cdef class Maker:
-    """Makes instances of a dataclass with slots, without its constructor, which takes longer than the event.
+    """Makes instances of a dataclass with slots, without its constructor, which takes longer than parsing the event.
 
     Args:
         kind: the class.
-        names: its fields, in order; all are set after `begin`.
+        names: its fields, in order; the caller sets all of them after `begin`.
     """
 
     def __cinit__(self, type kind, tuple names):
@@ -57,7 +57,7 @@ cdef class Maker:
 
 
 cdef object copied(Maker maker, object known, object header):
-    """Return `known` with another header, which is the last field."""
+    """Return a copy of `known` with another header, which is the last field."""
     cdef object made = begin(maker)
     cdef int i
     for i in range(maker.count - 1):
@@ -67,14 +67,14 @@ cdef object copied(Maker maker, object known, object header):
 
 
 cdef Py_ssize_t _offset(member) except -1:
-    """Return where the slot of a class is in its instances."""
+    """Return the byte offset of a slot in the instances of its class."""
     if type(member) is not MemberDescriptorType:
         raise TypeError(f"{member!r} is not a slot")
     return (<PyMemberDescrObject*><PyObject*>member).d_member.offset
 
 
 cdef class KnownBodies:
-    """Parts of bodies that were parsed, by their bytes; all are forgotten where they become too many."""
+    """Cache of parsed parts of bodies, by their bytes. It is emptied when it becomes too large."""
 
     cdef dict found
     cdef int64_t size
@@ -132,31 +132,31 @@ _FIELDS = {
                          "sa_seq_no", "thread_id", "trailing", "header"),
 }
 EVENT_CODES = tuple(_FIELDS)
-"""The types of which events can be made here."""
+"""The event types that this module can make."""
 
 
 cdef class EventCutter:
     """Cuts events out of a buffer.
 
     Args:
-        classes: by each of `EVENT_CODES`, the class of its events.
+        classes: the event class of each of `EVENT_CODES`, by type code.
         header: the class of headers.
         uuid: the class of UUIDs.
         variable: the class of status variables.
     """
 
     cdef list makers
-    cdef PyObject* maker[256]  # of the types that are taken
+    cdef PyObject* maker[256]  # Maker of each selected type; NULL for the others
     cdef Maker header, uuid
-    cdef list known  # by type: bodies of table maps, heads of rows events
-    cdef KnownBodies contexts  # status variables and schemas of statements, together
+    cdef list known  # KnownBodies by type code: bodies of table maps, heads of rows events
+    cdef KnownBodies contexts  # status variables and schema of statements, together
     cdef KnownBodies variables, schemas
     cdef Maker variable
     cdef object last_uuid
-    cdef bytes last_data  # of that UUID
-    cdef readonly uint32_t position_shift  # by how much the log_pos of the last event is off
-    cdef readonly int64_t at  # where the next event begins in the buffer
-    cdef GroupState group  # at hand, with `by_group`
+    cdef bytes last_data  # bytes of `last_uuid`
+    cdef readonly uint32_t position_shift  # difference between log_pos and the real end of the last event
+    cdef readonly int64_t at  # index of the next event in the buffer
+    cdef GroupState group  # the current group, with `by_group`
 
     def __cinit__(self, dict classes, type header, type uuid, type variable):
         cdef int code
@@ -174,7 +174,7 @@ cdef class EventCutter:
             self.maker[code] = NULL
 
     def set_codes(self, codes):
-        """Take events of these types, of `EVENT_CODES`; forget all bodies, which may mean something else."""
+        """Select the event types to make, a subset of `EVENT_CODES`, and empty the caches, which may be invalid now."""
         cdef int code
         for code in range(256):
             self.maker[code] = NULL
@@ -189,17 +189,17 @@ cdef class EventCutter:
 
     def cut(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, int64_t inner, int64_t most,
             bint checksum, bint verify, uint32_t shift, bint by_group):
-        """Return the events from byte `at` of the buffer on, up to one that is not taken; `self.at` is then its place.
+        """Return the events from byte `at` of the buffer, up to one that is not made here; `self.at` is then its index.
 
         Args:
-            offset: of byte `at` in the file.
-            stop: no event is taken that begins at this offset or after it.
+            offset: file offset of byte `at`.
+            stop: file offset; events that begin at or after it are not returned.
             inner: -1, or the number of the first event in a payload; all events then have the offset `offset`, and
-                there is no `stop`.
-            most: how many events at most.
-            by_group: stop at the end of a group at the latest.
-            checksum, verify: whether events end in a checksum, and whether it is compared.
-            shift: `position_shift` of the event before.
+                `stop` is ignored.
+            most: maximum number of events.
+            checksum, verify: whether events end in a checksum, and whether it is verified.
+            shift: `position_shift` of the previous event.
+            by_group: stop no later than the end of a group.
         """
         cdef const uint8_t* begin
         cdef int64_t size
@@ -243,7 +243,7 @@ cdef class EventCutter:
         return found
 
     def learn(self, object event, bytes body):
-        """Keep what a codec found in a body, for the next ones that begin in the same way."""
+        """Cache the result of a codec for later events whose bodies begin with the same bytes."""
         cdef int code = event.header.type_code
         cdef int64_t size
         if self.maker[code] == NULL:
@@ -275,7 +275,7 @@ cdef class EventCutter:
         return made
 
     cdef object _event(self, const uint8_t* p, const uint8_t* end, object place, object number):
-        """Return the event that begins at `p` and whose body ends at `end`; None where its codec has to parse it."""
+        """Return the event that begins at `p` and whose body ends at `end`; None if its codec must parse it."""
         cdef int code = p[4]
         cdef const uint8_t* body = p + HEADER_SIZE
         cdef Maker maker = <Maker>self.maker[code]
@@ -321,7 +321,7 @@ cdef class EventCutter:
         cdef const uint8_t* at = body
         cdef object known, made
         cdef int i
-        at += 8  # table id and flags
+        at += 8  # skips table id and flags
         if code >= WRITE_ROWS_EVENT:
             if end - at < 2 or u16(at) < 2 or end - at < u16(at):
                 return None
@@ -360,9 +360,9 @@ cdef class EventCutter:
         return made
 
     cdef object _context(self, const uint8_t* at, int64_t size, int64_t schema_size):
-        """Return the status variables and the schema; None where one of them is not known.
+        """Return the status variables and the schema; None if one of them is not in the cache.
 
-        Numbers, such as the microseconds of a statement, are made here, since they differ from event to event.
+        Numbers, such as the microseconds of a statement, are made here, because they differ from event to event.
         """
         cdef const uint8_t* end = at + size
         cdef int64_t width
@@ -455,7 +455,7 @@ cdef class EventCutter:
 
 
 cdef inline bint is_number(int code) noexcept nogil:
-    """Whether the status variable is one integer (`binlogio.events.query.STATUS_VALUES`)."""
+    """Return whether the status variable is one integer (`binlogio.events.query.STATUS_VALUES`)."""
     return _number_size(code) > 0
 
 
@@ -474,7 +474,7 @@ cdef int _number_size(int code) noexcept nogil:
 
 
 cdef int64_t _status_size(const uint8_t* at, const uint8_t* end) noexcept nogil:
-    """Return the bytes of a status variable with its code; 0 where they do not fit, or its size is not known here."""
+    """Return the size in bytes of a status variable with its code; 0 if it is incomplete or its size is unknown."""
     cdef int code = at[0]
     cdef int64_t size = 1 + _number_size(code)
     cdef int64_t left = end - at

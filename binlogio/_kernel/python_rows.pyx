@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Row images of a rows event to Python row changes (`binlogio.rows.image.RowChange`).
+"""Decodes the row images of a rows event into Python row changes (`binlogio.rows.image.RowChange`).
 
-Locates the values with an `ImagePlan` and makes the Python values of the frequent types. Every other value, and every
-value that is not of the usual form (a zero date, text that is not UTF-8), is made by the function of its column, which
-is construct's. An event whose images do not fit the table is left to `binlogio.rows.image`, which raises the error.
+Locates the values with an `ImagePlan` and makes the Python values of the frequent types. Other types, and values
+without the usual format (a zero date, text that is not UTF-8), are decoded by the construct function of their column.
+Returns None if the images do not fit the table; `binlogio.rows.image` then raises the error.
 """
 
 from cpython.object cimport PyObject
@@ -33,22 +33,22 @@ cdef inline object make(Maker maker, object first, object second):
 
 
 cdef class RowDecoder:
-    """Decodes the rows events of one table; threads may share it.
+    """Decodes the rows events of one table. Threads may share an instance.
 
     Args:
-        images: where the values are; the slot of a column is its position.
-        plan: what `RowImage` gets as its plan.
-        values: for each column (kind, width, first, second) as in `column_values.Column`; of a kind without Python
-            values here the column's function makes them.
-        functions: for each column the function from the bytes of a value (without its length) to the Python value.
+        images: layout of the images; the slot of a column is its position.
+        plan: the `plan` field of each `RowImage`.
+        values: for each column (kind, width, first, second) as in `column_values.Column`; values of a kind without a
+            Python conversion are made by the column's function.
+        functions: for each column the function from the bytes of a value (without its length prefix) to the value.
         names: for each ENUM the list of its values by number; None for other columns.
-        diffs: from the bytes of JSON diffs to their value.
+        diffs: function from the bytes of JSON diffs to their value.
         image, change: the classes `RowImage` and `RowChange`.
         absent: the value of a column that the image does not have.
-        errors: what `functions` raise for bytes that are no value.
+        errors: exceptions that `functions` raise for invalid bytes.
 
     Raises:
-        ValueError: values of a form do not have this width or these parameters.
+        ValueError: a kind does not have this width or these parameters.
     """
 
     cdef ImagePlan images
@@ -94,10 +94,7 @@ cdef class RowDecoder:
         free(self.values)
 
     def changes(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after, bytes images):
-        """Return the list of row changes.
-
-        None where the images do not fit the table, or a value is none of its type.
-        """
+        """Return the list of row changes; None if the images do not fit the table or a value is invalid."""
         cdef int64_t bitmap_bytes = self.images.core.bitmap_bytes
         cdef const uint8_t** pointers
         if bitmap_bytes == 0 or present.shape[0] != bitmap_bytes or present_after.shape[0] != bitmap_bytes:
@@ -112,7 +109,7 @@ cdef class RowDecoder:
 
     cdef list _changes(self, int operation, const uint8_t* present, const uint8_t* present_after, bytes images,
                        const uint8_t** pointers):
-        """Return the row changes; `pointers` are this call's own: other threads may run in a column's function."""
+        """Return the row changes. `pointers` belong to this call: other threads may run during a column's function."""
         cdef RowsEvent event
         cdef list found = []
         cdef const uint8_t* at = images
@@ -128,7 +125,7 @@ cdef class RowDecoder:
         while at < end:
             begin = at
             before = after = None
-            # The layout is prepared for each image: in between, another thread may have done so for other bitmaps.
+            # Prepare the layout for each image: another thread may have changed it for other bitmaps.
             prepare(&self.images.core, &self.images.core.before, present)
             at = pass_image(&self.images.core.before, at, end, pointers, 1)
             if at == NULL:
@@ -159,7 +156,7 @@ cdef class RowDecoder:
         return found
 
     cdef object _image(self, const uint8_t** pointers):
-        """Return the RowImage of the values at `pointers`; None where one is no value of its type."""
+        """Return the RowImage of the values at `pointers`; None if one is invalid."""
         cdef int32_t i
         cdef object value
         cdef tuple values = PyTuple_New(self.count)

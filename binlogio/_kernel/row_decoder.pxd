@@ -14,7 +14,7 @@ from binlogio._kernel.primitives cimport Memory
 
 cdef class Presence:
     cdef readonly Memory present, present_offsets, validity
-    cdef readonly int64_t rows  # that have the image
+    cdef readonly int64_t rows  # rows that have the image
     cdef list own_memories(self)
     cdef int add(self, const uint8_t* present, Plan* plan, int64_t row, int64_t run) except -1 nogil
     cdef int _add_short(self, const uint8_t* present, Plan* plan, int64_t run) except -1 nogil
@@ -28,7 +28,7 @@ cdef class MetadataColumns:
     cdef uint8_t[GTID_TEXT] gtid_text
     cdef int gtid_size
     cdef int64_t gtid_group
-    cdef readonly SourceColumns source  # None before there is a row of a scanner that keeps sources
+    cdef readonly SourceColumns source  # None until rows of a scanner that keeps sources are added
     cdef list own_memories(self)
     cdef int begin(self) except -1 nogil
     cdef int add(self, EventScanner scanner, RowsEvent* event, int64_t row, int64_t run, Plan* plan, Presence before,
@@ -55,17 +55,17 @@ cdef int repeat(Memory data, Memory offsets, const uint8_t* value, int size, int
 cdef struct Run:
     # Rows of a block that come from one event.
     int64_t event
-    int64_t at  # of the first in the event's images, in bytes
-    int32_t event_row  # number of the first in the event
-    int32_t row  # and in the block
+    int64_t at  # offset in bytes of the first row in the event's images
+    int32_t event_row  # index of the first row in the event
+    int32_t row  # index of the first row in the block
     int32_t end
 
 
 cdef class Side(Presence):
-    cdef list kinds  # an empty column for each
-    cdef readonly list columns  # none before there is a row
+    cdef list kinds  # an empty column for each slot
+    cdef readonly list columns  # empty until there is a row
     cdef void** refs
-    cdef int64_t pending  # rows without it that the columns do not have yet
+    cdef int64_t pending  # rows without the image that are not yet appended to the columns
     cdef const uint8_t** pointers
     cdef int slots
     cdef int no_image(self, int64_t row, int64_t end) noexcept nogil
@@ -77,18 +77,18 @@ cdef class Side(Presence):
 cdef class Batch(MetadataColumns):
     cdef ImagePlan plan
     cdef readonly Side before, after
-    cdef readonly int64_t failed_event  # number of the rows event that does not fit, or -1
-    cdef readonly int64_t failed_row, failed_at  # a row of that event, and where it begins, before which all is good
-    cdef readonly bint failed_in_images  # its images do not fit the plan; else one of its values is none
-    cdef readonly bint failed_partial  # it is a partial update
-    cdef readonly bint stopped_at_partial  # the next event is a partial update, and the batch takes none
+    cdef readonly int64_t failed_event  # index of the rows event that does not fit, or -1
+    cdef readonly int64_t failed_row, failed_at  # the failed row's number in that event, and the offset of its image
+    cdef readonly bint failed_in_images  # the images do not fit the plan; else a value is invalid
+    cdef readonly bint failed_partial  # the failed event is a partial update
+    cdef readonly bint stopped_at_partial  # the next event is a partial update, which this batch does not accept
     cdef readonly bint has_diffs  # JSON values may be diffs
     cdef bint takes_partial
-    cdef int64_t block_rows  # most rows that are materialised at once
-    cdef int64_t event  # where to go on
+    cdef int64_t block_rows  # most rows that are decoded at once
+    cdef int64_t event  # event at which the next fill continues
     cdef const uint8_t* at
     cdef int64_t event_row
-    cdef Run* runs  # of the block
+    cdef Run* runs  # runs of the current block
     cdef int run_count
     cdef int64_t scratch_size(self) noexcept
     cdef int begin_fill(self, EventScanner scanner, uint8_t* scratch, int64_t event, int64_t event_row,
@@ -114,7 +114,7 @@ cdef enum:
     GO_ON = 0
     REFUSED = 1
 
-cdef enum:  # the pieces around images: before those of each operation, and
+cdef enum:  # texts around images; 0 to 2 precede the images of INSERT, UPDATE and DELETE
     BETWEEN = 3
     ROW_END = 4
     SEPARATOR = 5
@@ -125,11 +125,11 @@ cdef struct Piece:
 
 cdef struct TextValue:
     Value value
-    int form  # TextForm
-    int64_t room  # bytes that are enough for the label, and the value where it is short
-    int64_t label, label_size  # in the table's labels: what is before a value, in JSON a comma, the name and a colon
-    int64_t end, end_size  # what is after a value
-    int64_t null_end, null_end_size  # and after NULL
+    int form  # a TextForm
+    int64_t room  # bytes that suffice for the label, and for the value if it is short
+    int64_t label, label_size  # text before a value, in `labels`; in JSON a comma, the name and a colon
+    int64_t end, end_size  # text after a value
+    int64_t null_end, null_end_size  # text after NULL
 
 
 cdef class ImageText:
@@ -143,7 +143,7 @@ cdef class ImageText:
     cdef Memory labels, out
     cdef int style
     cdef bint has_ends
-    cdef int skipped  # bytes of a label that the first column of an image lacks
+    cdef int skipped  # bytes of its label that the first column of an image omits
     cdef Piece[PIECES] pieces
     cdef JsonPatcher patcher
     cdef list keep
@@ -160,13 +160,13 @@ cdef class ImageText:
 # ------------------------------------------------------------------------------------------------ read/inverse_sql.pxi
 
 cdef struct InverseColumn:
-    Piece assignment, condition  # the text before a value in SET, and in WHERE
-    bint is_written  # by INSERT and UPDATE
-    bint is_filled  # set by each UPDATE, since the server may fill it
+    Piece assignment, condition  # the text before a value in SET and in WHERE
+    bint is_written  # a column of INSERT and UPDATE
+    bint is_filled  # set by each UPDATE, because the server may fill it
     bint is_enum
-    bint has_default  # which a row gets for NULL
+    bint has_default  # the default value that a row gets for NULL
     bint is_told  # values of different bytes have different literals
-    bint is_checked  # bytes may be no value of the type
+    bint is_checked  # bytes may be invalid for the type
 
 
 cdef class InverseSql:
@@ -177,7 +177,7 @@ cdef class InverseSql:
     cdef int32_t* key
     cdef int32_t key_count
     cdef int64_t most
-    cdef const uint8_t** then  # the values of the row as it was
+    cdef const uint8_t** then  # values of the row before the change
     cdef const uint8_t** now
     cdef uint8_t* changed
     cdef Piece insert, update, remove, end

@@ -3,8 +3,8 @@
 
     read/table_batch.pxi        records of one table; read/windows.pxi: of a file, window by window
     read/mixed_batch.pxi        records of all tables, with images as JSON text (read/image_text.pxi)
-    read/inverse_sql.pxi        the SQL that reverses row changes
-    read/metadata_columns.pxi   the columns that every record has; read/json_columns.pxi: JSON diffs
+    read/inverse_sql.pxi        SQL that reverses row changes (flashback)
+    read/metadata_columns.pxi   metadata columns of all records; read/json_columns.pxi: JSON diffs
     read/arrow_arrays.pxi       the Arrow C data interface (read/arrow_nodes.pxi)
     read/event_walk.pxi         the events of a log one by one; read/event_records.pxi and
                                 read/group_records.pxi: records of events, of event groups

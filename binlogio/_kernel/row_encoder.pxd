@@ -25,9 +25,9 @@ cdef struct ArrowArray:
 cdef class Cells:
     cdef Cell core
     cdef readonly int64_t length
-    cdef object _owner  # of the buffers that `bind_arrow` took
+    cdef object _owner  # owner of the buffers bound by `bind_arrow`
     cdef int busy
-    cdef Py_buffer[8] views  # validity, data, offsets, SRIDs or children: what is bound
+    cdef Py_buffer[8] views  # buffers bound now: validity, data, offsets, SRIDs or children
     cdef int view_count
     cdef object _names, _slots, _table, _builder, _deflater
     cpdef unbind(self)
@@ -45,12 +45,12 @@ cdef inline bint is_null(const Cell* cell, int64_t row) noexcept nogil:
     return cell.validity != NULL and not (cell.validity[(cell.bit_at + row) >> 3] >> ((cell.bit_at + row) & 7)) & 1
 
 cdef enum:
-    MAX_WIDTH = 32  # bytes of a value of a fixed size
-    SIZED_ROOM = 72  # bytes besides the text of a value, with what may be written after it
+    MAX_WIDTH = 32  # bytes of a fixed-size value
+    SIZED_ROOM = 72  # bytes of a value besides its text, including those overwritten later
 
 
 cdef inline int64_t most_bytes(const Cell* cell, int64_t row, int64_t rows) noexcept nogil:
-    """As many bytes as the values of some rows may take, and what may be written after them, or more."""
+    """Return an upper bound of the encoded bytes of some rows, including bytes written past the end."""
     if cell.type.most != NULL:
         return cell.type.most(cell, row, rows)
     if cell.type.growth == 0:
@@ -59,9 +59,9 @@ cdef inline int64_t most_bytes(const Cell* cell, int64_t row, int64_t rows) noex
 
 
 cdef inline uint8_t* put_value(Cell* cell, int64_t row, uint8_t* out) noexcept nogil:
-    """Write a value that is not NULL; the kinds that most columns are of without a call.
+    """Write a value that is not NULL; the most frequent kinds are encoded without a call.
 
-    Returns the end, NULL if it is refused.
+    Returns the end, or NULL if the value is rejected.
     """
     cdef const uint8_t* p
     cdef int64_t size
@@ -84,7 +84,7 @@ cdef inline uint8_t* put_value(Cell* cell, int64_t row, uint8_t* out) noexcept n
         memcpy(out, &length, 8)
         out += cell.width
         if size <= 32 and cell.data_end - p >= 32:
-            memcpy(out, p, 32)  # there is room, and what is too much is written over
+            memcpy(out, p, 32)  # there is room, and the excess is overwritten
         else:
             memcpy(out, p, size)
         return out + size
@@ -94,7 +94,7 @@ cdef inline uint8_t* put_value(Cell* cell, int64_t row, uint8_t* out) noexcept n
 
 cdef class EventBuffer:
     cdef Memory memory
-    cdef int64_t first  # where the first event begins in `memory`
+    cdef int64_t first  # index of the first event in `memory`
     cdef readonly int64_t offset
     cdef readonly bint checksum
     cdef Py_ssize_t exports

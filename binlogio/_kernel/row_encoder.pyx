@@ -2,7 +2,7 @@
 """Encodes Arrow columns and Python values as row images, and builds rows events and groups.
 
     write/arrow_columns.pxi   Arrow buffers of a column, whose values `column_values` encodes
-    write/rows_encoder.pxi    rows events of Arrow batches; write/python_values.pxi: row images of Python values
+    write/rows_encoder.pxi    rows events from Arrow batches; write/python_values.pxi: row images from Python values
     write/event_buffer.pxi    positions and checksums of events; write/fast_path.pxi: small transactions
 """
 
