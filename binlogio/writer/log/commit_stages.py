@@ -1,14 +1,14 @@
 """Stage queues of the group commit: sessions wait for each other, and one of them, the leader, works for all.
 
-Threads and their order only; groups and files belong to `group_commit`.
+This module handles only threads and their order; groups and files belong to `group_commit`.
 
     join a stage:   append to its queue. The session that finds the queue empty is the leader: it waits until the stage
                     is free, takes the queue, and works for all in it. The others are followers and wait.
-    next stage:     the leader joins it with all that it leads; if the queue there is not empty, it becomes a follower.
+    next stage:     the leader joins it with all its followers; if the queue there is not empty, it becomes a follower.
 
 An exception can reach a thread between any two bytecodes (KeyboardInterrupt, the exception of a signal handler). All
 state is therefore written in an order that allows a second call to continue where the first one ended, and all locks
-are reentrant, so that their owner can release what it may or may not have acquired (`release_owned`).
+are reentrant, so that their owner can release them without knowing whether it acquired them (`release_owned`).
 
 Source: sql/rpl_commit_stage_manager.cc, Commit_stage_manager::enroll_for, signal_done; WL#6813.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class ReentrantLock(AbstractContextManager[Any], Protocol):
-        """What `threading.RLock()` gives."""
+        """The type of `threading.RLock()`."""
 
         def acquire(self) -> bool:
             """Wait for the lock."""
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 
 def release_owned(lock: ReentrantLock) -> None:
-    """Release a lock as often as the thread has acquired it, which may be never."""
+    """Release a lock as often as the thread has acquired it, possibly never."""
     with suppress(RuntimeError):
         while True:
             lock.release()
 
 
 class Enrolled:
-    """A request in the queues. `release` wakes its thread, wherever it waits; a second `release` has no effect.
+    """A request in the queues. `release` wakes its thread at any stage; a second `release` has no effect.
 
-    `leads` is True where its thread is the leader of `stage`, the last one that it joined; `led` are the requests that
-    it leads, its own first, and `taken_from` is the last stage whose queue it took.
+    `leads` is True if its thread is the leader of `stage`, the last one that it joined; `led` are the requests that it
+    leads, its own first, and `taken_from` is the last stage whose queue it took.
     """
 
     __slots__ = ("_gate", "is_released", "leads", "led", "stage", "taken_from")
@@ -90,7 +90,7 @@ class CommitStage(Generic[T]):
         return len(self.queue)
 
     def join(self, own: T) -> None:
-        """Append all that `own` leads to the queue."""
+        """Append `own` and all requests that it leads to the queue."""
         with self._queue_lock:
             own.leads = not self.queue
             try:
@@ -103,7 +103,7 @@ class CommitStage(Generic[T]):
                 raise
 
     def take(self, own: T) -> None:
-        """Empty the queue into `own.led`, in its order. Call it as the leader, with `mutex` held."""
+        """Move the queue into `own.led`, in order. The leader calls it with `mutex` held."""
         with self._queue_lock:
             try:
                 own.led = self.queue
@@ -115,5 +115,5 @@ class CommitStage(Generic[T]):
                 raise
 
     def release_queue(self) -> None:
-        """Release the lock of the queue where an exception may have left it locked."""
+        """Release the lock of the queue if an exception left it locked."""
         release_owned(self._queue_lock)

@@ -1,16 +1,16 @@
-"""Dependency tracker: logical timestamps, from which a replica knows the groups that it may apply at the same time.
+"""Dependency tracker: logical timestamps, which tell a replica the groups that it may apply in parallel.
 
 Not thread-safe: the thread that holds the log may call it.
 
     sequence_number   1, 2, ... in each file
     last_committed    COMMIT_ORDER: the newest group that was committed when the session's last statement ended, 0 if it
-                      is in another file
-                      WRITESET: that, or less: the newest group that changed one of the same rows
-                      WRITESET_SESSION: as WRITESET, but not before the session's own last group
+                         is in another file
+                      WRITESET: the same or less: the newest group that changed one of the same rows
+                      WRITESET_SESSION: as WRITESET, but not before the session's previous group
 
-Within the server the numbers continue from file to file; those in a file are relative to its start. The history of rows
-maps a hash to the newest group that has it; groups before `start` are not known. Source: sql/rpl_trx_tracking.cc;
-oracle group o.
+Internally the numbers continue from file to file; those in a file are relative to its start. The history of rows maps a
+hash to the newest group that has it; groups before `start` are unknown. Source: sql/rpl_trx_tracking.cc; oracle group
+o.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEFAULT_HISTORY_SIZE: Final = 25_000
 COMMIT_ORDER: Final = "COMMIT_ORDER"
 WRITESET: Final = "WRITESET"
 WRITESET_SESSION: Final = "WRITESET_SESSION"
-_START: Final = 1  # of the history, in a new file: its first group is the parent of all others
+_START: Final = 1  # of the history in a new file: its first group is the parent of all others
 
 
 _BARRIER: Final = re.compile(
@@ -34,15 +34,15 @@ _BARRIER: Final = re.compile(
 )
 
 LogicalTimestamp = tuple[int, int]
-"""The clock of one group in its file: last_committed, sequence_number."""
+"""Logical timestamp of one group in its file: last_committed, sequence_number."""
 
 
 class DependencyTracker:
-    """Gives each group its place. Not for several threads at once, but for `max_committed`.
+    """Assigns logical timestamps to groups. Not thread-safe, except `max_committed`.
 
     Args:
         tracking: COMMIT_ORDER, WRITESET or WRITESET_SESSION (binlog_transaction_dependency_tracking).
-        history_size: hashes that are remembered (binlog_transaction_dependency_history_size).
+        history_size: number of hashes in the history (binlog_transaction_dependency_history_size).
     """
 
     def __init__(self, tracking: str = WRITESET, history_size: int = DEFAULT_HISTORY_SIZE) -> None:
@@ -53,12 +53,12 @@ class DependencyTracker:
         self._start = _START
         self._sessions: dict[int, int] = {}
         self._offset = 0
-        self.counter = 0  # the number of the last group that was given one, since the clock began; what `undo` takes
+        self.counter = 0  # number of the last group since the tracker was created; the argument of `undo`
         self._last_barrier = 0
         self.max_committed = 0
 
     def step(self, group: Group | FilledGroup) -> LogicalTimestamp:
-        """Return the next group's place."""
+        """Return the logical timestamp of the next group."""
         offset = self._offset
         self.counter = counter = self.counter + 1
         sequence_number = counter - offset
@@ -81,7 +81,7 @@ class DependencyTracker:
         return parent, sequence_number
 
     def committed(self, counter: int) -> None:
-        """Note that the group with this number, counted since the tracker began, is committed."""
+        """Record that the group with this number, counted since the tracker was created, is committed."""
         self.max_committed = max(self.max_committed, counter)
 
     def rotate(self) -> None:
@@ -90,13 +90,13 @@ class DependencyTracker:
         self._forget(_START)
 
     def undo(self, counter: int) -> None:
-        """Roll back to this number: the groups after it could not be written."""
+        """Roll back to this number, because the groups after it could not be written."""
         self.counter = counter
         self._last_barrier = min(self._last_barrier, counter)
         self._forget(max(_START, counter - self._offset))
 
     def _lowered(self, writeset: WriteSet | None, parent: int, sequence_number: int) -> int:
-        """Return the parent by the rows that the group changed, where they are known."""
+        """Return `parent`, lowered according to the rows that the group changed, if they are known."""
         if writeset is None or not (writeset.hashes or writeset.has_missing_keys):
             if self._history:
                 self._history.clear()
@@ -122,5 +122,5 @@ class DependencyTracker:
 
 
 def is_barrier(sql: bytes) -> bool:
-    """Return whether a replica must not apply later groups beside a statement: the order of its locks says nothing."""
+    """Return whether a replica must not apply later groups in parallel with a statement."""
     return _BARRIER.match(sql) is not None

@@ -1,8 +1,8 @@
-"""Encrypted logs: a storage that encrypts the logs of another one as the servers do, and decrypts what is read.
+"""Encrypted logs: a storage that encrypts and decrypts the logs of another storage as the servers do.
 
-MySQL (binlog_encryption=ON) encrypts the file after a header of its own; offsets are those of the file inside. MariaDB
-(encrypt_binlog=ON) encrypts each event after START_ENCRYPTION_EVENT; offsets are those of the file. The index is plain
-with both, and so are logs that were written without encryption.
+MySQL (binlog_encryption=ON) encrypts the whole log after an encryption header; offsets are those of the plain log.
+MariaDB (encrypt_binlog=ON) encrypts each event after START_ENCRYPTION_EVENT; offsets are those of the file. The index
+is plain with both, and so are logs that were written without encryption.
 
 Source: sql/binlog_ostream.cc, Binlog_encryption_ostream; sql/rpl_log_encryption.cc; MariaDB: sql/log_event_server.cc,
 Log_event_writer::encrypt_and_write.
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 _KEY_NAME: Final = re.compile(r"MySQLReplicationKey_([0-9a-f-]{36})_(\d+)", re.IGNORECASE)
 _NONCE_SIZE: Final = 12
-_HEAD_SIZE: Final = 4096  # a format description and START_ENCRYPTION_EVENT fit
-_KEY_VERSION: Final = 1  # the only one of file_key_management
+_HEAD_SIZE: Final = 4096  # room for a format description and START_ENCRYPTION_EVENT
+_KEY_VERSION: Final = 1  # the only key version of file_key_management
 
 
 def asks_for_encryption(variables: ServerVariables) -> bool:
@@ -48,7 +48,7 @@ def asks_for_encryption(variables: ServerVariables) -> bool:
 
 
 def refuse_encryption(variables: ServerVariables) -> None:
-    """Check that nothing asks for encryption where logs are written without a keyring.
+    """Check that encryption is off; called if there is no keyring.
 
     Raises:
         UnsupportedFeature: binlog_encryption or encrypt_binlog is ON.
@@ -64,20 +64,20 @@ def refuse_encryption(variables: ServerVariables) -> None:
 
 
 def start_encryption() -> StartEncryptionEvent:
-    """Return the event after which MariaDB encrypts the others, with a new nonce."""
+    """Return the event after which MariaDB encrypts all events, with a new nonce."""
     return StartEncryptionEvent(MARIADB_SCHEME, _KEY_VERSION, secrets.token_bytes(_NONCE_SIZE))
 
 
 class LogCipher(Protocol):
     """Encryption of one file. Offsets are those of the plain log."""
 
-    extra_size: int  # bytes of the file before the plain log
+    extra_size: int  # bytes of the file before the encrypted log
 
     def encrypted(self, offset: int, data: bytes | bytearray | memoryview) -> bytes:
-        """Return what is written for bytes that begin at `offset`."""
+        """Return the encrypted bytes of `data`, which begins at `offset`."""
 
     def read(self, read: Callable[[int, int], bytes], offset: int, size: int) -> bytes:
-        """Return up to `size` plain bytes; all from `offset` on where it is negative. `read` reads the file."""
+        """Return up to `size` plain bytes from `offset`; all of them if `size` is negative. `read` reads the file."""
 
 
 class _PlainLog:
@@ -104,7 +104,7 @@ class _MysqlLog:
 
 
 class _MariadbLog:
-    """Events from `start` on are encrypted. Only whole events are written."""
+    """Events from `start` on are encrypted. Only complete events are written."""
 
     extra_size = 0
 
@@ -112,7 +112,7 @@ class _MariadbLog:
         self._start = start
         self._encrypt = MariadbEncryptor.of(event, keyring, uses_ctr=uses_ctr)
         self._decrypt = mariadb_decryptor(event, keyring)
-        self._cursor = start  # the start of an event
+        self._cursor = start  # start of an event
 
     def encrypted(self, offset: int, data: bytes | bytearray | memoryview) -> bytes:
         plain = max(self._start - offset, 0)
@@ -138,7 +138,7 @@ class _MariadbLog:
             if at + event_size > offset or not is_whole:
                 part = self._decrypt(at, frame) if is_whole else read(at, -1)
                 wanted += part[max(offset - at, 0) :]
-            if not is_whole:  # the torn tail of a crash
+            if not is_whole:  # the incomplete last event after a crash
                 break
             self._cursor = at
             at += event_size
@@ -146,7 +146,7 @@ class _MariadbLog:
 
 
 def mysql_log(keyring: Keyring) -> tuple[LogCipher, bytes]:
-    """Return the encryption of a new log of MySQL, with the last key, and the bytes in front of the log.
+    """Return the cipher of a new log of MySQL, with the last key, and the bytes in front of the plain log.
 
     Raises:
         UnsupportedFeature: the keyring has no key for logs, or the extra `encryption` is not installed.
@@ -156,7 +156,7 @@ def mysql_log(keyring: Keyring) -> tuple[LogCipher, bytes]:
 
 
 def mariadb_log(keyring: Keyring, event: StartEncryptionEvent, start: int) -> LogCipher:
-    """Return the encryption of a new log of MariaDB from offset `start` on, where its START_ENCRYPTION_EVENT ends.
+    """Return the cipher of a new log of MariaDB; encryption begins at `start`, the end of START_ENCRYPTION_EVENT.
 
     Raises:
         UnsupportedFeature: as `mysql_log`.
@@ -166,13 +166,13 @@ def mariadb_log(keyring: Keyring, event: StartEncryptionEvent, start: int) -> Lo
 
 
 class EncryptedStorage:
-    """A storage whose logs are encrypted in the storage under it; other files are as they are.
+    """A storage whose logs are encrypted in the underlying storage; other files are unchanged.
 
     Args:
-        storage: where the files are.
-        keyring: the keys of the server; also for logs that are there already.
+        storage: the underlying storage.
+        keyring: the keys of the server, also for existing logs.
         variables: whether new logs are encrypted, and the vendor.
-        server_uuid: whose key of a MySQL keyring is taken, if it is there; else the last one.
+        server_uuid: selects the key of this server in a MySQL keyring, if there is one; else the last key is used.
         is_log: whether a name is that of a log.
 
     Raises:
@@ -195,7 +195,7 @@ class EncryptedStorage:
         self._key: tuple[str, bytes] | None = None
         if asks_for_encryption(variables):
             self._key = _key_of(keyring, server_uuid, is_mariadb=self._is_mariadb)
-            MysqlCipher.create("", bytes(32))  # says what is missing now, not with the first log
+            MysqlCipher.create("", bytes(32))  # raises now, not at the first log, if the extra is missing
         self._ciphers: dict[str, LogCipher] = {}
         self.names = storage.names
         self.modified = storage.modified
@@ -207,16 +207,16 @@ class EncryptedStorage:
         self.disown = storage.disown
 
     def size(self, name: str) -> int:
-        """Return the size of a file in bytes; of a log without its encryption header."""
+        """Return the size of a file in bytes, excluding the encryption header of a log."""
         size = self._storage.size(name)
         return size - self._cipher(name).extra_size if size else 0
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
-        """Up to `size` of a file's plain bytes from `offset` on; all of them where it is negative."""
+        """Return up to `size` plain bytes of a file from `offset`; all of them if `size` is negative."""
         return self._cipher(name).read(lambda start, count: self._storage.read(name, start, count), offset, size)
 
     def create(self, name: str) -> None:
-        """Make an empty file; a log of MySQL has its encryption header."""
+        """Create an empty file; a log of MySQL gets its encryption header."""
         self._storage.create(name)
         self._ciphers[name] = _PlainLog()
         if self._key is None or self._is_mariadb or not self._is_log(name):
@@ -231,14 +231,14 @@ class EncryptedStorage:
             raise
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes; to an encrypted log of MariaDB whole events."""
+        """Append bytes; to an encrypted log of MariaDB only complete events."""
         offset = self.size(name)
         if offset == 0 and self._is_mariadb and self._key is not None and self._is_log(name):
             self._ciphers[name] = _log_of(bytes(data), self._keyring, uses_ctr=self._uses_ctr)
         self._storage.append(name, self._cipher(name).encrypted(offset, data))
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
-        """Replace bytes that are there; of MariaDB's encrypted logs those before the encrypted events."""
+        """Replace existing bytes; in MariaDB's encrypted logs only those before the encrypted events."""
         cipher = self._cipher(name)
         self._storage.overwrite(name, cipher.extra_size + offset, cipher.encrypted(offset, data))
 
@@ -247,7 +247,7 @@ class EncryptedStorage:
         self._storage.truncate(name, self._cipher(name).extra_size + size)
 
     def rename(self, name: str, new_name: str) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         self._storage.rename(name, new_name)
         self._ciphers.pop(new_name, None)
         if name in self._ciphers:
@@ -269,7 +269,7 @@ class EncryptedStorage:
 
 
 def _log_of(head: bytes, keyring: Keyring, *, uses_ctr: bool) -> LogCipher:
-    """Return the encryption of a log that begins like this; `uses_ctr` is how events are added to one of MariaDB."""
+    """Return the cipher of a log with the first bytes `head`; `uses_ctr` is the mode for new events of MariaDB."""
     if head.startswith(ENCRYPTED_MAGIC):
         return _MysqlLog(open_mysql(head, keyring))
     found: list[StartEncryptionEvent] = []
@@ -280,7 +280,7 @@ def _log_of(head: bytes, keyring: Keyring, *, uses_ctr: bool) -> LogCipher:
 
     framer = EventFramer(verify_checksum=False, decryptor_for=note)
     framer.feed(head)
-    with suppress(BinlogError):  # damage of a plain log is for others to find
+    with suppress(BinlogError):  # damage of a plain log is reported elsewhere
         for _ in range(2):
             frame = framer.next_frame()
             if found and isinstance(frame, EventFrame):
@@ -289,7 +289,7 @@ def _log_of(head: bytes, keyring: Keyring, *, uses_ctr: bool) -> LogCipher:
 
 
 def _key_of(keyring: Keyring, server_uuid: str, *, is_mariadb: bool) -> tuple[str, bytes]:
-    """Return name and value of the key with which logs are encrypted."""
+    """Return name and value of the key that encrypts logs."""
     if is_mariadb:
         if isinstance(keyring, MariadbKeys) and 1 in keyring.keys:
             return "1", keyring.keys[1]

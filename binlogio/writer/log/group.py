@@ -1,8 +1,8 @@
-"""Groups that a session passes to group commit: events without a GTID, and what the stages need to know of them.
+"""Groups that a session passes to group commit: events without a GTID, and what the commit stages need to know of them.
 
     group := gtid | anonymous_gtid | gtid_tagged | mariadb_gtid  event*
 
-`group_log` puts groups into the log, `group_commit` decides their order.
+`group_log` writes groups to the log, `group_commit` decides their order.
 Source: sql/binlog.cc, binlog_cache_data::flush, MYSQL_BIN_LOG::write_transaction; sql/rpl_trx_tracking.h;
 sql/rpl_gtid.h, Gtid_specification.
 """
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
 
 
 class GroupEnd(Enum):
-    """The event with which a group ends."""
+    """The last event of a group."""
 
     XID = "XID"
     COMMIT = "COMMIT"
     ROLLBACK = "ROLLBACK"
-    STATEMENT = "statement"  # DDL and whatever else is a group by itself
+    STATEMENT = "statement"  # DDL and any other statement that is a group by itself
     XA_PREPARE = "XA PREPARE"
-    INCIDENT = "INCIDENT"  # the log is rotated at once
+    INCIDENT = "INCIDENT"  # the log is rotated after the group
 
 
 class SpilledFrames(Protocol):
-    """Frames outside of memory. `size` is the sum of their sizes in bytes; they can be iterated more than once."""
+    """Frames that are not in memory; they can be iterated more than once."""
 
     @property
     def size(self) -> int:
         """The sum of the frames' sizes, in bytes."""
 
     def __iter__(self) -> Iterator[bytes]:
-        """Return the frames in their order; raises OSError where they cannot be read."""
+        """Return the frames in order. Raises OSError if they cannot be read."""
 
 
 class WriteSet(NamedTuple):
     """The rows that a group changed, by the hashes of their keys (`writeset.KeyHasher`).
 
-    `has_missing_keys` where a row's table has no key. Without any hash and any missing key it says nothing, as DDL
-    does.
+    `has_missing_keys` if the table of a row has no key. Without hashes and missing keys the writeset is unknown, as for
+    DDL.
     """
 
     hashes: tuple[int, ...] = ()
@@ -57,13 +57,13 @@ class WriteSet(NamedTuple):
 
     @classmethod
     def of(cls, hashes: Iterable[int], *, has_missing_keys: bool = False) -> WriteSet:
-        """Each hash once."""
+        """Return the writeset with each hash once."""
         return cls(tuple(dict.fromkeys(hashes)), has_missing_keys)
 
 
 @dataclass(frozen=True, slots=True)
 class Automatic:
-    """gtid_next=AUTOMATIC, or AUTOMATIC:tag: the next number of the server, or none where gtid_mode says so."""
+    """gtid_next=AUTOMATIC, or AUTOMATIC:tag: the server's next number, or no GTID if gtid_mode is off."""
 
     tag: Tag = NO_TAG
 
@@ -76,9 +76,9 @@ class Anonymous(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InDomain:
-    """MariaDB's gtid_domain_id, server_id and gtid_seq_no, which is None for the next number.
+    """MariaDB's gtid_domain_id, server_id and gtid_seq_no; `sequence_number` is None for the next number.
 
-    No `allow_parallel`: skip_parallel_replication.
+    `allow_parallel` is False with skip_parallel_replication.
     """
 
     domain_id: int = 0
@@ -90,23 +90,18 @@ class InDomain:
 AUTOMATIC: Final = Automatic()
 ANONYMOUS: Final = Anonymous.ANONYMOUS
 NextGtid = Automatic | Anonymous | Gtid | InDomain
-"""What `gtid_next` can be: AUTOMATIC with or without a tag, ANONYMOUS, or one GTID.
-
-For MariaDB `InDomain`.
-"""
+"""Values of `gtid_next`: AUTOMATIC with or without a tag, ANONYMOUS, or one GTID; for MariaDB `InDomain`."""
 
 
 class GroupMarks(NamedTuple):
-    """Facts of a group in MariaDB's GTID event.
+    """Facts of a group for MariaDB's GTID event.
 
     Args:
-        is_transactional: ROLLBACK would have undone all of it, so that replicas may apply it before those in front of
-            it.
-        is_ddl: tables are made or dropped in it.
+        is_transactional: ROLLBACK would undo all of it, so that replicas may apply it before preceding groups.
+        is_ddl: tables are created or dropped in it.
         has_no_engine: it was in the transaction cache, but no engine has anything to commit.
         xa: the XA transaction that it prepares or ends.
-        alter: which half of an ALTER TABLE in two phases it is, and the number of its first half, which only the second
-            one names.
+        alter: which half of a two-phase ALTER TABLE it is; the second half has the number of the first one.
     """
 
     is_transactional: bool = False
@@ -122,23 +117,23 @@ NO_MARKS: Final = GroupMarks()
 class Group(NamedTuple):
     """A finished group without its GTID event.
 
-    A tuple, because each small transaction makes one: a dataclass takes four times as long.
+    A tuple for speed, because each small transaction makes one: a dataclass takes four times as long.
 
     Args:
-        frames: its events, complete but for position and checksum.
+        frames: its events, complete except for position and checksum.
         timestamp: of its GTID event, in seconds since 1970, UTC.
-        may_have_sbr: a statement is in it as text.
-        end: what its last event is.
-        writeset: the rows that it changed; None if they are not known (statements as text, DDL, parents of foreign
-            keys, savepoints that lost them).
-        commit_parent: `GroupCommit.max_committed` as it was at the end of the session's last statement; None makes the
-            group depend on the one before it.
+        may_have_sbr: it has a statement as text.
+        end: its last event.
+        writeset: the rows that it changed; None if they are unknown (statements as text, DDL, parents of foreign keys,
+            savepoints that lost them).
+        commit_parent: `GroupCommit.max_committed` at the end of the session's last statement; None makes the group
+            depend on the previous one.
         assigned_gtid: the session's gtid_next.
-        compression_level: of zstd, with which it becomes a TRANSACTION_PAYLOAD_EVENT; None where it stays as it is.
-        is_barrier: no later group may be applied beside it (ANALYZE, REPAIR, OPTIMIZE, and CREATE, ALTER and DROP
-            DATABASE).
-        thread_id: of the session, which WRITESET_SESSION needs to know.
-        marks: what MariaDB's GTID event says of it.
+        compression_level: zstd level for compression into a TRANSACTION_PAYLOAD_EVENT; None for no compression.
+        is_barrier: no later group may be applied in parallel with it (ANALYZE, REPAIR, OPTIMIZE, and CREATE, ALTER and
+            DROP DATABASE).
+        thread_id: of the session, for WRITESET_SESSION.
+        marks: facts for MariaDB's GTID event.
         on_commit: called in the commit stage, in the order of the log (binlog_order_commits=ON), and never for a group
             that failed.
     """
@@ -163,7 +158,7 @@ class Group(NamedTuple):
 
     @property
     def is_xa(self) -> bool:
-        """True for the prepared half of an XA transaction, or one of ONE PHASE."""
+        """True if it ends in XA PREPARE, also for XA COMMIT ... ONE PHASE."""
         return self.end is GroupEnd.XA_PREPARE
 
     @property
@@ -176,7 +171,7 @@ class Group(NamedTuple):
 class FilledGroup:
     """A group whose events `fill` writes at their final positions.
 
-    `timestamp` in seconds since 1970, UTC; `expected_size` in bytes is a guess. Where `fill` raises, nothing is
+    `timestamp` is in seconds since 1970, UTC; `expected_size` is an estimate in bytes. If `fill` raises, nothing is
     written. The other fields are those of `Group`.
     """
 

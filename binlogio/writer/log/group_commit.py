@@ -1,16 +1,16 @@
 """Group commit: writes finished caches to the log in three stages, so that many sessions share one write and one sync.
 
-This module decides which thread works and in which order; `group_log` makes the bytes and writes files.
+This module decides which thread works and in which order; `group_log` builds the bytes and writes files.
 
     flush    assigns GTIDs and logical timestamps to all waiting groups, in their order, and appends them in one write
     sync     one fsync for all of them, if sync_binlog requires it; before it the leader may wait for more groups
     commit   runs the hooks in the order of the log, updates max_committed and releases all sessions
 
-The first session that comes to a stage leads it (`commit_stages`). A session that finds no other session and does not
-need a sync takes a short path, alone under the lock of the first stage. The log is rotated after the groups that filled
-it, when they are committed; an INCIDENT is the last group before a rotation.
+The first session in a stage leads it (`commit_stages`). If no other session commits and no sync is due, a session uses
+a fast path under the lock of the first stage. The log is rotated after the groups that filled it, when they are
+committed; an INCIDENT is the last group before a rotation.
 
-Locks are taken in this order: sync, flush. Source: sql/binlog.cc, MYSQL_BIN_LOG::ordered_commit; oracle rules 8.6 to
+Locks are acquired in this order: sync, flush. Source: sql/binlog.cc, MYSQL_BIN_LOG::ordered_commit; oracle rules 8.6 to
 8.8.
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from binlogio.writer.log.log_file import ActiveLog, Clock
 
 Wait = Callable[[int], None]
-"""Waits that many microseconds."""
+"""Waits a number of microseconds."""
 _STEPS_OF_DELAY: Final = 10
 _STEP_OF_QUEUE: Final = 0.0005  # seconds
 
@@ -66,12 +66,12 @@ def _event_that_is_set() -> Event:
 
 
 def system_wait(microseconds: int) -> None:
-    """Sleep."""
+    """Sleep for a number of microseconds."""
     time.sleep(microseconds / 1_000_000)
 
 
 class WaitingCommits(NamedTuple):
-    """Number of commits in the queue of each stage."""
+    """Numbers of commits in the queues of the stages."""
 
     flush: int
     sync: int
@@ -81,8 +81,8 @@ class WaitingCommits(NamedTuple):
 class GroupCommit:
     """Writes groups to the active log. Several threads may commit.
 
-    A storage error is raised in each session whose group could not be written, and the log is as it was before them.
-    With binlog_error_action=IGNORE_ERROR no error is raised: the log is closed, sessions continue without it, and
+    A storage error is raised in each session whose group could not be written, and the log is as before. With
+    binlog_error_action=IGNORE_ERROR no error is raised: the log is closed, sessions continue without it, and
     `ignored_error` is the reason. If a full log could not be rotated, `rotation_error` is the reason until a rotation
     succeeds.
     """
@@ -111,7 +111,7 @@ class GroupCommit:
         self._sync: Final = CommitStage[PendingCommit]()
         self._commit: Final = CommitStage[PendingCommit]()
         self._finish_lock: ReentrantLock = RLock()
-        self._unsynced = deque[PendingCommit]()  # flushed, and not yet through the sync stage; in the order of the log
+        self._unsynced = deque[PendingCommit]()  # flushed, but not yet synced; in the order of the log
         self._flushed = 0
         self._finished = 0
         self._stages: Final = (
@@ -121,7 +121,7 @@ class GroupCommit:
         )
         self._together: ReentrantLock = RLock()
         self._may_flush = _event_that_is_set()  # cleared while `commit_together` fills the queue
-        self._passes = 0  # through the sync stage since the last sync
+        self._passes = 0  # passes through the sync stage since the last sync
         self._hurries = self._sync_period != 1 and not self._delay
         self.ignored_error: BaseException | None = None
         self.rotation_error: BaseException | None = None
@@ -129,7 +129,7 @@ class GroupCommit:
         _ALL.add(self)
 
     def disown(self) -> None:
-        """In a forked child: the log belongs to the parent. Locks held by threads of the parent are replaced."""
+        """Disown the log in a forked child: it belongs to the parent. Replaces locks that other threads may hold."""
         self._log.disown()
         self._finish_lock, self._together = RLock(), RLock()
         self._may_flush = _event_that_is_set()
@@ -138,7 +138,7 @@ class GroupCommit:
 
     @property
     def is_open(self) -> bool:
-        """Whether a log was begun and not ended."""
+        """True if a log was begun and not ended."""
         return self._groups.is_open
 
     @property
@@ -149,31 +149,31 @@ class GroupCommit:
 
     @property
     def waiting(self) -> WaitingCommits:
-        """The queues of the stages."""
+        """The number of commits in the queue of each stage."""
         return WaitingCommits(len(self._flush), len(self._sync), len(self._commit))
 
     @property
     def unfinished(self) -> int:
-        """How many groups were flushed, and are not committed yet."""
+        """Number of groups that are flushed but not committed yet."""
         return self._flushed - self._finished
 
     @property
     def max_committed(self) -> int:
-        """The clock of the last group that was committed.
+        """Number of the last committed group.
 
-        A session's `Group.commit_parent`, taken at the end of a statement.
+        A session takes it as `Group.commit_parent` at the end of a statement.
         """
         return self._clock.max_committed
 
     @property
     def domains(self) -> tuple[MariadbGtid, ...]:
-        """The last GTIDs of each domain and server, with MariaDB (gtid_binlog_state)."""
+        """The last GTIDs of each domain and server (MariaDB, gtid_binlog_state)."""
         with self._flush.mutex:
             return self._groups.domains
 
     @property
     def position(self) -> Position:
-        """The end of what readers may read: after the last group, or, with sync_binlog=1, the last that was synced."""
+        """The end of what readers may read: the last group, or, with sync_binlog=1, the last synced group."""
         with self._flush.mutex:
             self._check()
             size = self._log.size
@@ -188,14 +188,14 @@ class GroupCommit:
             return self._groups.is_used(gtid)
 
     def open(self, executed: GtidSet, domains: Sequence[MariadbGtid] = ()) -> None:
-        """Begin a log; `executed` is what the logs before it have, `domains` the same of MariaDB."""
+        """Begin a log; `executed` are the GTIDs of earlier logs, `domains` those of MariaDB."""
         with self._sync.mutex, self._flush.mutex:
             self._groups.open(executed, domains)
             self._passes = 0
             self.ignored_error = None
 
     def close(self) -> None:
-        """End the log. What no session has committed is not in it. Without effect in a forked child."""
+        """End the log, without uncommitted groups. Has no effect in a forked child."""
         if self._log.is_disowned:
             return
         with self._sync.mutex, self._flush.mutex:
@@ -214,7 +214,7 @@ class GroupCommit:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Keep all threads from writing and syncing the log.
+        """Prevent all threads from writing and syncing the log.
 
         Raises:
             WriterStateError: the writer is not open.
@@ -224,20 +224,20 @@ class GroupCommit:
             yield
 
     def commit(self, group: Group | FilledGroup) -> LoggedGtid:
-        """Write a group; returns its GTID, None where it is anonymous.
+        """Write a group; returns its GTID, None if it is anonymous.
 
-        It is durable once this returns, where sync_binlog is 1. While `fill` of a `FilledGroup` writes its events, no
-        other session can write; where it raises, nothing is written.
+        With sync_binlog=1, the group is durable when this returns. While `fill` of a `FilledGroup` writes its events,
+        no other session can write; if it raises, nothing is written.
 
-        An exception from outside (KeyboardInterrupt) is raised when the commit has ended. If it came while the thread
-        wrote to the log, the log is abandoned, the other sessions of the same write get `CommitOutcomeUnknown`, and
-        opening the log again decides.
+        An asynchronous exception (KeyboardInterrupt) is raised when the commit has ended. If it arrived while the
+        thread wrote to the log, the log is abandoned, the other sessions of the same write get `CommitOutcomeUnknown`,
+        and recovery decides when the log is opened again.
 
         Raises:
             OSError: the storage cannot write it; the log is as before.
             CommitOutcomeUnknown: the group may or may not be in the log, which accepts no more groups until it is
                 opened again.
-            BinlogError: the group is invalid, the writer is closed, or the log broken.
+            BinlogError: the group is invalid, the writer is closed, or the log is broken.
         """
         if not isinstance(group, FilledGroup) and group.compression_level is not None:
             group = self._groups.builder.compressed(group, compress_zstd, self._server_id)
@@ -250,19 +250,19 @@ class GroupCommit:
         return self._ordered(group)
 
     def commit_together(self, commits: Sequence[Callable[[], object]]) -> None:
-        """Call each function in a thread of its own, so that the groups that they commit are flushed together.
+        """Call each function in a separate thread, so that the groups that they commit are flushed together.
 
-        The groups are in the order of the functions, if no other thread commits meanwhile.
+        The groups are logged in the order of the functions, if no other thread commits meanwhile.
 
         Raises:
-            BaseException: what the first function raised that failed, when all have ended.
+            BaseException: the exception of the first function that failed, after all have ended.
         """
         errors: list[BaseException | None] = [None] * len(commits)
 
         def call(number: int) -> None:
             try:
                 commits[number]()
-            except BaseException as exc:  # noqa: BLE001 - it is raised in the thread of the caller
+            except BaseException as exc:  # noqa: BLE001 - raised again in the calling thread
                 errors[number] = exc
 
         threads = [Thread(target=call, args=(number,)) for number in range(len(commits))]
@@ -288,7 +288,7 @@ class GroupCommit:
     # ------------------------------------------------------------------------------------------------ the short way
 
     def _is_alone(self, group: Group | FilledGroup) -> bool:
-        """Return whether no other session commits, no sync is due, and the group can be written as it is."""
+        """Return whether no other session commits, no sync is due, and the group can be written unchanged."""
         return (
             self._flushed == self._finished
             and not self._flush.queue
@@ -298,9 +298,9 @@ class GroupCommit:
         )
 
     def _try_alone(self, group: Group | FilledGroup) -> tuple[LoggedGtid, bool]:
-        """Write the group if the short way is open; returns its GTID, and whether it was written.
+        """Write the group by the fast path if it is available; returns its GTID, and whether it was written.
 
-        The two `finally` run the same clean-up, so that one exception, wherever it hits, is followed by a whole
+        The two `finally` clauses run the same clean-up, so that one exception at any point is followed by a complete
         clean-up.
         """
         gtid, is_alone, is_writing, has_left = None, False, False, False
@@ -363,7 +363,7 @@ class GroupCommit:
         return own.gtid
 
     def _advance(self, own: PendingCommit) -> None:
-        """Take a commit through the stages, from where it is; may be called again after an exception."""
+        """Take a commit through the remaining stages; can be called again after an exception."""
         while own.step < len(self._stages):
             stage, work = self._stages[own.step]
             if own.stage is not stage:
@@ -394,7 +394,7 @@ class GroupCommit:
         own.is_done = True
 
     def _settle(self, own: PendingCommit) -> None:
-        """End the commit after an exception, so that no other session waits for this thread; release every lock."""
+        """End the commit after an exception: releases every lock, and the sessions that wait for this thread."""
         if own.is_settled:
             return
         for stage, _ in self._stages:
@@ -409,7 +409,7 @@ class GroupCommit:
         own.is_settled = True
 
     def _fail_interrupted(self, own: PendingCommit) -> None:
-        """Fail the commits of a leader that was interrupted while it wrote or synced: the outcome is unknown."""
+        """Fail the commits of a leader that was interrupted during a write or sync: the outcome is unknown."""
         self._log.abandon()
         for commit in own.commits:
             commit.fail(
@@ -431,7 +431,7 @@ class GroupCommit:
                 self._unsynced.append(commit)
 
     def _wait_for_more(self) -> None:
-        """Before a sync, let others come (binlog_group_commit_sync_delay), but not more than enough of them."""
+        """Wait for more groups before a sync (binlog_group_commit_sync_delay), up to the maximum number of groups."""
         if not self._delay or (self._sync_period and self._passes + 1 < self._sync_period):
             return
         left, step = self._delay, max(1, self._delay // _STEPS_OF_DELAY)
@@ -446,7 +446,7 @@ class GroupCommit:
                 self._take_back_unsynced(error)
 
     def _sync_now(self, led: list[PendingCommit]) -> OSError | None:
-        """Sync, where it is time, what the sessions have flushed; the error, where that failed."""
+        """Sync the flushed groups if a sync is due; returns the error if it failed."""
         self._passes += 1
         last = max((commit.counter for commit in led if commit.error is None), default=0)
         unsynced = self._unsynced
@@ -462,7 +462,7 @@ class GroupCommit:
         return None
 
     def _take_back_unsynced(self, error: OSError) -> None:
-        """Remove all unacknowledged groups from the log after a failed sync: what is on disk is unknown."""
+        """Remove all unacknowledged groups from the log after a failed sync: the contents on disk are unknown."""
         victims = list(self._unsynced)
         self._unsynced.clear()
         self._groups.take_back(victims, error, victims[0].start, victims[0].before)
@@ -472,12 +472,12 @@ class GroupCommit:
         for commit in led:
             if commit.is_finished:
                 continue
-            commit.is_finished = True  # first, so that no hook is called twice
+            commit.is_finished = True  # set first, so that no hook is called twice
             is_written = commit.error is None
             try:
                 if is_written and commit.group.on_commit is not None:
                     commit.group.on_commit()
-            except Exception as exc:  # noqa: BLE001 - it belongs to the commit's session, and is raised in its thread
+            except Exception as exc:  # noqa: BLE001 - raised in the thread of the commit's session
                 commit.error = exc
             finally:
                 if is_written:
@@ -485,7 +485,7 @@ class GroupCommit:
                 self._finished += 1
 
     def _commit_incident(self, own: PendingCommit) -> None:
-        """Write a group, and rotate after it before another session can write."""
+        """Write a group, and rotate before another session can write."""
         with self._sync.mutex, self._flush.mutex:
             own.is_writing = True
             self._flush_led([own])
@@ -527,7 +527,7 @@ class GroupCommit:
         self._passes = 0
 
     def _ignore_errors(self, commits: Sequence[PendingCommit]) -> None:
-        """Let sessions continue whose groups could not be written, if binlog_error_action is IGNORE_ERROR."""
+        """Clear the errors of groups that could not be written, if binlog_error_action is IGNORE_ERROR."""
         if not self._ignores_errors:
             return
         for commit in commits:

@@ -1,6 +1,6 @@
 """Flush stage: assigns GTIDs and logical timestamps, appends groups to the log, and rolls back if the append fails.
 
-The order of the calls is the order of the log. For one thread at a time.
+The order of the calls is the order of the log. It is used by one thread at a time.
 
     flush     := for each commit, in order: next GTID, next clock, events at their final positions; then one write
     roll back := truncate the log to the start of the first of the commits, release their GTIDs, reset the clock
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 class PendingCommit(Enrolled):
-    """The group that a session commits.
+    """A group that a session commits.
 
-    After the flush `start` is its offset in bytes and `counter` the clock after it; `error` is the reason why it is not
+    After the flush, `start` is its offset in bytes and `counter` the clock after it; `error` is the reason if it is not
     in the log.
     """
 
@@ -45,32 +45,29 @@ class PendingCommit(Enrolled):
         self.group = group
         self.gtid: LoggedGtid = None
         self.start = 0
-        self.before = 0  # the clock in front of it
+        self.before = 0  # the clock before it
         self.counter = 0
         self.error: BaseException | None = None
-        self.step = 0  # how many stages its thread has led it through
-        self.is_writing = False  # its thread changes the log
+        self.step = 0  # number of stages completed by its thread as the leader
+        self.is_writing = False  # its thread is changing the log
         self.is_finished = False  # its hook was called
         self.is_done = False  # it has left the stages
-        self.is_settled = False  # and its thread holds no lock
+        self.is_settled = False  # it has left the stages, and its thread holds no lock
 
     @property
     def commits(self) -> list[PendingCommit]:
-        """The commits that it leads, itself first."""
+        """The commits that it leads, its own first."""
         return cast("list[PendingCommit]", self.led)
 
     def fail(self, error: BaseException) -> None:
-        """Note why it is not in the log; the first error counts."""
+        """Record why it is not in the log; the first error is kept."""
         if self.error is None:
             self.error = error
             self.gtid = None
 
 
 class GroupLog:
-    """The active log with its GTIDs and its clock.
-
-    Not for several threads at once, but for `clock.max_committed` and `sync`.
-    """
+    """The active log with its GTIDs and its clock. Not thread-safe, except `clock.max_committed` and `sync`."""
 
     def __init__(
         self, log: ActiveLog, variables: ServerVariables, clock: Clock, uuid: Uuid, kernel: WriterKernel | None
@@ -79,7 +76,7 @@ class GroupLog:
         self.builder = LogBuilder.of(variables, kernel)
         self._now = clock
         self._server_id = variables.server_id
-        self._commit_id: int | None = None  # of the groups that are made now, where MariaDB gives them one
+        self._commit_id: int | None = None  # MariaDB's commit id of the groups that are being written, if they have one
         self._server_format = server_format_of(variables.server_version)
         tracking = WRITESET if self._server_format.always_writeset else variables.binlog_transaction_dependency_tracking
         self.clock = DependencyTracker(tracking, variables.binlog_transaction_dependency_history_size)
@@ -97,12 +94,12 @@ class GroupLog:
 
     @property
     def domains(self) -> tuple[MariadbGtid, ...]:
-        """The last GTIDs of each domain and server, with MariaDB."""
+        """The last GTIDs of each domain and server (MariaDB)."""
         return self._domains.gtids
 
     @property
     def logged(self) -> LoggedGtids:
-        """What the next file begins with."""
+        """The GTIDs in the header of the next file."""
         return self._domains.gtids if self._server_format.has_domains else self._gtids.used
 
     def is_used(self, gtid: Gtid) -> bool:
@@ -110,7 +107,7 @@ class GroupLog:
         return self._gtids.is_used(gtid)
 
     def open(self, executed: GtidSet = EMPTY_GTID_SET, domains: Sequence[MariadbGtid] = ()) -> None:
-        """Begin a log; `executed` is what the logs before it have, `domains` the same of MariaDB."""
+        """Begin a log; `executed` are the GTIDs of earlier logs, `domains` those of MariaDB."""
         self._gtids = GtidState(self._uuid, executed)
         self._domains = DomainState(domains)
         self.log.open(self.logged)
@@ -124,16 +121,16 @@ class GroupLog:
             self.log.close()
 
     def rotate(self) -> None:
-        """End the log and begin the next one. Raises what `ActiveLog.rotate` does."""
+        """End the log and begin the next one. Raises the errors of `ActiveLog.rotate`."""
         self.log.rotate(self.logged)
         self.clock.rotate()
 
     def write(self, group: Group | FilledGroup) -> LoggedGtid:
-        """Flush one group that is in memory, or fills memory, in the shortest way.
+        """Flush a single group that is in memory, or that fills memory, by the fast path.
 
         Raises:
-            OSError: the storage cannot; the log is then as before.
-            BinlogError: the group, or the writer, is not as it should be.
+            OSError: the storage failed; the log is as before.
+            BinlogError: the group is invalid, or the writer is not open.
         """
         if not self.is_open:
             self._check()
@@ -155,9 +152,8 @@ class GroupLog:
     def flush(self, commits: Sequence[PendingCommit]) -> None:
         """Write the groups of many sessions.
 
-        Where one cannot be made the others still are, where they cannot be written none is.
-
-        Nothing is raised: errors are in `error` of each commit.
+        If one group cannot be built, the others are still written; if the write fails, none is. Nothing is raised:
+        errors are in `error` of each commit.
         """
         start, before = self.log.size, self.clock.counter
         pending: list[bytes] = []
@@ -170,7 +166,7 @@ class GroupLog:
             self.take_back(commits, exc, start, before)
 
     def take_back(self, commits: Sequence[PendingCommit], error: BaseException, start: int, before: int) -> None:
-        """Cut the log at `start`; the commits from there on have failed. `before` is the clock in front of them."""
+        """Truncate the log at `start` and fail the commits from there on. `before` is the clock before them."""
         gtids = [commit.gtid for commit in commits]
         for commit in commits:
             commit.fail(error)
@@ -184,7 +180,7 @@ class GroupLog:
                     commit.error = exc
 
     def _flush_one(self, commit: PendingCommit, pending: list[bytes]) -> None:
-        """Append the group of a commit to the pending ones. Errors that are raised are the log's, not the commit's."""
+        """Append the group of a commit to the pending ones. Raises errors of the log; sets `error` of the commit."""
         self._check()
         mark = len(pending)
         commit.start = self.log.size + sum(map(len, pending))
@@ -251,14 +247,14 @@ class GroupLog:
 
 
 def _are_parallel(commits: Sequence[PendingCommit]) -> bool:
-    """Return whether the groups may be applied at the same time: transactions that wait together."""
+    """Return whether the groups may be applied in parallel: transactions that were flushed together."""
     return len(commits) > 1 and all(
         isinstance(commit.group, Group) and commit.group.end in (GroupEnd.XID, GroupEnd.COMMIT) for commit in commits
     )
 
 
 class _NotReadable(Exception):
-    """The frames of one group cannot be read; the reason is its cause."""
+    """The frames of a group cannot be read; the reason is the cause."""
 
 
 def _read(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -1,6 +1,6 @@
 """GTIDs of a log: the used ones, and the next one.
 
-`GtidState` numbers the groups of a MySQL server, under each tag, and `DomainState` those of a MariaDB server, in each
+`GtidState` numbers the groups of a MySQL server, for each tag, and `DomainState` those of a MariaDB server, for each
 domain. Both can release GTIDs whose groups could not be written. `OwnGtids` keeps the free range, so that a set of
 millions of GTIDs is not rebuilt for each group.
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class OwnGtids:
-    """The GTIDs of one source (`tsid`) that are still free, and all that are used. Not for several threads at once."""
+    """The free GTIDs of one source (`tsid`), and all used ones. Not thread-safe."""
 
     def __init__(self, tsid: Tsid, used: GtidSet = EMPTY_GTID_SET) -> None:
         self._tsid = tsid
@@ -36,14 +36,14 @@ class OwnGtids:
 
     @property
     def used(self) -> GtidSet:
-        """All GTIDs that were taken, and those that were used before."""
+        """All used GTIDs, including those taken here."""
         if self._first < self._next:
             self._used |= GtidSet.from_intervals([(self._tsid, Interval(self._first, self._next))])
             self._first = self._next
         return self._used
 
     def take(self) -> Gtid:
-        """Return the next GTID, which is then used.
+        """Return the next GTID and mark it as used.
 
         Raises:
             BinlogFormatError: no number is left.
@@ -66,7 +66,7 @@ class OwnGtids:
 
 
 class GtidState:
-    """All GTIDs of a log: those that the server of `uuid` numbers, under each tag, and those that were assigned."""
+    """All GTIDs of a log: those that the server of `uuid` numbers, for each tag, and assigned ones. Not thread-safe."""
 
     def __init__(self, uuid: Uuid, used: GtidSet = EMPTY_GTID_SET) -> None:
         self._uuid = uuid
@@ -74,18 +74,18 @@ class GtidState:
 
     @property
     def used(self) -> GtidSet:
-        """Every GTID that is used (gtid_executed)."""
+        """All used GTIDs (gtid_executed)."""
         for own in self._by_tag.values():
             self._foreign |= own.used
         return self._foreign
 
     def is_used(self, gtid: Gtid) -> bool:
-        """Return whether there is a group of this GTID."""
+        """Return whether the GTID is used."""
         own = self._by_tag.get(gtid.tag) if gtid.uuid == self._uuid else None
         return gtid in self._foreign or (own is not None and gtid in own.used)
 
     def take_next(self, tag: Tag = NO_TAG) -> Gtid:
-        """Return the next GTID of this server, which is then used.
+        """Return the next GTID of this server and mark it as used.
 
         Raises:
             BinlogFormatError: no number is left.
@@ -96,7 +96,7 @@ class GtidState:
         return own.take()
 
     def take(self, gtid: Gtid) -> None:
-        """Use an assigned GTID.
+        """Mark an assigned GTID as used.
 
         Raises:
             WriterStateError: it is used already.
@@ -118,12 +118,12 @@ class GtidState:
         self._by_tag: dict[Tag, OwnGtids] = {}
 
 
-MAX_TAKEN_BACK: Final = 65_536  # groups whose sessions wait for one sync; there are not more threads
+MAX_TAKEN_BACK: Final = 65_536  # groups whose sessions wait for one sync; there are fewer threads than that
 
 
 @dataclass(slots=True)
 class _Domain:
-    """The last number of each server, the latest one as the last entry, and the highest number of all."""
+    """The last number of each server, the latest one as the last entry, and the highest number."""
 
     last: dict[int, int] = field(default_factory=dict)
     highest: int = 0
@@ -135,7 +135,7 @@ class _Domain:
 
 
 class DomainState:
-    """The state of a log. Not for several threads at once."""
+    """The GTID state of a MariaDB log. Not thread-safe."""
 
     def __init__(self, gtids: Iterable[MariadbGtid] = ()) -> None:
         self._domains: dict[int, _Domain] = {}
@@ -145,7 +145,7 @@ class DomainState:
 
     @property
     def gtids(self) -> tuple[MariadbGtid, ...]:
-        """The state in the head of a file that begins here (gtid_binlog_state)."""
+        """The GTIDs in the header of a file that begins now (gtid_binlog_state)."""
         return tuple(
             MariadbGtid(domain_id, server_id, number)
             for domain_id, domain in self._domains.items()
@@ -157,7 +157,7 @@ class DomainState:
         self._domains.setdefault(gtid.domain_id, _Domain()).add(gtid.server_id, gtid.sequence_number)
 
     def take(self, wanted: InDomain) -> MariadbGtid:
-        """Take the next GTID of a domain, or the assigned one.
+        """Return the next GTID of a domain, or the assigned one, and mark it as used.
 
         Raises:
             BinlogFormatError: no number is left.
@@ -170,7 +170,7 @@ class DomainState:
         return gtid
 
     def give_back(self, gtids: Iterable[MariadbGtid]) -> None:
-        """Release the GTIDs that were taken last, whose groups could not be written.
+        """Release the most recently taken GTIDs, whose groups could not be written.
 
         Raises:
             BinlogFormatError: too many were taken after them.

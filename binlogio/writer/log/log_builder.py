@@ -1,4 +1,4 @@
-"""Log builder: the bytes of a log of one server version, from its head to its end. No I/O.
+"""Log builder: the bytes of a log of one server version, from its header to its end. No I/O.
 
     log     := magic format_description head group* (rotate | stop)?
     head    := previous_gtids? | gtid_list binlog_checkpoint+     -- MariaDB; after a rotation the last log and this one
@@ -6,15 +6,15 @@
     payload := zstd(event*)                                       -- events without checksums, whose log_pos is 0
 
 A frame is an event that is complete except for position and checksum. BEGIN, COMMIT, XID and table maps differ from one
-statement to the next in their timestamp and server id alone, so their frames are built once. So are the parts of rows
-events before their rows. The compiled kernel builds groups; `binlogio.format.encoder` builds all other events.
+statement to the next only in timestamp and server id, so their frames are built once. So are the parts of rows events
+before their rows. The compiled kernel builds groups; `binlogio.format.encoder` builds all other events.
 transaction_length includes the GTID event's own bytes, so construct finds its size by trial.
 
 GTID events of MySQL exist since 5.6.5 (ANONYMOUS_GTID since 5.7.6); they have commit times and transaction_length since
 8.0.2, the server version since 8.0.14. MariaDB's GTID event replaces BEGIN and XA START:
 
     standalone     a group without an end event: DDL, XA COMMIT, XA ROLLBACK
-    ddl            tables are created or dropped; such a group is not called transactional
+    ddl            tables are created or dropped; such a group is not flagged as transactional
     transactional  ROLLBACK would undo all of it
     thread id      of the connection, since 11.5
     multi-engine   255 if no engine has anything to commit, or if the group is prepared
@@ -86,22 +86,22 @@ MAX_PAYLOAD_SIZE: Final = 1 << 30  # libs/mysql/binlog/event/binlog_event.h, max
 PIECE_SIZE: Final = 1 << 20
 MAX_TEMPLATES: Final = 1024
 MAX_SHORT_TEXT: Final = 1 << 20
-ONE_PHASE: Final = 255  # of extra_engines: nothing was prepared, or it is not yet known what will be
+ONE_PHASE: Final = 255  # value of extra_engines: nothing was prepared, or the engines are not known yet
 
 LoggedGtid = Gtid | MariadbGtid | None
 """The GTID of a group; None if it is anonymous."""
 
 LoggedGtids = GtidSet | tuple[MariadbGtid, ...]
-"""All GTIDs up to some place in the log; of MariaDB's the last ones of each domain and server."""
+"""All GTIDs up to a position in the log; for MariaDB the last ones of each domain and server."""
 
 _CLOCK_SINCE: Final = (5, 7, 5)
 _ANONYMOUS_SINCE: Final = (5, 7, 6)
-_SBR_SINCE: Final = (5, 7, 19)  # before that the flag says nothing, and is always set
+_SBR_SINCE: Final = (5, 7, 19)  # in earlier versions the flag has no meaning, and is always set
 _LENGTH_SINCE: Final = (8, 0, 2)
 _VERSION_SINCE: Final = (8, 0, 14)
 _HEADER: Final = struct.Struct("<IBIIIH")
-_START: Final = struct.Struct("<IBI")  # of a header: timestamp, type code, server id
-_NUMBER: Final = slice(HEADER_SIZE, HEADER_SIZE + 8)  # of MariaDB's GTID event
+_START: Final = struct.Struct("<IBI")  # start of a header: timestamp, type code, server id
+_NUMBER: Final = slice(HEADER_SIZE, HEADER_SIZE + 8)  # sequence number in MariaDB's GTID event
 _STANDALONE: Final = int(MariadbGtidFlag.STANDALONE)  # operations of flags are slow
 _TRANSACTIONAL: Final = int(MariadbGtidFlag.TRANSACTIONAL)
 _ALLOW_PARALLEL: Final = int(MariadbGtidFlag.ALLOW_PARALLEL)
@@ -112,7 +112,7 @@ _COMPLETED_XA: Final = int(MariadbGtidFlag.COMPLETED_XA)
 
 @dataclass(frozen=True, slots=True)
 class WriterKernel:
-    """Functions of `binlogio._kernel.row_encoder`, `row_packer` of `binlogio.rows.packing`, and a buffer factory."""
+    """Functions of `binlogio._kernel.row_encoder`, `row_packer` of `binlogio.rows.packing`, and the buffer class."""
 
     gtid_parts: Callable[..., tuple[bytes, bytes]]
     transaction: Callable[..., bytes]
@@ -123,10 +123,10 @@ class WriterKernel:
 
 
 def writer_kernel() -> WriterKernel | None:
-    """Return the kernel's functions; None where construct does the work.
+    """Return the kernel's functions; None if construct is used instead.
 
     Raises:
-        UnsupportedFeature: the environment asks for a kernel that is not there.
+        UnsupportedFeature: the environment requires a kernel that is not installed.
     """
     if not is_compiled():
         return None
@@ -159,9 +159,9 @@ def describe_format(variables: ServerVariables) -> FormatDescriptionEvent:
 
 
 class LogBuilder:
-    """Builds logs of one format, for one thread at a time. Timestamps are in seconds since 1970, UTC.
+    """Builds logs of one format. It is used by one thread at a time. Timestamps are in seconds since 1970, UTC.
 
-    `server_format`: what MariaDB's GTID events have. `has_gtids`: gtid_mode is not OFF; without GTIDs, logs before
+    `server_format`: the format of the server version. `has_gtids`: gtid_mode is not OFF; without GTIDs, logs before
     5.7.6 have neither PREVIOUS_GTIDS nor events of anonymous transactions.
     """
 
@@ -219,16 +219,16 @@ class LogBuilder:
         checkpoints: Sequence[str] = (),
         encryption: StartEncryptionEvent | None = None,
     ) -> bytes:
-        """Return the head of a log.
+        """Return the head of a log: the magic number and the header events.
 
         Args:
-            timestamp: of its events.
-            server_id: of its events.
-            previous: all GTIDs before it.
-            created: when the server started, if this is its first log since; else 0.
-            in_use: the log is still written.
+            timestamp: of the events.
+            server_id: of the events.
+            previous: all GTIDs before this log.
+            created: start time of the server, if this is its first log since then; else 0.
+            in_use: the log is still being written.
             checkpoints: the logs of MariaDB's BINLOG_CHECKPOINT events.
-            encryption: the event after which MariaDB encrypts the others.
+            encryption: the event after which MariaDB encrypts all events.
         """
         header = EventHeader(timestamp=timestamp, server_id=server_id)
         flags = HeaderFlag.BINLOG_IN_USE if in_use else 0
@@ -248,7 +248,7 @@ class LogBuilder:
         return data
 
     def end(self, offset: int, timestamp: int, server_id: int, next_log: str = "") -> bytes:
-        """Return the end of a log at `offset` of it: ROTATE to the next log, or STOP."""
+        """Return the last event of a log at file offset `offset`: ROTATE to the next log, or STOP."""
         header = EventHeader(timestamp=timestamp, server_id=server_id)
         if next_log:
             rotate = RotateEvent(position=len(BINLOG_MAGIC), next_log=next_log, header=header)
@@ -266,7 +266,7 @@ class LogBuilder:
         return self._encoder.encode(event)
 
     def frame(self, key: object, timestamp: int, server_id: int, make: Callable[[], BinlogEvent]) -> bytes:
-        """Return the frame that was built for `key` before, or of the event of `make`, with this time and server id."""
+        """Return the frame cached for `key`, or that of the event returned by `make`, with this time and server id."""
         template = self._templates.get(key)
         if template is None:
             if len(self._templates) >= MAX_TEMPLATES:
@@ -277,7 +277,7 @@ class LogBuilder:
         return _START.pack(timestamp, type_code, server_id) + rest
 
     def opening(self, context: QueryContext) -> tuple[bytes, ...]:
-        """Return the frames with which a group begins: BEGIN, or none where the GTID event replaces it."""
+        """Return the frames at the start of a group: BEGIN, or none if the GTID event replaces it."""
         last, frames = self._opened
         if last is not context:
             frames = (self.begin(context),) if self.opening_size else ()
@@ -286,7 +286,7 @@ class LogBuilder:
 
     @property
     def opening_size(self) -> int:
-        """The number of frames with which a group begins."""
+        """The number of frames at the start of a group."""
         return 0 if self._has_domains else 1
 
     def begin(self, context: QueryContext) -> bytes:
@@ -295,20 +295,20 @@ class LogBuilder:
         return self.frame(key, context.timestamp, context.server_id, lambda: begin_event(context))
 
     def commit(self, context: QueryContext) -> bytes:
-        """Return the COMMIT of the statement cache, and of a transaction cache that no engine takes part in."""
+        """Return the COMMIT of the statement cache, or of a transaction cache without an engine to commit."""
         key = "COMMIT", *context.key
         return self.frame(key, context.timestamp, context.server_id, lambda: commit_event(context))
 
     def xid(self, xid: int, timestamp: int, server_id: int) -> bytes:
-        """Return the XID with which the transaction cache ends."""
+        """Return the XID at the end of the transaction cache."""
         type_code, rest = self._xid
         return _START.pack(timestamp, type_code, server_id) + rest + xid.to_bytes(8, "little") + self._footer
 
     def annotation(self, sql: bytes, timestamp: int, server_id: int) -> bytes:
-        """Return the text of a statement, as MariaDB puts it before the rows.
+        """Return the ANNOTATE_ROWS event with the text of a statement, which MariaDB writes before the rows.
 
         Raises:
-            BinlogFormatError: it does not fit 4 GiB.
+            BinlogFormatError: it exceeds 4 GiB.
         """
         if len(sql) > MAX_SHORT_TEXT:
             header = EventHeader(timestamp=timestamp, server_id=server_id)
@@ -331,7 +331,7 @@ class LogBuilder:
         """Return a rows event.
 
         Raises:
-            BinlogFormatError: it does not fit 4 GiB.
+            BinlogFormatError: it exceeds 4 GiB.
         """
         template = self._rows_heads.get(head)
         if template is None:
@@ -360,19 +360,19 @@ class LogBuilder:
         server_id: int,
         commit_id: int | None = None,
     ) -> bytes:
-        """All events of a group that is in memory.
+        """Return all events of a group that is in memory.
 
         Args:
             group: its events.
-            offset: where it begins in the file.
+            offset: its file offset.
             gtid: its GTID; None if it is anonymous.
             clock: its last_committed and sequence_number.
-            committed_us: when it is committed, in microseconds since 1970, UTC.
+            committed_us: commit time in microseconds since 1970, UTC.
             server_id: of its GTID event.
-            commit_id: what MariaDB gives the groups that are committed together; None alone.
+            commit_id: MariaDB's id of groups that are committed together; None for a single group.
 
         Raises:
-            BinlogFormatError: a frame is not as long as its header says.
+            BinlogFormatError: the length of a frame differs from the size in its header.
         """
         frames, kernel = group.frames, self._kernel
         if kernel is None or not isinstance(frames, tuple):
@@ -403,10 +403,10 @@ class LogBuilder:
         server_id: int,
         commit_id: int | None = None,
     ) -> Iterator[bytes]:
-        """Yield the same in pieces of about a megabyte, for groups that are not in memory.
+        """Yield all events in pieces of about a megabyte, for groups that are not in memory. Arguments as for `group`.
 
         Raises:
-            BinlogFormatError: a frame is not as long as its header says.
+            BinlogFormatError: the length of a frame differs from the size in its header.
             OSError: the frames cannot be read.
         """
         if self._kernel is not None and group.size <= PIECE_SIZE:
@@ -426,7 +426,7 @@ class LogBuilder:
         yield self._stamped(waiting, offset)
 
     def _stamped(self, frames: Sequence[bytes], offset: int) -> bytes:
-        """Return frames, joined, with their positions from `offset` on and checksums."""
+        """Return frames, joined, with positions from `offset` on and checksums."""
         if self._kernel is not None:
             return self._kernel.stamped(tuple(frames), offset=offset, checksum=self.has_checksum)
         data = bytearray()
@@ -447,7 +447,7 @@ class LogBuilder:
         committed_us: int,
         server_id: int,
     ) -> EventBuffer | bytes:
-        """All events of a `FilledGroup` at `offset` of the file; valid until the next call."""
+        """Return all events of a `FilledGroup` at file offset `offset`; the buffer is valid until the next call."""
         kernel, head = self._kernel, Group((), group.timestamp, thread_id=group.thread_id, marks=group.marks)
         if kernel is None or (self._has_length and self._version_number is None):
             frames = EventFrames(checksum=self.has_checksum)
@@ -468,7 +468,7 @@ class LogBuilder:
         return buffer
 
     def compressed(self, group: Group, compress: Callable[[bytes, int], bytes], server_id: int) -> Group:
-        """Return the group as one TRANSACTION_PAYLOAD_EVENT, or unchanged where that would be too large."""
+        """Return the group as one TRANSACTION_PAYLOAD_EVENT, or unchanged if that would be too large."""
         level = group.compression_level
         if level is None or group.size > MAX_PAYLOAD_SIZE:
             return group
@@ -481,7 +481,7 @@ class LogBuilder:
         return group._replace(frames=(self._encoder.encode(event),), compression_level=None)
 
     def move(self, events: bytearray, offset: int) -> None:
-        """Give whole events the positions and checksums that they have at `offset`.
+        """Set the positions and checksums of complete events for file offset `offset`.
 
         Raises:
             BinlogFormatError: the events do not fill the buffer.
@@ -501,7 +501,7 @@ class LogBuilder:
     def _gtid_parts(
         self, gtid: Gtid | None, clock: LogicalTimestamp, committed_us: int, kernel: WriterKernel, *, may_have_sbr: bool
     ) -> tuple[EventType, bytes, bytes]:
-        """Type and body of the group's first event, the body before and after the length of the group."""
+        """Return type and body of the group's first event, the body before and after the transaction length."""
         flags, version = 1 if may_have_sbr else 0, self._version_number
         if gtid is None:
             before, tail = kernel.gtid_parts(flags, NIL_UUID.data, 0, *clock, committed_us, -1, version, -1)
@@ -519,7 +519,7 @@ class LogBuilder:
         server_id: int,
         commit_id: int | None,
     ) -> tuple[bytes, ...]:
-        """Return the GTID event of a group by construct; nothing in versions that have none."""
+        """Return the GTID event of a group, built by construct; no event in versions without GTID events."""
         if isinstance(gtid, MariadbGtid):
             return (self._mariadb_gtid(group, gtid, commit_id),)
         if gtid is None and not self._has_anonymous:
@@ -543,13 +543,13 @@ class LogBuilder:
         if self._version_number is not None:
             fields["immediate_server_version"] = self._version_number
         body_size, length, frame = group.size, 0, b""
-        while len(frame) + body_size != length:  # from below: of two lengths that fit, the kernel takes the shorter too
+        while len(frame) + body_size != length:  # from below: the shorter of two fitting lengths
             length = len(frame) + body_size if frame else 0
             frame = self._encoder.encode(kind(transaction_length=length, **fields))
         return (frame,)
 
     def _mariadb_gtid(self, group: Group, gtid: MariadbGtid, commit_id: int | None) -> bytes:
-        """Return MariaDB's GTID event; those that differ in time and number alone are built once."""
+        """Return MariaDB's GTID event; events that differ only in time and number are built once."""
         if not self._format.has_extra_flags:
             group = group._replace(marks=group.marks._replace(has_no_engine=False))
         flags, marks = _mariadb_flags(group) & self._format.gtid_flags, group.marks
@@ -570,14 +570,14 @@ COMPRESSED_TYPES: Final = {
     EventType.UPDATE_ROWS_EVENT_V1: EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1,
     EventType.DELETE_ROWS_EVENT_V1: EventType.DELETE_ROWS_COMPRESSED_EVENT_V1,
 }
-"""The rows events of log_bin_compress."""
+"""The compressed rows event types of log_bin_compress, by the plain type."""
 
 
 _COMPRESSED: Final = frozenset(COMPRESSED_TYPES.values())
 
 
 class RowsHead(NamedTuple):
-    """What rows events that differ in their rows alone have in common; `flags` are those of the rows event."""
+    """Common fields of rows events that differ only in their rows; `flags` are those of the rows event."""
 
     type_code: int
     table_id: int
@@ -596,7 +596,7 @@ def _rows_event(images: bytes, head: RowsHead, timestamp: int, server_id: int) -
 
 
 def frames_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the whole events of consecutive pieces of a log, one by one."""
+    """Yield the complete events of consecutive pieces of a log, one by one."""
     waiting = bytearray()
     for piece in pieces:
         waiting += piece
@@ -611,7 +611,7 @@ def frames_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def with_xid(frame: bytes, xid: int) -> bytes:
-    """Return the frame of an XID event with another number."""
+    """Return the frame of an XID event with another XID."""
     return frame[:HEADER_SIZE] + xid.to_bytes(8, "little") + frame[HEADER_SIZE + 8 :]
 
 

@@ -1,7 +1,7 @@
 """The active log file: header, append, truncate after a failed write, rotate and close.
 
-A group is a sequence of bytes that is written as a whole; `log_builder` makes the bytes. IN_USE is cleared in place
-when the file is closed; the checksum does not cover it. A rotation comes between two groups.
+A group is a sequence of bytes that is written as a whole; `log_builder` builds the bytes. IN_USE is cleared in place
+when the file is closed; the checksum does not cover it. A rotation occurs between two groups.
 
 Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl, close; fixtures mysql97/rotated, stopped.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from binlogio.writer.log.log_storage import LogStorage
 
 Clock = Callable[[], int]
-"""Gives the time in microseconds since 1970, UTC."""
+"""Returns the time in microseconds since 1970, UTC."""
 
 MICROSECONDS_PER_SECOND: Final = 1_000_000
 FLAGS_OFFSET: Final = len(BINLOG_MAGIC) + HEADER_SIZE - 2
@@ -37,10 +37,10 @@ _IN_USE: Final = int(HeaderFlag.BINLOG_IN_USE).to_bytes(2, "little")
 
 
 class ActiveLog:
-    """The last log of an index. Not for several threads at once, but for `sync`.
+    """The last log of an index. Not thread-safe, except `sync`.
 
-    After an error of the storage nothing half-written is left where the storage can still truncate; where it cannot,
-    every further call is refused.
+    After a storage error, a partial write is removed if the storage can still truncate; otherwise every further call is
+    refused.
     """
 
     def __init__(self, stem: str, storage: LogStorage, variables: ServerVariables, clock: Clock) -> None:
@@ -50,10 +50,10 @@ class ActiveLog:
         self._clock = clock
         self.index: Final = LogIndex(stem, storage)
         self._builder = LogBuilder.of(variables, None)
-        self._broken = True  # until it is open
+        self._broken = True  # until it is opened
         self.is_disowned = False
         self._lock_name = f"{stem}.lock"
-        self._created = ""  # the next log of a rotation, once this writer has created it
+        self._created = ""  # the next log of a rotation, after this writer has created it
         self.name = ""
         self.size = 0
 
@@ -63,15 +63,15 @@ class ActiveLog:
         return self.index.names
 
     def existing(self) -> list[str]:
-        """Return the logs before this one, by the index and by the files, in the order of their numbers."""
+        """Return the names of all logs of the index and of the storage, ordered by number."""
         found = [name for name in self._storage.names() if self.index.is_log(name)]
         return sorted({*self.index.names, *found}, key=log_number)
 
     def open(self, previous: LoggedGtids) -> None:
-        """Create the next log of the series, as a server does when it starts. `previous` are all GTIDs before it.
+        """Create the next log of the series, as a server does at start-up. `previous` are all GTIDs before it.
 
         Raises:
-            OSError: the storage cannot.
+            OSError: the storage failed.
         """
         self._begin(self._next_name(), previous, created=self._now())
         self._broken = False
@@ -86,7 +86,7 @@ class ActiveLog:
 
         Raises:
             WriterStateError: another writer has them open.
-            OSError: the storage cannot.
+            OSError: the storage failed.
         """
         now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
         holder = f"process {os.getpid()} on {socket.gethostname()}, since {now}"
@@ -100,11 +100,11 @@ class ActiveLog:
             )
 
     def unlock(self) -> None:
-        """Let other writers open the logs."""
+        """Release the lock of the logs."""
         self._storage.unlock(self._lock_name)
 
     def disown(self) -> None:
-        """In a forked child: the log belongs to the parent; here it accepts nothing, and closing it has no effect."""
+        """Disown the log in a forked child: it belongs to the parent; writes are refused, and closing has no effect."""
         self._broken = self.is_disowned = True
         self._storage.disown()
 
@@ -112,26 +112,26 @@ class ActiveLog:
         """Append groups, whose positions were computed from `size`.
 
         Raises:
-            OSError: the storage cannot; the log is as before.
-            CommitOutcomeUnknown: the storage cannot, nor can it undo what it wrote.
+            OSError: the storage failed; the log is as before.
+            CommitOutcomeUnknown: the storage failed, and the write could not be undone.
             WriterStateError: an earlier error left the log in an unknown state.
         """
         if self._broken:
             self._refuse()
-        self._broken = True  # until it is written or undone, whatever comes between
+        self._broken = True  # until the write is complete or undone, also after an asynchronous exception
         try:
             self._storage.append(self.name, data)
         except OSError:
             self.truncate(self.size)
             raise
-        self.size += len(data)  # before the log may be written again: an interrupt can come between the two lines
+        self.size += len(data)  # before the log is usable again: an interrupt can occur between the two lines
         self._broken = False
 
     def truncate(self, size: int) -> None:
         """Remove the groups from offset `size` on.
 
         Raises:
-            CommitOutcomeUnknown: the storage cannot; the log accepts no more groups.
+            CommitOutcomeUnknown: the storage failed; the log accepts no more groups.
         """
         self._broken = True
         try:
@@ -148,7 +148,7 @@ class ActiveLog:
         self._broken = False
 
     def sync(self) -> None:
-        """Make what was written last."""
+        """Make all written data durable."""
         self._storage.sync(self.name)
 
     def rotate(self, previous: LoggedGtids) -> None:
@@ -172,7 +172,7 @@ class ActiveLog:
         self._storage.close(old)
 
     def close(self) -> None:
-        """End this log, as a server does when it stops; a broken one stays as it is, in use."""
+        """End this log, as a server does at shutdown; a broken log is left as it is, in use."""
         if self.is_disowned:
             return
         try:
@@ -183,7 +183,7 @@ class ActiveLog:
             self._storage.close(self.name)
 
     def abandon(self) -> None:
-        """Write nothing more to the log: it stays as it is, in use."""
+        """Refuse further writes to the log: it is left as it is, in use."""
         self._broken = True
 
     def _refuse(self) -> None:
@@ -227,9 +227,9 @@ class ActiveLog:
         self._storage.sync(self.name)
 
     def _go_on(self, name: str, size: int, next_name: str) -> None:
-        """Undo a rotation that failed: remove the next log if this writer created it.
+        """Undo a rotation that failed: remove the next log if this writer created it, and make this log active again.
 
-        This one has no ROTATE and is in use.
+        Removes the ROTATE event from this log and marks it as in use.
         """
         if next_name in self.index.names:
             self.index.take_out([next_name])

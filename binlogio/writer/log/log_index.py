@@ -3,12 +3,12 @@
 Files, index and register change in an order that leaves the index correct after a crash at any point: it names exactly
 the logs that exist.
 
-    to add a log:      register its name, create and fill it, add it to the index, drop the register
-    to purge logs:     register their names, take them out of the index, remove them, drop the register
-    after a crash:     remove what the register names and the index does not, drop the register
-    index, register := (name newline)*   -- names begin with "./"; an unfinished last line of the register is ignored
+    to add a log:      register its name, create and fill it, add it to the index, remove the register
+    to purge logs:     register their names, remove them from the index, remove the files, remove the register
+    after a crash:     remove the files that the register names and the index does not, remove the register
+    index, register := (name newline)*   -- names begin with "./"; an incomplete last line of the register is ignored
 
-The index is replaced as a whole: the new one is written beside it, synced, and renamed. Source: sql/binlog.cc,
+The index is replaced as a whole: a new file is written beside it, synced, and renamed. Source: sql/binlog.cc,
 MYSQL_BIN_LOG::add_log_to_index, purge_logs, purge_logs_before_date, purge_index_entry,
 move_crash_safe_index_file_to_index_file.
 """
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
     from binlogio.writer.log.log_storage import LogStorage
 
-CRASH_SAFE_SUFFIX: Final = "_crash_safe"  # after the index's own name, as the server has it
+CRASH_SAFE_SUFFIX: Final = "_crash_safe"  # appended to the name of the index, as the server does
 REGISTER_SUFFIX: Final = ".~rec~"
 _HERE: Final = "./"
 
 
 class LogIndex:
-    """The names of a series of logs, in order. Not for several threads at once.
+    """The names of a series of logs, in order. Not thread-safe.
 
     Args:
-        stem: what the logs are called before their numbers.
-        storage: where they are.
+        stem: name of the logs without their number.
+        storage: storage of the logs.
     """
 
     def __init__(self, stem: str, storage: LogStorage) -> None:
@@ -51,20 +51,20 @@ class LogIndex:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The logs, the last one last."""
+        """The logs, the newest last."""
         return tuple(_log_of(line) for line in self._lines)
 
     def open(self) -> None:
-        """Read the index, and end what a crash left half-done.
+        """Read the index, and complete an operation that a crash interrupted.
 
         Raises:
             BinlogFormatError: the index names a log file that does not exist.
-            OSError: the storage cannot.
+            OSError: the storage failed.
         """
         present = set(self._storage.names())
         side = self.file_name + CRASH_SAFE_SUFFIX
         if side in present and self.file_name not in present and self._is_whole(side, present):
-            self._storage.rename(side, self.file_name)  # a server had removed the one, and not yet renamed the other
+            self._storage.rename(side, self.file_name)  # a server had removed the old index only
             self._storage.sync_names()
             present.add(self.file_name)
         elif side in present:
@@ -85,12 +85,12 @@ class LogIndex:
             )
 
     def register(self, names: Iterable[str]) -> None:
-        """Note that these files are on their way in or out, besides those that could not be removed before."""
+        """Register files that are being added or removed, in addition to those that could not be removed before."""
         self._registered = list(dict.fromkeys([*self._registered, *names]))
         self._replace(self.register_name, [_HERE + name for name in self._registered])
 
     def unregister(self) -> None:
-        """No file is on its way any more, but for those that are still there and not in the index."""
+        """Remove the register, except for files that still exist and are not in the index."""
         left = set(self._storage.names()) - set(self.names)
         self._registered = [name for name in self._registered if name in left]
         if self._registered:
@@ -104,7 +104,7 @@ class LogIndex:
         self._replace(self.file_name, [*self._lines, _HERE + name])
 
     def replace(self, names: Iterable[str]) -> None:
-        """Replace the list by these logs, and sync. Logs that were in it keep their lines."""
+        """Replace the list by these logs, and sync. Logs that were in it keep their lines unchanged."""
         lines = {_log_of(line): line for line in self._lines}
         self._replace(self.file_name, [lines.get(name, _HERE + name) for name in names])
 
@@ -114,7 +114,7 @@ class LogIndex:
         self._replace(self.file_name, [line for line in self._lines if _log_of(line) not in gone])
 
     def purge(self, names: Sequence[str]) -> None:
-        """Take logs out of the index, and remove them."""
+        """Remove logs from the index, then their files."""
         if not names:
             return
         self.register(names)
@@ -127,12 +127,12 @@ class LogIndex:
         self.unregister()
 
     def is_log(self, name: str) -> bool:
-        """Return True for names that a log of this series can have."""
+        """Return True if the name is one of a log of this series."""
         stem, number, more = log_number(name)
         return stem == self._stem and number >= 0 and not more
 
     def _replace(self, name: str, lines: list[str]) -> None:
-        """Write the lines beside the file, and let them take its place once they last.
+        """Write the lines to a new file, sync it, and rename it over the old file.
 
         `names` is the content of the index, even if an error left it unsynced.
         """
@@ -151,7 +151,7 @@ class LogIndex:
         storage.sync_names()
 
     def _is_whole(self, side: str, present: set[str]) -> bool:
-        """Return whether a new index was written up to its end: a crash may have left less."""
+        """Return whether a new index is complete: a crash may have interrupted its write."""
         return self._storage.read(side).endswith(b"\n") and present.issuperset(map(_log_of, self._read(side)))
 
     def _read(self, name: str) -> list[str]:
@@ -179,7 +179,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def logs_up_to(names: Sequence[str], to: str) -> tuple[str, ...]:
-    """Return the logs in front of `to`.
+    """Return the logs before `to`.
 
     Raises:
         WriterStateError: there is no such log.
@@ -190,7 +190,7 @@ def logs_up_to(names: Sequence[str], to: str) -> tuple[str, ...]:
 
 
 def logs_before(storage: LogStorage, names: Sequence[str], time: datetime, *, active: str) -> tuple[str, ...]:
-    """Return the oldest logs, up to the first that was written to at `time` or later, or is the active one.
+    """Return the oldest logs, up to the first one that was modified at `time` or later, or is active.
 
     A naive time is local.
     """

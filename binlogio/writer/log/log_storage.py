@@ -1,6 +1,6 @@
 """Storage of log files: the operations that the writer needs, and their implementation in a local directory.
 
-Files are known by their names in one directory. A storage may lose bytes that were written and not yet synced, and
+Files are identified by their names in one directory. A storage may lose bytes that were written and not yet synced, and
 names that were created, changed or removed since the last `sync_names`.
 """
 
@@ -21,9 +21,9 @@ _HOLDER_SIZE: Final = 1024
 
 
 class LogStorage(Protocol):
-    """A place with files.
+    """A directory of files.
 
-    Every method raises OSError where the place does. One thread at a time but for `sync` and `read`.
+    Every method raises OSError if the storage fails. Not thread-safe, except `sync` and `read`.
     """
 
     def names(self) -> list[str]:
@@ -33,37 +33,37 @@ class LogStorage(Protocol):
         """Return the size of a file in bytes."""
 
     def modified(self, name: str) -> int:
-        """Return when a file was last written to, in microseconds since 1970, UTC."""
+        """Return the modification time of a file, in microseconds since 1970, UTC."""
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
-        """Up to `size` of a file's bytes from `offset` on; all of them where it is negative."""
+        """Return up to `size` bytes of a file from `offset`; all of them if `size` is negative."""
 
     def create(self, name: str) -> None:
-        """Make an empty file; one that exists is an error."""
+        """Create an empty file; it is an error if it exists."""
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
         """Append bytes."""
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
-        """Replace bytes that are there."""
+        """Replace existing bytes."""
 
     def truncate(self, name: str, size: int) -> None:
         """Truncate the file to `size` bytes."""
 
     def sync(self, name: str) -> None:
-        """Make everything that was written to the file last. Several threads may call it while one writes."""
+        """Make everything that was written to the file durable. Several threads may call it while one writes."""
 
     def close(self, name: str) -> None:
-        """Nothing more will be written to the file."""
+        """Close a file; nothing more will be written to it."""
 
     def rename(self, name: str, new_name: str) -> None:
-        """Give a file another name, in place of any file of that name, in one step."""
+        """Rename a file atomically, replacing any file of the new name."""
 
     def remove(self, name: str) -> None:
         """Remove a file."""
 
     def sync_names(self) -> None:
-        """Make every name that was made, changed or removed last."""
+        """Make every created, changed or removed name durable."""
 
     def lock(self, name: str, holder: str) -> str | None:
         """Lock the storage for the logs of one basename, by a file `name` that contains `holder`.
@@ -72,14 +72,14 @@ class LogStorage(Protocol):
         """
 
     def unlock(self, name: str) -> None:
-        """Give the lock up; without effect where this storage does not hold it."""
+        """Release the lock; no effect if this storage does not hold it."""
 
     def disown(self) -> None:
-        """Close every file and lock of a forked child without any effect: they belong to the parent."""
+        """Close every file and lock in a forked child without any effect on the parent."""
 
 
 class LocalStorage:
-    """A directory, which is made where it does not exist. A file that is written to stays open up to `close`."""
+    """A local directory, which is created if it does not exist. A written file stays open until `close`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -97,17 +97,17 @@ class LocalStorage:
         return (self._directory / name).stat().st_size
 
     def modified(self, name: str) -> int:
-        """Return when a file was last written to, in microseconds since 1970, UTC."""
+        """Return the modification time of a file, in microseconds since 1970, UTC."""
         return (self._directory / name).stat().st_mtime_ns // 1000
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
-        """Up to `size` of a file's bytes from `offset` on; all of them where it is negative."""
+        """Return up to `size` bytes of a file from `offset`; all of them if `size` is negative."""
         with (self._directory / name).open("rb") as file:
             file.seek(offset)
             return file.read(size)
 
     def create(self, name: str) -> None:
-        """Make an empty file."""
+        """Create an empty file."""
         if not self._directory.exists():
             self._make_directory()
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
@@ -121,7 +121,7 @@ class LocalStorage:
             _write_rest(file, memoryview(data)[written:])
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
-        """Replace bytes that are there."""
+        """Replace existing bytes."""
         file = self._open.get(name) or self._opened(name)
         file.seek(offset)
         try:
@@ -136,7 +136,7 @@ class LocalStorage:
         file.seek(0, os.SEEK_END)
 
     def sync(self, name: str) -> None:
-        """fsync."""
+        """Call fsync for the file."""
         os.fsync((self._open.get(name) or self._opened(name)).fileno())
 
     def close(self, name: str) -> None:
@@ -146,7 +146,7 @@ class LocalStorage:
             file.close()
 
     def rename(self, name: str, new_name: str) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         (self._directory / name).replace(self._directory / new_name)
 
     def remove(self, name: str) -> None:
@@ -159,9 +159,9 @@ class LocalStorage:
         _sync_directory(self._directory)
 
     def lock(self, name: str, holder: str) -> str | None:
-        """Lock by flock, which also keeps out a second storage of this process and ends with the process.
+        """Lock by flock, which also excludes a second storage of this process and ends with the process.
 
-        The file is removed with the lock, so a lock on a removed file does not count.
+        The file is removed when the lock is released, so a lock on a removed file does not count.
         """
         if not self._directory.exists():
             self._make_directory()
@@ -186,7 +186,7 @@ class LocalStorage:
         return None
 
     def unlock(self, name: str) -> None:
-        """Remove the file, then give the lock up."""
+        """Remove the lock file, then release the lock."""
         file = self._locks.pop(name, None)
         if file is not None:
             with suppress(FileNotFoundError):
@@ -201,7 +201,7 @@ class LocalStorage:
         self._locks.clear()
 
     def _make_directory(self) -> None:
-        """With those above it that are missing, and so that they last."""
+        """Create the directory and its missing parents, and make their names durable."""
         made = [folder for folder in (self._directory, *self._directory.parents) if not folder.exists()]
         self._directory.mkdir(parents=True, exist_ok=True)
         for folder in made:
@@ -229,6 +229,6 @@ def _sync_directory(folder: Path) -> None:
 
 
 def _write_rest(file: BinaryIO, rest: memoryview) -> None:
-    """All of it: a raw file may take less at a time."""
+    """Write all of it; a raw file may write less per call."""
     while rest:
         rest = rest[file.write(rest) :]

@@ -1,6 +1,6 @@
 """Log storage for a directory of an object store, or of any `pyarrow.fs` filesystem.
 
-Such storage can neither change nor extend a file: a changed file is written again, and a move may be a copy and a
+Such storage can neither change nor extend a file: a changed file is written again, and a rename may be a copy and a
 removal.
 """
 
@@ -28,7 +28,7 @@ class ObjectStorage:
         """Return the storage of a URI.
 
         Raises:
-            UnsupportedFeature: a URI of a kind that PyArrow does not know.
+            UnsupportedFeature: PyArrow does not support the scheme of the URI.
         """
         return cls(*open_uri(uri))
 
@@ -50,18 +50,18 @@ class ObjectStorage:
         return int(self._info(name).size)
 
     def modified(self, name: str) -> int:
-        """Return when a file was written, in microseconds since 1970, UTC."""
+        """Return the modification time of a file, in microseconds since 1970, UTC."""
         epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
         return int((self._info(name).mtime - epoch).total_seconds() * 1_000_000)
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
-        """Return up to `size` bytes of a file from `offset` on; all of them if it is negative."""
+        """Return up to `size` bytes of a file from `offset`; all of them if `size` is negative."""
         with self._filesystem.open_input_file(self._path(name)) as file:
             file.seek(offset)
             return bytes(file.read() if size < 0 else file.read(size))
 
     def create(self, name: str) -> None:
-        """Begin a file, which appears when it is closed."""
+        """Create a file, which becomes visible when it is closed."""
         self._filesystem.create_dir(self._folder, recursive=True)
         self._open[name] = self._filesystem.open_output_stream(self._path(name))
 
@@ -70,11 +70,11 @@ class ObjectStorage:
         self._open[name].write(data)
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
-        """Refuse: objects cannot be changed."""
+        """Raise OSError: objects cannot be changed."""
         raise OSError(errno.EOPNOTSUPP, "objects cannot be changed", self._path(name))
 
     def truncate(self, name: str, size: int) -> None:
-        """Refuse: objects cannot be changed."""
+        """Raise OSError: objects cannot be changed."""
         raise OSError(errno.EOPNOTSUPP, "objects cannot be changed", self._path(name))
 
     def sync(self, name: str) -> None:
@@ -99,7 +99,7 @@ class ObjectStorage:
         """Do nothing: names are durable."""
 
     def lock(self, name: str, holder: str) -> str | None:
-        """Return None, without a lock: each write stages files in a directory of its own."""
+        """Return None, without a lock: each write stages its files in a separate directory."""
         return None
 
     def unlock(self, name: str) -> None:

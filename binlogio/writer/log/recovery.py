@@ -8,7 +8,7 @@ A crash can leave a hole: sectors of zeros that were not written when later ones
 damage. Complete events after any other damage were written, and their sessions may have been acknowledged; a program
 must not decide to remove them.
 
-Long logs are read in bulk, up to the first event that has to be examined one by one: with the compiled kernel, whole
+Long logs are read in bulk, up to the first event that must be parsed individually: with the compiled kernel, complete
 groups of row changes are recognized by their GTID, first and last events.
 
     plain group := opening  (table_map | rows_event | rows_query | annotate_rows)*  (xid | COMMIT)
@@ -72,9 +72,9 @@ _KNOWN_TYPES: Final = frozenset(map(int, EventType))
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """Contents of a log. `size` and `valid_size`, the end of the last whole group, in bytes.
+    """State of a log. `size`, and `valid_size`, the end of the last complete group, are in bytes.
 
-    `executed` with the GTIDs of the logs before it; `domains` has the last ones of each domain and server, of a MariaDB
+    `executed` includes the GTIDs of earlier logs; `domains` are the last GTIDs of each domain and server of a MariaDB
     log.
     """
 
@@ -88,12 +88,12 @@ class LogState:
 
 
 def examine(storage: LogStorage, name: str) -> LogState:
-    """Read a log that this writer or a server left, torn tail or not.
+    """Read a log of this writer or of a server, including one that ends in an incomplete group.
 
     Raises:
         OSError: it cannot be read.
-        BinlogFormatError: it was closed, and is damaged; it was in use, and is damaged before its tail.
-        BinlogError: it is no log.
+        BinlogFormatError: it was closed, and is damaged; or it was in use, and is damaged before its last group.
+        BinlogError: it is not a log.
     """
     scan = _LogScan(storage, name)
     try:
@@ -114,9 +114,9 @@ def examine(storage: LogStorage, name: str) -> LogState:
 
 
 def recover(storage: LogStorage, name: str) -> LogState:
-    """Bring a log to its end, as a server does when it starts: cut the unfinished group, and clear IN_USE.
+    """Recover a log as a server does at start-up: truncate the unfinished group, and clear IN_USE.
 
-    A log that was closed stays as it is. Raises what `examine` does.
+    A log that was closed is unchanged. Raises the errors of `examine`.
     """
     state = examine(storage, name)
     if state.in_use:
@@ -140,7 +140,7 @@ class _LogScan:
         self._read_up_to = 0
         self._tracker = GroupTracker()
         self._group_start = 0
-        self._is_interrupted = False  # a GTID came before the end of a group
+        self._is_interrupted = False  # a GTID event came before the end of a group
         self._is_malformed = False
         self._is_finished = False
         self._current: Gtid | MariadbGtid | None = None
@@ -148,7 +148,7 @@ class _LogScan:
         self._before = EMPTY_GTID_SET
         self._found = GtidRuns()
         self._may_skip = is_compiled()
-        self._skip_from = 0  # after events that are not a plain group, do not try again at once
+        self._skip_from = 0  # after events that are not a plain group, the next attempt is delayed
         self.framer = EventFramer(decryptor_for=_decrypted if isinstance(storage, EncryptedStorage) else None)
         self.valid_size = 0
 
@@ -195,7 +195,7 @@ class _LogScan:
             self._read_up_to = self.valid_size = end
 
     def _finish(self) -> bool:
-        """Return whether there are no more bytes: at the second call, when the framer has judged the tail."""
+        """Return whether there are no more bytes: True at the second call, after the framer has checked the end."""
         was_finished, self._is_finished = self._is_finished, True
         self.framer.finish()
         return was_finished
@@ -235,7 +235,11 @@ class _LogScan:
             self._current = None
 
     def _check_sequence(self, event: Any, frame: EventFrame) -> None:
-        """Refuse a sequence of events that no crash leaves: groups are written whole, one after the other."""
+        """Refuse a sequence of events that no crash can leave: groups are written whole, one after the other.
+
+        Raises:
+            BinlogFormatError: the log was in use and has such a sequence.
+        """
         place = self._tracker.place
         if not self.framer.in_use:
             return
@@ -258,7 +262,7 @@ class _LogScan:
         )
 
     def _refuse_what_no_crash_leaves(self, damage: BinlogFormatError) -> None:
-        """Accept damage as the torn tail of a crash, unless complete events follow it without a hole before them."""
+        """Accept damage as the incomplete write of a crash, unless complete events follow without a hole between."""
         start = self.framer.offset
         following = _next_event(self._storage, self._name, start + 1, self.framer.context)
         if following is None or _has_hole(self._storage, self._name, start, following):
@@ -268,7 +272,7 @@ class _LogScan:
 
 
 def _decrypted(_event: StartEncryptionEvent) -> Callable[[int, bytes], bytes]:
-    """Return the decryptor of events that the storage has decrypted already."""
+    """Return the decryptor for events that the storage has already decrypted: it returns them unchanged."""
     return lambda _offset, data: data
 
 
@@ -283,8 +287,8 @@ def _name_of(event: Any) -> str:
 
 
 def _next_event(storage: LogStorage, name: str, start: int, context: ParseContext) -> int | None:
-    """Return where, from `start` on, the first event begins whose log_pos agrees with its place."""
-    import numpy as np  # noqa: PLC0415 - compares the numbers at every byte; needed for damaged logs only
+    """Return the offset of the first event from `start` on whose log_pos is right; None if there is none."""
+    import numpy as np  # noqa: PLC0415 - needed only for damaged logs
 
     size = storage.size(name)
     least = HEADER_SIZE + CHECKSUM_SIZE * context.has_checksum
@@ -310,7 +314,7 @@ def _is_whole(raw: bytes, context: ParseContext) -> bool:
 
 
 def _has_hole(storage: LogStorage, name: str, start: int, end: int) -> bool:
-    """Return True where a sector of the file, or what there is of the first one from `start` on, is zeros."""
+    """Return True if a sector, or the part of the first sector after `start`, is all zeros."""
     while start < end:
         sector_end = start // SECTOR_SIZE * SECTOR_SIZE + SECTOR_SIZE
         if sector_end <= end and not any(storage.read(name, start, sector_end - start)):
@@ -323,7 +327,7 @@ def _has_hole(storage: LogStorage, name: str, start: int, end: int) -> bool:
 
 WINDOW_SIZE: Final = 4 << 20
 MAX_WINDOW_SIZE: Final = 64 << 20
-QUIET_TYPES: Final = frozenset(  # do not end their group, inside of a transaction
+QUIET_TYPES: Final = frozenset(  # inside a transaction, these do not end their group
     {
         EventType.TABLE_MAP_EVENT,
         EventType.WRITE_ROWS_EVENT_V1,
@@ -360,7 +364,7 @@ _PLAIN_FLAGS: Final = int(
 
 @dataclass(slots=True)
 class GtidRuns:
-    """GTIDs in the order in which they come, numbers that follow each other as one interval."""
+    """GTIDs in the order in which they are added; consecutive numbers form one interval."""
 
     _runs: list[tuple[Tsid, Interval]] = field(default_factory=list)
     _tsid: Tsid | None = None
@@ -368,18 +372,18 @@ class GtidRuns:
     _end: int = 0
 
     def add(self, gtid: Gtid) -> None:
-        """One more."""
+        """Add a GTID."""
         self.add_number(gtid.tsid, gtid.gno)
 
     def add_number(self, tsid: Tsid, gno: int) -> None:
-        """One more, by its parts."""
+        """Add a GTID by its parts."""
         if gno != self._end or tsid != self._tsid:
             self._close()
             self._tsid, self._first = tsid, gno
         self._end = gno + 1
 
     def as_set(self) -> GtidSet:
-        """All of them."""
+        """Return all GTIDs as a set."""
         self._close()
         return GtidSet.from_intervals(self._runs)
 
@@ -397,12 +401,12 @@ def skip_plain_groups(
     has_checksum: bool,
     domains: DomainState | None = None,
 ) -> int:
-    """Go over the plain whole groups from `start` on, and note their GTIDs; returns where the first other thing begins.
+    """Skip complete plain groups from `start`, and add their GTIDs; returns the offset of the first other event.
 
-    `read` gives bytes of the file: offset, size. Without `domains` MariaDB's groups are other things.
+    `read` reads bytes of the file (offset, size). Without `domains`, MariaDB's groups are not plain.
 
     Raises:
-        OSError: from `read`.
+        OSError: `read` failed.
     """
     from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - missing if it was not compiled
 
@@ -413,7 +417,7 @@ def skip_plain_groups(
         try:
             index = scan_headers(data, start, checksum=has_checksum)
         except BinlogFormatError:
-            return start  # what was found before the damage will be looked at again
+            return start  # the groups before the damage are read again, event by event
         offsets = [offset - start for offset in memoryview(index.offset).cast("q")]
         types = bytes(memoryview(index.type_code))
         groups = [number for number, type_code in enumerate(types) if type_code in _STARTS]
@@ -422,7 +426,7 @@ def skip_plain_groups(
         done = 0
         for first, after in pairwise((*groups, len(offsets))):
             last, in_domain = after - 1, types[first] == _MARIADB
-            others = loud[last] - loud[first]  # events after the GTID that are not ignored
+            others = loud[last] - loud[first]  # events after the GTID that can end a group
             if in_domain:
                 opens = others == 1 and domains is not None and _is_plain(data[done : ends[first] - footer])
             else:
@@ -449,7 +453,7 @@ def skip_plain_groups(
 
 
 def _is_plain(event: bytes) -> bool:
-    """Return whether a MariaDB GTID event (without checksum) opens a plain transaction: right size, no extra flags."""
+    """Return whether a MariaDB GTID event (without checksum) begins a plain transaction: right size, no extra flags."""
     flags = event[_FLAGS] if len(event) > _FLAGS else ~0
     if flags & ~(_PLAIN_FLAGS | _GROUP_COMMIT_ID):
         return False
@@ -469,6 +473,6 @@ def _is_query(sql: bytes, data: bytes, type_code: int, start: int, end: int) -> 
 
 
 def _sql(data: bytes, start: int, end: int) -> bytes:
-    """Return the text of a Query event, whose checksum begins at `end`."""
+    """Return the text of a Query event whose checksum begins at `end`."""
     body = start + HEADER_SIZE
     return data[body + sum(sizes_before_sql(data, body)) : end]
