@@ -1,5 +1,5 @@
-"""Row images and rows events of statements: which columns an image has, their bytes, and the writeset.
+"""Row images and rows events of statements: columns of the images, their bytes, and the writeset.
 
-`RowsBuilder` turns the row changes of a statement into the frames of its caches. `RowEncoder` packs values,
-and `WriteSetBuilder` hashes the keys that a transaction changes.
+`RowsBuilder` turns the row changes of a statement into frames for its caches. `RowEncoder` encodes values, and
+`WriteSetBuilder` hashes the keys that a transaction changes.
 """

@@ -1,7 +1,7 @@
-"""Row encoder: puts the values of a changed row in order, chooses the columns of each image, and packs them.
+"""Row encoder: orders the values of a changed row, chooses the columns of each image, and encodes them.
 
-Values are packed with the kernel or with construct. The choice of columns is made by `rules.row_image`; events are
-built in `rows_builder`.
+Values are encoded by the kernel or by construct. The choice of columns is made by `rules.row_image`; events are built
+in `rows_builder`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_SHAPES: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class ImageShape:
-    """One image: its columns, their bitmap, those that cannot be NULL, and the kernel's packer if there is one."""
+    """Shape of one image: its columns, their present bitmap, the NOT NULL ones, and the kernel's packer or None."""
 
     columns: tuple[int, ...]
     present: bytes
@@ -42,9 +42,9 @@ class ImageShape:
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """The image of a row that was inserted or deleted, or both images of one that was updated.
+    """Shapes of the images of a row: one image for an insert or delete, both for an update.
 
-    `present` are their bitmaps, `head_size` the bytes of the column count and the bitmaps.
+    `present` are their present bitmaps, `head_size` the size in bytes of the column count and the bitmaps.
     """
 
     images: tuple[ImageShape, ...]
@@ -53,13 +53,13 @@ class RowShape:
 
 
 EncodedRow = tuple[RowShape, bytes, tuple[list[Any], ...]]
-"""A row as it is encoded in its event: its shape, its images, and their values."""
+"""An encoded row: its shape, its images, and their values."""
 
 
 class RowEncoder:
-    """Encodes rows as binlog_row_image and binlog_row_value_options say; remembers shapes.
+    """Encodes rows according to binlog_row_image and binlog_row_value_options; caches shapes.
 
-    `row_packer` is the kernel's, None without the kernel. `image_rules` are the server's.
+    `row_packer` is the kernel's, None without the kernel. `image_rules` are those of the server version.
     """
 
     def __init__(
@@ -78,18 +78,18 @@ class RowEncoder:
 
     @property
     def takes_all_columns(self) -> bool:
-        """Whether images have all columns that there are (binlog_row_image=FULL)."""
+        """True if images have all columns (binlog_row_image=FULL)."""
         return self._row_image == "FULL"
 
     def rows(self, change: Change, table: OpenTable, *, is_replace: bool = False) -> Iterator[EncodedRow]:
-        """Each row that goes into the log; an update that changes nothing is left out.
+        """Yield each row that is logged, encoded; an update without changes is omitted.
 
-        Engines without transactions do not look whether REPLACE changes anything, so that with `is_replace` their rows
-        are all there.
+        Non-transactional engines do not check whether REPLACE changes anything, so that with `is_replace` all their
+        rows are yielded.
 
         Raises:
-            UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has
-                NULL where NULL cannot be.
+            UnsupportedFeature: a row names columns that its table does not have, lacks required columns, or has NULL in
+                a NOT NULL column.
             BinlogFormatError: a value does not fit its column.
         """
         if isinstance(change, Update):
@@ -136,10 +136,12 @@ class RowEncoder:
     def _refuse_other_columns(
         self, before: list[Any], after: list[Any], table: OpenTable, new_shape: ImageShape
     ) -> None:
-        """Refuse a new value in a column outside of the after image, which the log would lose, unless it is generated.
+        """Refuse a new value in a column that the after image lacks, because the log would lose it.
+
+        Generated columns are allowed.
 
         Raises:
-            UnsupportedFeature: it is not.
+            UnsupportedFeature: there is such a value.
         """
         for position, (old, new) in enumerate(zip(before, after, strict=True)):
             if old is new or position in new_shape.columns or old is ABSENT or new is ABSENT:
@@ -164,7 +166,7 @@ class RowEncoder:
         old_image: bytes,
         new_image: bytes,
     ) -> bool:
-        """Return whether the columns of the after image had these values before."""
+        """Return whether the columns of the after image are unchanged."""
         if old_shape.columns == new_shape.columns:
             return old_image == new_image
         if any(before[position] is ABSENT for position in new_shape.columns):
@@ -172,7 +174,7 @@ class RowEncoder:
         return self._packed(before, table, new_shape) == new_image
 
     def _given(self, change: Insert | Update, table: OpenTable) -> tuple[int, ...] | None:
-        """Return the positions of the columns that the statement named, None where each row has its own."""
+        """Return the positions of the columns that the statement named; None if each row has its own."""
         if self._row_image == "FULL":
             return ()
         if change.columns is None:
@@ -180,7 +182,7 @@ class RowEncoder:
         return tuple(table.definition.column_index(name) for name in change.columns)
 
     def shape(self, table: OpenTable, operation: str, given: tuple[int, ...] | None, row: Row) -> RowShape:
-        """Return the images of an operation; the statement named the columns `given`, None for those of `row`."""
+        """Return the shape for an operation; `given`: columns that the statement named, None for those of `row`."""
         if given is None:
             given = given_columns(row, table)
         key = table.table_id, operation, given
@@ -222,7 +224,7 @@ class RowEncoder:
                 raise UnsupportedFeature("the column cannot be NULL", field=_column(table, position))
         for position, check in table.checks:
             value = values[position]
-            if type(value) is str and check is not check_time:  # text is encoded, or refused by the encoder
+            if type(value) is str and check is not check_time:  # text is encoded, or rejected by the encoder
                 continue
             if value is not None and value is not ABSENT and position in shape.columns:
                 check_value(check, value, _column(table, position))
@@ -243,7 +245,7 @@ def _partial_images(
 ) -> bytes:
     """Return both images of a partial update.
 
-    A document is a diff where one is given and smaller than it, and an empty diff where it stays.
+    A document is a diff if one is given and is smaller than the document, and an empty diff if it is unchanged.
     """
     old_shape, new_shape = shape.images
     values = [_as_diffs(old, value, document) for old, value, document in zip(before, after, documents, strict=True)]
@@ -276,7 +278,7 @@ def _column(table: OpenTable, position: int) -> str:
 
 
 def _whole(row: Row, table: OpenTable) -> list[Any] | None:
-    """Return the values of a dict with just the columns of the table; None for any other row."""
+    """Return the values of a dict with exactly the columns of the table; None for any other row."""
     if type(row) is not dict or len(row) != len(table.names):
         return None
     try:
@@ -286,10 +288,7 @@ def _whole(row: Row, table: OpenTable) -> list[Any] | None:
 
 
 def whole_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
-    """Return the values of a row that was in the table, so that none of those `needed` can be guessed.
-
-    Others may be ABSENT.
-    """
+    """Return the values of an existing row. Columns in `needed` must be given; others may be ABSENT."""
     whole = _whole(row, table)
     if whole is not None:
         return whole
@@ -323,7 +322,7 @@ def new_row(row: Row, table: OpenTable, needed: tuple[int, ...]) -> list[Any]:
 
 
 def changed_row(old: list[Any], new: Row, table: OpenTable) -> list[Any]:
-    """Return the values after an update: what a mapping lacks is as before."""
+    """Return the values after an update: columns that a mapping lacks are unchanged."""
     if not isinstance(new, Mapping):
         return whole_row(new, table, ())
     values = list(old)
@@ -333,7 +332,7 @@ def changed_row(old: list[Any], new: Row, table: OpenTable) -> list[Any]:
 
 
 def given_columns(row: Row, table: OpenTable) -> tuple[int, ...]:
-    """Return the positions of the columns that a row has a value for."""
+    """Return the positions of the columns for which a row has a value."""
     if isinstance(row, Mapping):
         return tuple(sorted(values_by_position(row, table)))
     return tuple(range(len(table.names)))
@@ -345,10 +344,10 @@ def values_by_position(row: Mapping[str, Any], table: OpenTable) -> dict[int, An
 
 
 def with_documents(old: list[Any], new: list[Any]) -> list[Any]:
-    """Return the values after an update with JSON documents in the place of JSON diffs.
+    """Return the values after an update, with JSON diffs replaced by the resulting documents.
 
     Raises:
-        UnsupportedFeature: there is no document to apply them to.
+        UnsupportedFeature: there is no document to which the diffs can be applied.
         BinlogFormatError: the diffs do not fit the document.
     """
     values = list(new)

@@ -2,9 +2,9 @@
 
     frames of one cache := (rows_query | annotate_rows)? table_map* rows_event*      -- STMT_END on the last rows event
 
-A statement that changes any row maps every table that it has locked for writing, each in the cache of its kind, in the
-order of the locks; one that changes none writes nothing. A rows event takes a row while `10 + column count + bitmaps +
-rows` stays within binlog_row_event_max_size, and at least one; another table, kind of event or bitmap begins another
+A statement that changes any row maps every table that it locked for writing, each in the cache of its kind, in the
+order of the locks; one that changes none writes nothing. A rows event accepts a row while `10 + column count + bitmaps
++ rows` stays within binlog_row_event_max_size, and at least one; another table, kind of event or bitmap begins another
 event. The 10 are 8 in MariaDB, whose log_bin_compress compresses an event if the first of its rows is long.
 ANNOTATE_ROWS precedes the first table map of a statement.
 Source: sql/binlog.cc, THD::binlog_prepare_pending_rows_event and write_locked_table_maps; measured on 9.7.4, where
@@ -41,7 +41,7 @@ _NO_WRITESETS: Final[dict[bool, WriteSetBuilder]] = {}
 
 
 class StatementFrames(NamedTuple):
-    """Frames of a statement for the transaction cache and the statement cache; `kept_rows` are those in the latter."""
+    """Frames of a statement for the transaction cache and the statement cache; `kept_rows` counts the latter's rows."""
 
     transactional: Sequence[bytes] = ()
     non_transactional: Sequence[bytes] = ()
@@ -53,9 +53,10 @@ _NOTHING: Final = StatementFrames()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsRules:
-    """Settings of rows events that variables and version decide.
+    """Settings of rows events, from variables and server version.
 
-    `compressed_size` in bytes is the least that is compressed.
+    `compressed_size` is the least size in bytes of a first row for which an event is compressed; None for no
+    compression.
     """
 
     row_event_max_size: int
@@ -67,7 +68,7 @@ class RowsRules:
     events: RowsEvents = DEFAULT_SERVER_FORMAT.rows
 
     def type_code(self, kind: type[Change]) -> EventType:
-        """Return the type of the rows events of a kind of change.
+        """Return the type of the rows events for a kind of change.
 
         Updates are partial if JSON diffs are possible, even if no row has one.
         """
@@ -77,10 +78,10 @@ class RowsRules:
 
 
 class RowsBuilder:
-    """Builds the frames of statements of one session; for one thread at a time.
+    """Builds the frames of statements of one session. It is used by one thread at a time.
 
-    A statement of one row whose images have all columns is a frame of the kernel, if there is one, and if nothing else
-    belongs to it.
+    The kernel, if there is one, builds the frames of a statement that changes one row with full images and nothing
+    else.
     """
 
     def __init__(
@@ -116,13 +117,13 @@ class RowsBuilder:
     ) -> StatementFrames:
         """Return the frames of a statement.
 
-        `locked` are tables locked for writing, `unlogged` those of which rows are never logged. The rows of
-        transactional tables go into the writeset of True, the others' into that of False. With `all_wait` everything
-        goes into the transaction cache.
+        `locked` are tables locked for writing, `unlogged` tables whose rows are never logged. The rows of transactional
+        tables are added to the writeset of True, the others to that of False. With `all_wait`, everything goes to the
+        transaction cache.
 
         Raises:
-            UnsupportedFeature: a row names columns that its table does not have, leaves out some that it needs, or has
-                NULL where NULL cannot be.
+            UnsupportedFeature: a row names columns that its table does not have, lacks required columns, or has NULL in
+                a NOT NULL column.
             BinlogFormatError: a value does not fit its column.
         """
         if self._is_plain and not locked and not unlogged and len(statement.changes) == 1:
@@ -185,7 +186,7 @@ class RowsBuilder:
     def _one_row(
         self, change: Change, context: QueryContext, writeset: WriteSetBuilder | None
     ) -> StatementFrames | None:
-        """Return the frames of one row of a transactional table; None if they have to be built in the general way."""
+        """Return the frames of one row of a transactional table; None if the general path must build them."""
         rows, kind = change.rows, type(change)
         if len(rows) != 1 or (kind is not Insert and is_cascade(change)):
             return None
@@ -204,7 +205,7 @@ class RowsBuilder:
         return StatementFrames(frames)
 
     def _one_row_template(self, table: OpenTable, kind: type[Change]) -> OneRowFrames | None:
-        """Return what builds the frames of one row of a table, and remember it; None for tables that need more."""
+        """Return the cached builder of one-row frames for a table; None for tables that need the general path."""
         if len(self._one_row_frames) >= MAX_TEMPLATES:
             self._one_row_frames.clear()
         builder, rules = self._builder, self._rules
@@ -234,7 +235,7 @@ class RowsBuilder:
 
 
 class _PendingRows:
-    """Collects the rows events of one cache; the last one is pending until another begins."""
+    """Collects the rows events of one cache; the last one is open until another begins."""
 
     __slots__ = ("_builder", "_context", "_frames", "_images", "_open", "_rules", "_size", "row_count")
 
@@ -243,7 +244,7 @@ class _PendingRows:
         self._builder = builder
         self._context = context
         self._frames: list[bytes] = []
-        self._open: tuple[OpenTable, type[Change], RowShape, int] | None = None  # the event that takes rows
+        self._open: tuple[OpenTable, type[Change], RowShape, int] | None = None  # the event to which rows are added
         self._images: list[bytes] = []
         self._size = 0
         self.row_count = 0
@@ -251,7 +252,7 @@ class _PendingRows:
     def add_rows(
         self, rows: Iterable[EncodedRow], table: OpenTable, change: Change, writeset: WriteSetBuilder | None
     ) -> None:
-        """Add the rows of a change, as they are encoded in their events."""
+        """Add the encoded rows of a change."""
         kind, max_size = type(change), self._rules.row_event_max_size
         more_flags = _NO_FOREIGN_KEYS if is_cascade(change) else 0
         for shape, data, values in rows:
@@ -275,7 +276,7 @@ class _PendingRows:
                 writeset.add(table.hasher, *values)
 
     def finish(self, frames: list[bytes]) -> None:
-        """Add the events to `frames`; the last one ends the statement."""
+        """Append the events to `frames`; the last one gets STMT_END."""
         if self._open is not None:
             self._flush(self._open, _STMT_END)
         frames += self._frames

@@ -1,7 +1,7 @@
-"""Checks of values that a rows event could hold and that readers refuse: the writer refuses them too.
+"""Checks of values that a rows event could hold and that readers reject: the writer rejects them too.
 
-The checks take Python objects and Arrow arrays. Ranges and lengths are checked by `binlogio.rows`, which encodes any
-bytes that it is given, because a log of another server must be rebuilt byte for byte.
+The checks accept Python objects and Arrow arrays. Ranges and lengths are checked by `binlogio.rows`, which otherwise
+encodes any bytes, because a log of another server must be rebuilt byte for byte.
 
     text given as bytes that are not valid in its character set     invalid JSON documents     invalid WKB geometries
     TIME as text with 61 minutes
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     from binlogio.values.column import ColumnPlan
 
 Check = Callable[[Any], None]
-"""Takes a value that is not NULL; raises what `BAD_BYTES` has, or BinlogError, where a reader would refuse it."""
+"""Checks a value that is not NULL; raises an exception of `BAD_BYTES`, or BinlogError, if a reader would reject it."""
 
 _SHOWN: Final = 60
 _MAX_MINUTE: Final = 59
 
 
 def checks_of(plan: TablePlan) -> tuple[tuple[int, Check], ...]:
-    """Return the columns with values that must be checked, by position."""
+    """Return (position, check) for each column whose values must be checked."""
     found = ((column.position, _check_of(column)) for column in plan.columns)
     return tuple((position, check) for position, check in found if check is not None)
 
 
 def check_value(check: Check, value: object, field: str) -> None:
-    """Check a value of the column that `field` names.
+    """Check a value of the column `field`.
 
     Raises:
-        BinlogFormatError: a reader would refuse it.
+        BinlogFormatError: a reader would reject it.
     """
     try:
         check(value)
@@ -60,9 +60,9 @@ def check_value(check: Check, value: object, field: str) -> None:
 
 
 class BatchChecks:
-    """Checks batches of one table: values that are bytes, numbers, or TIME as text; no others could fail to be read.
+    """Checks batches of one table: values that are bytes, numbers, or TIME as text; other values are always readable.
 
-    `not_null` are the columns that cannot be NULL.
+    `not_null` are the NOT NULL columns.
     """
 
     def __init__(self, plan: TablePlan, not_null: Iterable[str] = ()) -> None:
@@ -73,7 +73,7 @@ class BatchChecks:
         self._nullable: list[tuple[int, str]] = []
 
     def check_nulls(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Check that there is no NULL where none can be.
+        """Check that NOT NULL columns have no NULL.
 
         Raises:
             UnsupportedFeature: there is one.
@@ -88,7 +88,7 @@ class BatchChecks:
         """Check the values.
 
         Raises:
-            BinlogFormatError: a reader would refuse one; the column and the row are named.
+            BinlogFormatError: a reader would reject one; the error names column and row.
         """
         self._take(batch.schema)
         for place, column, check in self._checked:
@@ -128,7 +128,7 @@ class BatchChecks:
 
 
 def _may_fail(kind: pa.DataType, check: Check) -> bool:
-    """Return whether values of an Arrow type may be such that a reader refuses them."""
+    """Return whether values of an Arrow type may be rejected by a reader."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     kinds = pa.types
@@ -188,7 +188,11 @@ def _member_check(column: ColumnPlan) -> Check:
 
 
 def check_time(value: object) -> None:
-    """Refuse a TIME as text with more minutes or seconds than there are, which Arrow cannot have."""
+    """Reject a TIME as text with minutes or seconds above 59, which Arrow cannot represent.
+
+    Raises:
+        BinlogFormatError: the text has such a value.
+    """
     if isinstance(value, str):
         fields = time_fields(value)
         if fields.minute > _MAX_MINUTE or fields.second > _MAX_MINUTE:
@@ -197,7 +201,7 @@ def check_time(value: object) -> None:
 
 def _check_json(value: Any) -> None:
     if not isinstance(value, JsonDocument) or not value.binary:
-        return  # the encoder takes nothing else, and no bytes at all are NULL to a server
+        return  # the encoder accepts nothing else, and servers read a value of no bytes as NULL
     if is_compiled():
         from binlogio._kernel.json_documents import json_text  # noqa: PLC0415 - missing if it was not compiled
 

@@ -1,12 +1,12 @@
 """The writeset of a transaction: hashes of the keys of its rows, by which WRITESET finds independent transactions.
 
     a row      its PRIMARY KEY and each UNIQUE key without NULL, each one hash; both images of an update
-    missing    a row of a table without PRIMARY KEY or UNIQUE key that cannot be NULL
+    missing    a row of a table without PRIMARY KEY or UNIQUE key that is NOT NULL
     unusable   statements as text, DDL, parents of foreign keys, keys that cannot be compared here as the server does
 
 The server's XXH64 over sort keys is not in any file, so this module uses another hash of 64 bits. Equal keys must have
-equal hashes: text that a collation may compare in ways that are not known here makes the whole transaction unusable,
-which is safe.
+equal hashes: text that a collation may compare in ways that are not implemented here makes the whole transaction
+unusable, which is safe.
 Source: sql/rpl_write_set_handler.cc, add_pke; sql/rpl_transaction_write_set_ctx.cc.
 """
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from binlogio.schema import ColumnDefinition, TableDefinition
 
 _MASK: Final = (1 << 64) - 1
-_ODD: Final = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: odd, so that different integers stay different
+_ODD: Final = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: odd, so that different integers have different hashes
 _PLAIN: Final = re.compile(r"[ -~]*")
 _INTEGERS: Final = frozenset("tinyint smallint mediumint int bigint serial bool boolean year bit".split())
 _TEMPORAL: Final = frozenset("date datetime timestamp time".split())
 _TEXT: Final = frozenset("char varchar tinytext text mediumtext longtext".split())
 _BYTES: Final = frozenset("binary varbinary tinyblob blob mediumblob longblob".split())
 _EQUAL_BYTES: Final = re.compile(r"binary|.*_bin")
-# Collations under which two ASCII texts are equal only where their letters are, or their capitals.
+# Collations for which two ASCII texts are equal only if their letters are, ignoring case or not.
 _EQUAL_LETTERS: Final = re.compile(
     r"(?:utf8mb4_0900|utf8mb4_\w+_0900)_a[is]_c[is]|\w+_general_c[is]|utf8(?:mb[34])?_unicode(?:_520)?_ci|"
     r"latin1_swedish_ci|ascii_general_ci"
 )
 
 _Normal = Callable[[Any], Any]
-"""Gives what is equal for equal values; raises TypeError, ValueError or ArithmeticError if equality is not known."""
+"""Maps equal values to equal objects; raises TypeError, ValueError or ArithmeticError if equality is not known."""
 
 
 class KeyHasher:
-    """Makes the hashes of a table's rows."""
+    """Computes the hashes of a table's rows."""
 
     def __init__(self, definition: TableDefinition) -> None:
         keys = [(definition.primary_key, definition.primary_key_prefixes)] if definition.primary_key else []
@@ -67,10 +67,7 @@ class KeyHasher:
         self._integer_key = self._only_integer(definition)
 
     def hashes(self, values: Sequence[object]) -> tuple[int, ...] | None:
-        """Return the hashes of a row with these values, one value for each column.
-
-        None if its keys cannot be compared.
-        """
+        """Return the hashes of a row, given one value per column; None if its keys cannot be compared."""
         if self._integer_key is not None:
             place, seed = self._integer_key
             value = values[place]
@@ -93,7 +90,7 @@ class KeyHasher:
         return hash((seed, *map(_distinct, key))) & _MASK
 
     def _only_integer(self, definition: TableDefinition) -> tuple[int, int] | None:
-        """Place and seed of a single key that is one integer, which is quick to hash."""
+        """Return position and seed of a single key that is one integer, which is fast to hash; None for other keys."""
         if len(self._parts) != 1 or len(self._parts[0][1]) != 1:
             return None
         seed, ((place, _),) = self._parts[0]
@@ -101,7 +98,7 @@ class KeyHasher:
 
 
 class WriteSetBuilder:
-    """Collects the rows of one transaction. `limit` is how many hashes are kept; more make it unusable."""
+    """Collects the rows of one transaction. More than `limit` hashes make the writeset unusable."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -111,11 +108,11 @@ class WriteSetBuilder:
 
     @property
     def position(self) -> int:
-        """After the last row; what `truncate` takes."""
+        """The position after the last row, for `truncate`."""
         return len(self._hashes)
 
     def add(self, hasher: KeyHasher, *images: Sequence[object]) -> None:
-        """Add a row that was changed, by its images: one, or both of an update."""
+        """Add a changed row by its images: one, or both of an update."""
         if not self._is_usable:
             return
         if not hasher.has_key:
@@ -130,7 +127,7 @@ class WriteSetBuilder:
             self.spoil()
 
     def spoil(self) -> None:
-        """Mark the writeset as unusable: a change has no row."""
+        """Mark the writeset as unusable, because a change has no known row."""
         self._is_usable = False
         self._hashes = []
 
@@ -139,7 +136,7 @@ class WriteSetBuilder:
         del self._hashes[position:]
 
     def take(self) -> WriteSet | None:
-        """Return what was collected, None where it is unusable, and begin the next transaction."""
+        """Return the writeset, None if it is unusable, and begin the next transaction."""
         found = None
         if self._is_usable:
             found = WriteSet(tuple(dict.fromkeys(self._hashes)), self._has_missing_keys)
@@ -155,12 +152,12 @@ class WriteSetBuilder:
 
 
 def _distinct(value: Any) -> Any:
-    """Python's hash of -1 is that of -2."""
+    """Return integers as text, because Python's hash of -1 equals that of -2."""
     return str(value) if type(value) is int else value
 
 
 def _normal(column: ColumnDefinition, definition: TableDefinition, length: int) -> _Normal:
-    """Return how the values of a column are compared; `length` of a prefix is in characters, 0 for all of it."""
+    """Return the normalization of a column's values for comparison; `length` of a prefix is in characters, or 0."""
     name = column.sql_type.name
     if name in _INTEGERS:
         return int
