@@ -1,8 +1,8 @@
-"""Storage engines and their capabilities for logging. `logging_format` decides what follows from them.
+"""Storage engines and their capabilities for logging. `logging_format` uses them for its decisions.
 
 Source: sql/handler.h, HA_BINLOG_ROW_CAPABLE, HA_BINLOG_STMT_CAPABLE, HA_HAS_OWN_BINLOGGING; the table_flags of each
-engine; recordings of a 9.7 server with BLACKHOLE (it is a transactional engine for the log, although SHOW ENGINES says
-otherwise).
+engine; recordings of a 9.7 server with BLACKHOLE (for the log it is a transactional engine, although SHOW ENGINES
+disagrees).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Engine:
 
     Args:
         name: as in SHOW ENGINES.
-        transactional: its changes are undone by ROLLBACK, so they wait in the transaction cache.
+        transactional: ROLLBACK undoes its changes, so they wait in the transaction cache.
         row_capable: its changes can be logged as rows.
         statement_capable: its changes can be logged as statements.
         statement_isolation: the weakest transaction_isolation at which they can.
@@ -72,12 +72,12 @@ ENGINES: Final[Mapping[str, Engine]] = MappingProxyType(
         )
     }
 )
-"""The engines that a server is delivered with, by their name in capital letters."""
+"""The engines included in a server, by their name in capital letters."""
 
 _ALIASES: Final = {"MERGE": "MRG_MYISAM", "HEAP": "MEMORY", "NDB": "NDBCLUSTER"}
 
 
 def engine_named(name: str) -> Engine:
-    """Return the engine of that name; an unknown one is transactional, and both formats can log it."""
+    """Return the engine with this name; an unknown one is transactional and supports both formats."""
     known = ENGINES.get(_ALIASES.get(name.upper(), name.upper()))
     return known if known is not None else Engine(name=name, transactional=True, has_xid=True)

@@ -1,6 +1,6 @@
-"""Names in a statement: the tables, views, functions and triggers that they mean, and what functions add to events.
+"""Names in a statement: resolves them to tables, views, functions and triggers, and finds what functions add to events.
 
-Tables are given as definitions; the system tables of every server are known here. SQL text is parsed in
+Definitions of tables are given by the caller; the system tables of servers are known here. SQL text is parsed in
 `statement_text`; functions that make a statement unsafe are in `statement_words`.
 
 Source: sql/table.cc, get_table_category; sql/item_timefunc.cc, where time_zone_used is set;
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 MOST_CASCADES: Final = 4096
 _CSV_TABLES: Final = frozenset(("general_log", "slow_log"))
-# The tables of INFORMATION_SCHEMA that are views of the data dictionary, whose InnoDB tables are locked. A 9.7.4
-# server, asked for each.
+# Tables of INFORMATION_SCHEMA that are views of the data dictionary, whose InnoDB tables are locked. Measured for each
+# on a 9.7.4 server.
 DICTIONARY_VIEWS: Final = frozenset(
     """ADMINISTRABLE_ROLE_AUTHORIZATIONS APPLICABLE_ROLES CHARACTER_SETS CHECK_CONSTRAINTS COLLATIONS
     COLLATION_CHARACTER_SET_APPLICABILITY COLUMNS COLUMNS_EXTENSIONS COLUMN_STATISTICS ENABLED_ROLES EVENTS FILES
@@ -42,7 +42,7 @@ DICTIONARY_VIEWS: Final = frozenset(
     TABLES_EXTENSIONS TABLE_CONSTRAINTS TABLE_CONSTRAINTS_EXTENSIONS TRIGGERS USER_ATTRIBUTES VIEWS VIEW_ROUTINE_USAGE
     VIEW_TABLE_USAGE""".split()
 )
-# As 9.7.4 logs a SELECT of each table of INFORMATION_SCHEMA.
+# Measured on 9.7.4 by a SELECT of each table of INFORMATION_SCHEMA.
 _NO_FOREIGN_KEYS: Final = frozenset(
     """ADMINISTRABLE_ROLE_AUTHORIZATIONS APPLICABLE_ROLES COLUMN_STATISTICS ENABLED_ROLES RESOURCE_GROUPS
     ROLE_COLUMN_GRANTS ROLE_ROUTINE_GRANTS ROLE_TABLE_GRANTS USER_ATTRIBUTES""".split()
@@ -55,7 +55,7 @@ _TABLES_WITH_TIMES: Final = frozenset(("INNODB_METRICS", "INNODB_TRX", "PARTITIO
 class Trigger:
     """A trigger of a table (`schema.name`).
 
-    `event` is INSERT, UPDATE or DELETE, `body` what its statements do, together.
+    `event` is INSERT, UPDATE or DELETE, `body` the combined facts of its statements.
     """
 
     table: str
@@ -68,13 +68,13 @@ class KnownObjects:
     """Tables, views, functions, triggers and prepared statements that a statement may refer to.
 
     Args:
-        tables: those that exist.
-        temporary_tables: those of the session, which hide others of their name.
-        routines: stored functions, by name or `schema.name`, and what their statements do, together.
-        udfs: names of loadable functions. A function that is no routine, and none of the servers' own, is one too.
-        triggers: of the tables.
-        views: the SELECT of each view, by `schema.name`; tables without a schema in it are in the schema of the view.
-        prepared: the texts of prepared statements, by name: a server logs what EXECUTE executes.
+        tables: existing tables.
+        temporary_tables: temporary tables of the session, which hide other tables of their name.
+        routines: stored functions, by name or `schema.name`, with the combined facts of their statements.
+        udfs: names of loadable functions. A function that is neither a routine nor a native one is also a loadable one.
+        triggers: triggers of the tables.
+        views: the SELECT of each view, by `schema.name`; its tables without a schema are in the schema of the view.
+        prepared: texts of prepared statements, by name: a server logs the statement that EXECUTE executes.
     """
 
     tables: Iterable[TableDefinition] = ()
@@ -89,7 +89,7 @@ class KnownObjects:
 def table_access(
     table: TableDefinition, *, write: bool = False, read: bool = False, temporary: bool = False
 ) -> TableAccess:
-    """Return how a statement uses a table that is defined."""
+    """Return how a statement accesses a defined table."""
     automatic = next((column.name for column in table.columns if column.auto_increment), None)
     firsts = {key[0] for key in (table.primary_key, *(key.columns for key in table.unique_keys)) if key}
     engine = engine_named(table.engine)
@@ -101,7 +101,7 @@ def table_access(
         read=read,
         temporary=temporary,
         auto_increment=automatic is not None,
-        # InnoDB wants a key that begins with it, and there may be one that is not unique.
+        # InnoDB requires a key that begins with it, which may be a non-unique key.
         auto_increment_not_first=automatic in table.primary_key[1:]
         and automatic not in firsts
         and engine is not INNODB,
@@ -113,7 +113,7 @@ def table_access(
 
 @dataclass(frozen=True, slots=True)
 class _Cascaded:
-    """A table that a foreign key changes by an event (DELETE or UPDATE); `path` are the tables on the way to it."""
+    """A table that a foreign key changes by an event (DELETE or UPDATE); `path` are the tables that lead to it."""
 
     child: TableDefinition
     event: str
@@ -134,11 +134,11 @@ class Names:
         for table in self._tables.values():
             for key in table.foreign_keys:
                 self._children.setdefault(key.parent, []).append((table, key))
-        self.view_words: list[StatementWords] = []  # of the views that were resolved
-        self.functions: set[str] = set()  # that the text and its views call and no server has itself
+        self.view_words: list[StatementWords] = []  # words of the resolved views
+        self.functions: set[str] = set()  # non-native functions that the text and its views call
 
     def access(self, schema: str, name: str, *, write: bool = False, read: bool = False) -> TableAccess | None:
-        """Return the table of that name; None where the server does not lock one (parts of INFORMATION_SCHEMA).
+        """Return the table with this name; None if the server does not lock it (parts of INFORMATION_SCHEMA).
 
         Raises:
             UnsupportedFeature: it is not defined.
@@ -158,7 +158,7 @@ class Names:
         return TableAccess(schema=schema, name=name, engine=engine, write=write, read=read)
 
     def view(self, schema: str, name: str) -> str | None:
-        """Return the SELECT of a view; None where the name is not that of a view."""
+        """Return the SELECT of a view; None if the name is not that of a view."""
         if self.is_temporary(schema, name):
             return None
         return self._objects.views.get(f"{schema or self.schema}.{name}")
@@ -172,23 +172,23 @@ class Names:
         return f"{schema or self.schema}.{name}" in self._temporary
 
     def columns(self, schema: str, name: str) -> tuple[str, ...]:
-        """Return the names of the columns of a table; none where it is not defined."""
+        """Return the names of the columns of a table; empty if it is not defined."""
         full_name = f"{schema or self.schema}.{name}"
         definition = self._temporary.get(full_name) or self._tables.get(full_name)
         return () if definition is None else tuple(column.name for column in definition.columns)
 
     def has_foreign_keys(self, table: TableAccess) -> bool:
-        """Return whether rows of a table refer to rows of others."""
+        """Return whether a table has foreign keys."""
         definition = self._definition(table)
         return definition is not None and definition.has_foreign_keys
 
     def cascades(self, changed: Iterable[tuple[TableAccess, Collection[str]]]) -> Iterator[StatementFacts]:
-        """Yield what foreign keys do where tables are changed by the given events of INSERT, UPDATE and DELETE.
+        """Yield the facts of foreign keys that are activated by INSERT, UPDATE and DELETE events on changed tables.
 
-        The server locks a child once for each way to it, in the order in which the foreign keys were declared: first
-        the children of the tables of the statement, then, for each of them, what its triggers write and its own
-        children, and so on. It ignores a foreign key of a table to itself, and does not continue from a table that it
-        has come through.
+        The server locks a child once for each path to it, in the order in which the foreign keys were declared: first
+        the children of the tables of the statement, then, for each of them, the tables written by its triggers and its
+        own children, and so on. It ignores a foreign key of a table to itself, and does not continue from a table that
+        is already on the path.
 
         Raises:
             UnsupportedFeature: there are more than `MOST_CASCADES`.
@@ -219,14 +219,14 @@ class Names:
                 waiting += self._cascaded(name, frozenset((one.event,)), one.path | {name})
 
     def _cascaded(self, parent: str, events: Collection[str], path: frozenset[str]) -> Iterator[_Cascaded]:
-        """Yield the children of a table whose rows foreign keys change at some events."""
+        """Yield the children of a table whose rows foreign keys change at the given events."""
         for child, key in self._children.get(parent, ()):
             event = _event_at_child(key, events)
             if event is not None and child.full_name != parent:
                 yield _Cascaded(child, event, path)
 
     def _bodies(self, table: TableAccess, events: Collection[str]) -> Iterator[StatementFacts]:
-        """Yield what the triggers of a table do at some events."""
+        """Yield the facts of the triggers of a table for the given events."""
         for trigger in self._objects.triggers:
             if trigger.table == f"{table.schema}.{table.name}" and trigger.event in events and not table.temporary:
                 yield trigger.body
@@ -255,9 +255,10 @@ class Names:
         updates_on_duplicate: bool = False,
         is_skipped: bool = False,
     ) -> StatementFacts:
-        """Return the facts, with those of called functions, of fired triggers, and of foreign keys.
+        """Return the facts, including those of called functions, fired triggers, and foreign keys.
 
-        `fired` are the tables whose triggers the events fire, `cascading` those whose foreign keys they carry out.
+        `fired` are tables with the events that fire their triggers, `cascading` tables with the events that activate
+        foreign keys.
         """
         calls = words.calls.union(*(view.calls for view in self.view_words))
         names = {self._full(call) for call in calls}
@@ -277,7 +278,7 @@ class Names:
 
 
 def _event_at_child(key: ForeignKeyDefinition, events: Collection[str]) -> str | None:
-    """Return what a foreign key does to the rows of its table, DELETE or UPDATE, at some events at its parent."""
+    """Return the change (DELETE or UPDATE) that a foreign key makes to its table for events on the parent table."""
     if "DELETE" in events and key.on_delete:
         return "DELETE" if key.on_delete == "CASCADE" else "UPDATE"
     return "UPDATE" if "UPDATE" in events and key.on_update else None
@@ -301,12 +302,13 @@ _FRACTIONS: Final = frozenset(
 
 
 class Uses(Flag):
-    """Things that a statement uses besides tables.
+    """What a statement uses besides tables.
 
-    TIME_ZONE and the MICROSECONDS of its start: NOW(), NOW(6) and the like. THREAD_ID: CONNECTION_ID(). ANY_SCHEMA:
-    views of the data dictionary in INFORMATION_SCHEMA, whose tables have foreign keys, so that a replica applies it
-    alone. DELETE_OF_TABLES: the form of DELETE that names tables before FROM or after USING, which a server flags like
-    CONNECTION_ID() from its first deleted row on.
+    TIME_ZONE, MICROSECONDS: NOW(), NOW(6) and the like use the time zone and the microseconds of the start time.
+    THREAD_ID: CONNECTION_ID(). ANY_SCHEMA: views of the data dictionary in INFORMATION_SCHEMA, whose tables have
+    foreign keys, so that a replica applies the statement without parallelism. DELETE_OF_TABLES: the form of DELETE that
+    names tables before FROM or after USING; a server flags its events like those of CONNECTION_ID() from the first
+    deleted row on.
     """
 
     NOTHING = 0
@@ -318,7 +320,7 @@ class Uses(Flag):
 
 
 def uses_of(words: StatementWords) -> Uses:
-    """Find the uses in the text of a statement."""
+    """Return the uses found in the text of a statement."""
     found = Uses.NOTHING
     names = words.calls | (_LOCAL_TIMES & set(words.words))
     if names & _TIME_ZONE:

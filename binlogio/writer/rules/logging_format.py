@@ -5,23 +5,23 @@ Pure functions, called before the statement is executed.
 In the server's order:
 
     not at all            sql_log_bin=0; a SELECT without a function that writes; only local tables are written
-    1786, 3748, 1785      GTID consistency: the statement would write two groups, which one GTID cannot name
+    1786, 3748, 1785      GTID consistency: the statement would write two groups, which one GTID cannot identify
     1665                  InnoDB below REPEATABLE READ in STATEMENT format, when its tables are locked
-    1667                  engines that log themselves beside others
-    1661 to 1666          engines that cannot have the format, see `_format`
-    STATEMENT             as text, with warning 1592 once it is cached if it is unsafe
+    1667                  engines that log themselves together with others
+    1661 to 1666          engines that do not support the format, see `_format`
+    STATEMENT             as text; if it is unsafe, with warning 1592 once it is cached
     MIXED                 rows if it is unsafe, LOAD DATA, or refers to a temporary table; else text
     ROW                   rows
-    not at all            rows of temporary tables alone
+    not at all            rows of temporary tables only
 
-Violations of GTID consistency are refused, warned of, or accepted, by enforce_gtid_consistency.
+enforce_gtid_consistency determines whether violations of GTID consistency are refused, warned of, or accepted.
 
 Source: sql/binlog.cc, THD::decide_logging_format, THD::is_ddl_gtid_compatible, THD::is_dml_gtid_compatible,
-handle_gtid_consistency_violation, Query_log_event's choice of a cache; ha_innodb.cc, external_lock;
-WL#2687; recordings of a 9.7.4 server. Where they differ, the server is right for rule set 9.7: LOAD DATA is not unsafe
-and gives no warning, and a text goes to the transaction cache because of what the statement writes, never of what it
-reads. The server honours binlog_direct_non_transactional_updates in MIXED format too, whatever its manual says
-(recordings, group u).
+handle_gtid_consistency_violation, Query_log_event's choice of a cache; ha_innodb.cc, external_lock; WL#2687; recordings
+of a 9.7.4 server. If they differ, rule set 9.7 follows the server: LOAD DATA is not unsafe and gives no warning, and a
+text goes to the transaction cache because of the tables that the statement writes, never of those that it reads. The
+server applies binlog_direct_non_transactional_updates in MIXED format too, contrary to its manual (recordings, group
+u).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def decide_logging_format(variables: ServerVariables, facts: StatementFacts, sta
 
     Raises:
         LoggingError: it cannot be logged, so it must not be executed.
-        UnsupportedFeature: the variables name a rule set that does not exist.
+        UnsupportedFeature: the variables name an unknown rule set.
     """
     if not variables.sql_log_bin:
         return LoggingDecision(format=LoggingFormat.NOT_LOGGED)
@@ -135,7 +135,7 @@ def statement_cache(
 
 
 def row_cache(variables: ServerVariables, table: TableAccess, state: SessionState) -> CacheKind | None:
-    """Return the cache of the rows of a table; None where rows of it are never logged."""
+    """Return the cache of the rows of a table; None if its rows are never logged."""
     if table.temporary or table.is_local:
         return None
     if table.engine.transactional:
@@ -148,7 +148,7 @@ def row_cache(variables: ServerVariables, table: TableAccess, state: SessionStat
 def _decide_ddl(
     variables: ServerVariables, facts: StatementFacts, warnings: tuple[LoggingWarning, ...]
 ) -> LoggingDecision:
-    """DDL is a text whatever the format, but that of temporary tables, which is nothing outside of STATEMENT format."""
+    """Decide DDL: it is text in every format, except that of temporary tables, which is only logged in some formats."""
     is_temporary = bool(facts.tables) and all(table.temporary for table in facts.tables)
     if is_temporary and variables.binlog_format not in rules_of(variables).temporary_formats:
         return LoggingDecision(format=LoggingFormat.NOT_LOGGED, warnings=warnings)
@@ -158,9 +158,9 @@ def _decide_ddl(
 def _decide_temporary(
     variables: ServerVariables, facts: StatementFacts, state: SessionState, warnings: tuple[LoggingWarning, ...]
 ) -> LoggingDecision:
-    """Decide about CREATE and DROP TEMPORARY TABLE: logged in STATEMENT format, by MariaDB in MIXED too.
+    """Decide CREATE and DROP TEMPORARY TABLE: logged in STATEMENT format, by MariaDB in MIXED too.
 
-    DROP is logged only if there was something to drop.
+    DROP is logged only if there is a table to drop.
     """
     if variables.binlog_format not in rules_of(variables).temporary_formats or (
         facts.kind is StatementKind.DROP_TEMPORARY and not facts.tables
@@ -218,7 +218,7 @@ def _decide_dml(
 def _reasons(
     variables: ServerVariables, facts: StatementFacts, state: SessionState, written: Sequence[TableAccess]
 ) -> Iterator[UnsafeReason]:
-    """Yield the reasons of the text, and those that follow from tables and session; mixes apart."""
+    """Yield the reasons of the text, and those that follow from tables and session, except mixes of tables."""
     tables = facts.all_tables
     delayed_formats = rules_of(variables).delayed_formats
     for reason in facts.all_unsafe():
@@ -230,7 +230,7 @@ def _reasons(
         yield UnsafeReason.FULLTEXT_PLUGIN
     if facts.updates_on_duplicate and UnsafeReason.INSERT_SELECT_UPDATE not in facts.unsafe:
         yield from (UnsafeReason.INSERT_TWO_KEYS for table in written if table.unique_keys > 1)
-    if state.is_xa and written and not variables.is_mariadb:  # 10.11.18 and 11.8.6 log the text, without a warning
+    if state.is_xa and written and not variables.is_mariadb:  # 10.11.18 and 11.8.6 log the text without a warning
         yield UnsafeReason.XA
     is_mix = any(table.engine.self_logging for table in tables) and len({table.engine for table in tables}) > 1
     if is_mix or state.is_self_logging:
@@ -260,10 +260,10 @@ def _format(
     replicated: Sequence[TableAccess],
     unsafe: tuple[UnsafeReason, ...],
 ) -> LoggingFormat:
-    """Return the decision table of sql/binlog.cc: what the engines can, the kind of statement, binlog_format.
+    """Return the format by the decision table of sql/binlog.cc: engine capabilities, kind of statement, binlog_format.
 
     Raises:
-        LoggingError: no format is left.
+        LoggingError: no format is possible.
     """
     written = [table for table in replicated if table.write]
     injected = facts.kind is StatementKind.ROW_INJECTION
@@ -305,7 +305,11 @@ def _format_of_text_engines(
 
 
 def _refuse_weak_isolation(variables: ServerVariables, tables: Sequence[TableAccess]) -> None:
-    """Refuse a statement whose lock InnoDB refuses, before anything else is checked."""
+    """Refuse a statement whose lock InnoDB refuses, before any other check.
+
+    Raises:
+        LoggingError: there is such a table.
+    """
     table = refused_by_isolation(variables, tables)
     if table is not None:
         raise _refusal(
@@ -333,7 +337,7 @@ def _unsafe_warning(reason: UnsafeReason) -> LoggingWarning:
 
 
 def _blackhole_warning(variables: ServerVariables, facts: StatementFacts) -> tuple[LoggingWarning, ...]:
-    """Warn of UPDATE and DELETE of BLACKHOLE tables: they find no rows, so that no events are logged."""
+    """Return the warning for UPDATE and DELETE of BLACKHOLE tables: they find no rows, so that no events are logged."""
     names = [table.name for table in facts.all_tables if table.write and table.engine.name == "BLACKHOLE"]
     if variables.binlog_format != "ROW" or facts.verb not in ("UPDATE", "DELETE") or not names:
         return ()
@@ -383,7 +387,7 @@ _TEMPORARY: Final = (
 
 
 def check_ddl(variables: ServerVariables, facts: StatementFacts, state: SessionState) -> tuple[LoggingWarning, ...]:
-    """Warnings of CREATE and DROP TABLE.
+    """Return the warnings of CREATE and DROP TABLE.
 
     Raises:
         LoggingError: the statement is refused.
@@ -400,7 +404,7 @@ def check_ddl(variables: ServerVariables, facts: StatementFacts, state: SessionS
 def check_dml(
     variables: ServerVariables, state: SessionState, written: Sequence[TableAccess], *, is_row: bool
 ) -> tuple[LoggingWarning, ...]:
-    """Warnings of a statement that writes tables. `is_row`: it is logged as rows, if at all.
+    """Return the warnings of a statement that writes tables. `is_row`: it is logged as rows, if at all.
 
     Raises:
         LoggingError: the statement is refused.
@@ -415,7 +419,7 @@ def check_dml(
 
 
 def refusal(errno: int) -> LoggingError:
-    """Return the error of a statement that one GTID cannot name."""
+    """Return the error of a statement that needs more than one GTID."""
     symbol, message = _VIOLATIONS[errno]
     return LoggingError(message, errno=errno, symbol=symbol)
 

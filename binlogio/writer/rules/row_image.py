@@ -7,14 +7,14 @@
     FULL               all                            all                            all
 
 `key` is the primary key equivalent (PKE): the PRIMARY KEY, or the first UNIQUE key whose parts are all NOT NULL and
-whole columns, or all columns. `filled` are columns that the server fills: generated ones that depend on a given one (of
-an insert all), and those with CURRENT_TIMESTAMP. MariaDB's rules are others in some respects (`ImageRules`), and it has
-FULL_NODUP since 11.4. An update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became has all columns in its after
-image, in MariaDB with FULL_NODUP alone. Blobs are the four sizes of BLOB and TEXT; JSON, GEOMETRY and VECTOR are not.
+whole columns, or all columns. `filled` are columns that the server fills: generated ones that depend on a given column
+(for an insert all generated ones), and those with CURRENT_TIMESTAMP. MariaDB's rules differ (`ImageRules`), and it has
+FULL_NODUP since 11.4. An update made by INSERT ... ON DUPLICATE KEY UPDATE or REPLACE has all columns in its after
+image, in MariaDB only with FULL_NODUP. Blobs are the four sizes of BLOB and TEXT; JSON, GEOMETRY and VECTOR are not.
 
 Source: WL#5092; sql/table.cc, TABLE::mark_columns_per_binlog_row_image and mark_generated_columns; measured on 9.7.4,
-MariaDB 10.11.18, 11.8.6 and 11.8.9. Of 11.8.9 only these images are known: in which release, and in which other series,
-MariaDB took generated columns out of the images of updates and deletes is not.
+MariaDB 10.11.18, 11.8.6 and 11.8.9. MariaDB 11.8.9 has no generated columns in the images of updates and deletes; the
+release of this change, and other series that have it, are unknown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BLOB_TYPES: Final = frozenset(
 
 
 class RowOperation(Enum):
-    """Operation on a row. UPSERT is an update that INSERT ... ON DUPLICATE KEY UPDATE or REPLACE became."""
+    """Operation on a row. UPSERT is an update made by INSERT ... ON DUPLICATE KEY UPDATE or REPLACE."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -46,12 +46,12 @@ class ImageRules:
     """Rules of row images that differ between servers.
 
     Args:
-        needs_key: rows of tables without a key are always whole.
+        needs_key: rows of tables without a key always have all columns.
         upserts_are_whole: an UPSERT has all columns in its after image.
         fills_all_generated: every generated column is in the after image of an update, whatever it depends on.
-        fills_virtual: so are, and in that of an insert, those that no table stores.
-        changes_have_generated: generated columns are in the images of updates and deletes; else none of them is, with
-            any row image, also where it is in a key.
+        fills_virtual: virtual generated columns are in the after images of inserts and updates too.
+        changes_have_generated: generated columns are in the images of updates and deletes; if False, none of them is,
+            with any row image, even if it is part of a key.
     """
 
     needs_key: bool = False
@@ -70,10 +70,7 @@ MARIADB_11_8_9_IMAGES: Final = replace(MARIADB_IMAGES, changes_have_generated=Fa
 
 @dataclass(frozen=True, slots=True)
 class ImageColumns:
-    """The positions of the columns in the images of a row, in the order of the table.
-
-    None where there is no such image.
-    """
+    """Positions of the columns in the images of a row, in table order; None for an image that does not exist."""
 
     before: tuple[int, ...] | None
     after: tuple[int, ...] | None
@@ -103,7 +100,7 @@ def image_columns(
 ) -> ImageColumns:
     """Return the columns of the images with binlog_row_image = `row_image`.
 
-    `given` are those to which the statement gave a value.
+    `given` are the columns to which the statement assigned a value.
     """
     everything = tuple(range(len(table.columns)))
     before = after = everything
@@ -137,7 +134,7 @@ def _with_what_is_no_blob(table: TableDefinition, row_image: str, chosen: Iterab
 
 
 def _written(table: TableDefinition, operation: RowOperation, given: frozenset[int], rules: ImageRules) -> set[int]:
-    """Return the columns that the statement gave a value, and those that the server gave one because of it."""
+    """Return the columns to which the statement assigned a value, and those that the server fills because of it."""
     is_insert = operation is RowOperation.INSERT
     written = set(given)
     written.update(i for i, column in enumerate(table.columns) if _is_filled(column, is_insert=is_insert))

@@ -1,26 +1,26 @@
-"""Rule sets: how servers from 5.0 to 9.7 decided which events go into which cache, as data for one set of functions.
+"""Rule sets: how servers from 5.0 to 9.7 assign events to caches, as data for one set of functions.
 
-`logging_format` applies the choices.
+`logging_format` applies them.
 
     5.0     (before 5.1.31)  one cache; a statement is classified by the first table that it changes
     5.1.31                   one cache; transactional, non-transactional or mixed by all tables that it changes
     5.5.4                    two caches; classification as before
-    5.5.9                    two caches; the tables of WL#2687 as they are written
+    5.5.9                    two caches; the tables of WL#2687 as written
     9.7                      two caches; as a 9.7 server
 
-Versions: binlog_direct_non_transactional_updates came with 5.1.44 (STATEMENT and MIXED) and was restricted to STATEMENT
-in 5.5.5. A server from 5.6 on takes rule set 9.7: its table of unsafe accesses is older than WL#2687's text, but not
-all of it is in 5.5.9. Warning 6414 came with 9.6.
+Versions: binlog_direct_non_transactional_updates was added in 5.1.44 (STATEMENT and MIXED) and restricted to STATEMENT
+in 5.5.5. A server from 5.6 on uses rule set 9.7: its table of unsafe accesses is older than the text of WL#2687, but
+5.5.9 does not have all of it. Warning 6414 was added in 9.6.
 
 MariaDB has the rules of 9.7, but logs temporary tables as 5.6 did: in MIXED format too, and statements with them as
-text. Its INSERT DELAYED is unsafe in MIXED format alone: in STATEMENT format the server (11.8) makes it an INSERT.
+text. Its INSERT DELAYED is unsafe only in MIXED format: in STATEMENT format the server (11.8) treats it as INSERT.
 
-INSERT DELAYED is unsafe up to 5.6, as the chapter on logging formats says; 5.7 makes it an INSERT. That all statements
-are unsafe after one that has used a table of a self-logging engine (R-unsafe-self-logging) is a rule of that chapter,
-which is as old as the rule sets 5.1.31 to 5.5.9; a 9.7 server asks for the tables of the statement alone.
+INSERT DELAYED is unsafe up to 5.6, according to the chapter on logging formats; 5.7 treats it as INSERT. That all
+statements are unsafe after one that used a table of a self-logging engine (R-unsafe-self-logging) is a rule of that
+chapter, which is as old as the rule sets 5.1.31 to 5.5.9; a 9.7 server considers only the tables of the statement.
 
-Cases that the old documents do not define are as in rule set 9.7: rows of N tables go to the statement cache if there
-is one, rows and texts of temporary tables, engines that cannot have a format, DDL, and reasons that come with a text.
+Cases that the old documents do not define follow rule set 9.7: rows of N tables go to the statement cache if there is
+one, rows and texts of temporary tables, engines that do not support a format, DDL, and reasons that come from a text.
 The rule sets before 5.5.9 do not treat a mix of tables as unsafe: their documents delay an N statement after a T one
 and mention no warning, which WL#2687 introduced.
 
@@ -59,20 +59,20 @@ class Classification(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """One server's rules.
+    """The rules of one range of server versions.
 
     Args:
         name: of the rule set.
         since: the first server version that has it.
         classification: how statements are classified.
-        has_statement_cache: False where the one cache is the transaction cache, and what need not wait goes straight to
-            the log.
-        direct_formats: values of binlog_format with which binlog_direct_non_transactional_updates has an effect.
-        temporary_formats: values of binlog_format with which CREATE and DROP TEMPORARY TABLE are logged.
+        has_statement_cache: if False, the only cache is the transaction cache, and events that need not wait are
+            written directly to the log.
+        direct_formats: values of binlog_format in which binlog_direct_non_transactional_updates has an effect.
+        temporary_formats: values of binlog_format in which CREATE and DROP TEMPORARY TABLE are logged.
         temporary_needs_rows: a statement with a temporary table is logged as rows in MIXED format.
-        delayed_formats: values of binlog_format with which INSERT DELAYED is unsafe.
-        self_logging_stays: in a transaction that has used a table of a self-logging engine, every statement is unsafe.
-        warns_of_engines: a transaction that writes tables of engines that do not go together gives warning 6414.
+        delayed_formats: values of binlog_format in which INSERT DELAYED is unsafe.
+        self_logging_stays: in a transaction that used a table of a self-logging engine, every statement is unsafe.
+        warns_of_engines: a transaction that writes tables of non-composable engines gives warning 6414.
         statement_cache_size_variable: the variable that sizes the statement cache.
         max_statement_cache_size_variable: the variable that limits it.
     """
@@ -91,7 +91,7 @@ class RuleSet:
     max_statement_cache_size_variable: str = "max_binlog_stmt_cache_size"
 
 
-# The server honours the flag in MIXED format as well (recordings of a 9.7.4 server, group u), whatever the manual says
+# The server applies the variable in MIXED format too (recordings of a 9.7.4 server, group u), contrary to the manual
 # since 5.5.5.
 _STATEMENT_AND_MIXED: Final = frozenset(("STATEMENT", "MIXED"))
 _STATEMENT: Final = frozenset(("STATEMENT",))
@@ -155,15 +155,15 @@ _BY_VERSION: Final = (
 RULE_SETS: Final[Mapping[str, RuleSet]] = MappingProxyType(
     {rules.name: rules for rules in (RULES_5_0, _RULES_5_1_44, RULES_5_5_4, RULES_5_5_9, RULES_9_7)}
 )
-"""By name; a name is the last version that had the rule set."""
+"""Rule sets by name. If a rule set changed within its range of versions, this is its latest form."""
 
 
 @lru_cache(maxsize=64)
 def rules_of_version(server_version: str) -> RuleSet:
-    """Return the rules of a server.
+    """Return the rules of a server version.
 
     Raises:
-        UnsupportedFeature: the text does not begin like a version.
+        UnsupportedFeature: the text does not begin with a version number.
     """
     numbers = server_version_numbers(server_version)
     if "MariaDB" in server_version:
@@ -172,7 +172,7 @@ def rules_of_version(server_version: str) -> RuleSet:
 
 
 def rules_of(variables: ServerVariables) -> RuleSet:
-    """Return the rule set that the variables name, or else that of their server_version.
+    """Return the rule set of the variable `rule_set`, or else that of server_version.
 
     Raises:
         UnsupportedFeature: the rule set is unknown.
@@ -189,7 +189,7 @@ def rules_of(variables: ServerVariables) -> RuleSet:
 def statement_cache_sizes(variables: ServerVariables) -> tuple[int, int]:
     """Return the size in memory and the limit of the statement cache, in bytes.
 
-    Those of the transaction cache are the variables' own.
+    Those of the transaction cache are variables of their own.
     """
     rules = rules_of(variables)
     size = getattr(variables, rules.statement_cache_size_variable)

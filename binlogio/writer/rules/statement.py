@@ -2,8 +2,8 @@
 
 `logging_format`, `session` and `rows_builder` decide which of them are logged, and where.
 
-A row is a mapping from column name to value, or a sequence of values in the table's order. Values have the types that
-`binlogio.rows` decodes to.
+A row is a mapping from column name to value, or a sequence of values in table order. Values have the types to which
+`binlogio.rows` decodes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from binlogio.writer.rules.known_objects import KnownObjects
 
-# Statements that change rows, if at all, by the functions that they call.
+# Verbs of statements that change rows only by the functions that they call.
 _CALLS_FUNCTIONS: Final = frozenset(("", "SELECT", "TABLE", "VALUES", "DO", "SET"))
 _REPLACES: Final = re.compile(
     rb"(?:\s+|/\*.*?\*/)*(?:REPLACE\b|LOAD\s+(?:DATA|XML)\b.*?'\s*REPLACE\s+INTO\b)", re.IGNORECASE | re.DOTALL
@@ -39,8 +39,8 @@ ContextEvent = IntvarEvent | RandEvent | UserVarEvent
 class Insert:
     """Rows that a statement inserted. In a mapping, nullable columns that are missing are NULL.
 
-    `columns` names those that the statement gave a value, which is what a minimal image has; without it they are the
-    columns of each row.
+    `columns` names the columns to which the statement assigned a value, which a minimal image contains; by default they
+    are the columns of each row.
     """
 
     table: TableDefinition
@@ -48,19 +48,19 @@ class Insert:
     columns: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        """Keep the rows as they are now."""
+        """Copy the rows."""
         if type(self.rows) is not tuple:
             object.__setattr__(self, "rows", tuple(self.rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Rows that a statement changed, as (before, after). In a mapping, columns that `after` lacks are as before.
+    """Rows that a statement changed, as (before, after). In a mapping, columns that `after` lacks are unchanged.
 
-    `columns` names those that the statement (or a trigger) gave a value, and no other may have a new one; without it
-    they are the columns of each `after`. A JSON column of `after` may be `JsonDiffs`. A row that is as before is not
-    logged, but for REPLACE in a table that is not transactional. `replaces_insert` for the update that INSERT ... ON
-    DUPLICATE KEY UPDATE or REPLACE has become. `is_cascade` where a foreign key did it.
+    `columns` names the columns to which the statement (or a trigger) assigned a value; no other column may have a new
+    value. By default they are the columns of each `after`. A JSON column of `after` may be `JsonDiffs`. An unchanged
+    row is not logged, except for REPLACE in a non-transactional table. `replaces_insert`: the update was made by INSERT
+    ... ON DUPLICATE KEY UPDATE or REPLACE. `is_cascade`: a foreign key made it.
     """
 
     table: TableDefinition
@@ -70,21 +70,21 @@ class Update:
     is_cascade: bool = False
 
     def __post_init__(self) -> None:
-        """Keep the rows as they are now."""
+        """Copy the rows."""
         if type(self.rows) is not tuple:
             object.__setattr__(self, "rows", tuple(self.rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Rows that a statement deleted. `is_cascade` where a foreign key did it."""
+    """Rows that a statement deleted. `is_cascade`: a foreign key deleted them."""
 
     table: TableDefinition
     rows: Sequence[Row]
     is_cascade: bool = False
 
     def __post_init__(self) -> None:
-        """Keep the rows as they are now."""
+        """Copy the rows."""
         if type(self.rows) is not tuple:
             object.__setattr__(self, "rows", tuple(self.rows))
 
@@ -96,9 +96,8 @@ Change = Insert | Update | Delete
 class LoadedFile:
     """The file of a LOAD DATA, in blocks of `block_size` bytes (16384 for LOCAL).
 
-    `on_duplicate` is empty, `IGNORE` or `REPLACE`.
-
-    `database_collation` is the id of the database's collation, where the statement depends on it.
+    `on_duplicate` is empty, `IGNORE` or `REPLACE`. `database_collation` is the id of the database's collation, if the
+    statement depends on it.
     """
 
     data: bytes
@@ -109,27 +108,28 @@ class LoadedFile:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement as the client sent it (text is taken as UTF-8), and what it did, in the order of execution.
+    """A statement as the client sent it (text is encoded as UTF-8), and its changes in the order of execution.
 
     Args:
-        sql: its text, which is what a log in STATEMENT format has.
-        changes: rows that it changed, those of triggers, functions and foreign keys too; they are logged, or the
+        sql: its text, which is logged in STATEMENT format.
+        changes: rows that it changed, including those of triggers, functions and foreign keys; they are logged, or the
             statement is refused. If it failed, the changes before the error: those of transactional tables are rolled
-            back, the others stay. Changes of temporary tables, and updates of a row to what it is, are in no log.
-        facts: what is known of it before it is executed; without them it is DML on the tables of its changes.
+            back, the others stay. Changes of temporary tables, and updates without a change, are never logged.
+        facts: facts known before it is executed; by default it is DML on the tables of its changes.
         locked: tables that it locks for writing, in the order of the locks and as often, whether it changes them or
-            not; without them those of the changes.
+            not; by default those of the changes.
         cascades: tables whose rows foreign keys may change, locked after the others unless foreign_key_checks is off.
-        context: what its text depends on, in the server's order: LAST_INSERT_ID, INSERT_ID, RAND seeds, user variables.
-        error: the number of the error with which it ended, 0 where it succeeded.
-        modifies_engine: an engine with two-phase commit has something to commit; None where the changes decide.
-        updated_tables: bit i is set where an UPDATE gives a column of the i-th table of its text a value; None where
-            the changes decide.
-        updated_schemas: databases for the replica's scheduler; None for those of the tables that it writes.
-        uses: what else it uses.
+        context: context events of its text, in the server's order: LAST_INSERT_ID, INSERT_ID, RAND seeds, user
+            variables.
+        error: the number of the error with which it ended, 0 if it succeeded.
+        modifies_engine: an engine with two-phase commit has something to commit; None derives it from the changes.
+        updated_tables: bit i is set if an UPDATE assigns a value to a column of the i-th table of its text; None
+            derives it from the changes.
+        updated_schemas: databases for the replica's parallel scheduler; None for those of the tables that it writes.
+        uses: what it uses besides tables.
         loaded_file: the file of a LOAD DATA.
-        table_exists: CREATE TABLE IF NOT EXISTS has found the table there.
-        statements: those that CALL executed, in order; each is logged by itself, and the CALL never is.
+        table_exists: the table of CREATE TABLE IF NOT EXISTS existed.
+        statements: statements that CALL executed, in order; each is logged separately, and the CALL never is.
     """
 
     sql: str | bytes = ""
@@ -148,7 +148,7 @@ class Statement:
     statements: Sequence[Statement] = ()
 
     def __post_init__(self) -> None:
-        """Keep the changes as they are now."""
+        """Copy the changes."""
         if type(self.changes) is not tuple:
             object.__setattr__(self, "changes", tuple(self.changes))
 
@@ -162,12 +162,12 @@ class Statement:
         *,
         objects: KnownObjects | None = None,
     ) -> Statement:
-        """Return the statement of a text, which decides all but the rows, context events and error.
+        """Return the statement of a text, from which everything except rows, context events and error is derived.
 
-        Names without a schema are of `schema`. The text of EXECUTE is that of the prepared statement.
+        Names without a schema are in `schema`. The text of EXECUTE is that of the prepared statement.
 
         Raises:
-            UnsupportedFeature: sqlglot is not installed or cannot read the text, the statement is not one that a
+            UnsupportedFeature: sqlglot is not installed or cannot parse the text, the statement is not one that a
                 session executes (BEGIN and the like are methods), or it refers to an undefined table.
         """
         known = tuple(tables)
@@ -197,7 +197,7 @@ class Statement:
 
     @property
     def sql_bytes(self) -> bytes:
-        """The text as it goes into the log.
+        """The text as it is written to the log.
 
         Raises:
             BinlogFormatError: UTF-8 cannot represent it.
@@ -206,7 +206,7 @@ class Statement:
 
     @property
     def is_replace(self) -> bool:
-        """Whether it is REPLACE, or LOAD DATA that replaces rows."""
+        """True for REPLACE, and for LOAD DATA that replaces rows."""
         return _REPLACES.match(self.sql_bytes) is not None
 
     @property
@@ -218,13 +218,11 @@ class Statement:
 
 
 def facts_of(statement: Statement, temporary: Collection[tuple[str, str]] = ()) -> StatementFacts:
-    """Return what is known of a statement: what it says, and that it writes the tables of its changes.
+    """Return the facts of a statement: its own facts, and that it writes the tables of its changes.
 
-    `temporary` are those of the session.
-
-    A function or trigger that is not declared has changed the tables that `statement.facts` does not have; they count
-    as those of a sub-statement. Foreign keys do not count: their changes are not in the list of tables that a server
-    locks for the statement.
+    `temporary` are the temporary tables of the session. Changed tables that `statement.facts` lacks were changed by an
+    undeclared function or trigger; they are added as those of a sub-statement. Changes of foreign keys are not added:
+    their tables are not in the list of tables that a server locks for the statement.
     """
     if statement.facts is None:
         return StatementFacts(tables=_written(statement.changes, temporary))
@@ -243,12 +241,12 @@ def facts_of(statement: Statement, temporary: Collection[tuple[str, str]] = ()) 
 
 
 def is_cascade(change: Change) -> bool:
-    """Return whether a foreign key did it."""
+    """Return whether a foreign key made the change."""
     return not isinstance(change, Insert) and change.is_cascade
 
 
 def _written(changes: Iterable[Change], temporary: Collection[tuple[str, str]]) -> tuple[TableAccess, ...]:
-    """Return the tables of some changes, in the order of their first."""
+    """Return the tables of some changes, in the order of their first change."""
     found: dict[TableDefinition, TableAccess] = {}
     for change in changes:
         table = change.table
@@ -262,7 +260,7 @@ def _written(changes: Iterable[Change], temporary: Collection[tuple[str, str]]) 
 
 
 def updated_tables_of(facts: StatementFacts) -> int:
-    """Bit i where an UPDATE changes the i-th table of its text; other statements count for nothing."""
+    """Return bit i for each i-th table of its text that an UPDATE changes; 0 for other statements."""
     if facts.verb != "UPDATE":
         return 0
     return sum(1 << position for position, table in enumerate(facts.tables) if table.write)

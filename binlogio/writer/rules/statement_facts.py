@@ -1,4 +1,4 @@
-"""Facts about a statement and its session before the statement is executed, and the decision how to log it.
+"""Facts about a statement and its session before the statement is executed, and the logging decision.
 
 The decision is made in `logging_format`.
 """
@@ -41,7 +41,7 @@ class LoggingFormat(Enum):
 
 
 class CacheKind(Enum):
-    """Cache in which events wait. DIRECT: they do not wait, and are a separate group at once."""
+    """Cache in which events wait. DIRECT: they do not wait, and are written at once as a separate group."""
 
     STATEMENT = "STATEMENT"
     TRANSACTION = "TRANSACTION"
@@ -61,24 +61,24 @@ _ACL_TABLES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableAccess:
-    """A table that a statement locks, in the order of the locks; those of its triggers and functions too.
+    """A table that a statement locks, including those of its triggers and functions, in the order of the locks.
 
     Args:
         schema: of the table.
         name: of the table.
         engine: of the table.
         write: it is locked for writing.
-        read: rows of it are read besides those that are written (INSERT INTO t SELECT ... FROM t).
+        read: rows of it are read in addition to those that are written (INSERT INTO t SELECT ... FROM t).
         temporary: it is a temporary table.
-        auto_increment: it has such a column.
+        auto_increment: it has an AUTO_INCREMENT column.
         auto_increment_not_first: that column is not the first of any key.
-        unique_keys: how many it has, with the primary key.
+        unique_keys: number of its unique keys, including the primary key.
         fulltext_parser: it has a FULLTEXT index with a parser plugin.
-        unsafe_default: a column has a DEFAULT expression that may give something else on a replica.
+        unsafe_default: a column has a DEFAULT expression that may give another value on a replica.
         is_foreign_key_parent: a foreign key of some table refers to it.
-        checks_foreign_keys: the statement may insert or update rows of it that have to refer to rows of other tables.
-            DELETE does not, and an UPDATE of several tables does so with each that it joins.
-        is_missing: DROP TABLE names it, and it is not known.
+        checks_foreign_keys: the statement may insert or update rows of it that must refer to rows of other tables. This
+            is False for DELETE, and True for each table that an UPDATE of several tables joins.
+        is_missing: DROP TABLE names it, and it does not exist.
     """
 
     schema: str
@@ -98,13 +98,13 @@ class TableAccess:
 
     @property
     def is_local(self) -> bool:
-        """Whether changes of it are never logged."""
+        """True if changes of it are never logged."""
         schema = self.schema.lower()
         return schema == "performance_schema" or (schema == "mysql" and self.name.lower() in _LOCAL_TABLES)
 
     @property
     def is_acl(self) -> bool:
-        """Whether it is a table of privileges."""
+        """True for a table of privileges."""
         return self.schema.lower() == "mysql" and self.name.lower() in _ACL_TABLES
 
 
@@ -113,16 +113,16 @@ class StatementFacts:
     """Facts of a statement before it is executed.
 
     Args:
-        kind: what it is.
-        verb: the first word of its text in capital letters, where that matters (UPDATE, DELETE).
-        tables: that it locks itself; the one that it creates is the first.
-        unsafe: the reasons that come with its text.
-        sub_statements: of its triggers and functions; their tables and reasons are the statement's own.
+        kind: kind of the statement.
+        verb: the first word of its text in capital letters, if it is relevant (UPDATE, DELETE).
+        tables: tables that it locks itself; a table that it creates is the first.
+        unsafe: the unsafe reasons of its text.
+        sub_statements: facts of its triggers and functions; their tables and reasons also belong to the statement.
         updates_on_duplicate: it has ON DUPLICATE KEY UPDATE.
         is_skipped: the server returns after it has locked the tables, as with DELETE ... LIMIT 0.
-        is_incomplete: it has changed tables that neither its text nor a declared function or trigger names. What else
-            may make it unsafe is not known, so that MIXED format logs rows.
-        is_cascade: a foreign key does it, unless foreign_key_checks is off.
+        is_incomplete: it changed tables that neither its text nor a declared function or trigger names. Other unsafe
+            reasons are unknown, so that MIXED format logs rows.
+        is_cascade: the changes of a foreign key, which do not occur if foreign_key_checks is off.
     """
 
     kind: StatementKind = StatementKind.DML
@@ -146,7 +146,7 @@ class StatementFacts:
         return tuple(table for sub in self.sub_statements for table in sub.all_tables)
 
     def cascades(self) -> Iterator[StatementFacts]:
-        """Yield what foreign keys do, those in sub-statements too."""
+        """Yield the facts of foreign keys, including those in sub-statements."""
         for sub in self.sub_statements:
             if sub.is_cascade:
                 yield sub
@@ -161,7 +161,7 @@ class StatementFacts:
         return replace(self, sub_statements=tuple(kept))
 
     def all_unsafe(self) -> Iterator[UnsafeReason]:
-        """Yield the reasons of the statement and of its sub-statements, in no order."""
+        """Yield the unsafe reasons of the statement and of its sub-statements, in no particular order."""
         yield from self.unsafe
         for sub in self.sub_statements:
             yield from sub.all_unsafe()
@@ -177,8 +177,8 @@ class SessionState:
         transaction_cache_is_empty: no event waits for the end of the transaction.
         has_temporary_tables: some temporary table is open.
         has_assigned_gtid: gtid_next is a GTID.
-        is_self_logging: the statement, or one before it in the transaction, uses a table of a self-logging engine, and
-            the rule set remembers that.
+        is_self_logging: the statement, or an earlier one of the transaction, uses a table of a self-logging engine, and
+            the rule set tracks this.
     """
 
     in_transaction: bool = False
@@ -191,7 +191,7 @@ class SessionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggingWarning:
-    """A condition as SHOW WARNINGS has it; `level` is `Note`, `Warning` or `Error`."""
+    """A condition as in SHOW WARNINGS; `level` is `Note`, `Warning` or `Error`."""
 
     level: str
     errno: int
@@ -204,13 +204,12 @@ class LoggingDecision:
     """Decision how a statement is logged.
 
     Args:
-        format: as a text, as rows, or not at all.
+        format: as text, as rows, or not at all.
         statement_cache: the cache of its Query event; None unless `format` is STATEMENT.
-        is_mixed_unsafe: transactional and non-transactional tables meet in a way that a replica may see differently.
-        unsafe: all reasons, in the server's order.
-        cannot_be_rolled_back: its text in the transaction cache makes that cache end in ROLLBACK instead of being
-            discarded.
-        warnings_when_cached: 1592, raised when its Query event is cached, and not if nothing of it is logged.
+        is_mixed_unsafe: it mixes transactional and non-transactional tables in a way that may differ on a replica.
+        unsafe: all unsafe reasons, in the server's order.
+        cannot_be_rolled_back: because of its text, the transaction cache ends in ROLLBACK instead of being discarded.
+        warnings_when_cached: warning 1592, raised when its Query event is cached, and not if nothing of it is logged.
         warnings: raised at once.
     """
 

@@ -41,7 +41,7 @@ _READS: Final = frozenset(
     """SELECT TABLE VALUES DO SET CALL SHOW EXPLAIN DESCRIBE DESC USE HELP HANDLER PREPARE DEALLOCATE KILL CHECKSUM
     SIGNAL RESIGNAL GET""".split()
 )
-# A 9.7.4 server logs nothing of them; most of them commit.
+# A 9.7.4 server never logs them; most of them commit.
 _NEVER_LOGGED: Final = frozenset("CHECK CACHE RESET CHANGE PURGE STOP INSTALL UNINSTALL".split())
 _PARSED_READS: Final = frozenset(("SELECT", "TABLE", "DO"))
 _EXECUTE: Final = re.compile(r"\s*EXECUTE\s+`?([^\s`;]+)`?", re.IGNORECASE)
@@ -51,10 +51,10 @@ NOT_STATEMENTS: Final = frozenset("BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE
 def facts_from_sql(
     sql: str, schema: str, tables: Iterable[TableDefinition] = (), *, objects: KnownObjects | None = None
 ) -> StatementFacts:
-    """Find out from its text what a statement is. Names without a schema are of `schema`.
+    """Return the facts of a statement from its text. Names without a schema are in `schema`.
 
     Raises:
-        UnsupportedFeature: sqlglot is not installed or cannot read the text, the statement is not one that a session
+        UnsupportedFeature: sqlglot is not installed or cannot parse the text, the statement is not one that a session
             executes (BEGIN and the like are methods), or it refers to an undefined table.
     """
     return analyze_sql(sql, schema, tables, objects=objects)[0]
@@ -63,7 +63,7 @@ def facts_from_sql(
 def analyze_sql(
     sql: str, schema: str, tables: Iterable[TableDefinition] = (), *, objects: KnownObjects | None = None
 ) -> tuple[StatementFacts, Uses]:
-    """Analyze a statement as `facts_from_sql` does, and return what else the statement and the views in it use.
+    """Analyze a statement as `facts_from_sql`, and also return what the statement and its views use besides tables.
 
     Raises:
         UnsupportedFeature: as `facts_from_sql`.
@@ -79,7 +79,7 @@ def analyze_sql(
 
 
 def executed_sql(sql: str, objects: KnownObjects | None) -> str:
-    """Return the text of the statement that EXECUTE executes, which a server logs; other statements are as they are.
+    """Return the text of the statement that EXECUTE executes, which a server logs; other texts are returned unchanged.
 
     Raises:
         UnsupportedFeature: the prepared statement is not declared, or has parameters.
@@ -181,7 +181,7 @@ def _unreadable(sql: str) -> UnsupportedFeature:
 
 
 def _events(words: StatementWords, *, updates_on_duplicate: bool = False) -> frozenset[str]:
-    """Return the events of triggers that the statement fires on the tables that it writes."""
+    """Return the trigger events that the statement causes on the tables that it writes."""
     if words.verb in ("UPDATE", "DELETE"):
         return frozenset((words.verb,))
     more = ("DELETE",) if words.is_replace or "REPLACE" in words.words else ()
@@ -191,9 +191,7 @@ def _events(words: StatementWords, *, updates_on_duplicate: bool = False) -> fro
 def _tables_of_ddl(words: StatementWords, known: Names) -> Iterator[TableAccess]:
     """Yield the temporary table that a DDL statement changes, and all tables of DROP TABLE and TRUNCATE.
 
-    No others make a difference to the log.
-
-    DROP TABLE has the tables that are not known too: the server logs them.
+    Other tables do not affect the log. Unknown tables of DROP TABLE are included, because the server logs them.
     """
     drops = words.words[:2] in (("DROP", "TABLE"), ("DROP", "TABLES"))
     keyword = "ON" if "INDEX" in words.words[:3] else words.verb if words.verb == "TRUNCATE" else "TABLE"
@@ -216,7 +214,7 @@ def _tables_of_ddl(words: StatementWords, known: Names) -> Iterator[TableAccess]
 
 
 def _name_at(words: StatementWords, start: int) -> tuple[str, str] | None:
-    """Return schema and name of the table that is named there."""
+    """Return schema and name of the table whose name begins at word `start`."""
     names = words.texts[start : start + 3]
     if not names:
         return None
@@ -234,7 +232,7 @@ def _loaded_table(words: StatementWords, known: Names) -> TableAccess:
 
 
 def _temporary(tree: exp.Expr, kind: StatementKind, known: Names) -> Iterator[TableAccess]:
-    """Yield the tables of CREATE and DROP TEMPORARY TABLE; those that are not there are not dropped."""
+    """Yield the tables of CREATE and DROP TEMPORARY TABLE; a DROP yields only existing tables."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     if kind is StatementKind.CREATE_TEMPORARY:
@@ -299,7 +297,7 @@ def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, k
             if is_target and is_written:
                 written.append(table)
             if (is_joined and one.is_own) or (is_target and is_written):
-                changed.append(table)  # an UPDATE of several tables locks the children of each that it joins
+                changed.append(table)  # an UPDATE of several tables locks the children of each table that it joins
     events = _events(words, updates_on_duplicate=conflict is not None)
     return known.facts(
         words,
@@ -315,7 +313,7 @@ def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, k
 
 @dataclass(frozen=True, slots=True)
 class _ViewTable:
-    """A table of a view. It is the view's own where rows of the view are rows of it."""
+    """A table of a view. `is_own`: rows of the view are rows of this table."""
 
     schema: str
     name: str
@@ -328,7 +326,7 @@ class _ViewTable:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The tables of a view in the order of its text, and why it is unsafe.
+    """The tables of a view in the order of its text, and its unsafe reasons.
 
     `columns` has the table (`schema.name`) of each column, None for an expression.
     """
@@ -339,15 +337,15 @@ class _View:
 
     @property
     def own(self) -> frozenset[str]:
-        """Tables of which rows of the view are rows."""
+        """Tables whose rows are rows of the view."""
         return frozenset(table.full_name for table in self.tables if table.is_own)
 
 
 def _view_of(node: exp.Table, known: Names, schema: str = "", inside: tuple[str, ...] = ()) -> _View | None:
-    """Resolve a view to its tables; None where the name is that of a table. `inside` are the views that it is in.
+    """Resolve a view to its tables; None if the name is that of a table. `inside` are the enclosing views.
 
     Raises:
-        UnsupportedFeature: its SELECT cannot be read, or it contains itself.
+        UnsupportedFeature: its SELECT cannot be parsed, or it contains itself.
     """
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
@@ -384,7 +382,7 @@ def _view_of(node: exp.Table, known: Names, schema: str = "", inside: tuple[str,
 
 
 def _columns_of(tree: exp.Expr, sources: list[tuple[str, dict[str, str | None]]]) -> Iterator[tuple[str, str | None]]:
-    """Yield the columns of a view, in small letters, with the table that each is a column of."""
+    """Yield the columns of a view, in small letters, with the table of each."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     for one in tree.selects if isinstance(tree, exp.Query) else ():
@@ -405,7 +403,7 @@ def _columns_of(tree: exp.Expr, sources: list[tuple[str, dict[str, str | None]]]
 
 
 def _set_through(view: _View, node: exp.Table, tree: exp.Expr, views: dict[int, _View], known: Names) -> frozenset[str]:
-    """Return the tables of a view of which an UPDATE sets columns."""
+    """Return the tables of a view whose columns an UPDATE sets."""
     if len(view.own) == 1:
         return view.own
     names = [assignment.this.name for assignment in tree.expressions if _sets(assignment, node, known, views)]
@@ -413,7 +411,7 @@ def _set_through(view: _View, node: exp.Table, tree: exp.Expr, views: dict[int, 
 
 
 def _functions(tree: exp.Expr) -> set[str]:
-    """Return the functions that no server has itself, in capital letters; `SCHEMA.NAME` for those with a schema."""
+    """Return the non-native functions that are called, in capital letters; `SCHEMA.NAME` for those with a schema."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     found = set()
@@ -475,7 +473,7 @@ def _own_nodes(nodes: list[exp.Table]) -> list[exp.Table]:
 
 
 def _sets(assignment: exp.Expr, node: exp.Table, known: Names, views: dict[int, _View]) -> bool:
-    """Return whether an assignment of an UPDATE is to a column of a table or view."""
+    """Return whether an assignment of an UPDATE sets a column of a table or view."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     column = assignment.this
@@ -491,7 +489,7 @@ def _sets(assignment: exp.Expr, node: exp.Table, known: Names, views: dict[int, 
 
 
 def _locked_nodes(tree: exp.Expr) -> list[exp.Table]:
-    """Return the tables that SELECT ... FOR UPDATE locks as if it wrote them."""
+    """Return the tables that SELECT ... FOR UPDATE locks for writing."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     found: list[exp.Table] = []
@@ -537,10 +535,7 @@ def _reasons(words: StatementWords, kind: StatementKind, tree: exp.Expr, *, upda
 
 
 def _is_skipped(words: StatementWords, tree: exp.Expr, known: Names) -> bool:
-    """LIMIT 0 ends an UPDATE or DELETE before it begins, and a table that exists a CREATE TABLE IF NOT EXISTS ...
-
-    SELECT.
-    """
+    """Return whether LIMIT 0 ends an UPDATE or DELETE, or an existing table CREATE TABLE IF NOT EXISTS ... SELECT."""
     from sqlglot import exp  # noqa: PLC0415 - needs an extra
 
     if isinstance(tree, exp.Create):

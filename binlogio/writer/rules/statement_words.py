@@ -6,11 +6,11 @@ Lists the functions and variables that the server treats as unsafe. Tables are f
     name "(" is a call unless it follows a table's name, or `schema.` precedes it, which makes it a stored function
     "@@" (("GLOBAL" | "SESSION" | "LOCAL" | "PERSIST" | "PERSIST_ONLY") ".")? name
 
-sqlglot's MySQL dialect does not know the modifiers, REPLACE, DO, STRAIGHT_JOIN between tables, CREATE ... IGNORE SELECT
-and all names of system variables; these are removed from the text, and their meaning is kept here.
+sqlglot's MySQL dialect does not support the modifiers, REPLACE, DO, STRAIGHT_JOIN between tables, CREATE ... IGNORE
+SELECT and all names of system variables; these are removed from the text, and their meaning is stored here.
 
-Source: sql/sql_yacc.yy; a 9.7.4 server, asked for each of 240 functions and of its session variables whether it gives
-warning 1592 (the manual has fewer of both); recordings of it, group h.
+Source: sql/sql_yacc.yy; measured on a 9.7.4 server for 240 functions and its session variables: whether they give
+warning 1592 (the manual lists fewer of both); recordings of it, group h.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
     from sqlglot.tokenizer_core import Token
 
-# A function that is not here may still give something else on a replica; the server does not warn of that
-# (CONNECTION_ID, NOW and LAST_INSERT_ID are in the log beside the statement).
+# Other functions may also give another value on a replica, but the server does not warn of them (CONNECTION_ID, NOW and
+# LAST_INSERT_ID are logged with the statement).
 UNSAFE_FUNCTIONS: Final = frozenset(
     """AES_DECRYPT AES_ENCRYPT CURRENT_USER FOUND_ROWS GET_LOCK ICU_VERSION IS_FREE_LOCK IS_USED_LOCK LOAD_FILE
     MASTER_POS_WAIT RAND RANDOM_BYTES RELEASE_ALL_LOCKS RELEASE_LOCK ROW_COUNT SESSION_USER SLEEP SOURCE_POS_WAIT
     SYSDATE SYSTEM_USER USER UUID UUID_SHORT VERSION WAIT_FOR_EXECUTED_GTID_SET""".split()
 )
-# The functions of the servers themselves; every other is a stored or a loadable one. A 9.7.4 and an 11.8 server, asked
-# for each word of their programs whether a function of that name exists.
+# Native functions; all others are stored or loadable. Measured on a 9.7.4 and an 11.8 server, for each word of their
+# programs.
 NATIVE_FUNCTIONS: Final = frozenset(
     """ABS ACOS ADDDATE ADDTIME ADD_MONTHS AES_DECRYPT AES_ENCRYPT ANY_VALUE AREA ASBINARY ASCII ASIN ASTEXT ASWKB ASWKT
     ASYNCHRONOUS_CONNECTION_FAILOVER_RESET ATAN ATAN2 AVG BENCHMARK BIN BINLOG_GTID_POS BIN_TO_UUID BIT_AND BIT_COUNT
@@ -96,7 +96,7 @@ NATIVE_FUNCTIONS: Final = frozenset(
     WSREP_LAST_WRITTEN_GTID WSREP_SYNC_WAIT_UPTO_GTID X Y YEAR YEARWEEK""".split()
 )
 _WITHOUT_PARENTHESES: Final = frozenset(("CURRENT_USER",))
-# Variables whose session values the server takes to be in the log (IN_BINLOG in sql/sys_vars.cc).
+# Variables whose session values are in the log, according to the server (IN_BINLOG in sql/sys_vars.cc).
 LOGGED_VARIABLES: Final = frozenset(
     """auto_increment_increment auto_increment_offset character_set_client character_set_connection
     character_set_database character_set_server collation_connection collation_database collation_server
@@ -109,7 +109,7 @@ LOGGED_VARIABLES: Final = frozenset(
 _GLOBAL_SCOPES: Final = frozenset(("GLOBAL", "PERSIST", "PERSIST_ONLY"))
 _SESSION_SCOPES: Final = frozenset(("SESSION", "LOCAL"))
 _MODIFIERS: Final = frozenset(("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE"))
-# In front of the name of a table that may be followed by a list of columns.
+# Words in front of a table name that may be followed by a list of columns.
 _BEFORE_TABLE_NAME: Final = frozenset(("INTO", "TABLE", "INSERT", "REPLACE", "IGNORE"))
 _VERBS_AFTER_WITH: Final = frozenset(("SELECT", "UPDATE", "DELETE", "TABLE"))
 _QUOTED: Final = frozenset(("IDENTIFIER", "STRING", "NATIONAL_STRING", "HEX_STRING", "BIT_STRING", "HINT"))
@@ -124,13 +124,13 @@ class StatementWords:
     """Words of a statement, and what follows from them.
 
     Args:
-        words: all of them in capital letters; those in quotes are empty.
-        texts: all of them as they are, without quotes.
-        verb: the first, or the one after the WITH clause.
-        is_ignore: rows that cannot be are left out.
-        names_tables: a DELETE that names its tables before FROM or after USING, as those of several tables do.
-        is_replace: rows take the place of others, in REPLACE and in CREATE TABLE ... REPLACE SELECT.
-        unsafe: for DELAYED, functions, system variables and locking clauses.
+        words: all words in capital letters; quoted ones are empty.
+        texts: all words unchanged, without quotes.
+        verb: the first word, or the one after the WITH clause.
+        is_ignore: it has IGNORE, so that invalid rows are skipped.
+        names_tables: a DELETE that names its tables before FROM or after USING, as one of several tables does.
+        is_replace: rows replace others, in REPLACE and in CREATE TABLE ... REPLACE SELECT.
+        unsafe: unsafe reasons for DELAYED, functions, system variables and locking clauses.
         calls: functions that are called, in capital letters; `SCHEMA.NAME` for those with a schema.
         sql: the text that sqlglot can parse.
     """
@@ -146,7 +146,7 @@ class StatementWords:
     sql: str = ""
 
     def has(self, *phrase: str) -> bool:
-        """Return whether these words follow each other."""
+        """Return whether these words occur consecutively."""
         return any(self.words[start : start + len(phrase)] == phrase for start in range(len(self.words)))
 
 
@@ -167,7 +167,7 @@ def read_words(sql: str) -> StatementWords:
 
 
 def split_statements(sql: str) -> list[str]:
-    """Return the statements of a text, which semicolons separate, without these.
+    """Return the statements of a text, which are separated by semicolons; the semicolons are not included.
 
     Raises:
         UnsupportedFeature: sqlglot cannot split the text into tokens, or sqlglot is not installed.
@@ -209,7 +209,7 @@ def _verb_index(words: Sequence[str]) -> int:
 
 
 def calls_of(words: Sequence[str]) -> frozenset[str]:
-    """Return the functions that some words call, in capital letters; `SCHEMA.NAME` for those with a schema."""
+    """Return the functions called in some words, in capital letters; `SCHEMA.NAME` for those with a schema."""
     return frozenset(_calls(words))
 
 
@@ -244,7 +244,7 @@ def _is_logged(found: StatementWords, index: int) -> bool:
 
 
 def _without_modifiers(found: StatementWords, text: str, tokens: Sequence[Token], verb: int) -> StatementWords:
-    """Return the same with `sql`, and with what the modifiers mean."""
+    """Return the words with `sql`, and with the meaning of the modifiers."""
     edits = dict(_edits_of_variables(found.words))
     ignore, is_delayed, is_replace = False, False, found.verb == "REPLACE"
     names_tables = False
@@ -280,7 +280,7 @@ def _without_modifiers(found: StatementWords, text: str, tokens: Sequence[Token]
 
 
 def _has_using(words: Sequence[str]) -> bool:
-    """Return whether USING is outside of parentheses, where subqueries have theirs."""
+    """Return whether USING occurs outside of parentheses, and so not in a subquery."""
     depth = 0
     for word in words:
         depth += (word == "(") - (word == ")")

@@ -1,7 +1,7 @@
-"""Unsafe table accesses: which kinds of tables must not meet in a statement or transaction that is logged as text.
+"""Unsafe table accesses: pairs of accesses that must not occur in a statement or transaction that is logged as text.
 
-The kinds are: transactional or not, temporary or not, read or written. A pair of accesses is unsafe, in a transaction,
-under a condition:
+Accesses differ in whether the table is transactional (T) or not (N), temporary (t) or not, read or written. A pair of
+accesses is unsafe, in a transaction, under a condition:
 
     written T    with  written N, read N                                        always
     written tT   with  written N, read N                                        always
@@ -11,13 +11,13 @@ under a condition:
     written tN   with  read T, read tT                                          both
     written tN   with  read N                                                   events are in the cache, and not direct
 
-and at an isolation below REPEATABLE READ, in a transaction or not: written N or tN with read T. Whatever is written is
-read as well.
+At an isolation below REPEATABLE READ, in a transaction or not, written N or tN with read T is unsafe too. A written
+table also counts as read.
 
 Source: sql/sql_lex.cc, binlog_unsafe_map_init; sql/sql_lex.h, is_mixed_stmt_unsafe; recordings of a 9.7.4 server, group
-u. WL#2687 says less: a statement that refers to both kinds is unsafe, and one that refers to N tables after T ones. A
-9.7 server logs `INSERT INTO n SELECT ... FROM t` as safe while the transaction cache is empty, and does not treat a mix
-within one statement as unsafe.
+u. WL#2687 is less precise: a statement that refers to both kinds is unsafe, and one that refers to N tables after T
+ones. A 9.7 server logs `INSERT INTO n SELECT ... FROM t` as safe while the transaction cache is empty, and does not
+treat a mix within one statement as unsafe.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class Access(IntFlag):
     WRITES_TEMP_NON_TRANS_TABLE = 1 << 7
 
 
-# (temporary, transactional) -> (read, written). Plain numbers: a decision is made for every statement, and IntFlag is
-# slow.
+# (temporary, transactional) -> (read, written). Plain numbers, because a decision is made for every statement and
+# IntFlag is slow.
 _ACCESSES: Final = {
     (False, True): (Access.READS_TRANS_TABLE.value, Access.WRITES_TRANS_TABLE.value),
     (False, False): (Access.READS_NON_TRANS_TABLE.value, Access.WRITES_NON_TRANS_TABLE.value),
     (True, True): (Access.READS_TEMP_TRANS_TABLE.value, Access.WRITES_TEMP_TRANS_TABLE.value),
     (True, False): (Access.READS_TEMP_NON_TRANS_TABLE.value, Access.WRITES_TEMP_NON_TRANS_TABLE.value),
 }
-# (accesses, direct or None for any, something waits or None for any)
+# (accesses; direct, None for any; events wait in the transaction cache, None for any)
 _UNSAFE_PAIRS: Final[tuple[tuple[Access, bool | None, bool | None], ...]] = (
     (Access.WRITES_TRANS_TABLE | Access.WRITES_NON_TRANS_TABLE, None, None),
     (Access.WRITES_TRANS_TABLE | Access.READS_NON_TRANS_TABLE, None, None),
@@ -75,7 +75,7 @@ _UNSAFE_PAIRS: Final[tuple[tuple[Access, bool | None, bool | None], ...]] = (
     (Access.WRITES_TEMP_NON_TRANS_TABLE | Access.READS_TEMP_TRANS_TABLE, True, True),
     (Access.WRITES_TEMP_NON_TRANS_TABLE | Access.READS_NON_TRANS_TABLE, False, True),
 )
-# (direct, something waits) -> the sets of accesses that have an unsafe pair.
+# (direct, events wait) -> the sets of accesses that have an unsafe pair.
 _UNSAFE: Final = {
     (direct, waits): frozenset(
         accesses
@@ -94,7 +94,7 @@ _WEAK_ISOLATION: Final = ISOLATION_LEVELS[: ISOLATION_LEVELS.index("REPEATABLE-R
 
 
 def accesses_of(kind: StatementKind, tables: Iterable[TableAccess]) -> int:
-    """Return the `Access` bits of a statement. The table that CREATE TABLE ... SELECT makes is only written."""
+    """Return the `Access` bits of a statement. The table that CREATE TABLE ... SELECT creates is only written."""
     found = 0
     for table in tables:
         read, written = _ACCESSES[table.temporary, table.engine.transactional]
@@ -106,7 +106,7 @@ def accesses_of(kind: StatementKind, tables: Iterable[TableAccess]) -> int:
 
 
 def is_direct(rules: RuleSet, variables: ServerVariables) -> bool:
-    """Return whether non-transactional changes go past the transaction cache, if the user has said so."""
+    """Return whether non-transactional changes bypass the transaction cache, as configured by the user."""
     return variables.binlog_direct_non_transactional_updates and variables.binlog_format in rules.direct_formats
 
 
@@ -128,7 +128,7 @@ def mixed_reason(
     state: SessionState,
     tables: Iterable[TableAccess],
 ) -> UnsafeReason | None:
-    """Return why the tables of a statement make it unsafe, None where they do not."""
+    """Return the reason for which the tables of a statement make it unsafe; None if they do not."""
     accesses = accesses_of(facts.kind, tables)
     if rules.classification is Classification.ACCESS_PAIRS:
         return _reason_of_pairs(accesses, rules, variables, facts, state)

@@ -1,4 +1,4 @@
-"""Unsafe reasons: why a statement may have another effect on a replica, and the server's message for each reason.
+"""Unsafe reasons: why a statement may have a different effect on a replica, and the server's message for each reason.
 
 Reasons are found by `logging_format` (from tables) and `statement_text` (from the text).
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class UnsafeReason(IntEnum):
-    """A reason. Warnings are given in this order.
+    """An unsafe reason. Warnings are given in this order.
 
-    The numbers are in no log. INSERT_DELAYED is one of the servers before 5.7 and of MariaDB.
+    The numbers are not written to logs. INSERT_DELAYED occurs only in servers before 5.7 and in MariaDB.
     """
 
     LIMIT = 0
