@@ -1,5 +1,5 @@
-"""What a session does with a statement: caches, transactions, XA, DDL, and the events of each statement.
+"""Sessions: caches, transactions, XA, DDL, and the events of each statement.
 
-`Session` is what a client uses; its parts share one `ConnectionState`. The format of a statement is decided in
+`Session` is the interface for a client; its parts share one `ConnectionState`. The format of a statement is decided in
 `binlogio.writer.rules`; groups are committed in `binlogio.writer.log`.
 """

@@ -6,14 +6,14 @@ flushed. `SessionCaches` adds BEGIN at the start of a cache and its end event, a
     statement cache   := BEGIN event* COMMIT                     -- at the end of the statement, failed or not
     transaction cache := BEGIN event* (XID | COMMIT | ROLLBACK)  -- at the end of the transaction
 
-MariaDB's GTID events replace BEGIN and XA START. Rule sets with one cache have none for statements: events that need
-not wait go to the log without BEGIN and COMMIT.
+MariaDB's GTID events replace BEGIN and XA START. Rule sets with one cache have no statement cache: events that need not
+wait are written to the log without BEGIN and COMMIT.
 
 `CacheBuffer` computes when a cache spills to a temporary file and when it is full, as the server's IO_CACHE does. A
 cache has a buffer, whose size is the variable's, rounded up to 8192 bytes. A write that does not fit fills the buffer,
-which then goes to the temporary file, together with the whole pages of 4096 bytes of the rest. The write fails, before
-anything is written, if the file and a whole buffer would be larger than the limit; therefore a single large write may
-end after the limit.
+which is then written to the temporary file, together with the whole pages of 4096 bytes of the rest. The write fails,
+before anything is written, if the file and a whole buffer would be larger than the limit; therefore a single large
+write may end after the limit.
 
 Source: sql/binlog.cc, binlog_cache_mngr, binlog_cache_data and its finalize; oracle rules 8.4, 8.5, 8.9;
 mysys/mf_iocache.cc, _my_b_write, my_b_flush_io_cache and reinit_io_cache; sql/binlog_ostream.cc; measured on 9.7.4.
@@ -53,7 +53,7 @@ _NO_LIMIT: Final = 1 << 64
 
 
 def buffer_size(variable: int) -> int:
-    """Return the size in bytes of the buffer that binlog_cache_size = `variable` gives."""
+    """Return the size in bytes of the buffer for binlog_cache_size = `variable`."""
     return -(-variable // BUFFER_UNIT) * BUFFER_UNIT
 
 
@@ -76,11 +76,11 @@ class CacheBuffer:
 
     @property
     def room(self) -> int:
-        """The number of bytes that still fit the buffer."""
+        """The number of bytes that still fit into the buffer."""
         return self._capacity - self.in_buffer
 
     def takes(self, size: int) -> bool:
-        """Make writes that fit the buffer. Returns whether they do."""
+        """Add writes of `size` bytes in total if they fit into the buffer. Returns whether they did."""
         size += self.in_buffer
         if size > self._capacity:
             return False
@@ -88,7 +88,7 @@ class CacheBuffer:
         return True
 
     def fits(self, writes: Iterable[int]) -> bool:
-        """Make these writes if all of them fit the limit, else none of them. Returns whether they were made."""
+        """Add these writes if all of them fit within the limit, else none. Returns whether they were added."""
         before = self._capacity, self.in_file, self.in_buffer
         for write in writes:
             if not self._write(write):
@@ -97,13 +97,13 @@ class CacheBuffer:
         return True
 
     def write_all(self, writes: Iterable[int]) -> None:
-        """Make these writes regardless of the limit."""
+        """Add these writes regardless of the limit."""
         limit, self._limit = self._limit, _NO_LIMIT
         self.fits(writes)
         self._limit = limit
 
     def truncate(self, size: int) -> None:
-        """Discard what was written after `size`."""
+        """Discard all bytes after `size`."""
         if size >= self.in_file:
             self.in_buffer = size - self.in_file
         else:
@@ -132,7 +132,7 @@ class CacheBuffer:
 class FrameFile:
     """Consecutive frames in a `SpillFile`.
 
-    A `binlogio.writer.log.group.SpilledFrames` together with those in memory.
+    Part of a `binlogio.writer.log.group.SpilledFrames`, together with the frames in memory.
     """
 
     def __init__(self, file: SpillFile) -> None:
@@ -173,7 +173,7 @@ class FrameFile:
 
 
 class CacheStatus:
-    """Binlog_cache_use and its like. Several threads may count."""
+    """The status variables Binlog_cache_use and the like. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -183,7 +183,7 @@ class CacheStatus:
         self.stmt_cache_disk_use = 0
 
     def count(self, *, is_transactional: bool, spilled: bool) -> None:
-        """Count a cache that was not empty."""
+        """Count one use of a cache that was not empty."""
         with self._lock:
             if is_transactional:
                 self.cache_use += 1
@@ -193,7 +193,7 @@ class CacheStatus:
                 self.stmt_cache_disk_use += spilled
 
     def as_dict(self) -> dict[str, int]:
-        """Return the variables by the server's names."""
+        """Return the status variables by the server's names."""
         with self._lock:
             return {
                 "Binlog_cache_use": self.cache_use,
@@ -226,9 +226,9 @@ _TOO_SMALL: Final = {
 
 
 class CachePosition(NamedTuple):
-    """A place between two events: number and kinds of those before it, and their bytes with and without checksums.
+    """A position between two events: number, kinds and size of the events before it.
 
-    `writeset`: how many hashes of rows there are.
+    `size` and `cached_size` are in bytes, with and without checksums; `writeset` is the number of row hashes.
     """
 
     event_count: int
@@ -246,8 +246,8 @@ AT_START: Final = CachePosition(0, 0, 0, has_statements=False, has_rows=False, w
 class BinlogCache:
     """One of the two caches of a session. Sizes are in bytes.
 
-    `cannot_roll_back`: it holds a statement that ROLLBACK does not undo. `has_statements`, `has_rows`: what was logged
-    as text and as rows. `writeset`: the rows.
+    `cannot_roll_back`: it has a statement that ROLLBACK does not undo. `has_statements`, `has_rows`: something was
+    logged as text, as rows. `writeset`: the changed rows.
     """
 
     def __init__(
@@ -291,11 +291,11 @@ class BinlogCache:
         )
 
     def extend(self, frames: Sequence[bytes]) -> None:
-        """Add events.
+        """Append events.
 
         Raises:
             CacheLimitExceeded: an event does not fit; those before it are in the cache.
-            OSError: the temporary file cannot be written; the cache is as before or has all of them.
+            OSError: the temporary file cannot be written; the cache is unchanged or has all events.
         """
         size = sum(map(len, frames))
         if self._buffer.takes(size - self._checksum_size * len(frames)):
@@ -314,7 +314,7 @@ class BinlogCache:
             self._spill()
 
     def close(self, frame: bytes) -> None:
-        """Add the event that ends the group, regardless of the limit.
+        """Append the event that ends the group, regardless of the limit.
 
         Raises:
             OSError: the temporary file cannot be written.
@@ -329,7 +329,7 @@ class BinlogCache:
             self._spill()
 
     def truncate(self, position: CachePosition) -> None:
-        """Discard the events after a position, which a failed statement has left."""
+        """Discard the events after a position, which belong to a failed statement."""
         spilled = len(self._file) if self._file is not None else 0
         if position.event_count >= spilled:
             for frame in self._memory[position.event_count - spilled :]:
@@ -344,7 +344,7 @@ class BinlogCache:
         self.writeset.truncate(position.writeset)
 
     def frames(self) -> tuple[bytes, ...] | CachedFrames:
-        """Return the events, which stay here up to `reset`."""
+        """Return the events; they are kept until `reset`."""
         memory = tuple(self._memory)
         return memory if self._file is None else CachedFrames(self._file, memory)
 
@@ -392,7 +392,7 @@ class BinlogCache:
 
 
 class CachedFrames:
-    """The events of a cache that has spilled to a file; a `binlogio.writer.log.group.SpilledFrames`."""
+    """The events of a cache that spilled to a file; a `binlogio.writer.log.group.SpilledFrames`."""
 
     def __init__(self, file: FrameFile, memory: tuple[bytes, ...]) -> None:
         self._file = file
@@ -409,9 +409,9 @@ class CachedFrames:
 
 
 class JoinedFrames:
-    """The events of both caches, those of the first one first; a `binlogio.writer.log.group.SpilledFrames`.
+    """The events of both caches, in order; a `binlogio.writer.log.group.SpilledFrames`.
 
-    `repeated` is how many events at the start of the second one are left out.
+    `repeated` is the number of events at the start of the second cache that are omitted.
     """
 
     def __init__(
@@ -434,7 +434,7 @@ class JoinedFrames:
 def joined(
     first: tuple[bytes, ...] | CachedFrames, second: tuple[bytes, ...] | CachedFrames, repeated: int = 0
 ) -> tuple[bytes, ...] | JoinedFrames:
-    """Return the events of two caches as those of one group, without the first `repeated` of the second one."""
+    """Return the events of two caches as those of one group, without the first `repeated` events of the second one."""
     if isinstance(first, tuple) and isinstance(second, tuple):
         return first + second[repeated:]
     return JoinedFrames(first, second, repeated)
@@ -449,13 +449,13 @@ _ROWS_EVENTS: Final = {
     EventType.DELETE_ROWS_EVENT: (POST_HEADER_V2, 1),
     EventType.PARTIAL_UPDATE_ROWS_EVENT: (POST_HEADER_V2, 2),
 }
-"""The size of the post-header before the column count, in bytes, and how many bitmaps they have."""
+"""The size of the post-header before the column count, in bytes, and the number of present bitmaps."""
 
 
 def _bitmaps_size(frame: bytes, at: int, count: int) -> int:
-    """Return the column count, at `at`, and the bitmaps of a rows event that this package has built."""
+    """Return the size of the column count, at `at`, and the bitmaps of a rows event that this package has built."""
     columns, width = frame[at], 1
-    if columns > 250:  # a length-encoded integer of two bytes; there are not more columns
+    if columns > 250:  # a length-encoded integer of two bytes; larger counts do not exist
         columns, width = int.from_bytes(frame[at + 1 : at + 3], "little"), 3
     return width + count * bitmap_size(columns)
 
@@ -464,14 +464,14 @@ def _bitmaps_size(frame: bytes, at: int, count: int) -> int:
 
 LOST_EVENTS: Final = 1
 DDL_MARKS: Final = GroupMarks(is_ddl=True)
-MAX_HASHES: Final = 1_000_000  # of one transaction; with more its rows are not tracked
+MAX_HASHES: Final = 1_000_000  # hashes of one transaction; with more, its rows are not tracked
 INCIDENT_MESSAGE: Final = "Non-transactional changes were not written to the binlog."
 
 
 class SessionCaches:
     """The caches of one session.
 
-    `gtid_next` holds for the next group; `gtid_is_used` once it was an assigned one that was written.
+    `gtid_next` applies to the next group; `gtid_is_used` is True after an assigned GTID was written.
     """
 
     def __init__(
@@ -522,7 +522,7 @@ class SessionCaches:
         self.xa_start: bytes = b""
 
     def add(self, cache: BinlogCache, frames: Sequence[bytes], context: QueryContext) -> None:
-        """Put events into a cache, after BEGIN (or XA START) if they are the first.
+        """Append events to a cache, preceded by BEGIN (or XA START) if they are the first.
 
         Raises:
             CacheLimitExceeded: they do not fit.
@@ -536,11 +536,11 @@ class SessionCaches:
         cache.extend(frames)
 
     def end_statement(self) -> None:
-        """End a statement: the group of its transaction depends on what is committed by now."""
+        """End a statement: the group of its transaction depends on the groups committed so far."""
         self.commit_parent = self._group_commit.max_committed
 
     def flush_statement(self, context: QueryContext) -> None:
-        """Write the statement cache, if there is anything in it."""
+        """Write the statement cache, unless it is empty."""
         if self.statement.is_empty:
             return
         if self.has_statement_cache:
@@ -557,9 +557,9 @@ class SessionCaches:
         marks: GroupMarks = NO_MARKS,
         creates_table: bool = False,
     ) -> None:
-        """Write the transaction cache, and in front of it whatever is in that of statements.
+        """Write the transaction cache, preceded by the statement cache if it is not empty.
 
-        `creates_table`: CREATE TABLE ... SELECT.
+        `creates_table`: it is CREATE TABLE ... SELECT.
         """
         if end is GroupEnd.XID:
             last = self._builder.xid(self._next_xid(), context.timestamp, context.server_id)
@@ -586,20 +586,20 @@ class SessionCaches:
         is_barrier: bool = False,
         marks: GroupMarks = DDL_MARKS,
     ) -> None:
-        """Write events as a group of their own, which counts for the cache of their kind."""
+        """Write events as a separate group, which is counted as a use of the cache of its kind."""
         self._status.count(is_transactional=is_transactional, spilled=False)
         self._commit(
             tuple(frames), timestamp, GroupEnd.STATEMENT, may_have_sbr=True, is_barrier=is_barrier, marks=marks
         )
 
     def write_incident(self, context: QueryContext) -> None:
-        """Write that changes are missing, which begins another log."""
+        """Write an INCIDENT event because changes are missing; the log is then rotated."""
         event = IncidentEvent(incident=LOST_EVENTS, message=INCIDENT_MESSAGE, header=context.header())
         self._status.count(is_transactional=False, spilled=False)
         self._commit((self._builder.encode(event),), context.timestamp, GroupEnd.INCIDENT, may_have_sbr=True)
 
     def write_empty(self, context: QueryContext) -> None:
-        """Write a transaction without anything, which uses up a GTID."""
+        """Write an empty transaction, which uses up a GTID."""
         frames = self._builder.begin(context), self._builder.commit(context)
         self._commit(frames, context.timestamp, GroupEnd.COMMIT, may_have_sbr=True)
 

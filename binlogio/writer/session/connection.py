@@ -78,7 +78,7 @@ class ClientVariables:
 
     @property
     def flags2(self) -> int:
-        """Those that are bits in every Query event. sql/query_options.h, OPTIONS_WRITTEN_TO_BIN_LOG."""
+        """The variables that are bits in every Query event. sql/query_options.h, OPTIONS_WRITTEN_TO_BIN_LOG."""
         return (
             OPTION_NO_FOREIGN_KEY_CHECKS * (not self.foreign_key_checks)
             | OPTION_RELAXED_UNIQUE_CHECKS * (not self.unique_checks)
@@ -87,14 +87,14 @@ class ClientVariables:
 
     @property
     def rows_flags(self) -> int:
-        """Those that are flags of every rows event."""
+        """The variables that are flags of every rows event."""
         return RowsFlag.NO_FOREIGN_KEY_CHECKS * (not self.foreign_key_checks) | RowsFlag.RELAXED_UNIQUE_CHECKS * (
             not self.unique_checks
         )
 
 
 class ConnectionState:
-    """The state of a session. For one thread at a time."""
+    """The state of a session. It is used by one thread at a time."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class ConnectionState:
         self.is_closed = False
         self.xa: XaTransaction | None = None
         self.unlogged_xids = unlogged_xids
-        self.temporary_tables: dict[tuple[str, str], tuple[bool, bool]] = {}  # is logged, is transactional
+        self.temporary_tables: dict[tuple[str, str], tuple[bool, bool]] = {}  # (logged, transactional)
         self.locked_tables: tuple[TableDefinition, ...] = ()
         self.warnings: list[LoggingWarning] = []
         self._clock = clock
@@ -175,7 +175,7 @@ class ConnectionState:
         self._contexts: dict[tuple[object, ...], QueryContext] = {}
 
     def _set_next_in_domain(self) -> None:
-        """Take gtid_seq_no for the next group, after which it is 0 again."""
+        """Use gtid_seq_no for the next group, and reset it to 0."""
         variables, known = self.variables, self.caches.gtid_next
         waiting = known.sequence_number if isinstance(known, InDomain) else None
         self.caches.gtid_next = InDomain(
@@ -189,17 +189,17 @@ class ConnectionState:
 
     @property
     def in_transaction(self) -> bool:
-        """True where a statement does not commit itself."""
+        """True if a statement does not commit by itself."""
         return self.has_begun or not self.client.autocommit
 
     @property
     def is_autocommitted(self) -> bool:
-        """True where the end of a statement is that of its transaction."""
+        """True if the end of a statement is the end of its transaction."""
         return not self.in_transaction and self.xa is None
 
     @property
     def gtid_is_skipped(self) -> bool:
-        """Whether gtid_next is a GTID that is in the log already, so that nothing is executed."""
+        """True if gtid_next is a GTID that is already in the log, so that nothing is executed."""
         gtid = self.caches.gtid_next
         return isinstance(gtid, Gtid) and not self.caches.gtid_is_used and self.group_commit.is_used(gtid)
 
@@ -218,7 +218,7 @@ class ConnectionState:
         """Refuse to use an assigned GTID a second time.
 
         Raises:
-            LoggingError: its group is written.
+            LoggingError: its group was already written.
         """
         if self.caches.gtid_is_used:
             raise LoggingError(
@@ -239,7 +239,7 @@ class ConnectionState:
         is_thread_specific: bool = False,
         uses: Uses = Uses.NOTHING,
     ) -> QueryContext:
-        """As `context`; the same object within a second."""
+        """As `context`, but cached for a second."""
         if uses is not Uses.NOTHING:
             return self.context(
                 updated_tables=updated_tables,
@@ -271,7 +271,7 @@ class ConnectionState:
         uses: Uses = Uses.NOTHING,
         timestamp: int | None = None,
     ) -> QueryContext:
-        """Return the common fields of Query events at this moment; the arguments are specific to the statement."""
+        """Return the common fields of Query events for the current time; the arguments depend on the statement."""
         now = self._clock() if timestamp is None else 0
         client = self.client
         return QueryContext(
@@ -293,7 +293,7 @@ class ConnectionState:
         )
 
     def state(self) -> SessionState:
-        """Return what decides about the next statement."""
+        """Return the session state that the next logging decision depends on."""
         return SessionState(
             in_transaction=self.in_transaction or self.xa is not None,
             is_xa=self.xa is not None,
@@ -304,19 +304,19 @@ class ConnectionState:
         )
 
     def mix(self, facts: StatementFacts) -> None:
-        """Note the engines of a statement that is about to write; those that are not composable give a warning."""
+        """Record the engines of a statement before it writes, and add a warning if they are not composable."""
         self.engine_mix, warning = mix_engines(self.engine_mix, self.variables, facts)
         if warning is not None:
             self.warnings.append(warning)
 
     def end_statement(self, context: QueryContext, *, failed: bool = False) -> None:
-        """Write what need not wait for the end of the transaction.
+        """Write the events that need not wait for the end of the transaction.
 
         Raises:
             OSError: the log cannot be written; the statement is not in it.
         """
         caches = self.caches
-        caches.commit_parent = self.group_commit.max_committed  # by now
+        caches.commit_parent = self.group_commit.max_committed  # the groups committed so far
         if caches.statement.size and (failed or not self._joins_caches()):
             caches.flush_statement(context)
         if not self.has_begun and self.client.autocommit and self.xa is None:
@@ -326,7 +326,7 @@ class ConnectionState:
                 self.end_by_commit(context)
 
     def _joins_caches(self) -> bool:
-        """Return whether the statement cache waits for the end of the transaction that the statement is."""
+        """Return whether the statement cache waits for the end of the autocommitted transaction."""
         return (
             self.server_format.joins_caches
             and self.is_autocommitted
@@ -335,9 +335,9 @@ class ConnectionState:
         )
 
     def marks(self, *, ends_statement: bool, end: GroupEnd = GroupEnd.XID) -> GroupMarks:
-        """Return what MariaDB's GTID event says of the transaction cache.
+        """Return the facts of the transaction cache for MariaDB's GTID event.
 
-        `ends_statement` where a statement commits itself.
+        `ends_statement`: the statement commits itself.
         """
         transaction = self.transaction
         is_ddl = transaction.is_ddl or transaction.created_temporary or transaction.dropped_temporary
@@ -350,9 +350,9 @@ class ConnectionState:
         )
 
     def end_by_commit(self, context: QueryContext | None = None) -> None:
-        """Write the transaction cache, if there is anything in it.
+        """Write the transaction cache, unless it is empty.
 
-        `context` is that of a statement which is a transaction.
+        `context` is given if the transaction is a single statement.
 
         Raises:
             OSError: the log cannot be written; the transaction is not in it.
@@ -375,7 +375,7 @@ class ConnectionState:
             self.forget()
 
     def end_by_rollback(self, context: QueryContext) -> None:
-        """Write the transaction cache where it holds what ROLLBACK does not undo, else throw it away.
+        """Write the transaction cache if it has changes that ROLLBACK does not undo, else discard it.
 
         Raises:
             OSError: the log cannot be written.
@@ -387,7 +387,7 @@ class ConnectionState:
             self.forget()
 
     def roll_back_cache(self, context: QueryContext) -> None:
-        """Flush or discard the transaction cache after a full rollback.
+        """Write or discard the transaction cache after a full rollback.
 
         Raises:
             OSError: the log cannot be written.
@@ -422,7 +422,7 @@ class ConnectionState:
         self.engine_mix = NO_ENGINES
 
     def forget(self) -> None:
-        """Forget the transaction, which has ended."""
+        """Clear the state of the transaction, which has ended."""
         if self.transaction.is_registered:
             self.engine_mix = NO_ENGINES
         self.transaction.clear()

@@ -8,7 +8,7 @@ SELECT.
     DDL := session invoker? (GRANT, REVOKE, CREATE USER)  updated_db_names?  ddl_logged_with_xid?  default_collation
            sql_require_primary_key? (tables)  default_table_encryption? (databases)
 
-MariaDB has only session, invoker and its own xid, which depends on the statement alone.
+MariaDB has only session, invoker and its own xid, which depends only on the statement.
 
 Source: sql/log_event.cc, Query_log_event::Query_log_event and write; sql/sql_table.cc, mysql_rm_table and
 append_table_ident; sql/sql_base.cc, close_temporary_tables; sql/sql_show.cc, store_create_info; fixtures
@@ -67,7 +67,7 @@ _NAMES_NO_SCHEMA: Final = re.compile(
     re.IGNORECASE,
 )
 _OBJECTS: Final = frozenset(("TABLE", "TABLES", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "INDEX"))
-_HEAD: Final = 32  # words before the one that says what the statement is about; DEFINER and the like have some
+_HEAD: Final = 32  # most words before the object type; clauses such as DEFINER precede it
 _MOST_TOKENS: Final = 1 << 18
 _ACCOUNTS: Final = re.compile(r"\s*(?:(?:CREATE|ALTER|DROP|RENAME)\s+(?:USER|ROLE)|GRANT|REVOKE)\b", re.IGNORECASE)
 _GRANTS_ON: Final = re.compile(
@@ -106,7 +106,7 @@ def is_alter_table(sql: bytes) -> bool:
 
 
 def is_logged_ddl(sql: bytes) -> bool:
-    """Return whether a statement is logged: not with LOCAL or NO_WRITE_TO_BINLOG, nor if it is about this server."""
+    """Return whether a statement is logged: not with LOCAL or NO_WRITE_TO_BINLOG, nor if it concerns this server."""
     return _NOT_LOGGED.match(_text(sql)) is None
 
 
@@ -120,10 +120,10 @@ def ddl_event(
     invoker: Invoker | None = None,
     alter: MariadbAlterFlags | None = None,
 ) -> QueryEvent:
-    """Return a statement that is logged as its text.
+    """Return the Query event of a statement that is logged as text.
 
-    `schemas` are those that it changes, None looks for them in the text. `is_atomic`: it is one transaction; None
-    decides by the text. `invoker` is the session's account, `alter` a half of MariaDB's ALTER TABLE in two phases.
+    `schemas` are those that it changes; None finds them in the text. `is_atomic`: it is one transaction; None decides
+    by the text. `invoker` is the session's account, `alter` a half of MariaDB's two-phase ALTER TABLE.
     """
     text, query = _text(sql), context.server_format.query
     database, table = _DATABASE_DDL.match(text), _TABLE_DDL.match(text)
@@ -156,7 +156,7 @@ def ddl_event(
 
 
 def is_mariadb_atomic(text: str) -> bool:
-    """Return whether MariaDB logs the statement with the id of its transaction, which it calls atomic DDL."""
+    """Return whether MariaDB logs the statement with its transaction id (atomic DDL)."""
     return _MARIADB_NOT_ATOMIC.match(text) is None and _MARIADB_ATOMIC.match(text) is not None
 
 
@@ -165,14 +165,14 @@ def _text(sql: bytes) -> str:
 
 
 def _name(match: re.Match[str], group: int) -> str:
-    """Return the identifier that `_NAME` found, in quotes or without."""
+    """Return the identifier that `_NAME` matched, quoted or not."""
     return match[group].replace("``", "`") if match[group] is not None else match[group + 1] or ""
 
 
 def _updated_schemas(text: str, schema: str, sql_mode: int) -> tuple[str, ...] | None:
-    """Return the schemas of the objects that a statement makes, changes or drops.
+    """Return the schemas of the objects that a statement creates, changes or drops.
 
-    None for the statements that the server names none for.
+    The result is empty for statements without updated_db_names, and None for too many schemas.
     """
     if _ACCOUNTS.match(text):
         grants = _GRANTS_ON.match(text)
@@ -190,12 +190,12 @@ def _updated_schemas(text: str, schema: str, sql_mode: int) -> tuple[str, ...] |
 
 
 def _object_schemas(words: Words) -> Iterator[str]:
-    """Yield the schemas before the names of objects, empty if a name has none.
+    """Yield the schemas of the object names in a statement, empty for a name without a schema.
 
-    Nothing for statements about other objects.
+    Yields nothing for other kinds of objects.
 
     Raises:
-        UnsupportedFeature: no name is where one has to be.
+        UnsupportedFeature: a name is missing.
     """
     verb = words.take().upper
     while (kind := words.next.upper) not in _OBJECTS:
@@ -222,7 +222,7 @@ def _object_schemas(words: Words) -> Iterator[str]:
 
 
 def _is_atomic(text: str, *, is_table: bool) -> bool:
-    """Return whether the server logs the statement with a transaction id: not for engines without transactions."""
+    """Return whether the server logs the statement with a transaction id: not for non-transactional engines."""
     engine = _ENGINE.search(text) if is_table else None
     return not _MAINTENANCE.match(text) and (engine is None or engine[1].upper() not in NON_TRANSACTIONAL_ENGINES)
 
@@ -233,12 +233,12 @@ _DROP_TABLE: Final = re.compile(rb"\s*DROP\s+TABLES?\b", re.IGNORECASE)
 
 _BEFORE_MEMBERS: Final = re.compile(r"^[^']+")
 _DIGITS: Final = re.compile(r"^[^(]*")
-# The defaults of a database; a server names the collation of a table if its statement does.
+# Default collations of a database; a server writes the collation of a table if its statement does.
 _USUAL_COLLATIONS: Final = ("utf8mb4_0900_ai_ci", "utf8mb4_general_ci")
 
 
 def is_drop_table(sql: bytes) -> bool:
-    """Return whether a statement is DROP TABLE, and not of temporary tables alone."""
+    """Return whether a statement is DROP TABLE, but not DROP TEMPORARY TABLE."""
     return _DROP_TABLE.match(sql) is not None
 
 
@@ -256,11 +256,10 @@ def drop_at_disconnect(names: Iterable[str]) -> bytes:
 
 
 def create_table(table: TableDefinition, schema: str, *, starts_transaction: bool, sql: bytes = b"") -> bytes:
-    """CREATE TABLE of the table that CREATE TABLE ...
+    """Return the CREATE TABLE of a table created by CREATE TABLE ... SELECT, without defaults and expressions.
 
-    SELECT has made, as far as its definition knows: neither defaults nor expressions.
-
-    `schema` is the session's, `sql` the client's statement: one that starts a transaction names the engine of `sql`.
+    `schema` is the session's, `sql` the client's statement: a statement that starts a transaction has the engine of
+    `sql`.
     """
     lines = [f"  {_column(column, table)}" for column in table.columns]
     if table.primary_key:
@@ -311,6 +310,6 @@ def _parts(names: Iterable[str], prefixes: tuple[int, ...]) -> str:
 
 
 def _key_name(column: str, taken: list[str]) -> str:
-    """Return the name of a key that has none: that of its first column, or the next one that is free."""
+    """Return the name of an unnamed key: that of its first column, with the first free number if that is taken."""
     names = chain((column,), (f"{column}_{number}" for number in count(2)))
     return next(name for name in names if name not in taken)

@@ -31,19 +31,18 @@ if TYPE_CHECKING:
 
 _WORD: Final = re.compile(r"\w+")
 _MEANS_ANY: Final = frozenset(("flush", "database", "schema"))
-FIRST_TABLE_ID: Final = 100  # below are the server's own tables
+FIRST_TABLE_ID: Final = 100  # lower ids are the server's own tables
 MAX_REMEMBERED: Final = 4096
-DUMMY_TABLE_ID: Final = 0xFFFFFF  # ends a statement without rows; never a table. sql/table_id.h
+DUMMY_TABLE_ID: Final = 0xFFFFFF  # ends a statement without rows; never a table id. sql/table_id.h
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTable:
-    """A table with its id. `plan` knows all metadata, `table_map` as much as binlog_row_metadata lets into the log.
+    """A table with its id. `plan` has all metadata, `table_map` only those that binlog_row_metadata logs.
 
-    `packer` makes row images by the compiled kernel, and is None without the kernel. The rest is precomputed for speed:
-    what rows events call the table, its kind, the names of its columns and what takes their values from a dict
-    (KeyError if it lacks one), the positions of those that cannot be NULL,
-    whether there is JSON among them, what hashes their rows, and what checks values that readers might refuse.
+    `packer` encodes row images by the compiled kernel, None without it. The other fields are precomputed for speed:
+    `of_names` returns the values of a dict in table order (KeyError if it lacks a column), `not_null` are the positions
+    of NOT NULL columns, `hasher` hashes rows for the writeset, and `checks` check values that readers might reject.
     """
 
     definition: TableDefinition
@@ -61,7 +60,7 @@ class OpenTable:
     checks: tuple[tuple[int, Check], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Work out what is asked for with every row."""
+        """Compute the fields that are needed for every row."""
         columns = self.definition.columns
         object.__setattr__(self, "table_id", self.table_map.table_id)
         object.__setattr__(self, "column_count", len(columns))
@@ -76,7 +75,7 @@ class OpenTable:
 
 
 class OpenTables:
-    """All tables of a writer. Several threads may ask."""
+    """All tables of a writer. Thread-safe."""
 
     def __init__(self, variables: ServerVariables, kernel: WriterKernel | None) -> None:
         server_format = server_format_of(variables.server_version)
@@ -94,10 +93,10 @@ class OpenTables:
         self._next_id = FIRST_TABLE_ID
 
     def get(self, definition: TableDefinition) -> OpenTable:
-        """Return the table of a definition.
+        """Return the table of a definition, opened if necessary.
 
         Raises:
-            UnsupportedFeature: a type or collation cannot be.
+            UnsupportedFeature: a type or collation is not supported.
         """
         known = self._by_identity.get(id(definition))
         if known is not None and known[0] is definition:
@@ -114,7 +113,7 @@ class OpenTables:
     def forget(self, sql: bytes) -> None:
         """Close the tables that a DDL statement names, so that the next statements reopen them.
 
-        All tables if it may mean any.
+        Closes all tables if the statement may concern any table.
         """
         words = set(_WORD.findall(sql.decode("utf-8", "replace").casefold()))
         with self._lock:
@@ -145,7 +144,7 @@ class OpenTables:
 
 
 def _with_known_collations(table: TableDefinition, usual: str) -> TableDefinition:
-    """Return the table as MariaDB has it: utf8mb4 without a collation has the default one of its version."""
+    """Return the definition as MariaDB has it: utf8mb4 without a collation has the default one of its version."""
     columns = tuple(
         replace(column, collation=usual) if column.charset == "utf8mb4" and column.collation is None else column
         for column in table.columns

@@ -8,12 +8,11 @@ decides the format of a statement; `binlogio.writer.log` writes files.
     end of a statement -> the statement cache is a group; outside of a transaction the transaction cache is the next
     DDL                -> commits the open transaction, then is a separate group
 
-A variable is refused where the server refuses it (which variable cannot be set when); its value is checked by
-`ServerVariables`.
+Setting a variable is refused when the server refuses it; its value is checked by `ServerVariables`.
 
 Source: WL#2687; sql/binlog.cc; oracle rules 8.4, 8.5 and D1 to D18; sql/sys_vars.cc, binlog_format_check,
-binlog_direct_check, check_sql_log_bin, check_outside_trx, check_binlog_trx_compression; a 9.7.4 server, asked for each
-variable.
+binlog_direct_check, check_sql_log_bin, check_outside_trx, check_binlog_trx_compression; measured on a 9.7.4 server for
+each variable.
 """
 
 from __future__ import annotations
@@ -62,10 +61,10 @@ _LOGGERS: Final[dict[StatementKind, Callable[[ConnectionState, Statement], None]
 
 
 class Session:
-    """One client's connection, for one thread at a time. Without `begin` every statement is a transaction.
+    """One client's connection, used by one thread at a time. Without `begin`, every statement is a transaction.
 
-    Made by `BinlogWriter.session`. As a context manager it disconnects at the end, which rolls back what is not
-    committed. Every method raises WriterStateError once the session is closed, and OSError where the log cannot be
+    Created by `BinlogWriter.session`. As a context manager it disconnects at the end, which rolls back an open
+    transaction. Every method raises WriterStateError once the session is closed, and OSError if the log cannot be
     written.
     """
 
@@ -82,12 +81,12 @@ class Session:
 
     @property
     def thread_id(self) -> int:
-        """The connection's number."""
+        """The connection id."""
         return self._connection.thread_id
 
     @property
     def schema(self) -> str:
-        """The default database; may be set (USE)."""
+        """The default database; it can be set (USE)."""
         return self._connection.schema
 
     @schema.setter
@@ -106,26 +105,26 @@ class Session:
 
     @property
     def last_gtid(self) -> LoggedGtid:
-        """The GTID of the last group; None where it is anonymous, and before the first."""
+        """The GTID of the last group; None if it is anonymous, and before the first group."""
         return self._connection.caches.last_gtid
 
     @property
     def warnings(self) -> Sequence[LoggingWarning]:
-        """Warnings and notes of the last statement (SHOW WARNINGS), those that are about the log."""
+        """Warnings and notes of the last statement about logging (SHOW WARNINGS)."""
         return self._connection.warnings
 
     @property
     def state(self) -> SessionState:
-        """What decides about the next statement, besides its own facts."""
+        """The session state that the next logging decision depends on."""
         return self._connection.state()
 
     @property
     def cached(self) -> int:
-        """The size of the events that wait for the end of the transaction, in bytes."""
+        """The size of the events in the transaction cache, in bytes."""
         return self._connection.caches.transaction.size
 
     def begin(self) -> None:
-        """Begin a transaction; one that is open is committed."""
+        """Begin a transaction; an open one is committed first."""
         connection = self._connection
         connection.start()
         if connection.caches.gtid_is_used:
@@ -134,9 +133,9 @@ class Session:
         connection.has_begun = True
 
     def execute(self, statement: Statement) -> None:
-        """Log what a statement did. Where it raises, nothing of the statement is logged but rows that nothing undoes.
+        """Log a statement. If it raises, only rows that cannot be undone are logged.
 
-        CALL logs the statements of the procedure, each as if the client had sent it; `warnings` are those of all.
+        CALL logs the statements of the procedure, each as if the client had sent it; `warnings` has those of all.
 
         Raises:
             LoggingError: no server with these variables would log the statement.
@@ -157,26 +156,26 @@ class Session:
             _LOGGERS[statement.facts.kind](connection, statement)
 
     def commit(self) -> None:
-        """End the transaction, if there is one, and write its group, if it has changed anything."""
+        """End the transaction, if there is one, and write its group, if it changed anything."""
         self._connection.start()
         self._connection.commit()
         self._connection.engine_mix = NO_ENGINES
 
     def rollback(self) -> None:
-        """End the transaction, if there is one; what of it can be undone is not logged."""
+        """End the transaction, if there is one; only changes that cannot be undone are logged."""
         self._connection.start()
         self._connection.rollback()
 
     def ddl(self, sql: str | bytes, *, schemas: tuple[str, ...] | None = None) -> None:
         """Log a statement as text, in a separate group; an open transaction is committed first.
 
-        `schemas` names those that the statement changes; without it they are taken from the text: the one before the
+        `schemas` names those that the statement changes; by default they are found in the text: the one before the
         table's name, or the session's.
         """
         self.execute(Statement(sql, facts=StatementFacts(kind=StatementKind.DDL), updated_schemas=schemas))
 
     def savepoint(self, name: str) -> None:
-        """SAVEPOINT. It is logged once anything of the transaction is."""
+        """SAVEPOINT. It is logged only if the transaction has logged something."""
         connection = self._connection
         connection.start()
         if not connection.in_transaction and connection.xa is None:
@@ -187,7 +186,7 @@ class Session:
         transaction.add_savepoint(name, caches.transaction.position)
 
     def rollback_to(self, name: str) -> None:
-        """ROLLBACK TO SAVEPOINT: discard what was cached since then, unless some of it cannot be undone.
+        """ROLLBACK TO SAVEPOINT: discard the events cached since then, unless some of their changes cannot be undone.
 
         Raises:
             LoggingError: there is no such savepoint.
@@ -197,7 +196,7 @@ class Session:
         caches, transaction = connection.caches, connection.transaction
         savepoint = transaction.return_to(name)
         if not savepoint.is_logged:
-            connection.roll_back_cache(connection.context())  # the log itself took no part then
+            connection.roll_back_cache(connection.context())  # the log took no part in the transaction at that time
         elif caches.transaction.cannot_roll_back or (
             connection.server_format.keeps_savepoints and transaction.changed_non_transactional
         ):
@@ -237,7 +236,7 @@ class Session:
         xa_end(self._connection, xid)
 
     def xa_prepare(self, xid: XaXid) -> None:
-        """XA PREPARE: the transaction is in the log, and waits for `xa_commit` or `xa_rollback` of any session.
+        """XA PREPARE: the transaction is logged, and waits for `xa_commit` or `xa_rollback` of any session.
 
         Raises:
             LoggingError: it is not the transaction of the session, or not ended.
@@ -255,7 +254,7 @@ class Session:
         xa_commit(self._connection, xid, one_phase=one_phase)
 
     def xa_rollback(self, xid: XaXid) -> None:
-        """XA ROLLBACK of a prepared transaction, or of the session's own, of which nothing is logged.
+        """XA ROLLBACK of a prepared transaction, or of the session's own, which is logged only if it cannot be undone.
 
         Raises:
             LoggingError: the session's own transaction is not ended.
@@ -264,9 +263,9 @@ class Session:
         xa_rollback(self._connection, xid)
 
     def lock_tables(self, tables: Sequence[TableDefinition]) -> None:
-        """LOCK TABLES ...
+        """LOCK TABLES ... WRITE, which commits.
 
-        WRITE, which commits. Up to `unlock_tables` every statement that changes rows maps all of them.
+        Until `unlock_tables`, every statement that changes rows maps all of these tables.
         """
         connection = self._connection
         connection.start()
@@ -280,10 +279,10 @@ class Session:
         self._connection.locked_tables = ()
 
     def set_variables(self, *, gtid_next: NextGtid | None = None, **values: str | int | bool | None) -> None:
-        """SET SESSION. `gtid_next` is a GTID, ANONYMOUS or AUTOMATIC; None leaves it as it is.
+        """SET SESSION. `gtid_next` is a GTID, ANONYMOUS or AUTOMATIC; None leaves it unchanged.
 
         Raises:
-            LoggingError: a variable is not there, is a global one, or cannot be set now.
+            LoggingError: a variable does not exist, is a global one, or cannot be set now.
             UnsupportedFeature: a variable cannot have this value.
         """
         connection = self._connection
@@ -301,13 +300,13 @@ class Session:
         connection.set_variables(variables, client)
 
     def flush_logs(self) -> None:
-        """FLUSH BINARY LOGS: commit, and begin another log."""
+        """FLUSH BINARY LOGS: commit, and begin the next log."""
         self._connection.start()
         self._connection.commit()
         self._connection.group_commit.rotate()
 
     def close(self) -> None:
-        """Disconnect: roll back what is not committed. The session cannot be used any more."""
+        """Disconnect: roll back the open transaction. The session cannot be used any more."""
         if not self._connection.is_closed:
             self._connection.start()
             self._connection.is_closed = True
@@ -384,7 +383,7 @@ def set_session_variables(
 ) -> ServerVariables:
     """Return the variables of a session after SET SESSION.
 
-    `state.in_transaction` counts here from the first statement on where there is no autocommit.
+    Without autocommit, `state.in_transaction` is True from the first statement on.
 
     Raises:
         LoggingError: there is no such variable, it is a global one, or it cannot be set now.
@@ -398,7 +397,7 @@ def set_session_variables(
 
 
 def _check_gtid_next(gtid: NextGtid, variables: ServerVariables) -> None:
-    """Check that gtid_mode lets a session choose its GTID. The steps between OFF and ON let both kinds through.
+    """Check that gtid_mode allows a session's choice of GTID. The intermediate modes allow both kinds.
 
     Raises:
         LoggingError: it does not.

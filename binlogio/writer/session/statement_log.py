@@ -3,7 +3,7 @@
     as text := intvar* rand? user_var* query      | begin_load_query append_block* execute_load_query
     as rows := rows_query? table_map* rows_event*
 
-The text of a failed statement is logged only if rows of non-transactional tables stay changed, with the error in it;
+The text of a failed statement is logged, with its error code, only if rows of non-transactional tables stay changed;
 its rows of transactional tables are rolled back, the others stay.
 Source: sql/binlog.cc, THD::binlog_query and binlog_log_row; oracle rules 8.4 and D1, D3, D4, D5, D8, D10.
 """
@@ -51,13 +51,13 @@ ROW_LOGGING_FAILED: Final = LoggingWarning(
 
 
 def log_statement(connection: ConnectionState, statement: Statement) -> None:
-    """Put a statement into the caches, and flush what does not wait.
+    """Add a statement to the caches, and flush events that need not wait.
 
-    Where it raises, nothing of a transactional table is logged.
+    If it raises, nothing of a transactional table is logged.
 
     Raises:
         LoggingError: the statement is refused, or does not fit its cache.
-        UnsupportedFeature: its rows do not fit their tables, or it has changed rows and is nothing that a server logs.
+        UnsupportedFeature: its rows do not fit their tables, or it changed rows although servers do not log it.
         BinlogFormatError: a value does not fit its column.
         OSError: the log or a temporary file cannot be written.
     """
@@ -80,7 +80,7 @@ def log_statement(connection: ConnectionState, statement: Statement) -> None:
     )
     cache = connection.caches.transaction
     start = cache.position if cache.size else AT_START
-    begin = context  # of the group; the events after the first row can be flagged in another way
+    begin = context  # context of the BEGIN; events after the first row may have other flags
     if plan.deletes_of_tables:
         context = replace(context, is_thread_specific=True)
     try:
@@ -103,28 +103,28 @@ def log_statement(connection: ConnectionState, statement: Statement) -> None:
 
 
 def _end_failed(connection: ConnectionState, statement: Statement, context: QueryContext) -> None:
-    """End a statement that failed; the victim of a deadlock rolls its transaction back, in which the session stays."""
+    """End a statement that failed. The victim of a deadlock rolls back its transaction, but the session stays in it."""
     connection.end_statement(context, failed=True)
     if statement.error == DEADLOCK and connection.in_transaction:
         connection.end_by_rollback(context)
 
 
 class LoggingPlan(NamedTuple):
-    """The decision about a statement, and all that follows from the same facts: a server decides once a statement too.
+    """The logging decision of a statement, and everything else that follows from the same facts.
 
     Args:
-        facts: of the statement.
+        facts: facts of the statement.
         decision: how it is logged.
         engine_mix: the engines of the transaction after it.
         warnings: of its decision and its engines.
-        updated_tables: of its events, as `updated_schemas` and `is_thread_specific`.
+        updated_tables: field of its events, like `updated_schemas` and `is_thread_specific`.
         deletes_of_tables: it uses `DELETE_OF_TABLES`.
         temporary: its temporary tables.
         all_wait: rows of non-transactional tables wait in the transaction cache.
-        is_transactional: no change is one of a non-transactional table.
+        is_transactional: it changes no non-transactional table.
         is_registered: it locks a table of a transactional engine.
-        has_xid: the tables whose engine commits in two phases.
-        kept: the objects that the key of the plan names by their identity.
+        has_xid: tables whose engine takes part in the two-phase commit.
+        kept: objects whose ids are in the key of the plan.
     """
 
     facts: StatementFacts
@@ -144,7 +144,7 @@ class LoggingPlan(NamedTuple):
 
 
 def _planned(connection: ConnectionState, statement: Statement) -> LoggingPlan:
-    """Return the plan of a statement, whose warnings are then the session's; the one made before for the same facts.
+    """Return the plan of a statement, cached by its facts, and add its warnings to the session.
 
     Raises:
         LoggingError: the statement is refused.
@@ -165,7 +165,7 @@ def _planned(connection: ConnectionState, statement: Statement) -> LoggingPlan:
 
 
 def _key(connection: ConnectionState, statement: Statement) -> tuple[object, ...]:
-    """Return what a plan depends on, besides the variables of the session."""
+    """Return everything that a plan depends on, except the variables of the session."""
     changes = statement.changes
     if len(changes) == 1:
         (change,) = changes
@@ -189,7 +189,7 @@ def _key(connection: ConnectionState, statement: Statement) -> tuple[object, ...
 
 
 def _plan(connection: ConnectionState, statement: Statement) -> LoggingPlan:
-    """Decide how a statement is logged, and note its warnings."""
+    """Decide how a statement is logged, and collect its warnings."""
     mix_before, warned = connection.engine_mix, len(connection.warnings)
     facts = facts_of(statement, connection.temporary_tables)
     if not connection.client.foreign_key_checks:
@@ -218,7 +218,7 @@ def _plan(connection: ConnectionState, statement: Statement) -> LoggingPlan:
 
 
 def decide(connection: ConnectionState, facts: StatementFacts) -> LoggingDecision:
-    """Decide how a statement is logged; its warnings are the session's.
+    """Decide how a statement is logged, and add its warnings to the session.
 
     Raises:
         LoggingError: the statement is refused.
@@ -242,10 +242,10 @@ def refuse_changes(
     hint: str,
     but: Collection[tuple[str, str]] = (),
 ) -> None:
-    """Refuse the row changes of a statement that logs no rows, but for those of some tables.
+    """Refuse row changes of a statement that logs no rows, except those of the tables in `but`.
 
     Raises:
-        UnsupportedFeature: there are any.
+        UnsupportedFeature: there are such changes.
     """
     if not connection.variables.sql_log_bin:
         return
@@ -258,7 +258,11 @@ def refuse_changes(
 
 
 def _refuse_unlogged(connection: ConnectionState, statement: Statement, facts: StatementFacts) -> None:
-    """Refuse changes of a statement of which nothing is logged, but for those of tables that are never logged."""
+    """Refuse changes of a statement that is not logged, except those of tables that are never logged.
+
+    Raises:
+        UnsupportedFeature: there are such changes.
+    """
     tables = facts.all_tables
     local = {(table.schema, table.name) for table in tables if table.is_local or table.temporary}
     reason, hint = (
@@ -276,7 +280,7 @@ def _refuse_unlogged(connection: ConnectionState, statement: Statement, facts: S
 def context_of(
     connection: ConnectionState, statement: Statement, facts: StatementFacts, decision: LoggingDecision
 ) -> QueryContext:
-    """Return what the events of a statement have in common."""
+    """Return the context of the events of a statement."""
     updated_tables, updated_schemas, is_thread_specific = _context_of(connection, statement, facts, decision)
     return connection.context(
         updated_tables=updated_tables,
@@ -305,7 +309,7 @@ def _context_of(
 
 
 def refers_to_rows(connection: ConnectionState, facts: StatementFacts) -> bool:
-    """Return whether foreign keys may reach rows of other databases: a replica then applies the statement alone."""
+    """Return whether foreign keys may affect rows of other databases: a replica then applies the statement alone."""
     return any(
         table.is_foreign_key_parent or (table.checks_foreign_keys and connection.client.foreign_key_checks)
         for table in facts.all_tables
@@ -330,7 +334,7 @@ def _log_text(connection: ConnectionState, statement: Statement, plan: LoggingPl
             hint="give the file as `loaded_file`, or log rows with binlog_format=ROW",
         )
     cache = _cache(connection, decision)
-    if statement.loaded_file is not None:  # a server does not warn of the text that it makes for LOAD DATA
+    if statement.loaded_file is not None:  # a server does not warn of the text that it generates for LOAD DATA
         _log_file(connection, statement, statement.loaded_file, facts, cache, context)
     else:
         connection.warnings += decision.warnings_when_cached
@@ -353,7 +357,7 @@ def _log_file(
     cache: BinlogCache,
     context: QueryContext,
 ) -> None:
-    """LOAD DATA: its file goes into the cache of the table's kind, its text into that of the decision (D10)."""
+    """Log a LOAD DATA: its file in the cache of the table's kind, its text in that of the decision (D10)."""
     file_id = connection.next_file_id()
     blocks = [file.data[at : at + file.block_size] for at in range(0, len(file.data), file.block_size)] or [b""]
     events: list[Any] = [BeginLoadQueryEvent(file_id=file_id, block=blocks[0], header=context.header())]
@@ -428,7 +432,7 @@ def _all_rows_wait(connection: ConnectionState, facts: StatementFacts) -> bool:
 
 
 def _kept_of(statement: Statement) -> Statement:
-    """Return what stays of a statement that failed."""
+    """Return a failed statement with only those changes that are not rolled back."""
     return replace(statement, changes=[one for one in statement.changes if not one.table.is_transactional])
 
 
@@ -439,11 +443,11 @@ def _cache_is_full(
     start: CachePosition,
     error: CacheLimitExceeded,
 ) -> None:
-    """Forget what did not fit; where it cannot be undone, an incident in the log reports the loss."""
+    """Discard the events that did not fit; if changes cannot be undone, an INCIDENT event reports the loss."""
     caches = connection.caches
     keeps = keeps_changes(statement)
     connection.transaction.changed_non_transactional |= keeps
-    if keeps:  # as on a server, the part of the transaction before the statement is lost too
+    if keeps:  # as on a server, the earlier part of the transaction is lost too
         caches.statement.reset()
         caches.transaction.reset()
         caches.write_incident(context)
@@ -459,7 +463,7 @@ def _cache(connection: ConnectionState, decision: LoggingDecision) -> BinlogCach
 
 
 def keeps_changes(statement: Statement) -> bool:
-    """Return whether rows were changed that ROLLBACK leaves as they are."""
+    """Return whether rows were changed that ROLLBACK does not undo."""
     changes = [change for change in statement.changes if not change.table.is_transactional and change.rows]
     return any(map(_changes_anything, changes)) or (bool(changes) and statement.is_replace)
 
@@ -469,12 +473,12 @@ def _changes_anything(change: Change) -> bool:
 
 
 def _after(old: Row, new: Row) -> Row:
-    """Return what an update leaves of a row."""
+    """Return a row after an update."""
     return {**old, **new} if isinstance(old, Mapping) and isinstance(new, Mapping) else new
 
 
 def _note_changes(connection: ConnectionState, statement: Statement, plan: LoggingPlan) -> None:
-    """Note what the end of the transaction depends on."""
+    """Record the changes that the end of the transaction depends on."""
     transaction, caches = connection.transaction, connection.caches
     if not plan.is_transactional and keeps_changes(statement):
         transaction.changed_non_transactional = True
@@ -499,7 +503,7 @@ def _modifies_engine(statement: Statement, plan: LoggingPlan) -> bool:
 
 
 def _updated_tables(statement: Statement) -> int:
-    """Bit i for the i-th table of an UPDATE that it changes itself; triggers and other statements count for nothing."""
+    """Return bit i for the i-th table that an UPDATE itself changes; 0 for triggers and other statements."""
     if statement.updated_tables is not None:
         return statement.updated_tables
     if not statement.changes or not isinstance(statement.changes[0], Update) or statement.changes[0].replaces_insert:

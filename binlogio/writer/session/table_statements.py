@@ -1,16 +1,15 @@
 """Statements about tables: DDL, CREATE TABLE ... SELECT, temporary tables, and the end of a session.
 
-Decides which groups they are and what is committed before them. Changes of rows in existing tables are in
-`statement_log`.
+Decides their groups, and what is committed before them. Changes of rows in existing tables are in `statement_log`.
 
     DDL                      -> commits the open transaction, then query: a group without BEGIN; two groups for
-                                MariaDB's ALTER TABLE in two phases
+                                MariaDB's two-phase ALTER TABLE
     DROP TABLE a, b          -> one such group for each non-transactional table, one for all others, one for temporary
                                 ones
     CREATE ... SELECT        -> as DDL; as rows into InnoDB: BEGIN, CREATE ... START TRANSACTION, table_map, rows, XID;
                                 into other engines CREATE, and rows in the next group
                                 in MariaDB a group with CREATE and rows, whatever the engine
-    CREATE, DROP TEMPORARY   -> logged in STATEMENT format alone: a group outside of a transaction, inside it in a cache
+    CREATE, DROP TEMPORARY   -> logged only in STATEMENT format: a group outside of a transaction, inside it in a cache
     end of the session       -> ROLLBACK, and DROP TEMPORARY TABLE of the remaining ones
 
 Source: sql/sql_table.cc, sql/sql_insert.cc, Query_result_create; sql/sql_base.cc, close_temporary_tables; oracle rules
@@ -60,7 +59,7 @@ _ONE_TABLE: Final = "CREATE TABLE ... SELECT changes the table that it makes, an
 
 
 def log_ddl(connection: ConnectionState, statement: Statement) -> None:
-    """Log a statement that commits implicitly; it does so even where it fails.
+    """Log a statement that commits implicitly, which it does even if it fails.
 
     Raises:
         UnsupportedFeature: it has row changes, which would not be logged.
@@ -88,12 +87,12 @@ def log_ddl(connection: ConnectionState, statement: Statement) -> None:
 
 
 def log_create_select(connection: ConnectionState, statement: Statement) -> None:
-    """CREATE TABLE ... SELECT; `statement.locked` has the table that it makes.
+    """Log CREATE TABLE ... SELECT; `statement.locked` has the table that it creates.
 
     Raises:
         LoggingError: the statement is refused.
-        UnsupportedFeature: it has changed another table, or none where it made none; or the table that it made is not
-            known.
+        UnsupportedFeature: it changed another table, or changed rows without creating a table; or the created table is
+            unknown.
         OSError: the log cannot be written.
     """
     facts = facts_of(statement)
@@ -119,7 +118,7 @@ def log_create_select(connection: ConnectionState, statement: Statement) -> None
         connection.warnings += decision.warnings_when_cached
         is_atomic = None if connection.server_format.query.has_atomic_engines else False
         schemas = statement.updated_schemas
-        if schemas is None and facts.tables:  # those that functions read are not among them
+        if schemas is None and facts.tables:  # databases that functions read are not included
             schemas = updated_schemas(table.schema for table in facts.tables)
         _write_ddl(
             connection,
@@ -136,11 +135,11 @@ def log_create_select(connection: ConnectionState, statement: Statement) -> None
 
 
 def log_temporary_table(connection: ConnectionState, statement: Statement) -> None:
-    """CREATE or DROP TEMPORARY TABLE, with or without SELECT.
+    """Log CREATE or DROP TEMPORARY TABLE, with or without SELECT.
 
     Raises:
         LoggingError: the statement is refused, or does not fit its cache.
-        UnsupportedFeature: it has changed rows of another table.
+        UnsupportedFeature: it changed rows of another table.
         OSError: the log or a temporary file cannot be written.
     """
     facts = facts_of(statement)
@@ -195,7 +194,7 @@ def log_temporary_table(connection: ConnectionState, statement: Statement) -> No
 
 
 def disconnect(connection: ConnectionState) -> None:
-    """End the session: roll back what is not committed, and drop its temporary tables.
+    """End the session: roll back the open transaction, and drop its temporary tables.
 
     Raises:
         OSError: the log cannot be written.
@@ -227,9 +226,9 @@ def _write_ddl(
     counts_as_transactional: bool = False,
     any_schema: bool = False,
 ) -> None:
-    """Write a statement as a separate group. One that is a transaction counts for the transaction cache.
+    """Write a statement as a separate group. One that is a transaction is counted for the transaction cache.
 
-    `schemas` as `ddl_event` takes them; with `any_schema` replicas apply it alone, whatever they are.
+    `schemas` is as in `ddl_event`; with `any_schema`, replicas apply it without parallelism, whatever the schemas are.
     """
     context = connection.context(is_thread_specific=is_thread_specific, updated_schemas=None if any_schema else ())
     connection.caches.end_statement()
@@ -255,7 +254,7 @@ def _write_ddl(
 
 
 def _begin_alter(connection: ConnectionState, context: QueryContext, sql: bytes) -> int | None:
-    """Write the first half of an ALTER TABLE in two phases, which replicas begin with; its number."""
+    """Write the first half of a two-phase ALTER TABLE, which replicas can start; returns its sequence number."""
     begin = MariadbAlterFlags(_START_ALTER, None)
     frame = connection.builder.encode(ddl_event(context, sql, 0, is_atomic=False, alter=begin))
     marks = GroupMarks(is_ddl=True, alter=begin)
@@ -267,7 +266,7 @@ def _begin_alter(connection: ConnectionState, context: QueryContext, sql: bytes)
 def _drop_tables(connection: ConnectionState, statement: Statement, facts: StatementFacts) -> None:
     """Log DROP TABLE: one statement for each table without atomic DDL, one for all others, one for temporary ones.
 
-    Missing tables are in the second, after the existing ones. Each names the databases of those before it too.
+    Missing tables are in the second, after the existing ones. Each statement also has the databases of earlier ones.
     """
     temporary = tuple(table for table in facts.tables if table.temporary)
     groups: list[tuple[bool, list[TableAccess]]] = []
@@ -303,7 +302,7 @@ def _drop_tables(connection: ConnectionState, statement: Statement, facts: State
 
 
 def _log_created_rows(connection: ConnectionState, statement: Statement, facts: StatementFacts) -> None:
-    """CREATE TABLE ... SELECT as rows; where it fails, nothing of it is logged."""
+    """Log CREATE TABLE ... SELECT as rows; if it fails, nothing of it is logged."""
     if not statement.locked:
         raise UnsupportedFeature(
             "the columns of the table created by CREATE TABLE ... SELECT are unknown",

@@ -1,4 +1,4 @@
-"""State of a transaction beside its events: savepoints, changes that ROLLBACK cannot undo, and engines.
+"""State of a transaction besides its events: savepoints, changes that ROLLBACK cannot undo, and engines.
 
 The rules that end a transaction are the same in every format.
 
@@ -7,7 +7,7 @@ The rules that end a transaction are the same in every format.
 
 Warning 6414: a statement or transaction writes tables of engines that are not composable. InnoDB and BLACKHOLE are
 composable; every other engine only with itself. A transaction gives one warning, before any other decision about its
-statement, so that a statement that is refused has the warning too.
+statement, so that a refused statement has the warning too.
 
 Source: sql/binlog.cc, MYSQL_BIN_LOG::commit and rollback, THD::check_and_emit_warning_for_non_composable_engines;
 sql/transaction_info.h, Transaction_ctx; oracle rules D6, D7, D11; recordings of a 9.7.4 server.
@@ -62,9 +62,9 @@ class CacheSavepoint:
 
 @dataclass(slots=True)
 class TransactionState:
-    """One transaction, or one statement outside of any.
+    """One transaction, or one statement outside of a transaction.
 
-    `is_logged`: something of it went into a cache. `is_registered`: the log or an engine takes part. `modifies_engine`:
+    `is_logged`: some event was added to a cache. `is_registered`: the log or an engine takes part. `modifies_engine`:
     an engine with two-phase commit has something to commit. `used_temporary`: its last statement has a temporary table.
     `is_ddl`: it is CREATE TABLE ... SELECT.
     """
@@ -93,7 +93,7 @@ class TransactionState:
             self.savepoints = []
 
     def rollback_warnings(self) -> list[LoggingWarning]:
-        """Return the warning about changes that ROLLBACK has not undone."""
+        """Return the warnings about changes that ROLLBACK has not undone."""
         found = (
             (self.changed_non_transactional, _NOT_UNDONE),
             (self.created_temporary, _CREATED),
@@ -102,12 +102,12 @@ class TransactionState:
         return [warning for happened, warning in found if happened]
 
     def add_savepoint(self, name: str, position: CachePosition) -> None:
-        """Remember a savepoint; one of the same name is forgotten."""
+        """Add a savepoint, which replaces one of the same name."""
         self.savepoints = [savepoint for savepoint in self.savepoints if not _same(savepoint.name, name)]
         self.savepoints.append(CacheSavepoint(name, position, self.is_logged, self.is_registered, self.modifies_engine))
 
     def return_to(self, name: str) -> CacheSavepoint:
-        """Remove the savepoints after one, which stays.
+        """Remove the savepoints after `name`, and return that savepoint.
 
         Raises:
             LoggingError: there is no such savepoint.
@@ -132,14 +132,14 @@ class TransactionState:
 
 
 def end_of_commit(cache: BinlogCache, transaction: TransactionState) -> GroupEnd | None:
-    """Return what COMMIT closes the transaction cache with; None where there is nothing to close."""
+    """Return the event with which COMMIT ends the transaction cache; None if the cache is empty."""
     if cache.is_empty:
         return None
     return GroupEnd.XID if transaction.modifies_engine else GroupEnd.COMMIT
 
 
 def end_of_rollback(cache: BinlogCache) -> GroupEnd | None:
-    """Return what ROLLBACK closes the transaction cache with; None where it is discarded.
+    """Return the event with which ROLLBACK ends the transaction cache; None if the cache is discarded.
 
     Only events in the cache count, in every rule set: N statements that were flushed before are in the log already.
     WL#2687, layer 3, case 6.b says otherwise for `B N N T R` in STATEMENT format, where T would be written with
@@ -161,12 +161,13 @@ _COMPOSABLE: Final = ("InnoDB", "BLACKHOLE")
 
 @dataclass(frozen=True, slots=True)
 class EngineMix:
-    """The first table that a transaction has written, and whether it was warned; NO_ENGINES at its beginning.
+    """The first table that a transaction has written, and whether the warning was given; initially NO_ENGINES.
 
-    `is_self_logging`: it has used a table of a self-logging engine; noted for the rule sets that ask for it.
+    `is_self_logging`: it used a table of a self-logging engine, tracked for the rule sets that need it.
 
-    A server forgets it when a transaction ends in which some engine or the log took part: one that only wrote to
-    temporary MyISAM tables in ROW or MIXED format, or to MyISAM tables with sql_log_bin=0, is remembered into the next.
+    A server resets this when a transaction ends in which some engine or the log took part. After a transaction that
+    only wrote to temporary MyISAM tables in ROW or MIXED format, or to MyISAM tables with sql_log_bin=0, it is kept for
+    the next.
     """
 
     table: TableAccess | None = None

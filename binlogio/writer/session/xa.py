@@ -1,4 +1,4 @@
-"""XA transactions: their names, and the events that XA commands write to the log.
+"""XA transactions: their xids, and the events that XA commands write to the log.
 
 Events between XA START and XA END are cached as in any transaction.
 
@@ -9,7 +9,7 @@ Events between XA START and XA END are cached as in any transaction.
 
 A transaction that has cached nothing writes nothing, neither when it is prepared nor later.
 
-In MariaDB the GTID event replaces XA START and names the transaction; XA COMMIT ... ONE PHASE is a COMMIT there.
+In MariaDB the GTID event replaces XA START and has the xid; XA COMMIT ... ONE PHASE is a COMMIT there.
 Source: sql/xa.cc; sql/binlog.cc, do_binlog_xa_commit_rollback; oracle rule D17.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class XaXid:
-    """The name of an XA transaction: `gtrid`, `bqual`, and the number of their format."""
+    """The xid of an XA transaction: `gtrid`, `bqual`, and the number of their format."""
 
     gtrid: bytes
     bqual: bytes = b""
@@ -39,13 +39,13 @@ class XaXid:
 
     @property
     def text(self) -> bytes:
-        """As the log writes it: X'67',X'62',1."""
+        """The xid as in the log: X'67',X'62',1."""
         return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}".encode()
 
 
 @dataclass(slots=True)
 class XaTransaction:
-    """The XA transaction of a session. `is_idle` after XA END."""
+    """The XA transaction of a session. `is_idle` is True after XA END."""
 
     xid: XaXid
     is_idle: bool = False
@@ -56,7 +56,7 @@ def xa_start(connection: ConnectionState, xid: XaXid) -> None:
 
     Raises:
         LoggingError: the session is in a transaction.
-        UnsupportedFeature: a server of this version has nothing in its log before XA COMMIT.
+        UnsupportedFeature: a server of this version does not log XA PREPARE.
     """
     if not connection.server_format.logs_xa_prepare:
         raise UnsupportedFeature(
@@ -83,7 +83,7 @@ def xa_end(connection: ConnectionState, xid: XaXid) -> None:
 
 
 def xa_prepare(connection: ConnectionState, xid: XaXid) -> None:
-    """XA PREPARE: the transaction is in the log, and waits for XA COMMIT or XA ROLLBACK of any session.
+    """XA PREPARE: the transaction is logged, and waits for XA COMMIT or XA ROLLBACK of any session.
 
     Raises:
         LoggingError: it is not the transaction of the session, or not ended.
@@ -125,7 +125,7 @@ def xa_rollback(connection: ConnectionState, xid: XaXid) -> None:
 
 
 def _roll_back(connection: ConnectionState, xid: XaXid) -> None:
-    """End the session's own transaction; MySQL names it where it has to log the end."""
+    """End the session's own transaction; MySQL logs its xid if the end must be logged."""
     caches, context = connection.caches, connection.context()
     if connection.server_format.has_domains or end_of_rollback(caches.transaction) is None:
         connection.end_by_rollback(context)
