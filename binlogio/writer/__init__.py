@@ -1,4 +1,4 @@
-"""Writing binary logs: sessions that execute statements, and the files that a server would have written for them.
+"""Writes binary logs: sessions that execute statements, and the files that a server would write for them.
 
 with BinlogWriter("data/binlog") as log, log.session("shop") as session:
     session.ddl("CREATE TABLE orders (id INT PRIMARY KEY, total DECIMAL(10,2))")
@@ -41,7 +41,7 @@ __all__ = [
     "server_format_of", "transactions_of", "variables_in_effect",
 ]  # fmt: skip
 
-if not TYPE_CHECKING:  # who needs only the parts that make logs does not import sessions
+if not TYPE_CHECKING:  # an import of only the log-building parts does not import sessions
     __getattr__: Final = lazy_names(
         __name__,
         {

@@ -1,10 +1,10 @@
-"""Record batches as statements: whole transactions of columns, without a Python object for each row. Needs pyarrow.
+"""Record batches as statements: writes whole transactions from columns, without a Python object per row. Needs pyarrow.
 
 Transactions are not cached: their events are written at their final positions, or into a payload.
 
     group := gtid  BEGIN  (table_map  rows_event+)+  XID
-           | gtid  BEGIN  table_map  rows_event+  COMMIT   -- not transactional
-           | gtid  transaction_payload                     -- the first of these with binlog_transaction_compression
+           | gtid  BEGIN  table_map  rows_event+  COMMIT   -- non-transactional table
+           | gtid  transaction_payload                     -- the first form, with binlog_transaction_compression
 
 MariaDB's GTID event replaces BEGIN; its rows events are those of version 1.
 """
@@ -40,24 +40,26 @@ if TYPE_CHECKING:
     from binlogio.writer.writer import BinlogWriter
 
 MAX_ENCODERS: Final = 1024
-_ROW_SIZE: Final = 256  # a guess, in bytes
+_ROW_SIZE: Final = 256  # initial estimate, in bytes
 
 EncodedRow = tuple[bytes, bytes | None, bytes]
-"""A row as its events have it: the bitmap of its image, or of both, and the encoded images."""
+"""A row as in its events: the present bitmap of its first image, that of the after image of an update, and the encoded
+images.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchChange:
-    """Changes of many rows of a table by a statement: no `before` is an insert, no `after` a delete, both an update.
+    """Changes of many rows of a table by one statement.
 
-    The batches have a column for each column of the table, under its name; their types are those that
-    `binlogio.read_rows` gives, or equivalent ones. Rows of an update are logged whether or not they differ.
-    With binlog_row_value_options=PARTIAL_JSON documents that are unchanged are not in `after`, and a column of it may
-    have JSON diffs (`binlogio.arrow.types.JSON_DIFFS`), which are logged as given.
+    Only `after` is an insert, only `before` a delete, both are an update. The batches have a column for each column of
+    the table, by its name; the types are those that `binlogio.read_rows` returns, or equivalent ones. Rows of an update
+    are logged even if both images are equal. With binlog_row_value_options=PARTIAL_JSON, `after` lacks unchanged
+    documents, and a column of it may have JSON diffs (`binlogio.arrow.types.JSON_DIFFS`), which are logged as given.
 
-    `present` and, for an update, `present_after` are the bitmaps of the images, for rows that were logged with fewer
-    columns: bit i of byte i // 8 is column i, and the batches need only these columns. Without them binlog_row_image
-    says which columns are logged.
+    `present` and, for an update, `present_after` are the present bitmaps of the images, for rows that were logged with
+    fewer columns: bit i of byte i // 8 is column i, and the batches need only these columns. Without them,
+    binlog_row_image decides which columns are logged.
     """
 
     table: TableDefinition
@@ -68,7 +70,7 @@ class BatchChange:
 
     @property
     def operation(self) -> Operation:
-        """What happened to the rows."""
+        """The operation on the rows."""
         if self.before is not None:
             return "delete" if self.after is None else "update"
         return "insert"
@@ -78,7 +80,7 @@ class BatchChange:
         """The number of rows.
 
         Raises:
-            BinlogFormatError: an update has more of one image than of the other.
+            BinlogFormatError: the numbers of before and after images differ.
         """
         counts = [batch.num_rows for batch in (self.before, self.after) if batch is not None]
         if len(set(counts)) > 1:
@@ -93,7 +95,7 @@ class BatchChange:
 
 @dataclass(frozen=True, slots=True)
 class EncodedChange:
-    """Changes of rows of a table by a statement, in the bytes of their events: each with its own bitmaps."""
+    """Changes of rows of a table by one statement, already encoded: each row with its own present bitmaps."""
 
     table: TableDefinition
     operation: Operation
@@ -112,13 +114,13 @@ class RowsStatement:
     Args:
         table: the table.
         change: its rows as batches.
-        encoded: its rows, encoded by the caller; instead of batches.
-        operation: what happened to them.
-        present: the bitmap of the images of `change`, or of its before images; None for all columns.
-        present_after: the bitmap of the after images of an update.
-        timestamp: of its events, in seconds since 1970, UTC.
-        server_id: of its events.
-        flags: of its rows events.
+        encoded: its rows, encoded by the caller, instead of batches.
+        operation: the operation on the rows.
+        present: present bitmap of the images of `change`, or of its before images; None for all columns.
+        present_after: present bitmap of the after images of an update.
+        timestamp: of the events, in seconds since 1970, UTC.
+        server_id: of the events.
+        flags: of the rows events.
     """
 
     table: OpenTable
@@ -133,7 +135,7 @@ class RowsStatement:
 
 
 class TransactionEncoder:
-    """Encodes transactions of statements that change rows. For one thread at a time."""
+    """Encodes transactions of statements that change rows. It is used by one thread at a time."""
 
     def __init__(self, variables: ServerVariables, builder: LogBuilder) -> None:
         self._builder = builder
@@ -141,7 +143,7 @@ class TransactionEncoder:
         self._partial_json = "PARTIAL_JSON" in variables.binlog_row_value_options
         rows = server_format_of(variables.server_version).rows
         self._event_types = {"insert": rows.write, "update": rows.update, "delete": rows.delete}
-        self._row_size = _ROW_SIZE  # of the last statement, in bytes
+        self._row_size = _ROW_SIZE  # mean size of a row of the last statement, in bytes
         self._encoders: dict[tuple[int, str, bytes | None, bytes | None], TableEncoder] = {}
 
     def group(
@@ -157,12 +159,12 @@ class TransactionEncoder:
         """Return the group of a transaction.
 
         Args:
-            statements: all of them.
-            context: of its BEGIN.
-            next_xid: gives its number, if all tables are transactional.
-            ended: when it ended, in seconds since 1970, UTC.
+            statements: all statements of the transaction.
+            context: context of the BEGIN.
+            next_xid: returns the transaction's XID; called if all tables are transactional.
+            ended: end time of the transaction, in seconds since 1970, UTC.
             assigned_gtid: the session's gtid_next.
-            thread_id: of the session, as `Group` has it.
+            thread_id: thread id of the session, as in `Group`.
         """
         builder, is_transactional = self._builder, all(one.table.is_transactional for one in statements)
 
@@ -220,7 +222,7 @@ class TransactionEncoder:
         self._row_size = (len(buffer) - start) // max(1, row_count)
 
     def _encoded(self, statement: RowsStatement) -> list[bytes]:
-        """Return the rows events of rows that are encoded; other bitmaps begin another event."""
+        """Return the rows events of encoded rows; a change of the present bitmaps begins another event."""
         frames = EventFrames(checksum=self._builder.has_checksum)
         rows, last = None, None
         for present, present_after, images in statement.encoded:
@@ -249,13 +251,13 @@ class TransactionEncoder:
 
 
 class BatchSession:
-    """A connection that writes batches, for one thread at a time; each transaction is one group.
+    """A connection that writes batches, used by one thread at a time; each transaction is one group.
 
-    The log's variables hold as they do for other sessions; but rows are logged whatever binlog_format is, and a
+    The log's variables apply as for other sessions, except that rows are logged whatever binlog_format is. A
     transaction with binlog_transaction_compression is held in memory.
 
     Raises:
-        UnsupportedFeature: the log is that of MySQL before 5.6.
+        UnsupportedFeature: the server version is a MySQL before 5.6.
     """
 
     def __init__(self, log: BinlogWriter, schema: str = "") -> None:
@@ -282,12 +284,12 @@ class BatchSession:
     def write(self, changes: Iterable[BatchChange | EncodedChange]) -> Gtid | None:
         """Write a transaction, each change as a separate statement.
 
-        Returns its GTID, None with gtid_mode=OFF or without any row.
+        Returns its GTID, None with gtid_mode=OFF or without rows.
 
         Raises:
             BinlogFormatError: a value does not fit its column, or a column is missing.
-            UnsupportedFeature: NULL where NULL cannot be, or a table that cannot be.
-            LoggingError: a table that is not transactional, and another change beside it.
+            UnsupportedFeature: NULL in a NOT NULL column, or a table definition that is not supported.
+            LoggingError: a non-transactional table, together with another change.
             OSError: the log cannot be written.
         """
         opened = [(change, self._tables.get(change.table)) for change in changes if change.row_count]
@@ -315,7 +317,7 @@ class BatchSession:
         return gtid if isinstance(gtid, Gtid) else None
 
     def _context(self, operation: Operation) -> QueryContext:
-        """Return the context of a transaction that begins now with this operation; the same object within a second."""
+        """Return the context of a transaction that begins now with this operation; cached for a second."""
         timestamp = self._clock() // MICROSECONDS_PER_SECOND
         updated_tables = int(self._server_format.query.names_single_table and operation == "update")
         last = self._last_context
@@ -333,7 +335,7 @@ class BatchSession:
         return last
 
     def _compressed(self, group: FilledGroup) -> Group:
-        """Return the group to be compressed."""
+        """Return the group in memory, marked for compression."""
         buffer = new_buffer(len(BINLOG_MAGIC), checksum=self._variables.binlog_checksum != "NONE")
         group.fill(buffer)
         frames = tuple(buffer.frames if isinstance(buffer, EventFrames) else frames_of([bytes(buffer)]))
@@ -369,7 +371,7 @@ class BatchSession:
         )
 
     def _bitmaps_of(self, change: BatchChange, table: OpenTable) -> tuple[bytes | None, bytes | None]:
-        """Return the bitmaps of the images of a change: its own, or those of binlog_row_image."""
+        """Return the present bitmaps of the images of a change: its own, or those of binlog_row_image."""
         if change.present is not None or change.present_after is not None:
             return change.present, change.present_after
         key = table.table_id, change.operation
@@ -386,9 +388,10 @@ class BatchSession:
 def _present(
     table: OpenTable, operation: Operation, row_image: str, rules: ImageRules
 ) -> tuple[bytes | None, bytes | None]:
-    """Return the bitmaps of the images as `TableEncoder` takes them; None where an image has all columns.
+    """Return the present bitmaps of the images as `TableEncoder` takes them; None for an image with all columns.
 
-    The batches name every column. Servers that set the spare bits after the null bits leave those of bitmaps unset.
+    The batches have every column. Servers that set the unused bits after the null bits leave those of present bitmaps
+    unset.
     """
     count = len(table.plan.columns)
     columns = image_columns(table.definition, row_image, RowOperation(operation), range(count), rules)

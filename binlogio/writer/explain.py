@@ -1,8 +1,8 @@
-"""Explanation of how statements are logged: format, cache, flush, warnings and errors of each, in every binlog_format.
+"""Explains how statements are logged: format, cache, flush, warnings and errors, in every binlog_format.
 
-Nothing is decided here: a writer logs the statements into a temporary folder, with one made-up row for each table that
-a statement writes, and the decisions, the caches and the log are read after each. `steps_of_notation` reads sequences
-as WL#2687 writes them, `steps_of_sql` SQL.
+The rules are not repeated here: a writer logs the statements into a temporary folder, with one invented row for each
+table that a statement writes, and the decisions, the caches and the log are inspected after each step.
+`steps_of_notation` parses sequences in the notation of WL#2687, `steps_of_sql` SQL.
 
     sequence := step (" " step)*
     step     := B | C | R | S | RS | change "!"?        -- BEGIN COMMIT ROLLBACK SAVEPOINT ROLLBACK-TO; ! ends in error
@@ -76,7 +76,7 @@ _BOUNDARY: Final = re.compile(
 
 
 class Flush(Enum):
-    """When the events of a statement come into the log. The values are the letters of WL#2687."""
+    """When the events of a statement are written to the log. The values are the letters of WL#2687."""
 
     AT_ONCE = "D"
     COMMIT = "C"
@@ -86,7 +86,7 @@ class Flush(Enum):
 
 @dataclass(slots=True)
 class LoggedPart:
-    """What a statement leaves in one cache: its text, or its rows of transactional or of other tables."""
+    """The part of a statement in one cache: its text, or its rows of transactional or of non-transactional tables."""
 
     format: LoggingFormat
     cache: CacheKind
@@ -94,15 +94,15 @@ class LoggedPart:
 
     @property
     def letters(self) -> str:
-        """Format, cache and flush, a letter each."""
+        """Format, cache and flush, one letter each."""
         return f"{self.format.value[0]}{self.cache.value[0]}{self.flush.value}"
 
 
 @dataclass(slots=True)
 class ExplainedStatement:
-    """What became of a statement in one binlog_format.
+    """Result of a statement in one binlog_format.
 
-    `group_end` is what ends the group that the statement wrote, as COMMIT does: XID, COMMIT or ROLLBACK.
+    `group_end` is the event that ends the group of the statement: XID, COMMIT or ROLLBACK.
     """
 
     sql: str
@@ -115,7 +115,7 @@ class ExplainedStatement:
 
     @property
     def letters(self) -> str:
-        """The letters of the parts, `!` where it is warned of as unsafe, `E` where it is refused."""
+        """The letters of the parts; `!` if there is a warning 1592 (unsafe), `E` if the statement is refused."""
         if self.refusal is not None:
             return "E"
         warned = any(warning.errno == 1592 for warning in self.warnings)
@@ -161,13 +161,13 @@ def explain(
 ) -> list[ExplainedStatement]:
     """Explain statements that a session executes one after the other.
 
-    A statement that ends in the comment `/* error NUMBER */` fails after its first row. What is not committed at the
-    end is rolled back. A statement that is refused is passed over, as a client would.
+    A statement that ends in the comment `/* error NUMBER */` fails after its first row. An open transaction is rolled
+    back at the end. A refused statement is skipped, and the session continues.
 
     Args:
         steps: the statements.
-        variables: the server's, with binlog_format and rule_set.
-        tables: those that exist; CREATE TABLE adds to them, with its first use.
+        variables: the server's variables, with binlog_format and rule_set.
+        tables: existing tables; CREATE TABLE adds to them.
         objects: views, functions and triggers.
         schema: the default database.
 
@@ -186,7 +186,7 @@ def explain(
 
 
 class _Run:
-    """A session that is watched. `_ends` are the sizes of the log after each step."""
+    """A session with a record of its steps. `_ends` are the sizes of the log after each step."""
 
     def __init__(
         self, log: BinlogWriter, session: Session, tables: list[TableDefinition], objects: KnownObjects
@@ -196,9 +196,9 @@ class _Run:
         self._objects = replace(objects, tables=[*objects.tables, *tables])
         self._steps: list[ExplainedStatement] = []
         self._ends = [log.position.offset]
-        self._own: list[tuple[int, LoggedPart]] = []  # (step, part) of what the step itself may have written
-        self._waiting: list[tuple[int, LoggedPart]] = []  # (size of the transaction cache after it, part)
-        self._closed: list[tuple[int, list[LoggedPart]]] = []  # (step, parts that waited until it)
+        self._own: list[tuple[int, LoggedPart]] = []  # (step, part) that the step itself may have written
+        self._waiting: list[tuple[int, LoggedPart]] = []  # (size of the transaction cache after the part, part)
+        self._closed: list[tuple[int, list[LoggedPart]]] = []  # (step, parts that waited until this step)
 
     def step(self, sql: str) -> ExplainedStatement:
         """Execute a statement."""
@@ -221,12 +221,12 @@ class _Run:
         return step
 
     def end(self) -> None:
-        """Note what the end of the session has written."""
+        """Record what the end of the session has written."""
         self._close(len(self._steps))
         self._ends.append(self._log.position.offset)
 
     def resolve(self, path: Path) -> None:
-        """Read from the log what was written, and by what it was ended."""
+        """Read from the log which parts were written, and the event that ended each group."""
         groups: list[list[str]] = [[] for _ in self._ends]
         with open_logs(path) as reader:
             for group in reader.groups():
@@ -277,7 +277,7 @@ class _Run:
         self._define(step.sql, facts.kind)
 
     def _define(self, sql: str, kind: StatementKind) -> None:
-        """Add the table of a CREATE TABLE to those that exist."""
+        """Add the table of a CREATE TABLE to the existing tables."""
         if kind not in (StatementKind.DDL, StatementKind.CREATE_TEMPORARY):
             return
         try:
@@ -318,7 +318,7 @@ def _parts(session: Session, decision: LoggingDecision, written: Sequence[TableA
 
 
 def _with_rows(statement: Statement, facts: StatementFacts, written: Sequence[TableAccess]) -> Statement:
-    """Return the statement with one row of each table that it writes, and tables made up for these."""
+    """Return the statement with one row for each table that it writes, and an invented definition of each table."""
     kinds = (StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.CREATE_SELECT)
     if facts.kind not in kinds or facts.is_skipped or (statement.error and facts.kind is StatementKind.CREATE_SELECT):
         return statement

@@ -1,4 +1,4 @@
-"""Query events: statements, BEGIN and the other boundaries, with the status variables of each server version.
+"""Query events: statements, BEGIN and other boundaries, with the status variables of each server version.
 
 The status variables of DDL are in `session.ddl`.
 
@@ -8,7 +8,7 @@ The status variables of DDL are in `session.ddl`.
     statement := session used default_collation unnamed_21?
 
 MariaDB writes neither updated_db_names nor anything after `used`, and compresses long texts with log_bin_compress.
-`unnamed_21` is in INSERT, REPLACE, UPDATE and DELETE, but not in INSERT ... SELECT.
+`unnamed_21` is written for INSERT, REPLACE, UPDATE and DELETE, but not for INSERT ... SELECT.
 Source: sql/log_event.cc, Query_log_event::write; fixtures mysql97/rowimage_full, format_row and format_statement;
 recordings of 9.7.4.
 """
@@ -45,19 +45,19 @@ _DEFAULT_COLLATION_VAR: Final = StatusVar(QueryStatus.DEFAULT_COLLATION_FOR_UTF8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryContext:
-    """Fields that the Query events of a statement have in common.
+    """Common fields of the Query events of a statement.
 
     Args:
-        timestamp: when the statement began, in seconds since 1970, UTC.
+        timestamp: start of the statement, in seconds since 1970, UTC.
         auto_increment: auto_increment_increment and auto_increment_offset.
-        updated_tables: bit i is set where an UPDATE changes the i-th table of its statement.
-        updated_schemas: databases for the replica's scheduler; none in row format, None where it applies the statement
-            alone.
-        is_thread_specific: the statement uses temporary tables, or CONNECTION_ID().
-        time_zone: where the statement uses it, else empty.
-        microseconds: of the statement's start, where it uses them.
-        compressed_size: texts of that many bytes and more are compressed, where the server does that.
-        server_format: of the server.
+        updated_tables: bit i is set if an UPDATE changes the i-th table of its statement.
+        updated_schemas: databases for the replica's parallel scheduler; empty in row format, None to apply the
+            statement without parallelism.
+        is_thread_specific: the statement uses temporary tables or CONNECTION_ID().
+        time_zone: the time zone if the statement uses it, else empty.
+        microseconds: fraction of the start time, if the statement uses it.
+        compressed_size: least size in bytes of a text that the server compresses; None for no compression.
+        server_format: format of the server version.
     """
 
     thread_id: int
@@ -78,7 +78,7 @@ class QueryContext:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """All but the time."""
+        """All fields except the time."""
         return (
             self.thread_id,
             self.server_id,
@@ -100,9 +100,9 @@ class QueryContext:
 
 
 def text_bytes(sql: str) -> bytes:
-    """Return a statement's text as it goes into the log.
+    """Return a statement's text as it is written to the log.
 
-    Bytes that were no UTF-8 come out as they were (surrogateescape).
+    Bytes that were not UTF-8 are restored (surrogateescape).
 
     Raises:
         BinlogFormatError: UTF-8 cannot represent it.
@@ -119,28 +119,28 @@ def text_bytes(sql: str) -> bytes:
 
 
 def updated_schemas(names: Iterable[str]) -> tuple[str, ...] | None:
-    """Return `updated_db_names` of the databases of tables, read or written; None for too many.
+    """Return `updated_db_names` for the databases of the tables read or written; None if there are too many.
 
-    Sql/sql_class.cc, add_to_binlog_accessed_dbs.
+    Source: sql/sql_class.cc, add_to_binlog_accessed_dbs.
     """
     found = sorted(set(names), key=text_bytes, reverse=True)
     return None if len(found) > MAX_UPDATED_SCHEMAS else tuple(found)
 
 
 def begin_event(context: QueryContext) -> QueryEvent:
-    """Return the BEGIN with which a cache begins."""
+    """Return the BEGIN at the start of a cache."""
     return boundary_event(context, b"BEGIN")
 
 
 def commit_event(context: QueryContext) -> QueryEvent:
-    """Return the COMMIT with which the statement cache ends."""
+    """Return the COMMIT at the end of the statement cache."""
     return boundary_event(context, b"COMMIT")
 
 
 def boundary_event(context: QueryContext, sql: bytes, *, xid: int | None = None) -> QueryEvent:
-    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their like, which no database is chosen for.
+    """Return BEGIN, COMMIT, ROLLBACK, SAVEPOINT or the like, with the flag that suppresses USE.
 
-    `xid` as in `table_ddl_event`.
+    `xid` is as in `table_ddl_event`.
     """
     more = (*statement_vars(context), *collation_vars(context), *_xid_vars(xid))
     flags = flags_of(context) if context.server_format.query.marks_commits or sql != b"COMMIT" else 0
@@ -148,7 +148,7 @@ def boundary_event(context: QueryContext, sql: bytes, *, xid: int | None = None)
 
 
 def statement_event(context: QueryContext, sql: bytes, *, error_code: int = 0) -> QueryEvent:
-    """Return a statement as its text."""
+    """Return the Query event of a statement."""
     more = [*statement_vars(context), *collation_vars(context)]
     if context.server_format.query.has_cascades and _changes_rows_itself(sql):
         more.append(StatusVar(QueryStatus.UNNAMED_21, 0))
@@ -158,7 +158,7 @@ def statement_event(context: QueryContext, sql: bytes, *, error_code: int = 0) -
 def load_event(
     query: QueryEvent, file_id: int, duplicates: int, database_collation: int | None = None
 ) -> ExecuteLoadQueryEvent:
-    """Return LOAD DATA of a file in the log: `query` and its part from LOAD DATA to INTO, which a replica replaces."""
+    """Return LOAD DATA of a file in the log: `query`, and the part of its text that a replica replaces."""
     place = _FILE_NAME.match(query.sql)
     variables = list(query.status_vars)
     if database_collation is not None:
@@ -182,9 +182,9 @@ def load_event(
 def table_ddl_event(
     context: QueryContext, sql: bytes, *, requires_primary_key: bool = True, xid: int | None = None
 ) -> QueryEvent:
-    """CREATE or DROP of a table that is logged as a statement in a transaction, or for its thread alone.
+    """Return CREATE or DROP of a table that is logged as a statement in a transaction, or is thread-specific.
 
-    With MariaDB's `xid` of atomic DDL.
+    `xid` is MariaDB's transaction id of atomic DDL.
     """
     more = [*statement_vars(context), *collation_vars(context), *_xid_vars(xid)]
     if requires_primary_key and context.server_format.query.has_requirements:
@@ -198,7 +198,7 @@ def flags_of(context: QueryContext) -> int:
 
 
 def statement_vars(context: QueryContext) -> tuple[StatusVar, ...]:
-    """Return the status variables of a statement that its BEGIN has too."""
+    """Return the status variables of a statement that its BEGIN also has."""
     found = []
     if context.time_zone:
         found.append(StatusVar(QueryStatus.TIME_ZONE, context.time_zone))
@@ -217,7 +217,7 @@ def _xid_vars(xid: int | None) -> tuple[StatusVar, ...]:
 
 
 def collation_vars(context: QueryContext) -> tuple[StatusVar, ...]:
-    """Return the status variables that follow them in all events of 8.0 and later."""
+    """Return the status variables that follow `statement_vars` in all events of 8.0 and later."""
     return (_DEFAULT_COLLATION_VAR,) if context.server_format.query.has_requirements else ()
 
 
@@ -228,7 +228,7 @@ def _changes_rows_itself(sql: bytes) -> bool:
 def text_event(
     context: QueryContext, sql: bytes, schema: str, more: tuple[StatusVar, ...], flags: int, error_code: int = 0
 ) -> QueryEvent:
-    """Return the event of `query_event` for a text of the client, which may be long."""
+    """Return the event of `query_event` for a client's text, compressed if it is long enough."""
     event = query_event(context, sql, schema, more, flags, error_code)
     if context.compressed_size is None or len(sql) < context.compressed_size:
         return event

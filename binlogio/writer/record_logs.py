@@ -1,19 +1,19 @@
-"""Records of row changes as logs: written in parts by many tasks, and committed as logs in order, all or none.
+"""Writes records of row changes as logs: many tasks write segments, which are committed in order, all or none.
 
-The records have the shape of `binlogio.read_rows`. Each task groups its records into transactions, and stages segments:
-files with whole transactions and a provisional header, but without an end. `LogFolder.commit` gives them their final
-headers and ends, when all tasks are done, and replaces the index last. Needs pyarrow.
+The records have the schema of `binlogio.read_rows`. Each task groups its records into transactions and stages segments:
+files with complete transactions and a provisional header, but without an end. When all tasks are done,
+`LogFolder.commit` writes their final headers and ends, and replaces the index last. Needs pyarrow.
 
     transaction := run+      same file, gtid and sequence_number; if both gtid and sequence_number are NULL, same file
                              and pos
     run         := record+   same table, operation, bitmaps, server_id and timestamp, consecutive
     order       := (file by its number, pos, row), strictly increasing
     segment     := magic format_description previous_gtids group+
-    commit      := check order and GTIDs, finish each segment (header, ROTATE or STOP), register names, rename, note
+    commit      := check order and GTIDs, finish each segment (header, ROTATE or STOP), register names, rename, record
                    the batch, replace the index
 
-A commit that crashed before the index was replaced is undone by the next commit (`binlogio.writer.log.log_index`).
-A numbered batch is noted with the last log that it wrote, and is done once the index has that log: the same batch
+A commit that crashed before the index was replaced is undone by the next commit (`binlogio.writer.log.log_index`). A
+numbered batch is recorded with the last log that it wrote, and is complete once the index has that log: the same batch
 then writes nothing.
 """
 
@@ -83,14 +83,14 @@ _WITHOUT_BATCHES: Final = (
 
 FileKey = tuple[str, int, str]
 Place = tuple[FileKey, int, int]
-"""The place of a record: its file, pos and row. Places sort as the records do."""
+"""Position of a record: its file, pos and row. Positions sort as the records do."""
 
 TransactionKey = tuple[FileKey, str | None, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordRun:
-    """Changes of one kind to one table. `timestamp` in seconds since 1970; the images are structs or JSON text."""
+    """Changes of one kind to one table. `timestamp` is in seconds since 1970; the images are structs or JSON text."""
 
     schema: str
     table: str
@@ -105,7 +105,7 @@ class RecordRun:
 
 @dataclass(slots=True)
 class WrittenTransaction:
-    """All records of one transaction, in their order. `gtid` as text, None where it has none."""
+    """All records of one transaction, in order. `gtid` is text, None if there is none."""
 
     key: TransactionKey
     gtid: str | None
@@ -115,7 +115,7 @@ class WrittenTransaction:
 
 
 def transactions_of(batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenTransaction]:
-    """Yield the transactions of the records of one task. The batches have all columns of the view.
+    """Yield the transactions of the records of one task. The batches must have all columns of the view.
 
     Raises:
         BinlogFormatError: the records are not in order, or one is invalid.
@@ -139,7 +139,7 @@ def transactions_of(batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenTransa
 
 
 def out_of_order(before: Place, after: Place) -> BinlogFormatError:
-    """Return the error for a record or a task that is not after those before it."""
+    """Return the error for a record or a task that does not follow the previous one."""
     return BinlogFormatError(
         "the records to write are out of order or duplicated",
         field="file, pos, row",
@@ -150,7 +150,7 @@ def out_of_order(before: Place, after: Place) -> BinlogFormatError:
 
 
 def log_name(file: FileKey) -> str | None:
-    """Return the name of a log as its records have it; None for records without a file."""
+    """Return the name of a log as in its records; None for records without a file."""
     stem, number, more = file
     return (f"{stem}.{number:06d}{more}" if number >= 0 else stem) or None
 
@@ -167,9 +167,10 @@ def _refuse_nulls(batch: pa.RecordBatch) -> None:
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[TransactionKey, Place, Place, RecordRun]]:
-    """Yield each run with its transaction, and its first and last place.
+    """Yield each run with its transaction, and its first and last position.
 
-    Refuses records of one file that are not in order.
+    Raises:
+        BinlogFormatError: records of one file are not in order.
     """
     starts = _starts(batch)
     stops = [*starts[1:], batch.num_rows]
@@ -208,7 +209,7 @@ def _starts(batch: pa.RecordBatch) -> list[int]:
 
 
 def _changes(array: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return True at i where the value at i + 1 differs from that at i; null is a value here."""
+    """Return True at i if the value at i + 1 differs from that at i; null is treated as a value."""
     codes = np.asarray(array.dictionary_encode(null_encoding="encode").indices)
     return np.asarray(codes[1:] != codes[:-1])
 
@@ -226,7 +227,7 @@ def _places(batch: pa.RecordBatch, rows: list[int]) -> list[Place]:
 
 def _key(place: Place, gtid: str | None, number: int | None) -> TransactionKey:
     if gtid is None and number is None:
-        number = -1 - place[1]  # no sequence_number is below 0
+        number = -1 - place[1]  # negative, so distinct from every sequence_number
     return place[0], gtid, number
 
 
@@ -245,7 +246,8 @@ class WrittenTables:
     """The tables of one task.
 
     Args:
-        definitions: of tables; without one the columns are those of the images, with the types of `sql_type_of`.
+        definitions: table definitions; without one, the columns are those of the images, with the types of
+            `sql_type_of`.
         variables: the server's variables.
     """
 
@@ -259,14 +261,14 @@ class WrittenTables:
         self._columns: dict[tuple[int, bytes], list[tuple[str, int, pa.DataType | None]]] = {}
 
     def statement(self, run: RecordRun) -> RowsStatement:
-        """Return the rows of a run, to be encoded.
+        """Return the rows of a run as a statement to be encoded.
 
         Raises:
             UnsupportedFeature: the columns are unknown, or a column is not supported.
-            BinlogFormatError: a bitmap is that of another table.
+            BinlogFormatError: a present bitmap does not fit the table.
         """
         table = self._open(run)
-        operation = cast("Operation", run.op)  # `transactions` refuses others
+        operation = cast("Operation", run.op)  # `transactions_of` refuses other values
         common: dict[str, Any] = {
             "table": table,
             "operation": operation,
@@ -313,7 +315,7 @@ class WrittenTables:
         return TableDefinition(schema, name, columns)
 
     def _batch(self, image: pa.StructArray, table: OpenTable, present: bytes) -> pa.RecordBatch:
-        """Return the columns of an image, in native types where Spark has none."""
+        """Return the columns of an image, converted to native types that Spark lacks."""
         key = table.table_id, present
         columns = self._columns.get(key)
         if columns is None:
@@ -344,7 +346,7 @@ def _column(table: str, field: pa.Field) -> ColumnDefinition:
 
 
 def _bitmap(table: OpenTable, given: bytes | None, names: Collection[str]) -> bytes:
-    """Return the bitmap of the columns in an image: that of the record, or of the columns that the image names."""
+    """Return the present bitmap of an image: that of the record, or one made from the columns that the image has."""
     count = len(table.names)
     if given is None:
         bits = sum(1 << place for place, name in enumerate(table.names) if name in names)
@@ -361,7 +363,7 @@ def _bitmap(table: OpenTable, given: bytes | None, names: Collection[str]) -> by
 
 
 def _native(array: pa.Array, natural: pa.DataType | None) -> pa.Array:
-    """Return unsigned integers from Spark's decimal(20,0), long decimals from text, and other values unchanged."""
+    """Convert unsigned integers from Spark's decimal(20,0), and long decimals from text; other values are unchanged."""
     kind = array.type
     if natural is None or kind == natural:
         return array
@@ -373,7 +375,7 @@ def _native(array: pa.Array, natural: pa.DataType | None) -> pa.Array:
 
 
 def _json_rows(run: RecordRun, table: OpenTable) -> Iterator[EncodedRow]:
-    """Yield each change as its events have it."""
+    """Yield each change encoded."""
     for before_text, after_text in zip(run.before.to_pylist(), run.after.to_pylist(), strict=True):
         before, before_present = _json_image(before_text, run.before_present, table, wanted=run.op != "insert")
         after, after_present = _json_image(after_text, run.after_present, table, wanted=run.op != "delete")
@@ -410,7 +412,7 @@ def _json_image(text: str, given: bytes | None, table: OpenTable, *, wanted: boo
 
 
 def _json_value(value: Any, column: ColumnDefinition) -> Any:
-    """Return the value of a column from an image as the view `rows` shows it: a JSON document is a text."""
+    """Return the value of a column from a JSON image, as the view `rows` has it: a JSON document is text."""
     if isinstance(value, str) and column.sql_type.name == "json":
         return JsonDocument.from_text(value)
     return value_from_json(value, column)
@@ -425,9 +427,9 @@ class Segment:
 
     Args:
         name: its name in the storage.
-        first, last: places of its first and last record.
+        first, last: positions of its first and last record.
         first_key, last_key: identities of its first and last transaction.
-        gtids: GTIDs of its transactions; of MariaDB the first and the last ones of each domain and server.
+        gtids: GTIDs of its transactions; for MariaDB the first and the last ones of each domain and server.
         head_size, size: sizes in bytes.
         server_id: server id of its first record.
         first_timestamp, last_timestamp: times of its transactions, in seconds since 1970.
@@ -447,23 +449,23 @@ class Segment:
 
 
 def no_gtids(variables: ServerVariables) -> LoggedGtids:
-    """Return the GTIDs of no logs of a server."""
+    """Return the empty set of GTIDs of a server."""
     return () if variables.is_mariadb else EMPTY_GTID_SET
 
 
 def joined_gtids(known: LoggedGtids, more: LoggedGtids) -> LoggedGtids:
-    """Return the GTIDs of logs with those of the transactions after them."""
+    """Return the GTIDs of logs, extended by those of later transactions."""
     if isinstance(known, GtidSet) and isinstance(more, GtidSet):
         return known.union(more)
     return DomainState((*_of_mariadb(known), *_of_mariadb(more))).gtids
 
 
 def refuse_repeated(known: LoggedGtids, more: LoggedGtids) -> None:
-    """Refuse transactions that the logs before them have.
+    """Refuse transactions whose GTIDs earlier logs contain.
 
     Raises:
-        BinlogFormatError: there is one; of MariaDB also if a number is not above those before it of its domain and
-            server.
+        BinlogFormatError: a GTID is repeated; for MariaDB also if a number is not above the previous ones of its domain
+            and server.
     """
     if isinstance(known, GtidSet) and isinstance(more, GtidSet):
         repeated = str(known.intersection(more))
@@ -492,8 +494,8 @@ def _gtids_of_segment(gtids: Sequence[Gtid | MariadbGtid]) -> LoggedGtids:
     """Return the GTIDs of consecutive transactions, which are all of one vendor.
 
     Raises:
-        BinlogFormatError: two transactions have the same GTID; of MariaDB also if the numbers of a domain and server do
-            not increase.
+        BinlogFormatError: two transactions have the same GTID; for MariaDB also if the numbers of a domain and server
+            do not increase.
     """
     of_mariadb = tuple(gtid for gtid in gtids if isinstance(gtid, MariadbGtid))
     if of_mariadb:
@@ -555,7 +557,7 @@ class SegmentWriter:
         return self._segments
 
     def remove(self) -> None:
-        """Remove what was written, as far as possible; the commit or abort removes the rest."""
+        """Remove the written files, as far as possible; the commit or abort removes the rest."""
         for segment in self._segments:
             try:
                 self._storage.remove(segment.name)
@@ -656,7 +658,7 @@ class SegmentWriter:
         """Return the GTID of a transaction.
 
         Raises:
-            UnsupportedFeature: it is none of the server's vendor; or there is none, and the server is MariaDB.
+            UnsupportedFeature: it is not a GTID of the server's vendor; or there is none, and the server is MariaDB.
         """
         is_mariadb, text = self._variables.is_mariadb, transaction.gtid
         if text is None and not is_mariadb:
@@ -688,7 +690,7 @@ class BatchNumber:
 class LogFolder:
     """A series of existing logs, and the logs appended to it. There must be no other writer at the same time.
 
-    Without `changes_files` the storage can only replace whole files.
+    If `changes_files` is False, the storage can only replace whole files.
     """
 
     def __init__(
@@ -705,7 +707,7 @@ class LogFolder:
         """Return the GTIDs of all existing logs.
 
         Raises:
-            WriterStateError: the last log is in use, or one of the other vendor.
+            WriterStateError: the last log is in use, or is of the other vendor.
         """
         existing = self._existing(self._storage.names())
         if not existing:
@@ -736,10 +738,12 @@ class LogFolder:
     def commit(
         self, segments: Sequence[Segment], *, overwrite: bool, batch: BatchNumber | None = None
     ) -> tuple[str, ...]:
-        """Append the segments as logs, and return their names. If it raises, none of them is visible.
+        """Append the segments as logs, or replace all logs by them if `overwrite`; returns their names.
+
+        If it raises, none of the segments is visible.
 
         Raises:
-            BinlogFormatError: tasks are not in order, share a transaction, or have GTIDs that the logs have.
+            BinlogFormatError: tasks are not in order, share a transaction, or have GTIDs that the logs contain.
             OSError: the storage failed.
         """
         self._index.open()
@@ -785,14 +789,14 @@ class LogFolder:
         except BaseException:
             self._undo(placed, indexed)
             raise
-        with suppress(OSError):  # the commit is done; the next one removes what is left, by the register
+        with suppress(OSError):  # the commit is done; the next one removes the remaining files, by the register
             for name in old if overwrite else ():
                 storage.remove(name)
             storage.sync_names()
             index.unregister()
 
     def _undo(self, placed: Sequence[str], indexed: tuple[str, ...]) -> None:
-        """Restore the index and the logs, as far as the storage works; the register names the rest."""
+        """Restore the index and the logs, as far as the storage works; the register has the names of the rest."""
         with suppress(OSError):
             if self._index.names != indexed:
                 self._index.replace(indexed)
@@ -849,7 +853,7 @@ class LogFolder:
     # -------------------------------------------------------------------------------------------------- the batches
 
     def _batches(self) -> dict[str, Any]:
-        """Return the last batch of each application, except those whose logs never were in the index."""
+        """Return the last batch of each application, except those whose logs were never in the index."""
         last = log_number(self._index.names[-1])[1] if self._index.names else 0
         return {key: done for key, done in self._noted().items() if log_number(done["log"])[1] <= last}
 
@@ -860,7 +864,7 @@ class LogFolder:
         return read_stored(self._storage.read(name), _batches_of, place=name, hint=_WITHOUT_BATCHES)
 
     def _forget_undone(self) -> None:
-        """Remove the notes of batches whose logs never were in the index, before other logs take their numbers."""
+        """Remove records of batches whose logs were never in the index, before other logs reuse their numbers."""
         batches = self._batches()
         if batches != self._noted():
             self._write_batches(batches)
@@ -913,7 +917,7 @@ def _names_after(last: str | None, stem: str, count: int) -> tuple[str, ...]:
 
 
 def _whole_events(window: bytearray) -> int:
-    """Return how many bytes of a window are whole events."""
+    """Return the number of bytes of complete events at the start of a window."""
     at = 0
     while at + HEADER_SIZE <= len(window):
         size = int.from_bytes(window[at + EVENT_SIZE_BYTES.start : at + EVENT_SIZE_BYTES.stop], "little")

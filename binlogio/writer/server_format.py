@@ -1,24 +1,24 @@
-"""Log formats of server versions: headers of files and first events of groups, one frozen set of choices each.
+"""Log formats of server versions: file headers, first events of groups, rows events and Query events.
 
-    5.0                statements alone, no GTIDs, no checksums
-    5.1, 5.5           rows events of version 1, TIME, DATETIME and TIMESTAMP of the old formats
+    5.0                statements only, no GTIDs, no checksums
+    5.1, 5.5           rows events of version 1, TIME, DATETIME and TIMESTAMP in the old formats
     5.6                rows events of version 2, fractions of seconds, checksums, GTIDs, row images
     5.7                anonymous GTIDs, the logical clock, XA PREPARE in the log
     8.0                metadata in table maps; commit times, transaction_length and versions in the GTID event, DDL with
-                       the id of its transaction; since 8.0.20 compressed transactions
+                       its transaction id; since 8.0.20 compressed transactions
     8.4                tagged GTIDs, the logical clock always by WRITESET, no rows events of version 1
-    9.6                foreign keys as SQL has them: a flag of rows events, a variable of Query events
+    9.6                SQL foreign keys: a flag of rows events, a status variable of Query events
     MariaDB 5.5        as 5.5, and checksums, ANNOTATE_ROWS
-    MariaDB 10.0 on    GTIDs of domains in the place of BEGIN, GTID_LIST and BINLOG_CHECKPOINT, rows events of version 1
-    MariaDB 10.1       TIME, DATETIME and TIMESTAMP of the formats of 5.6, row images
+    MariaDB 10.0 on    GTIDs with domains instead of BEGIN, GTID_LIST and BINLOG_CHECKPOINT, rows events of version 1
+    MariaDB 10.1       TIME, DATETIME and TIMESTAMP in the formats of 5.6, row images
     MariaDB 11.4       the row image FULL_NODUP
 
-The sizes of post-headers are those in files that such servers wrote: 5.0.16, 5.1.23, 5.5.27, 5.7.25, 8.0.13, 8.0.22,
-8.0.28, 9.0.1, 9.6.0, 9.7.4, MariaDB 5.5.36, 10.5.15, 10.11.18, 11.8.6. No file was at hand of these: 5.6 (35 types,
+The sizes of post-headers are those in files of these servers: 5.0.16, 5.1.23, 5.5.27, 5.7.25, 8.0.13, 8.0.22, 8.0.28,
+9.0.1, 9.6.0, 9.7.4, MariaDB 5.5.36, 10.5.15, 10.11.18, 11.8.6. For other versions there was no file: 5.6 (35 types,
 with the GTID event's post-header of 25 bytes), 8.4 (42 types), MariaDB 10.0 (163 types) and 10.1 (164 types) are from
-the server's source; that 8.0.27 begins with HEARTBEAT_LOG_EVENT_V2 lies between a file of 8.0.26 without and one of
-8.0.28 with it; MariaDB 11.4 is as 10.11 and 11.8 are, 10.6 to 10.9 as 10.5. Alphas and betas, and versions later than
-these, are refused.
+the server's source. HEARTBEAT_LOG_EVENT_V2 is assumed from 8.0.27 on: a file of 8.0.26 lacks it, one of 8.0.28 has it.
+MariaDB 11.4 is assumed to equal 10.11 and 11.8, and 10.6 to 10.9 to equal 10.5. Alphas and betas, and versions later
+than these, are refused.
 
 Source: libs/mysql/binlog/event/control_events.cpp, Format_description_event; Gtid_event; MariaDB: sql/log_event.h,
 sql/log.cc; fixtures mariadb1011, mariadb118.
@@ -48,15 +48,15 @@ Version = tuple[int, int, int]
 # ERROR_FOR_DIVISION_BY_ZERO, NO_ENGINE_SUBSTITUTION. sql/system_variables.h.
 DEFAULT_SQL_MODE: Final = 1 << 5 | 1 << 21 | 1 << 23 | 1 << 24 | 1 << 26 | 1 << 30
 UTF8MB4_0900_AI_CI: Final = 255
-# That of 5.7: the same and NO_AUTO_CREATE_USER; of 5.6: NO_ENGINE_SUBSTITUTION; before: none.
+# The default of 5.7: the same and NO_AUTO_CREATE_USER; of 5.6: NO_ENGINE_SUBSTITUTION; before: none.
 _SQL_MODE_5_7: Final = DEFAULT_SQL_MODE | 1 << 28
 _SQL_MODE_5_6: Final = 1 << 30
 _LATIN1_SWEDISH_CI: Final = 8
 _OPTION_AUTO_IS_NULL: Final = 1 << 14  # sql_auto_is_null is ON up to 5.5.2; sql/sql_const.h
-# That of MariaDB: STRICT_TRANS_TABLES, ERROR_FOR_DIVISION_BY_ZERO, NO_AUTO_CREATE_USER, NO_ENGINE_SUBSTITUTION.
+# The default of MariaDB: STRICT_TRANS_TABLES, ERROR_FOR_DIVISION_BY_ZERO, NO_AUTO_CREATE_USER, NO_ENGINE_SUBSTITUTION.
 # sql/sys_vars.cc.
 _MARIADB_SQL_MODE: Final = 1 << 21 | 1 << 26 | 1 << 28 | 1 << 30
-# That of 10.1: NO_AUTO_CREATE_USER, NO_ENGINE_SUBSTITUTION; before: none.
+# The default of MariaDB 10.1: NO_AUTO_CREATE_USER, NO_ENGINE_SUBSTITUTION; before: none.
 _MARIADB_SQL_MODE_10_1: Final = 1 << 28 | 1 << 30
 _UTF8MB4_GENERAL_CI: Final = 45
 _UTF8MB4_UCA1400_AI_CI: Final = 2304  # since 11.6
@@ -67,7 +67,7 @@ _OPTION_EXPLICIT_DEF_TIMESTAMP: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsEvents:
-    """The rows events of a server version: their types, and the size in bytes of their post-header and fixed fields."""
+    """Rows events of a server version: their types, flags, image rules, and the size in bytes of their post-header."""
 
     write: EventType = EventType.WRITE_ROWS_EVENT
     update: EventType = EventType.UPDATE_ROWS_EVENT
@@ -89,22 +89,21 @@ _ROWS_V1: Final = RowsEvents(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryVariables:
-    """The status variables of Query events that not all servers write.
+    """Status variables of Query events that differ between servers.
 
     Args:
-        microseconds: code of the variable for those of the statement's start; None where there is none.
-        ddl_xid: code of the variable for the transaction that DDL is; None where it is none.
-        has_requirements: collations, keys, encryption and the other variables of 8.0 and later.
-        has_cascades: statements have the variable of foreign keys as SQL has them.
-        has_updated_schemas: the databases that a statement changes are named.
-        names_single_table: an UPDATE of one table has its bit.
+        microseconds: code of the variable for the microseconds of the start time; None if there is none.
+        ddl_xid: code of the variable for the transaction id of DDL; None if there is none.
+        has_requirements: the variables of 8.0 and later for collations, primary keys, encryption and others.
+        has_cascades: statements have the variable of SQL foreign keys.
+        has_updated_schemas: the databases that a statement changes are written.
+        names_single_table: an UPDATE of a single table sets its bit in table_map_for_update.
         creates_atomically: CREATE TABLE ... SELECT into an engine with atomic DDL is one transaction.
-        has_atomic_engines: whether DDL is one transaction depends on the engine of its tables, for each of which DROP
-            TABLE is divided.
-        marks_commits: COMMIT has the flag of its thread where the statements in front of it have it.
-        flags2: what is set in all of them.
-        sql_mode: of a session that has not changed it.
-        collation: of a session that has not changed it, by its number.
+        has_atomic_engines: atomicity of DDL depends on the engines of its tables, by which DROP TABLE is split.
+        marks_commits: COMMIT has the thread-specific flag if the preceding statements have it.
+        flags2: bits set in flags2 of all Query events.
+        sql_mode: default sql_mode of a session.
+        collation: id of the default collation of a session.
     """
 
     microseconds: QueryStatus | None = QueryStatus.MICROSECONDS
@@ -123,31 +122,32 @@ class QueryVariables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFormat:
-    """The choices of a server version.
+    """The log format of a server version.
 
     Args:
-        name: what it is called.
-        post_header_sizes: of the format description, from type 1 on.
+        name: name of the format.
+        post_header_sizes: of the format description, from type 1 on, in bytes.
         has_tags: GTIDs may have a tag.
         is_mariadb: it is MariaDB, with its variables, its status variables of Query events and its rules for DDL.
-        always_writeset: there is no binlog_transaction_dependency_tracking any more, and the clock works as with
-            WRITESET.
+        always_writeset: binlog_transaction_dependency_tracking no longer exists, and WRITESET is used.
         has_domains: GTIDs have a domain and MariaDB's flags, and replace BEGIN and XA START; a file begins with the
-            last ones of each domain, and checkpoints.
+            last GTIDs of each domain, and checkpoints.
         gtid_flags: MariaDB's flags that a GTID event can have.
         has_extra_flags: GTID events can have MariaDB's second byte of flags.
         has_thread_ids: GTID events have the id of the connection that ran the group.
-        joins_caches: an autocommitted statement that has filled both caches is one group.
-        keeps_savepoints: rows of other than transactional tables keep ROLLBACK TO from cutting the transaction cache.
+        joins_caches: an autocommitted statement that filled both caches is one group.
+        keeps_savepoints: ROLLBACK TO does not truncate the transaction cache if it has rows of non-transactional
+            tables.
         has_metadata: table maps have optional metadata.
-        table_map_flags: of table maps.
-        has_old_temporals: TIME, DATETIME and TIMESTAMP are those before MySQL 5.6.4, without fractions of a second.
+        table_map_flags: flags of table maps.
+        has_old_temporals: TIME, DATETIME and TIMESTAMP have the formats before MySQL 5.6.4, without fractions of a
+            second.
         logs_xa_prepare: XA PREPARE writes the transaction.
-        has_gtids: there are GTIDs; a log begins with those before it, unless `gtid_mode` is OFF before 5.7.
-        missing: variables that such a server does not have, with the values that are in effect there.
-        row_images: values that binlog_row_image can have.
-        rows: the rows events.
-        query: the Query events.
+        has_gtids: GTIDs exist; a log begins with the previous GTIDs, unless `gtid_mode` is OFF before 5.7.
+        missing: variables that such a server lacks, with the values that are in effect.
+        row_images: allowed values of binlog_row_image.
+        rows: rows events.
+        query: Query events.
     """
 
     name: str
@@ -203,7 +203,7 @@ _MARIADB_10_11: Final = (
 )
 
 
-# Variables that came with a version, and what a server before it does.
+# Variables that were added in a version, with the values in effect before it.
 _SINCE_8_0_20: Final[Mapping[str, Any]] = MappingProxyType({"binlog_transaction_compression": False})
 _SINCE_8_0: Final[Mapping[str, Any]] = MappingProxyType({**_SINCE_8_0_20, "binlog_row_value_options": ""})
 _SINCE_5_7: Final[Mapping[str, Any]] = MappingProxyType(
@@ -388,10 +388,10 @@ DEFAULT_SERVER_FORMAT: Final = _MYSQL_FORMATS[-1][2]
 
 @lru_cache(maxsize=64)
 def server_format_of(server_version: str) -> ServerFormat:
-    """Return the choices of a version such as `9.7.4` or `10.11.18-MariaDB`.
+    """Return the format of a version such as `9.7.4` or `10.11.18-MariaDB`.
 
     Raises:
-        UnsupportedFeature: the format of its logs is not known.
+        UnsupportedFeature: the format of its logs is unknown.
     """
     numbers = server_version_numbers(server_version)
     formats = _MARIADB_FORMATS if "MariaDB" in server_version else _MYSQL_FORMATS
@@ -408,10 +408,10 @@ def server_format_of(server_version: str) -> ServerFormat:
 
 
 def variables_in_effect(variables: ServerVariables) -> ServerVariables:
-    """Return the variables with those that the server of their version does not have as if they were not set.
+    """Return the variables with those that the server version lacks set to the values in effect.
 
     Raises:
-        UnsupportedFeature: the format of its logs is not known, or it has no such row image, encryption or gtid_mode.
+        UnsupportedFeature: the format of its logs is unknown, or it lacks the row image, encryption or gtid_mode.
     """
     missing = server_format_of(variables.server_version).missing
     changed = {name: value for name, value in missing.items() if getattr(variables, name) != value}
@@ -428,7 +428,7 @@ _GTID_STEPS_SINCE: Final = (5, 7, 6)
 
 
 def _check_gtid_mode(variables: ServerVariables) -> None:
-    """Refuse the steps between ON and OFF in 5.6, where GTIDs are switched on by a restart."""
+    """Refuse the intermediate values of gtid_mode in 5.6, where GTIDs are enabled by a restart."""
     if variables.is_mariadb or variables.gtid_mode in ("OFF", "ON"):
         return
     if server_version_numbers(variables.server_version) < _GTID_STEPS_SINCE:
@@ -440,12 +440,12 @@ def _check_gtid_mode(variables: ServerVariables) -> None:
         )
 
 
-# Since which version a server has the variable for encrypted logs.
+# Version in which the variable for encrypted logs was added.
 _ENCRYPTION_SINCE: Final = {"binlog_encryption": (8, 0, 14), "encrypt_binlog": (10, 1, 7)}
 
 
 def _check_encryption(variables: ServerVariables) -> None:
-    """Refuse encryption that the server does not have: a log that is plain in silence would be worse."""
+    """Refuse encryption that the server version lacks, instead of silently writing a plain log."""
     own = "encrypt_binlog" if variables.is_mariadb else "binlog_encryption"
     for name, since in _ENCRYPTION_SINCE.items():
         if getattr(variables, name) and (name != own or server_version_numbers(variables.server_version) < since):
@@ -458,7 +458,7 @@ def _check_encryption(variables: ServerVariables) -> None:
 
 
 def check_row_image(variables: ServerVariables) -> None:
-    """Check that the server of a version has a row image.
+    """Check that the server version has the row image.
 
     Raises:
         UnsupportedFeature: it does not.
@@ -475,7 +475,7 @@ def check_row_image(variables: ServerVariables) -> None:
 
 
 def _nearest(numbers: Version, formats: tuple[tuple[Version, Version, ServerFormat], ...]) -> str:
-    """Return the version from which on the format is known that is next to a version."""
+    """Return the known version nearest to a version."""
     before = [since for since, _, _ in formats if since <= numbers]
     return _text(before[-1] if before else formats[0][0])
 

@@ -1,4 +1,4 @@
-"""The public entry point of the writer: a series of binary logs, as a server with the given variables would write them.
+"""Public entry point of the writer: a series of binary logs as a server with the given variables would write them.
 
 Connects the parts: sessions (`session`), group commit and log files (`log`).
 """
@@ -47,24 +47,25 @@ def system_clock() -> int:
 
 
 class BinlogWriter:
-    """Writes logs `basename.000001` and on, and their index file. Use it in a `with`, or call `open` and `close`.
+    """Writes the logs `basename.000001`, `basename.000002`, ... and their index file.
 
-    Several threads may each use a session of their own.
+    It is used as a context manager, or by calls of `open` and `close`. Several threads may each use a session of their
+    own.
 
     Args:
-        basename: directory and name of the logs without their number, such as `data/binlog`; with `storage`, the name
-            alone.
+        basename: directory and name of the logs without their number, such as `data/binlog`; with `storage`, only the
+            name.
         variables: the server's variables.
-        clock: gives the time in microseconds since 1970, UTC.
-        new_uuid: makes the server's UUID where the variables have none.
-        storage: where the logs are kept, by default the directory of `basename`.
-        wait: waits microseconds for other sessions to commit, where binlog_group_commit_sync_delay says so.
-        use_kernel: let the compiled kernel, where it is there, do what construct does as well, with the same bytes.
-        open_spill: makes the file of a cache that does not fit memory.
-        keyring: the server's keys, for `binlog_encryption` and `encrypt_binlog`, and for logs that are there already.
+        clock: returns the time in microseconds since 1970, UTC.
+        new_uuid: creates the server's UUID if the variables have none.
+        storage: storage of the logs; by default the directory of `basename`.
+        wait: waits a number of microseconds for other sessions to commit, for binlog_group_commit_sync_delay.
+        use_kernel: use the compiled kernel if it is available; the bytes are the same without it.
+        open_spill: creates the file of a cache that exceeds its memory.
+        keyring: the server's keys, for `binlog_encryption` and `encrypt_binlog`, and for existing encrypted logs.
 
     Raises:
-        UnsupportedFeature: a server version whose logs look otherwise, or logs are to be encrypted and there is no key.
+        UnsupportedFeature: the log format of the server version is unknown, or encryption is on and there is no key.
     """
 
     def __init__(
@@ -117,13 +118,13 @@ class BinlogWriter:
         self.close()
 
     def open(self) -> BinlogWriter:
-        """Create the next log of the series; the last existing one is recovered first if it was in use.
+        """Create the next log of the series; the last existing log is recovered first if it was in use.
 
         Raises:
             OSError: the directory cannot be read or written.
             WriterStateError: another writer, of this or another process, has logs of this basename open.
-            BinlogError: the index names a log file that does not exist, or the last log is damaged where no crash
-                damages it; nothing was changed.
+            BinlogError: the index names a log file that does not exist, or the last log has damage that a crash cannot
+                cause; nothing was changed.
         """
         if self._group_commit.is_open:
             raise WriterStateError("the writer is already open", file=self._log.name)
@@ -136,7 +137,7 @@ class BinlogWriter:
         return self
 
     def close(self) -> None:
-        """End the log. Transactions that are still open are not in it. Without effect in a forked child.
+        """End the log. Open transactions are not written. Has no effect in a forked child.
 
         Raises:
             OSError: the log cannot be written.
@@ -147,7 +148,7 @@ class BinlogWriter:
             self._log.unlock()
 
     def crash(self) -> None:
-        """End as a crash does: the log has no end and stays marked as in use; sessions cannot be used any more.
+        """End as a crash does: the log has no end event and stays marked as in use; sessions cannot be used any more.
 
         `open` recovers the log and begins the next one.
         """
@@ -173,11 +174,11 @@ class BinlogWriter:
         return Session(connection)
 
     def commit_together(self, sessions: Sequence[Session]) -> None:
-        """Commit the transactions of several sessions in one group commit: one flush, and one sync if any is due.
+        """Commit the transactions of several sessions in one group commit: one flush, and at most one sync.
 
-        They are in the log in this order, if no other thread commits meanwhile. The log is rotated after all of them.
-        With MySQL `last_committed` is that of each session's last statement, as always; with MariaDB they have a
-        commit id.
+        They are logged in this order, if no other thread commits meanwhile. The log is rotated after all of them. With
+        MySQL, `last_committed` is that of each session's last statement, as always; with MariaDB they share a commit
+        id.
 
         Raises:
             WriterStateError: a session is given twice, or the writer is not open.
@@ -189,7 +190,7 @@ class BinlogWriter:
 
     @property
     def status(self) -> dict[str, int]:
-        """Binlog_cache_use, Binlog_cache_disk_use and the same of the statement caches, of all sessions."""
+        """Status variables Binlog_cache_use, Binlog_cache_disk_use and those of statement caches, over all sessions."""
         return self._status.as_dict()
 
     def rotate(self) -> None:
@@ -202,15 +203,13 @@ class BinlogWriter:
         self._group_commit.rotate()
 
     def purge(self, *, to: str | None = None, before: datetime | None = None) -> tuple[str, ...]:
-        """Remove the oldest logs: those in front of the log `to`, or those last written before a time.
+        """Remove the oldest logs: those before the log `to`, or those last written before a time (PURGE BINARY LOGS).
 
-        Returns their names.
-
-        The log that is being written stays in any case (PURGE BINARY LOGS).
+        Returns their names. The active log is never removed.
 
         Raises:
             WriterStateError: there is no log `to`, or the writer is not open.
-            OSError: a file cannot be removed; it is then no longer in the index, and removed when the writer is opened
+            OSError: a file cannot be removed; it is no longer in the index, and is removed when the writer is opened
                 again.
         """
         with self._group_commit.quiet():
@@ -231,7 +230,7 @@ class BinlogWriter:
 
     @property
     def position(self) -> Position:
-        """The end of what readers may read (SHOW BINARY LOG STATUS): after the last group, or the last that was synced.
+        """The end of what readers may read (SHOW BINARY LOG STATUS): the last group, or the last synced group.
 
         Raises:
             WriterStateError: the writer is not open.
@@ -245,16 +244,16 @@ class BinlogWriter:
 
     @property
     def gtid_binlog_state(self) -> tuple[MariadbGtid, ...]:
-        """With MariaDB the last GTID of each domain and server, the latest one of a domain after its others."""
+        """The last GTID of each domain and server, the latest one of a domain last (MariaDB)."""
         return self._group_commit.domains
 
     @property
     def ignored_error(self) -> BaseException | None:
-        """Why nothing is logged any more, where binlog_error_action is IGNORE_ERROR."""
+        """The error because of which nothing is logged any more, with binlog_error_action=IGNORE_ERROR."""
         return self._group_commit.ignored_error
 
     def _recovered(self) -> tuple[GtidSet, tuple[MariadbGtid, ...]]:
-        """End what a crash left half-done; the GTIDs that are used, MySQL's and MariaDB's."""
+        """Complete the work that a crash interrupted; returns the used GTIDs of MySQL and of MariaDB."""
         index = self._log.index
         index.open()
         listed, existing = index.names, self._log.existing()
