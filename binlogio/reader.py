@@ -56,7 +56,7 @@ _MOST_PLANS: Final = 2048  # of one log, with its definitions as they are now
 class _Text:
     """The text of events that a text writer has processed; it may be empty."""
 
-    text: bytes
+    text: bytes | memoryview
 
 
 class WholeGroup(Protocol):
@@ -149,7 +149,7 @@ class BinlogReader:
     def __next__(self) -> BinlogEvent:
         return next(self._events)
 
-    def texts(self, writer: EventTexts) -> Iterator[BinlogEvent | bytes]:
+    def texts(self, writer: EventTexts) -> Iterator[BinlogEvent | bytes | memoryview]:
         """Iterate over the events; whole groups and statements that `writer` writes are their text instead."""
         self._writer = writer
         writer.chosen = self._chosen
@@ -568,7 +568,9 @@ class BinlogReader:
                 return _Text(text)
         return self._decoder.cut_one(framer, stop)
 
-    def _written(self, writer: EventTexts, framer: EventFramer, opened: OpenedLog, stop: int | None) -> bytes | None:
+    def _written(
+        self, writer: EventTexts, framer: EventFramer, opened: OpenedLog, stop: int | None
+    ) -> bytes | memoryview | None:
         """Return the next text of the text writer, None if it takes no event; reads more bytes if an event is cut."""
         while (found := self._decoder.write(framer, stop, writer)) is None and writer.needs_data:
             before = framer.buffered

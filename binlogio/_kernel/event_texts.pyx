@@ -70,6 +70,7 @@ cdef enum:
     SLOTS = 256
     TIMES = 64
     MOST_TEXT_AT_ONCE = 1 << 22
+    SMALL_TEXT = 1 << 16  # bytes of a text that is copied
     MOST_PAYLOAD = 1 << 23  # plain bytes of one
     MOST_OPENED = 1 << 26  # bytes of a rows event or a statement that were compressed
     SETTING_COUNT = 32
@@ -406,7 +407,7 @@ cdef class EventTexts:
             bint by_group=False):
         """Return a list with the text of what was taken from byte `at` on, or an empty one; `self.at` is its end.
 
-        The arguments are those of `EventCutter.cut`; a payload is taken as a whole.
+        A long text is a memoryview, which is not copied. The arguments are those of `EventCutter.cut`; a payload is taken as a whole.
         """
         cdef Memory out = self.out
         cdef Event event
@@ -472,7 +473,14 @@ cdef class EventTexts:
                 good_statement = self.rows_statement
         self.session, self.rows_statement = good_session, good_statement
         self.at, self.position_shift = good_at, good_shift
-        return [(<char*>out.data)[:good_size] if good_size else b""] if good_at > begin else []
+        if good_at == begin:
+            return []
+        if good_size < SMALL_TEXT:
+            return [(<char*>out.data)[:good_size] if good_size else b""]
+        out.size = good_size  # the memory belongs to the caller now
+        self.out = Memory()
+        self.out.reserve(min(out.capacity, MOST_TEXT_AT_ONCE))
+        return [memoryview(out)]
 
     cdef bint _take(self, Memory out, Event* event, Run* run) except -1:
         """Append the text of an event, if it is wanted; False if it is left to Python."""

@@ -106,7 +106,7 @@ class Decoder:
         is_set = self._is_set_to(framer.context)
         return framer.cut_events(self._cutter, stop, 1) if is_set and self._cutter is not None else []
 
-    def write(self, framer: EventFramer, stop: int | None, writer: EventTexts) -> bytes | None:
+    def write(self, framer: EventFramer, stop: int | None, writer: EventTexts) -> bytes | memoryview | None:
         """Return the text of the next whole groups, or of whole statements of a group, that begin before offset `stop`.
 
         None where `writer` does not write the next one, and within a statement.

@@ -63,11 +63,11 @@ class Output:
         self._stream = stream
         self._errors = errors
 
-    def write(self, text: str | bytes) -> None:
+    def write(self, text: str | bytes | memoryview) -> None:
         """Write `text` as it is; bytes are UTF-8."""
-        self._stream.write(text if isinstance(text, bytes) else text.encode("utf-8", self._errors))
+        self._stream.write(text.encode("utf-8", self._errors) if isinstance(text, str) else text)
 
-    def write_all(self, chunks: Iterable[str | bytes]) -> None:
+    def write_all(self, chunks: Iterable[str | bytes | memoryview]) -> None:
         """Write the chunks as they arrive."""
         for chunk in chunks:
             self.write(chunk)

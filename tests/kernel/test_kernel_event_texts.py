@@ -90,7 +90,7 @@ def test_most_transactions_are_written_by_the_kernel() -> None:
     with binlogio.open(io.BytesIO(data)) as reader:
         dump = SeenDump(reader, TextStyle())
         text = b"".join(
-            chunk if isinstance(chunk, bytes) else chunk.encode()
+            chunk.encode() if isinstance(chunk, str) else chunk
             for chunk in FilteredDump(reader, ALL, dump, dump.writer(ALL)).choose()
         )
 

@@ -21,10 +21,10 @@ _PLAIN: Final = b"\x1b[0m"
 class ColouredOutput(Output):
     """Text of `dump` for a terminal. The text itself has no control characters."""
 
-    def write(self, text: str | bytes) -> None:
+    def write(self, text: str | bytes | memoryview) -> None:
         """Write whole lines, with colours."""
         super().write(
-            re.sub(_COLOURED, _with_colours, text if isinstance(text, bytes) else text.encode("utf-8", self._errors))
+            re.sub(_COLOURED, _with_colours, text.encode("utf-8", self._errors) if isinstance(text, str) else text)
         )
 
 

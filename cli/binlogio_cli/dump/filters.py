@@ -99,12 +99,12 @@ class FilteredDump:
         self._statement_head: list[str | bytes] = []
         self._old_files: dict[int, bool] = {}  # of servers before 5.0.3, by file_id: whether their LOAD DATA is wanted
 
-    def choose(self) -> Iterator[str | bytes]:
+    def choose(self) -> Iterator[str | bytes | memoryview]:
         """Yield the text of the selected events."""
         self._reader.choose(self._selection)
         events = self._reader if self._writer is None else self._reader.texts(self._writer.kernel)
         for event in events:
-            if isinstance(event, bytes):
+            if isinstance(event, bytes | memoryview):
                 self.found = self.found or bool(event)
                 yield event
                 continue
