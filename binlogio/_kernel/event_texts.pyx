@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The frequent events of a log as text for people, JSON lines or SQL, many in one call and without objects.
+"""Formats frequent events as text, JSON lines or SQL: many events in one call, without Python objects.
 
-Takes whole event groups, or whole statements inside a group, out of a buffer and verifies their checksums. Groups are
-taken in the form in which servers write them today; table maps and the session variables of statements are known by
-their bytes once Python has written one. Python is asked for the text of rare events in these groups. Statements that may
-define tables, and all other groups, are left to Python: `binlogio_cli.dump` is the oracle.
+Reads whole event groups, or whole statements of a group, from a buffer and verifies their checksums. Table maps and the
+session variables of statements are looked up in caches by their bytes; Python fills the caches when it formats such an
+event for the first time. A callback into Python formats rare events of a group. Python also formats statements that may
+define tables and all groups that do not match the grammar. `binlogio_cli.dump` is the reference implementation.
 
     group := gtid? BEGIN? statement* (xid | COMMIT | ROLLBACK | xa prepare)  |  gtid? sql  |  gtid payload(group)
     statement := annotation? table_map* rows*  |  (intvar | rand | user variable)* sql
@@ -53,29 +53,29 @@ cpdef enum OutputStyle:
     SQL = 2
 
 cpdef enum SqlReading:
-    """Which bytes of a statement the kernel may write."""
+    """Flags: the statement text that the kernel may copy to the output."""
 
     NOTHING = 0
     ONLY_ASCII = 1
-    UTF_8 = 2  # in SQL any bytes
-    ESCAPING = 4  # in SQL: a backslash in quotes escapes
+    UTF_8 = 2  # in SQL output: any bytes
+    ESCAPING = 4  # in SQL output: a backslash is the escape character in quoted text
 
 SETTINGS = SETTING_COUNT
-"""How many session variables are followed, the schema with the number 0."""
+"""Number of session variables that are tracked; variable 0 is the default schema."""
 
 cdef enum:
-    SUPPRESS_USE = 8  # of a header's flags
-    STMT_END = 1  # of a rows event's flags
-    MAY_HAVE_SBR = 1  # of a GTID's flags
-    SLOTS = 256
-    TIMES = 64
-    MOST_TEXT_AT_ONCE = 1 << 22
-    SMALL_TEXT = 1 << 16  # bytes of a text that is copied
-    MOST_PAYLOAD = 1 << 23  # plain bytes of one
-    MOST_OPENED = 1 << 26  # bytes of a rows event or a statement that were compressed
+    SUPPRESS_USE = 8  # flag of an event header: LOG_EVENT_SUPPRESS_USE_F
+    STMT_END = 1  # flag of a rows event
+    MAY_HAVE_SBR = 1  # flag of a GTID event
+    SLOTS = 256  # entries of the table map cache, indexed by table id
+    TIMES = 64  # entries of the timestamp cache
+    MOST_TEXT_AT_ONCE = 1 << 22  # bytes of output after which `cut` returns
+    SMALL_TEXT = 1 << 16  # bytes below which `cut` returns a copy
+    MOST_PAYLOAD = 1 << 23  # maximum uncompressed size of a payload, in bytes
+    MOST_OPENED = 1 << 26  # maximum uncompressed size of a rows event or a statement, in bytes
     SETTING_COUNT = 32
 
-cdef enum StatementPlace:  # in a transaction
+cdef enum StatementPlace:  # position in a transaction
     BETWEEN_STATEMENTS = 0
     ANNOTATED = 1
     IN_STATEMENT = 2
@@ -105,13 +105,13 @@ ROWS_NAMES[:] = [
     b"DELETE_ROWS_COMPRESSED_EVENT_V1", b"WRITE_ROWS_COMPRESSED_EVENT", b"UPDATE_ROWS_COMPRESSED_EVENT",
     b"DELETE_ROWS_COMPRESSED_EVENT", b"PARTIAL_UPDATE_ROWS_EVENT",
 ]
-cdef (const char*)[4] ROWS_TITLES  # by operation
+cdef (const char*)[4] ROWS_TITLES  # indexed by the operation of a rows event
 ROWS_TITLES[:] = [
     b"Write_rows: table id ", b"Update_rows: table id ", b"Delete_rows: table id ", b"Update_rows_partial: table id ",
 ]
 
-cdef enum:  # status variables of a statement
-    CATALOG = 2  # with a zero byte after it, in logs of 5.0
+cdef enum:  # status variable codes of a query event
+    CATALOG = 2  # in logs of MySQL 5.0: terminated by a zero byte
     INVOKER = 11
     UPDATED_DB_NAMES = 12
     MICROSECONDS = 13
@@ -119,34 +119,34 @@ cdef enum:  # status variables of a statement
     MARIADB_HRNOW = 128
     MANY_NAMES = 254
 
-cdef int[21] VARIABLE_SIZES  # by code; -1 for text after its size
+cdef int[21] VARIABLE_SIZES  # bytes of the value, by status variable code; -1: a length byte, then text
 VARIABLE_SIZES[:] = [4, 8, -1, 4, 6, -1, -1, 2, 2, 8, 4, -1, 0, 3, 8, 8, 1, 8, 2, 1, 1]
 
 cdef struct Event:
     const uint8_t* head
     const uint8_t* body
-    const uint8_t* end  # of the body, where its checksum is
+    const uint8_t* end  # end of the body; the checksum follows
     int64_t offset, size
-    int64_t inner  # its number in the payload; -1 outside
+    int64_t inner  # index of the event in its transaction payload; -1 outside a payload
     int code
     bint has_checksum
 
 cdef struct Session:
-    # What was written of it.
-    int64_t thread_id  # -1 for none
-    bint wrote_gtid
-    int32_t[SETTING_COUNT] settings  # 0 for none
+    # Session variables in the output so far.
+    int64_t thread_id  # last thread id in the output; -1: none
+    bint wrote_gtid  # the GTID of the current group is in the output
+    int32_t[SETTING_COUNT] settings  # last value in the output, by variable; 0: none
 
 cdef struct Run:
-    # What is known of the group and the statement at hand.
+    # State of the current group and statement.
     GroupState group
-    Session before  # the group
-    int first  # the place of the group where each part that is taken begins and ends
-    int statement
-    bint shown, statement_shown
-    int64_t group_mark, statement_mark  # where their text begins
-    const uint8_t* limit  # the end of the events that can be read ahead
-    bint read_ahead  # for the XID
+    Session before  # session at the start of the group
+    int first  # group state at which a unit (group or statement) begins and ends
+    int statement  # StatementPlace
+    bint shown, statement_shown  # the group or the statement has a selected change
+    int64_t group_mark, statement_mark  # output offsets where the text of the group and of the statement begins
+    const uint8_t* limit  # end of the buffer for the search for the XID
+    bint read_ahead  # the search for the XID is done
 
 
 cdef inline int add(Memory out, const char* text) except -1 nogil:
@@ -176,7 +176,7 @@ cdef int add_hex(Memory out, const uint8_t* p, int64_t size) except -1:
 
 
 cdef int add_xid(Memory out, int64_t format_id, const uint8_t* p, int64_t gtrid_size, int64_t bqual_size) except -1:
-    """Append the name of an XA transaction as SQL has it."""
+    """Append an XA transaction identifier as an SQL literal: X'gtrid',X'bqual',format_id."""
     add(out, b"X'")
     add_hex(out, p, gtrid_size)
     add(out, b"',X'")
@@ -192,13 +192,13 @@ cdef inline int add_bytes(Memory out, bytes text) except -1:
 
 
 cdef class TextTable:
-    """A table map that Python has written: its text, and how the rows events after it are written."""
+    """A cached table map: its text, and the formatter of its rows events."""
 
     cdef bytes body, text, head
     cdef ImageText images
     cdef uint64_t table_id
-    cdef int64_t statement  # in which it was found
-    cdef bint wanted
+    cdef int64_t statement  # number of the last statement with this table map
+    cdef bint wanted  # the table is selected
 
     def __cinit__(self, bytes body, bytes text, bytes head, ImageText images, bint wanted):
         self.body, self.text, self.head, self.images, self.wanted = body, text, head, images, wanted
@@ -211,13 +211,13 @@ cdef inline uint64_t u48(const uint8_t* p) noexcept nogil:
 
 
 cdef class QueryText:
-    """The texts of a statement with known session variables, as of `EventTexts.learn_query`."""
+    """Cached texts around a statement with certain session variables; see `EventTexts.learn_query`."""
 
     cdef bytes title, text, rest
-    cdef int reading
-    cdef list settings  # texts
-    cdef int count
-    cdef int32_t[SETTING_COUNT] numbers, values  # of the settings
+    cdef int reading  # SqlReading
+    cdef list settings  # text of each setting
+    cdef int count  # number of settings
+    cdef int32_t[SETTING_COUNT] numbers, values  # variable number and value of each setting
 
     def __cinit__(self, bytes title, bytes text, bytes rest, int reading, settings):
         cdef int i
@@ -229,55 +229,55 @@ cdef class QueryText:
 
 
 cdef class EventTexts:
-    """Writes events.
+    """Formats events.
 
     Args:
-        style: TEXT, JSON, or SQL, which is that of MySQL's servers.
-        has_gtids: whether SQL sets the GTIDs.
-        time_text: from the seconds of a header to their text.
-        flags_text: from the flags of a rows event to their text in its title.
-        gtid_flags_text: from the flags of MariaDB's GTID to their text in its title.
-        by_python: from the header and the body of a rare event to its text, which in JSON and in text follows the
-            header; None where Python cannot write it.
-        open_payload: from a payload that zstd has compressed and its plain size to its plain bytes, or None where it
-            is damaged; None for logs whose payloads are not opened.
-        opened_size: the largest size of what is compressed.
-        chooses_tables: only changes of tables are wanted that were learned as such.
+        style: an `OutputStyle`.
+        has_gtids: whether SQL output sets the GTIDs of transactions.
+        time_text: formats the timestamp of an event header, in seconds.
+        flags_text: formats the flags of a rows event for its title.
+        gtid_flags_text: formats the flags of a MariaDB GTID event for its title.
+        by_python: formats a rare event from its header and body. Text and JSON output exclude the header, which the
+            kernel appends. Returns None if Python cannot format the event either.
+        open_payload: decompresses a zstd payload, given its bytes and its uncompressed size; returns None if it is
+            damaged. None: the kernel does not handle payloads.
+        opened_size: maximum uncompressed size of compressed data, in bytes.
+        chooses_tables: select only the changes of tables that `learn_table` received with `wanted`.
     """
 
     cdef bint json, sql, has_gtids, chooses_tables
-    cdef Memory raw  # of a BINLOG statement
-    cdef Memory plain  # of an event that is compressed
+    cdef Memory raw  # scratch buffer: events of a BINLOG statement before base64, or a JSON string before escaping
+    cdef Memory plain  # uncompressed bytes of the current event
     cdef object time_text, flags_text, gtid_flags_text, by_python, open_payload
     cdef int64_t opened_size
-    cdef public GroupFilter chosen  # groups; None for all
-    cdef int64_t[TIMES] times
-    cdef list time_texts
-    cdef dict flags_texts, gtid_flags_texts, tables, queries
-    cdef list slots
-    cdef list maps  # the wanted tables of the statement, in SQL of MySQL
+    cdef public GroupFilter chosen  # selected groups; None: all groups
+    cdef int64_t[TIMES] times  # keys of the timestamp cache, in seconds
+    cdef list time_texts  # values of the timestamp cache
+    cdef dict flags_texts, gtid_flags_texts, tables, queries  # caches
+    cdef list slots  # last table map per table id modulo SLOTS
+    cdef list maps  # in SQL: selected table maps of the current statement
     cdef Memory out
-    cdef int64_t statement
-    cdef bytes query  # the last one that was found, and its texts
+    cdef int64_t statement  # number of the current statement
+    cdef bytes query  # key of the last lookup in `queries`; `query_text` is its value
     cdef QueryText query_text
     cdef Session session
     cdef public bint is_mariadb
-    cdef public bytes prefix  # of a JSON line: the file
-    cdef Memory gtid  # of rows in JSON: the fields of their group's GTID
-    cdef public int64_t rows_thread  # of rows in JSON; -1 where it is not known
-    cdef public bytes rows_statement  # of the next rows, as Python has written it in JSON; None without
-    cdef public bint finds_xids  # of rows in JSON; else they are not known
-    cdef bint has_xid
-    cdef uint64_t xid  # of rows in JSON
-    cdef const uint8_t* sql_begin  # the same where the kernel has written it; NULL without
+    cdef public bytes prefix  # in JSON: the file name at the start of each line
+    cdef Memory gtid  # in JSON rows: GTID fields of the current group
+    cdef public int64_t rows_thread  # in JSON rows: thread id; -1: unknown
+    cdef public bytes rows_statement  # in JSON rows: statement text that Python has formatted; None: none
+    cdef public bint finds_xids  # in JSON rows: search for the XID of a group ahead of its rows
+    cdef bint has_xid  # the XID of the current group is known
+    cdef uint64_t xid  # in JSON rows: XID of the current group
+    cdef const uint8_t* sql_begin  # in JSON rows: statement text from an event in the buffer; NULL: none
     cdef const uint8_t* sql_end
-    cdef public bint paused  # takes nothing
-    cdef public bint inside  # a transaction: whole statements are taken
-    cdef public bint group_shown  # of that transaction: a wanted change
-    cdef readonly uint32_t position_shift
-    cdef readonly int64_t at
-    cdef readonly bint needs_data  # the bytes ended before the end of a group
-    cdef uint8_t[256] taken
+    cdef public bint paused  # `cut` returns nothing
+    cdef public bint inside  # `cut` starts inside a transaction and takes whole statements
+    cdef public bint group_shown  # with `inside`: the transaction has a selected change
+    cdef readonly uint32_t position_shift  # difference between log_pos and the real end of the last event
+    cdef readonly int64_t at  # index of the next event in the buffer
+    cdef readonly bint needs_data  # the buffer ends before the end of an event or a group
+    cdef uint8_t[256] taken  # by event type: whether `cut` takes events of this type
 
     codes = (
         GTID_LOG_EVENT, ANONYMOUS_GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, MARIADB_GTID_EVENT, QUERY_EVENT,
@@ -285,7 +285,7 @@ cdef class EventTexts:
         USER_VAR_EVENT, TRANSACTION_PAYLOAD_EVENT, ROWS_QUERY_LOG_EVENT, ANNOTATE_ROWS_EVENT, PARTIAL_UPDATE_ROWS_EVENT,
         *range(WRITE_ROWS_EVENT, DELETE_ROWS_EVENT + 1), *range(WRITE_ROWS_EVENT_V1, DELETE_ROWS_EVENT_V1 + 1),
         *range(WRITE_ROWS_COMPRESSED_EVENT_V1, DELETE_ROWS_COMPRESSED_EVENT + 1),
-    )  # that can be written
+    )  # event types that `cut` can format
 
     def __cinit__(self, *, int style, bint has_gtids=True, time_text, flags_text, gtid_flags_text, by_python,
                   open_payload=None, int64_t opened_size=MOST_OPENED, bint chooses_tables=False):
@@ -308,7 +308,7 @@ cdef class EventTexts:
         self.set_codes(())
 
     def set_codes(self, codes):
-        """Take events of these types."""
+        """Select the event types that `cut` takes."""
         cdef int code
         for code in range(256):
             self.taken[code] = 0
@@ -316,9 +316,14 @@ cdef class EventTexts:
             self.taken[code] = 1
 
     def learn_table(self, bytes body, bytes text, bytes head, ImageText images, *, bint wanted=True):
-        """Write table maps of this body as `text` after the header, and the rows after them by `images`.
+        """Add a table map to the cache.
 
-        `head` is in JSON the schema and the table of the rows events, in SQL the table map before them.
+        Args:
+            body: body of the table map event; the key.
+            text: text of the table map after the header.
+            head: in JSON the schema and table of its rows events; in SQL the bytes of the table map event.
+            images: formatter of its row images; None: Python formats its rows events.
+            wanted: whether the table is selected.
         """
         if len(body) >= 6:
             if len(self.tables) >= 4096:
@@ -326,18 +331,27 @@ cdef class EventTexts:
             self.tables[body] = TextTable(body, text, head, images, wanted)
 
     def forget_tables(self):
-        """Forget all table maps: the names of their columns may have changed."""
+        """Empty the cache of table maps: column names may have changed."""
         self.tables.clear()
         self.slots = [None] * SLOTS
 
     def learn_query(self, bytes context, bint suppresses_use, bytes title, bytes text, bytes rest=b"", *,
                     int reading, settings=(), microseconds=None):
-        """Write statements with these status variables and this schema by these texts.
+        """Add the texts for one set of status variables and schema to the cache.
 
-        In JSON these are what follows the error code, and what follows the microseconds; in SQL all up to the thread's
-        number, what is between it and the seconds of the time, and what follows them; else the end of the title. The
-        microseconds of the statement, where it has them, are left out. `reading` is of `SqlReading`. `settings` are
-        written where they differ from what `self.written_settings` has: number, value (from 1 on), text.
+        Args:
+            context: size and bytes of the status variables, then the schema. The key ignores the microseconds.
+            suppresses_use: whether the header has the flag LOG_EVENT_SUPPRESS_USE_F; part of the key.
+            title: in JSON the text after the error code; in SQL the text up to the thread id; in text the end of the
+                title line.
+            text: in JSON the text after the microseconds; in SQL the text between the thread id and the timestamp;
+                unused in text.
+            rest: in SQL the text between the timestamp and the statement; unused otherwise.
+            reading: flags of `SqlReading`.
+            settings: variable number, value (1 or more) and text of each session variable. The text is written if
+                `written_settings` has another value.
+            microseconds: value of the microseconds in `context`; None without. If the kernel finds another value in
+                `context`, nothing is added to the cache.
         """
         cdef int64_t at = microseconds_in(context, len(context))
         if (None if at < 0 else u24(<const uint8_t*>context + at)) != microseconds or len(settings) > SETTING_COUNT:
@@ -350,7 +364,7 @@ cdef class EventTexts:
 
     @property
     def written_settings(self):
-        """The values of the session variables that were written last, by number; 0 for none."""
+        """Last value of each session variable in the output, by number; 0: none."""
         return [self.session.settings[i] for i in range(SETTING_COUNT)]
 
     @written_settings.setter
@@ -360,7 +374,7 @@ cdef class EventTexts:
 
     @property
     def thread_id(self):
-        """The thread that was written last; -1 for none."""
+        """Last thread id in the output; -1: none."""
         return self.session.thread_id
 
     @thread_id.setter
@@ -369,7 +383,7 @@ cdef class EventTexts:
 
     @property
     def rows_gtid(self):
-        """The fields of the GTID in the rows of a group, in JSON."""
+        """GTID fields of JSON rows in the current group."""
         return (<char*>self.gtid.data)[:self.gtid.size] if self.gtid.size else b""
 
     @rows_gtid.setter
@@ -380,7 +394,7 @@ cdef class EventTexts:
 
     @property
     def rows_xid(self):
-        """The XID in the rows of a group, in JSON; None where it is not known."""
+        """XID of JSON rows in the current group; None: unknown."""
         return self.xid if self.has_xid else None
 
     @rows_xid.setter
@@ -390,7 +404,7 @@ cdef class EventTexts:
 
     @property
     def wrote_gtid(self):
-        """Whether SQL has the GTID of a group."""
+        """Whether the SQL output has a GTID of a group."""
         return self.session.wrote_gtid
 
     @wrote_gtid.setter
@@ -398,16 +412,19 @@ cdef class EventTexts:
         self.session.wrote_gtid = value
 
     def forget_queries(self):
-        """Forget all statements: other variables were written since."""
+        """Empty the cache of statement texts."""
         self.queries.clear()
         self.query = self.query_text = None
 
     def cut(self, const uint8_t[::1] data, int64_t at, int64_t offset, int64_t stop, int64_t inner, int64_t most,
             bint checksum, bint verify, uint32_t shift,
             bint by_group=False):
-        """Return a list with the text of what was taken from byte `at` on, or an empty one; `self.at` is its end.
+        """Return the text of the groups (with `inside`: statements) from byte `at` of the buffer, in a list of one item.
 
-        A long text is a memoryview, which is not copied. The arguments are those of `EventCutter.cut`; a payload is taken as a whole.
+        Stops before the first group or statement that is incomplete, is not selected by `chosen`, or has to be formatted
+        by Python. `self.at` is the index of its first byte. If nothing precedes it, the list is empty. The arguments are
+        those of `EventCutter.cut`; `most` and `by_group` are ignored, and with `inner` >= 0 the list is empty. A text of
+        64 KiB or more is a memoryview of the memory in which it was written; it is not copied.
         """
         cdef Memory out = self.out
         cdef Event event
@@ -477,13 +494,13 @@ cdef class EventTexts:
             return []
         if good_size < SMALL_TEXT:
             return [(<char*>out.data)[:good_size] if good_size else b""]
-        out.size = good_size  # the memory belongs to the caller now
+        out.size = good_size  # the caller owns this memory now
         self.out = Memory()
         self.out.reserve(min(out.capacity, MOST_TEXT_AT_ONCE))
         return [memoryview(out)]
 
     cdef bint _take(self, Memory out, Event* event, Run* run) except -1:
-        """Append the text of an event, if it is wanted; False if it is left to Python."""
+        """Append the text of an event, if it is selected. Returns False if Python has to format it."""
         cdef int code = event.code
         cdef int place = run.group.place
         cdef TextTable table
@@ -556,7 +573,7 @@ cdef class EventTexts:
         return False
 
     cdef int _next_statement(self) except -1:
-        """Forget the tables and the text of the statement."""
+        """Start a statement: reset its table maps and its text."""
         self.statement += 1
         self.sql_begin = NULL
         if self.maps:
@@ -564,7 +581,7 @@ cdef class EventTexts:
         return 1
 
     cdef void _find_xid(self, Event* event, Run* run) noexcept:
-        """Read the group ahead to its end, for its XID: XID_EVENT comes after the rows."""
+        """Search the rest of the group for its XID: XID_EVENT comes after the rows."""
         cdef GroupState group = run.group
         cdef const uint8_t* p = event.head
         cdef const uint8_t* end
@@ -580,17 +597,17 @@ cdef class EventTexts:
             if p[4] == XID_EVENT and end - p == HEADER_SIZE + 8:
                 self.has_xid, self.xid = True, u64(p + HEADER_SIZE)
             follow_body(&group, p[4], p + HEADER_SIZE, end)
-            if group.begins:  # another group: this one is incomplete
+            if group.begins:  # the current group is incomplete
                 return
             p = end + tail
 
     cdef void _take_back(self, Memory out, Run* run) noexcept:
-        """Take back the text of a group that has no wanted change."""
+        """Remove the text of a group that has no selected change."""
         out.size = run.group_mark
         self.session = run.before
 
     cdef bint _payload(self, Memory out, Event* event, Run* run) except -1:
-        """A payload and the events in it; False where one of them is left to Python."""
+        """Append a payload and its events. Returns False if Python has to format one of them."""
         cdef PayloadFields fields
         cdef Event inner
         cdef Run inside
@@ -650,7 +667,7 @@ cdef class EventTexts:
         return add(out, b" in the file\n")
 
     cdef int _head(self, Memory out, Event* event, const char* name) except -1:
-        """Append what all events have: the place and the header, up to the fields."""
+        """Append the common part of all events: position and header."""
         cdef const uint8_t* p = event.head
         cdef uint32_t seconds = u32(p)
         cdef int slot = seconds & (TIMES - 1)
@@ -701,7 +718,7 @@ cdef class EventTexts:
         return 1 if self.json else add(out, b" \t")
 
     cdef int _field(self, Memory out, const char* name, uint64_t number) except -1:
-        """Append a number with the text before it."""
+        """Append the text `name`, then a number."""
         add(out, name)
         return append_unsigned(out, number)
 
@@ -738,7 +755,7 @@ cdef class EventTexts:
         return add(out, b"\n/*!*/;\n" if self.sql else b"/*!*/;\n")
 
     cdef bint _rest(self, Memory out, Event* event, const char* name) except -1:
-        """An event of which Python writes all but the header; False where it cannot."""
+        """Append an event with the callback `by_python`. Returns False if the callback cannot format it."""
         text = self.by_python((<const char*>event.head)[:HEADER_SIZE], (<const char*>event.body)[:event.end - event.body])
         if text is None:
             return False
@@ -768,7 +785,7 @@ cdef class EventTexts:
         return add(out, b"\n/*!*/;\n" if self.sql else b"/*!*/;\n")
 
     cdef bint _query(self, Memory out, Event* event, Run* run) except -1:
-        """A statement; False for those that may define a table, and where its variables are not known yet."""
+        """Append a statement. Returns False if it may define a table or its status variables are not in the cache."""
         cdef const uint8_t* body = event.body
         cdef const uint8_t* sql
         cdef const uint8_t* end = event.end
@@ -804,7 +821,7 @@ cdef class EventTexts:
         return True
 
     cdef bint _statement(self, Memory out, Event* event, int64_t size, const uint8_t* sql, const uint8_t* end) except -1:
-        """The text of a statement after the `size` bytes at the beginning of the body."""
+        """Append a statement; its SQL text is `sql` to `end`, after the first `size` bytes of the body."""
         cdef const uint8_t* body = event.body
         cdef bint suppresses_use = u16(event.head + 17) & SUPPRESS_USE
         cdef bytes known
@@ -855,7 +872,7 @@ cdef class EventTexts:
             return add(out, b"}\n")
         add(out, b"\n")
         i = 0
-        if texts.count and texts.numbers[0] == 0:  # USE is before the time
+        if texts.count and texts.numbers[0] == 0:  # USE comes before the timestamp
             self._setting(out, texts, 0)
             i = 1
         self._field(out, b"SET TIMESTAMP=", u32(event.head))
@@ -873,14 +890,14 @@ cdef class EventTexts:
         return add(out, b"\n/*!*/;\n")
 
     cdef int _setting(self, Memory out, QueryText texts, int i) except -1:
-        """Append a setting, if it was not written before."""
+        """Append the text of a setting, unless its value is the last one in the output."""
         if self.session.settings[texts.numbers[i]] == texts.values[i]:
             return 1
         self.session.settings[texts.numbers[i]] = texts.values[i]
         return add_bytes(out, <bytes>texts.settings[i])
 
     cdef bint _is_plain(self, const uint8_t* sql, const uint8_t* end, int reading) noexcept:
-        """Whether Python writes these bytes as they are; in JSON, as a string of them."""
+        """Whether Python copies these bytes unchanged (in JSON: as a JSON string)."""
         cdef const uint8_t* at = sql
         cdef uint8_t seen = 0
         if not reading & (ONLY_ASCII | UTF_8):
@@ -897,7 +914,7 @@ cdef class EventTexts:
         return reading & UTF_8 and is_utf8(sql, end - sql) and (self.json or not has_acting(sql, end))
 
     cdef int _json_sql(self, Memory out, const uint8_t* sql, const uint8_t* end) except -1:
-        """Append a statement as Python's json writes it."""
+        """Append a statement as a JSON string, with the escapes of Python's `json`."""
         cdef Memory raw = self.raw
         cdef int64_t before = out.size
         if append_json_string(out, sql, end - sql):
@@ -908,7 +925,7 @@ cdef class EventTexts:
         return append_ascii_json(out, raw.data, raw.size)
 
     cdef int _fraction(self, Memory out, uint32_t microseconds) except -1:
-        """Append a point and six digits, or more where the log has such a number."""
+        """Append a decimal point and six digits, or more digits if the log has a larger number."""
         add(out, b".")
         out.size = put_digits(end_of(out, 8), microseconds, max(6, digit_count(microseconds))) - out.data
         return 1
@@ -938,7 +955,7 @@ cdef class EventTexts:
         return True
 
     cdef bint _rows(self, Memory out, TextTable table, Event* event) except -1:
-        """Rows; False where they do not fit the table, or have a value that is invalid."""
+        """Append a rows event. Returns False if it does not match its table map or has an invalid value."""
         cdef RowsEvent rows
         cdef uint64_t columns = 0
         cdef int code = event.code
@@ -983,7 +1000,7 @@ cdef class EventTexts:
         return code
 
     cdef int _origin(self, Memory out) except -1:
-        """Append where rows come from, in JSON: GTID, thread and XID, and with the first rows the statement."""
+        """Append the origin of JSON rows: GTID, thread id, XID, and for the first rows event the statement."""
         if self.gtid.size:
             memcpy(end_of(out, self.gtid.size), self.gtid.data, self.gtid.size)
             out.size += self.gtid.size
@@ -1003,16 +1020,17 @@ cdef class EventTexts:
         return 1
 
     cdef bint _binlog(self, Memory out, TextTable table, Event* event) except -1:
-        """A BINLOG statement of table maps and rows; False where Python would write it in another form.
+        """Append a BINLOG statement of table maps and a rows event. Returns False if Python has to format it.
 
-        Rows of MySQL have all table maps of their statement. MariaDB's rows events keep their position and flags, and are opened if they are compressed.
+        MySQL: all table maps of the statement precede the rows event. MariaDB: only its own table map does, the rows
+        event keeps its position and flags, and compressed rows are decompressed.
         """
         cdef RowsEvent rows
         cdef uint64_t columns = 0
         cdef Memory raw = self.raw
         cdef const uint8_t* body = event.body
         cdef int64_t size = event.end - body
-        cdef int64_t frame = 8 if self.is_mariadb else 10  # where it begins
+        cdef int64_t frame = 8 if self.is_mariadb else 10  # index of the column count
         cdef int64_t begin, before, first
         cdef int code = event.code
         cdef int i
@@ -1038,14 +1056,15 @@ cdef class EventTexts:
         else:
             for table in self.maps:
                 add_bytes(raw, table.head)
-        first = min(rows.size, (3 - (raw.size + HEADER_SIZE + before) % 3) % 3)  # images, to make whole digits
+        # `raw` takes leading image bytes until its size is a multiple of 3.
+        first = min(rows.size, (3 - (raw.size + HEADER_SIZE + before) % 3) % 3)
         to = raw.grow(HEADER_SIZE + before + first)
         memcpy(to, event.head, HEADER_SIZE)
         to[4] = <uint8_t>code
         for i in range(4):
             to[9 + i] = <uint8_t>((HEADER_SIZE + size) >> (8 * i))
         if not self.is_mariadb:
-            memset(to + 13, 0, 6)  # position, flags
+            memset(to + 13, 0, 6)  # log_pos, flags
         memcpy(to + HEADER_SIZE, body, before)
         memcpy(to + HEADER_SIZE + before, rows.images, first)
         to[HEADER_SIZE + 6] |= STMT_END
@@ -1061,7 +1080,7 @@ cdef class EventTexts:
         return add(out, b"'\n/*!*/;\n")
 
     cdef bint _annotation(self, Memory out, Event* event) except -1:
-        """The statement that row changes come from, if it is text without control characters."""
+        """Append the statement text of rows. Returns False if it has control characters or is not valid UTF-8."""
         cdef const uint8_t* at = event.body
         cdef const uint8_t* end = event.end
         cdef uint8_t* to
@@ -1099,13 +1118,16 @@ cdef class EventTexts:
         return True
 
     cdef bint _gtid(self, Memory out, Event* event) except -1:
-        """MySQL's GTID; False where it is not of today's form. Each part after the number may be missing."""
+        """Append a MySQL GTID event. Returns False if its body has unknown bytes or an invalid number.
+
+        Each field after the number is optional.
+        """
         cdef const uint8_t* body = event.body
         cdef bint anonymous = event.code == ANONYMOUS_GTID_LOG_EVENT
         cdef Group group
         cdef GtidFields fields
         cdef uint64_t[PARTS] parts
-        cdef uint32_t has = 0  # a bit for each part
+        cdef uint32_t has = 0  # bit set: the parts that are present
         cdef uint64_t gno
         cdef int i
         if not (read_group(&group, <uint8_t>event.code, event.head, body, event.end)
@@ -1188,7 +1210,7 @@ cdef class EventTexts:
         return 1
 
     cdef int _moment(self, Memory out, uint64_t microseconds) except -1:
-        """Append a moment in brackets: 55 bits of microseconds are in the calendar."""
+        """Append a timestamp in parentheses. 55 bits of microseconds do not exceed the calendar."""
         cdef uint64_t seconds = microseconds // 1000000
         cdef uint32_t rest = <uint32_t>(microseconds % 1000000)
         cdef int64_t year = 0
@@ -1202,11 +1224,11 @@ cdef class EventTexts:
         return add(out, b" UTC)")
 
     cdef bint _mariadb_gtid(self, Memory out, Event* event) except -1:
-        """MariaDB's GTID of a transaction; False for others, and where it is not of today's form."""
+        """Append a MariaDB GTID event. Returns False if its body is malformed or has unknown bytes."""
         cdef const uint8_t* body = event.body
         cdef Group group
         cdef GtidFields fields
-        cdef const uint8_t* xid  # its format, two sizes and texts
+        cdef const uint8_t* xid  # XA transaction: format id, gtrid size, bqual size, gtrid, bqual
         cdef int flags, extra
         if not (read_group(&group, MARIADB_GTID_EVENT, event.head, body, event.end)
                 and gtid_fields(&fields, MARIADB_GTID_EVENT, body, event.end)):
@@ -1282,7 +1304,7 @@ cdef class EventTexts:
 
 
 cdef int64_t microseconds_in(const uint8_t* p, int64_t size) noexcept nogil:
-    """Return where the microseconds are in the status variables after their size; -1 without any."""
+    """Return the index of the microseconds in `p`, the size and bytes of status variables; -1 if there are none."""
     cdef int64_t at = 2
     cdef int64_t end
     cdef int code, count
@@ -1313,7 +1335,7 @@ cdef int64_t microseconds_in(const uint8_t* p, int64_t size) noexcept nogil:
 
 
 cdef inline int number_of(int code) noexcept nogil:
-    """Return the number of a type of rows events in the lists of names."""
+    """Return the index of a rows event type in `ROWS_NAMES`."""
     if code == PARTIAL_UPDATE_ROWS_EVENT:
         return 12
     if code >= WRITE_ROWS_COMPRESSED_EVENT_V1:
@@ -1321,7 +1343,7 @@ cdef inline int number_of(int code) noexcept nogil:
     return code - WRITE_ROWS_EVENT if code >= WRITE_ROWS_EVENT else 3 + code - WRITE_ROWS_EVENT_V1
 
 
-cdef uint8_t[8192] TWO_DIGITS  # of 12 bits in base64
+cdef uint8_t[8192] TWO_DIGITS  # two base64 digits for each 12-bit number
 
 
 def _set_tables():
@@ -1335,12 +1357,12 @@ _set_tables()
 
 
 cdef uint8_t* put_base64(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
-    """Write bytes as base64, in lines of any length; returns the end."""
+    """Write bytes as base64 without line breaks. Returns the end of the output."""
     cdef int64_t i = base64_blocks(to, p, size)
     cdef uint32_t group
     cdef uint64_t word
     to += i // 3 * 4
-    while i + 8 <= size:  # six bytes of them
+    while i + 8 <= size:  # six bytes per iteration
         memcpy(&word, p + i, 8)
         word = swapped(word)
         memcpy(to, TWO_DIGITS + 2 * (word >> 52), 2)
@@ -1369,7 +1391,7 @@ cdef uint8_t* put_base64(uint8_t* to, const uint8_t* p, int64_t size) noexcept n
 
 
 cdef bint has_acting(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    """Whether well-formed UTF-8 has a character from U+0080 on that acts on a terminal."""
+    """Whether valid UTF-8 text has a terminal control character at or above U+0080 (C1 or bidirectional control)."""
     while end - p >= 2:
         if p[0] == 0xC2 and p[1] < 0xA0 or p[0] == 0xD8 and p[1] == 0x9C:
             return True
@@ -1382,9 +1404,9 @@ cdef bint has_acting(const uint8_t* p, const uint8_t* end) noexcept nogil:
 
 
 cdef bint is_read_by_client(const uint8_t* sql, const uint8_t* end, bint any_bytes, bint escapes) noexcept:
-    """Whether the client sends a statement as it is: words, numbers, quoted text without special cases, no comments.
+    """Whether the mysql client sends a statement unchanged: words, numbers, simple quoted text, no comments.
 
-    A part of what `client_text.client_lines` sends unchanged.
+    Conservative: `client_text.client_lines` leaves more statements unchanged.
     """
     cdef const uint8_t* at = sql
     cdef const uint8_t* word
