@@ -2,12 +2,12 @@
 
     python benchmarks/bench_replay.py [--kind mysql|mariadb] [--no-fsync] [--transactions N] NAME=LOG...
 
-For each log, in one run and in turn: binlogio with one worker, with new GTIDs and those of the log (MySQL), and with
-eight, in order and in any order; the vendor's own tool piped into its client; and SQLite. Before each of them the
-tables are created again with the rows that the log expects (those that it changes before it inserts them); this time
-is not counted. Wall time is measured, since most of it is the server's and its disk's, and CPU seconds of the server
-and of its clients are shown too. The machine should be idle; if it is not, compare the CPU seconds, and the pairs of
-one round.
+For each log, alternating in one run: binlogio with one worker, with new GTIDs and with the GTIDs of the log (MySQL);
+binlogio with eight workers, in commit order, with one transaction per commit, and in any order; the vendor's tool piped
+into its client; and SQLite. Before each measurement the tables are restored, with the rows that the log changes before
+it inserts them; this time is not counted. The result is wall time, because the server and its disk dominate; the CPU
+seconds of the server and of its clients are shown too. The machine should be idle. If it is not, compare the CPU
+seconds, and the ratios within one round.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ ONE, KEPT, EIGHT, ALONE, ANY, TOOL = (
 
 @dataclass(frozen=True)
 class Log:
-    """A log, what was in its tables before, and how much of it is replayed: from its first change of rows to `stop`."""
+    """A log, the prior contents of its tables, and the replayed range: from its first row change to `stop`."""
 
     path: Path
     begin: int
@@ -77,7 +77,7 @@ class Log:
 
     @classmethod
     def read(cls, path: Path, transactions: int | None) -> Log:
-        """Walk through it once."""
+        """Scan the log once; `transactions` limits the replayed range."""
         known: dict[tuple[str, str], set[Any]] = {}
         rows: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
         plans: dict[tuple[str, str], TablePlan] = {}
@@ -110,12 +110,12 @@ class Log:
 
 
 def _key(plan: TablePlan) -> set[str]:
-    """Return the first column: the key of all tables of these logs."""
+    """Return the label of the first column, which is the key of all tables in these logs."""
     return {plan.columns[0].label}
 
 
 def emptied(server: Instance) -> None:
-    """No databases but the server's own."""
+    """Drop all databases except the system databases."""
     with closing(pymysql.connect(unix_socket=str(server.socket), user="root", autocommit=True)) as connection:
         cursor = connection.cursor()
         cursor.execute("SHOW DATABASES")
@@ -125,12 +125,12 @@ def emptied(server: Instance) -> None:
 
 
 def url(server: Instance) -> str:
-    """Where it is."""
+    """Return the URL of the server's socket."""
     return f"mysql://root@/?unix_socket={server.socket}"
 
 
 def prepared(server: Instance, log: Log) -> None:
-    """Restore the tables as they were at the start of the log."""
+    """Restore the tables to their state before the first row change of the log."""
     emptied(server)
     with closing(MysqlTarget.open(url(server))) as target, binlogio.open(log.path) as reader:
         replay(reader, target, gtids="new", wanted=ReplayFilter(stop=Position(log.path.name, log.begin)))
@@ -142,20 +142,20 @@ def prepared(server: Instance, log: Log) -> None:
 
 
 def forget_gtids(server: Instance) -> None:
-    """Forget what the server has executed, and its logs."""
+    """Delete the server's binary logs and its set of executed GTIDs."""
     with closing(pymysql.connect(unix_socket=str(server.socket), user="root")) as connection:
         connection.query("RESET MASTER" if server.vendor.is_mariadb else "RESET BINARY LOGS AND GTIDS")
 
 
 def by_replay(server: Instance, log: Log, workers: int, *, gtids: str = "new", **options: Any) -> ReplaySummary:
-    """Our own way."""
+    """Replay with binlogio."""
     stop = Position(log.path.name, log.stop) if log.stop is not None else None
     with closing(MysqlTarget.open(url(server))) as target, binlogio.open(log.path, start_offset=log.begin) as reader:
         return replay(reader, target, workers=workers, gtids=gtids, wanted=ReplayFilter(stop=stop), **options)
 
 
 def by_the_servers_tool(server: Instance, log: Log, copy: Path) -> None:
-    """mysqlbinlog FILE | mysql."""
+    """Replay with the vendor's tool: `mysqlbinlog FILE | mysql`."""
     kind = server.vendor.kind
     reader, client = ("mysqlbinlog", "mysql") if kind == "mysql" else ("mariadb-binlog", "mariadb")
     options = f"--start-position={log.begin}" + (f" --stop-position={log.stop}" if log.stop is not None else "")
@@ -169,7 +169,7 @@ def by_the_servers_tool(server: Instance, log: Log, copy: Path) -> None:
 
 
 def into_sqlite(log: Path, workers: int) -> ReplaySummary:
-    """Return a new file."""
+    """Replay into a new SQLite file, which is deleted afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.db"
         with closing(SqliteTarget.open(path)) as target, binlogio.open(log) as reader:
@@ -178,7 +178,7 @@ def into_sqlite(log: Path, workers: int) -> ReplaySummary:
 
 @dataclass(frozen=True)
 class Timed:
-    """Seconds on the clock, and CPU seconds of the clients and of the server."""
+    """Wall time, and CPU time of the clients and of the server, in seconds."""
 
     wall: float
     cpu: float
@@ -187,7 +187,7 @@ class Timed:
 
 
 def timed(work: Callable[[], Any], server: Instance | None = None) -> Timed:
-    """Do it."""
+    """Measure one call of `work`."""
     wall, cpu, server_cpu = time.perf_counter(), _own_cpu(), _server_cpu(server)
     result = work()
     return Timed(time.perf_counter() - wall, _own_cpu() - cpu, _server_cpu(server) - server_cpu, result)
@@ -207,7 +207,7 @@ def _server_cpu(server: Instance | None) -> float:
 
 
 def bench_sqlite(name: str, log: Path, rounds: int) -> None:
-    """Rows a second, of all rounds and of the best."""
+    """Print the rows per second: median of all rounds, and the best round."""
     found = [timed(lambda: into_sqlite(log, 1)) for _ in range(rounds)]
     rows = found[0].result.rows
     best = min(one.wall for one in found)
@@ -219,7 +219,7 @@ def bench_sqlite(name: str, log: Path, rounds: int) -> None:
 
 
 def bench_server(server: Instance, name: str, log: Log, rounds: int, chosen: Sequence[str] = ()) -> None:
-    """All ways in turn, or some; medians, and the ratios of the pairs of each round."""
+    """Measure all ways, or the `chosen` ones, in turn; print medians, and ratios within each round."""
     with server.vendor.folder("bench") as folder:
         copy = folder / log.path.name
         copy.write_bytes(log.path.read_bytes())
@@ -231,7 +231,7 @@ def bench_server(server: Instance, name: str, log: Log, rounds: int, chosen: Seq
             ANY: lambda: by_replay(server, log, 8, preserve_commit_order=False),
             TOOL: lambda: by_the_servers_tool(server, log, copy),
         }
-        if server.vendor.is_mariadb:  # keeps GTIDs with other settings only
+        if server.vendor.is_mariadb:  # keeping GTIDs requires other settings
             del ways[KEPT]
         found: dict[str, list[Timed]] = {way: [] for way in chosen or ways if way in ways}
         for _ in range(rounds):
@@ -260,7 +260,7 @@ def bench_server(server: Instance, name: str, log: Log, rounds: int, chosen: Seq
 
 
 def main() -> None:
-    """Measure and print."""
+    """Parse the command line, measure, and print the results."""
     parser = argparse.ArgumentParser(description="Measure replays.")
     parser.add_argument("--kind", choices=["mysql", "mariadb"], default="mysql")
     parser.add_argument("--rounds", type=int, default=3)

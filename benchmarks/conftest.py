@@ -1,4 +1,4 @@
-"""The logs to measure with, and the tables and the plot after the benchmarks: pairs measured in turn, in one run."""
+"""Fixtures of the benchmarks (logs, report), and the output of the result table, the page and the plot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPORT: Final = Report()
 
 @pytest.fixture(scope="session", autouse=True)
 def _compiled() -> None:
-    """Refuse to measure the fallback: its figures would say nothing."""
+    """Fail if the compiled kernel is not in use: numbers of the Python fallback are not comparable."""
     assert binlogio.KERNEL == "compiled"
 
 
@@ -32,15 +32,15 @@ def report() -> Report:
 
 @pytest.fixture(scope="session", params=log_names())
 def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Provide a log to read; tests name those that they read by `log_names`, indirectly."""
+    """Provide a log; tests select logs by indirect parametrization with `log_names`."""
     write = WRITERS.get(request.param)
     return Path(request.param) if write is None else write(tmp_path_factory.mktemp("logs") / request.param)
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
-    """Print the table, and write the page and the plot if all benchmarks ran.
+    """Print the result table; without `-k`, also write the page and the plot.
 
-    BINLOGIO_BENCH_PAGE and BINLOGIO_BENCH_PLOT name their files.
+    BINLOGIO_BENCH_PAGE and BINLOGIO_BENCH_PLOT are the paths of these files.
     """
     if not REPORT.lines:
         return

@@ -1,6 +1,6 @@
-"""Clocks: CPU seconds of one thing and another in turn, of child processes, and the most memory that a process had.
+"""Measurements: CPU time of two alternating works, CPU time of child processes, peak memory of a process.
 
-CPU seconds say what a core does whatever else the machine is at; only threads are measured by the wall.
+CPU time depends little on the other load of the machine. Only multi-threaded work is measured in wall time.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ ROUNDS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Medians in seconds of our work and of another, measured in turn, and of how many times the other's ours is.
+    """Medians of two alternating measurements in seconds, and the median of their ratio, ours / other.
 
-    `result` is what ours gave.
+    `result` is the return value of our work.
     """
 
     ours_s: float
@@ -32,20 +32,20 @@ class Pair:
 
 
 def cpu_s(work: Callable[[], Any]) -> float:
-    """CPU seconds of this process, all its threads together."""
+    """Return the CPU seconds of this process, of all its threads, during `work`."""
     begin = time.process_time()
     work()
     return time.process_time() - begin
 
 
 def children_cpu_s() -> float:
-    """CPU seconds of the programs that this process has started and that have ended, and of those that they started."""
+    """Return the CPU seconds of all terminated child processes and of their descendants."""
     found = resource.getrusage(resource.RUSAGE_CHILDREN)
     return found.ru_utime + found.ru_stime
 
 
 def wall_s(work: Callable[[], Any]) -> float:
-    """Seconds by the wall."""
+    """Return the wall time of `work` in seconds."""
     begin = time.perf_counter()
     work()
     return time.perf_counter() - begin
@@ -61,7 +61,7 @@ def run_quietly(command: Sequence[str]) -> None:
 
 
 def child_cpu_s(command: Sequence[str]) -> float:
-    """Return the CPU seconds of a program whose output is discarded.
+    """Run a program, discard its output, and return its CPU seconds.
 
     Raises:
         CalledProcessError: it failed.
@@ -84,9 +84,10 @@ def in_turn(
     rounds: int = ROUNDS,
     clock: Callable[[], float] = time.process_time,
 ) -> Pair:
-    """Measure both, one after the other, several times.
+    """Measure two works alternately, `rounds` times.
 
-    Ours, which runs once before, is what the benchmark's own table shows. `clock` is `children_cpu_s` for commands.
+    `ours` first runs once as a warm-up; the table of pytest-benchmark shows its times. For commands, `clock` has to be
+    `children_cpu_s`.
     """
     mine: list[float] = []
     others: list[float] = []
@@ -144,7 +145,7 @@ finally:
 
 
 def peak_memory(log: Path) -> tuple[int, int, int]:
-    """Read a log to Arrow in a process of its own.
+    """Read a log to Arrow in a new process.
 
     Returns the number of rows, the peak memory in bytes before the read, and the peak memory after it.
     """
@@ -154,12 +155,12 @@ def peak_memory(log: Path) -> tuple[int, int, int]:
 
 
 def peak_memory_of_rows(log: Path) -> int:
-    """Read the rows of a log as Python values in a process of its own; return its peak memory in bytes."""
+    """Read the rows of a log as Python values in a new process; return its peak memory in bytes."""
     return _peak_in_errors([sys.executable, "-c", _PEAK + _ROWS, str(log)])
 
 
 def peak_memory_of_command(*arguments: str) -> int:
-    """Run a command of binlogio, whose output is discarded; return its peak memory in bytes."""
+    """Run a binlogio command in a new process, discard its output, and return its peak memory in bytes."""
     return _peak_in_errors([sys.executable, "-c", _PEAK + _COMMAND, *arguments])
 
 

@@ -1,6 +1,6 @@
-"""The results of a run: a table of work with its goals and what was measured, a table of speeds, and a plot.
+"""Report of a run: a table of goals and results, a table of speeds, and a plot.
 
-How anything is measured is in `measure`.
+The module `measure` has the measurements.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TEXT: Final[Goal] = ("2 x faster", "5 x faster")
 _SQL: Final[Goal] = ("faster", "2 x faster")
 _NOTHING: Final[Goal] = ("500 MB/s", "the CRC pass")
 
-# Work, after its log's kind, if it reads one: what is to be reached, and the aim. In the order of the table.
+# Goals by work, in the order of the table: the required value and the target. The kind of the log precedes the work.
 GOALS: Final[dict[str, Goal]] = {
     **{
         f"{kind} dump {what}": _SQL if "sql" in what else _TEXT
@@ -104,14 +104,14 @@ class Line:
 
 @dataclass(slots=True)
 class Report:
-    """Lines and bars of a run, as they come."""
+    """Table lines and plot bars of a run, in the order of measurement."""
 
     lines: list[Line] = field(default_factory=list)
     speeds: dict[str, tuple[str, dict[str, float]]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
 
     def add(self, work: str, measured: str, log: Path | None = None) -> None:
-        """Add a line; the goals of work on a log are those of its kind."""
+        """Add a line with the goals of `work` for the kind of `log`."""
         key = work if log is None else f"{kind_of(log)} {work}"
         reach, aim = GOALS.get(key, NONE)
         name = "" if log is None else log.name
@@ -126,11 +126,11 @@ class Report:
         bars[what] = bytes_per_s / 1e6
 
     def lack(self, what: str, why: str) -> None:
-        """Say why there is no figure of another program."""
+        """Record why another program was not measured."""
         self.missing[what] = why
 
     def table(self) -> list[str]:
-        """Return the lines, in columns."""
+        """Return the table as lines of text with aligned columns."""
         rows = [
             ("work", "log", "reach", "aim", "measured"),
             *((line.work, line.log, line.reach, line.aim, line.measured) for line in self._sorted()),
@@ -145,7 +145,7 @@ class Report:
         ]
 
     def markdown(self, command: str) -> str:
-        """Return the same as a page of the documentation, with the speeds of all programs."""
+        """Return the report as a Markdown page of the documentation, with the speeds of all programs."""
         lines = self._sorted()
         return "\n".join(
             (
@@ -192,7 +192,7 @@ class Report:
         )
 
     def _sorted(self) -> list[Line]:
-        """Return the lines in the order of the goals; the others by work, in the order of their first line."""
+        """Return the lines in the order of `GOALS`, then those without goals, grouped by work."""
         works = {work: number for number, work in enumerate(dict.fromkeys(line.work for line in self.lines))}
         return sorted(self.lines, key=lambda line: (line.place, works[line.work]))
 
@@ -209,12 +209,12 @@ class Report:
         )
 
     def plot(self, path: Path) -> None:
-        """Draw the speeds, a panel a log, by decades.
+        """Draw the speeds: one panel per log, logarithmic scale.
 
         Raises:
             ImportError: matplotlib is not installed.
         """
-        import matplotlib as mpl  # noqa: PLC0415 - of the extra `bench`
+        import matplotlib as mpl  # noqa: PLC0415 - optional dependency, extra `bench`
 
         mpl.use("svg")
         mpl.rcParams.update({"svg.hashsalt": "binlogio", "svg.fonttype": "none"})

@@ -1,7 +1,7 @@
-"""Cost of a Spark query: wall time and CPU seconds of all child processes, and a source that has its batches ready.
+"""Cost of a Spark query (wall time, CPU seconds of all child processes), and a reference source with ready batches.
 
-The ceiling is a source that yields the same record batch again and again. Its cost is what Spark needs to get batches
-from Python workers and to look at their rows; no source that reads a log can be cheaper.
+The reference source yields the same record batch repeatedly. Its cost is the cost of Spark itself: batches are
+transferred from Python workers and their rows are visited. It is a lower bound for a source that reads a log.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a query took."""
+    """Wall time and CPU time of a query, in seconds."""
 
     wall_s: float
     cpu_s: float
 
 
 def cost_of(frame: DataFrame, cores: int, parquet: str | None = None) -> Cost:
-    """Read all of a frame, with no more cores than that, and discard it or write it as Parquet."""
+    """Read a data frame on at most `cores` cores; discard its rows or write them to the path `parquet`."""
     _run_on(set(sorted(os.sched_getaffinity(0))[:cores]))
     begin, cpu_s = time.perf_counter(), tree_cpu_s()
     writer = frame.write.mode("overwrite")
@@ -44,23 +44,23 @@ def cost_of(frame: DataFrame, cores: int, parquet: str | None = None) -> Cost:
 
 
 def tree_cpu_s() -> float:
-    """CPU seconds of this process and all below it, and of those of these that have ended."""
+    """Return the CPU seconds of this process and its descendants, including terminated ones."""
     return sum(_tree().values()) / _TICKS_PER_S
 
 
 def _run_on(cores: set[int]) -> None:
-    """Let Java and Python's workers have these cores, and none else.
+    """Restrict Java and the Python workers to these cores.
 
-    This process, which waits for them, keeps its own.
+    The affinity of this process, which only waits for them, does not change.
     """
     for process in _tree().keys() - {os.getpid()}:
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # the process has terminated
             for thread in Path(f"/proc/{process}/task").iterdir():
                 os.sched_setaffinity(int(thread.name), cores)
 
 
 def _tree() -> dict[int, int]:
-    """Ticks of the clock by process."""
+    """Return the CPU time of this process and each descendant, in clock ticks by process id."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
@@ -69,7 +69,7 @@ def _tree() -> dict[int, int]:
         try:
             words = (entry / "stat").read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # it has ended meanwhile
+            continue  # the process has terminated
         parents[int(entry.name)] = int(words[1])
         ticks[int(entry.name)] = sum(map(int, words[11:15]))  # utime, stime, cutime, cstime
     found = {os.getpid()}
@@ -84,7 +84,7 @@ def _tree() -> dict[int, int]:
 def register_ready(
     spark: SparkSession, name: str, batch: pa.RecordBatch, rows: int, partitions: int, folder: Path
 ) -> None:
-    """Make `format(name)` a source of `rows` rows in that many partitions, which are `batch` again and again."""
+    """Register the data source `name`: about `rows` rows in `partitions` partitions, by repetition of `batch`."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition  # noqa: PLC0415
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema  # noqa: PLC0415
 
@@ -102,7 +102,7 @@ def register_ready(
             return [InputPartition(number) for number in range(partitions)]
 
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-            import pyarrow  # noqa: ICN001, PLC0415 - in the worker
+            import pyarrow  # noqa: ICN001, PLC0415 - runs in the worker
 
             with pyarrow.memory_map(path) as source:
                 stored = pyarrow.ipc.open_file(source).get_batch(0)

@@ -1,4 +1,4 @@
-"""Archives: `verify` and `stats` against a CRC pass over the same log, and `info` of a directory of large logs."""
+"""Archive commands: `verify` and `stats` compared with a CRC pass over the same log, `info` of a directory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOGS: Final = 1000
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
 def test_verify(benchmark: Any, log: Path, report: Report) -> None:
-    """Against CRC32 of the same file, read from the cache of the system, and of its bytes in memory."""
+    """`verify` is compared with CRC32 of the same file in the page cache, and with CRC32 of its bytes in memory."""
     data = log.read_bytes()
     pair = in_turn(benchmark, lambda: list(verify_logs([log])), lambda: cpu_s(lambda: _file_crc(log)))
     crc_s = min(cpu_s(lambda: zlib.crc32(data)) for _ in range(5))
@@ -47,7 +47,7 @@ def _file_crc(log: Path) -> int:
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
 def test_stats(benchmark: Any, log: Path, report: Report) -> None:
-    """Rows are counted, values are not decoded."""
+    """`stats`, which counts rows without decoding their values, is compared with a CRC pass."""
     data = log.read_bytes()
     files = [LogFile(str(log), len(data))]
     pair = in_turn(benchmark, lambda: archive_stats(files), lambda: cpu_s(lambda: zlib.crc32(data)))
@@ -58,7 +58,7 @@ def test_stats(benchmark: Any, log: Path, report: Report) -> None:
 
 @pytest.mark.parametrize("log", log_names("oltp"), indirect=True)
 def test_info_of_a_directory(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
-    """Sparse files of 1 GiB that begin and end as a log does."""
+    """`info` reads 1,000 sparse files of 1 GiB with the beginning and the end of a real log."""
     data = log.read_bytes()
     with binlogio.open(log) as reader:
         begins = [group.begin for group, _ in zip(reader.groups(), range(3), strict=False)]

@@ -1,4 +1,4 @@
-"""Copies: all of a log as it is and split, without checksums, and of one table."""
+"""Copies of a log: unchanged, split, without checksums, and with a table filter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORMS: Final = {
 @pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
 @pytest.mark.parametrize("form", FORMS)
 def test_copy(benchmark: Any, log: Path, form: str, report: Report, tmp_path: Path) -> None:
-    """CPU seconds against a CRC pass over the same bytes."""
+    """The CPU time of a copy is compared with a CRC pass over the same bytes."""
     data = log.read_bytes()
 
     def run() -> None:

@@ -1,6 +1,6 @@
-"""Reading: header scan, to Arrow, rows to Python values, two columns of one table, two threads, many tables.
+"""Readers: header scan, Arrow, Python values, two columns of one table, two threads, many tables.
 
-One CRC32 pass over the same bytes is the limit that no reader which verifies checksums can beat by much.
+The reference is one CRC32 pass over the same bytes: a reader that verifies checksums cannot be much faster.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
 
 PYTHON_ROWS = 20_000
-THREAD_ROUNDS = 11  # the other core is not always there
+THREAD_ROUNDS = 11  # more rounds: the second core is not always free
 MANY_TABLES = 500
 
 
 def read_all(log: Path, threads: int = 1) -> int:
-    """Rows of all tables, all columns, checksums verified."""
+    """Read all columns of all tables, verify checksums, and return the number of rows."""
     return sum(batch.num_rows for _, batch in binlogio.read_tables(log, zero_dates="null", threads=threads))
 
 
@@ -45,7 +45,7 @@ def _scan(data: bytes) -> int:
 
 
 def test_decode_to_arrow(benchmark: Any, log: Path, report: Report) -> None:
-    """All tables, all columns, checksums verified."""
+    """All columns of all tables are read to Arrow with verified checksums."""
     data = log.read_bytes()
     pair = in_turn(benchmark, lambda: read_all(log), lambda: cpu_s(lambda: zlib.crc32(data)))
     peak_rows, base, most = peak_memory(log)
@@ -64,7 +64,7 @@ def test_decode_to_arrow(benchmark: Any, log: Path, report: Report) -> None:
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 def test_scan_headers(benchmark: Any, log: Path, report: Report) -> None:
-    """Every header indexed, every checksum verified."""
+    """Every event header is indexed and every checksum is verified."""
     data = log.read_bytes()
     pair = in_turn(benchmark, lambda: _scan(data), lambda: cpu_s(lambda: zlib.crc32(data)))
     report.add(
@@ -80,7 +80,7 @@ def test_scan_headers(benchmark: Any, log: Path, report: Report) -> None:
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 def test_rows_to_python(benchmark: Any, log: Path, report: Report) -> None:
-    """The row changes of the first rows events as Python values, by the kernel and by construct."""
+    """The first row changes are decoded to Python values by the kernel and by the construct implementation."""
     events: list[tuple[RowsEvent, TablePlan]] = []
     count = 0
     with binlogio.open(log) as reader:
@@ -106,7 +106,7 @@ def test_rows_to_python(benchmark: Any, log: Path, report: Report) -> None:
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 def test_two_columns_of_one_table(benchmark: Any, log: Path, report: Report) -> None:
-    """The first two columns of the log's first table, against all columns of all tables."""
+    """Reading two columns of one table is compared with reading all columns of all tables."""
     first = next(iter(binlogio.read_tables(log, zero_dates="null")))[1]
     table = f"{first.column('schema')[0]}.{first.column('table')[0]}"
     columns = [field.name for field in first.schema.field("after").type][:2]
@@ -128,10 +128,7 @@ def test_two_columns_of_one_table(benchmark: Any, log: Path, report: Report) -> 
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
 def test_two_threads(benchmark: Any, log: Path, report: Report) -> None:
-    """By the wall: two threads over splits of the log, against one.
-
-    Beside it what two processes gain, each with a log of its own.
-    """
+    """The wall time of two threads is compared with one thread, and with two processes that read a log each."""
     one_s: list[float] = []
     two_s: list[float] = []
     processes_s: list[float] = []
@@ -158,7 +155,7 @@ def test_two_threads(benchmark: Any, log: Path, report: Report) -> None:
 
 
 def test_set_up_of_a_table(benchmark: Any, report: Report, tmp_path: Path) -> None:
-    """Rows of 500 tables to Arrow, less as many rows of one table."""
+    """The set-up cost of a table is the difference between reading 500 tables and one table, with 500 rows each."""
     many = write_many_tables(tmp_path / "many", MANY_TABLES, MANY_TABLES)
     one = write_many_tables(tmp_path / "one", 1, MANY_TABLES)
     pair = in_turn(benchmark, lambda: read_all(many), lambda: cpu_s(lambda: read_all(one)))
@@ -169,7 +166,7 @@ def test_set_up_of_a_table(benchmark: Any, report: Report, tmp_path: Path) -> No
 
 
 def test_compressed_transactions(benchmark: Any, report: Report, tmp_path: Path) -> None:
-    """Transactions of one row, each compressed, against the same without compression."""
+    """Reading compressed transactions of one row is compared with reading the same transactions uncompressed."""
     compressed = write_small_transactions(tmp_path / "compressed", compressed=True)
     plain = write_small_transactions(tmp_path / "plain", compressed=False)
     pair = in_turn(benchmark, lambda: read_all(compressed), lambda: cpu_s(lambda: read_all(plain)))

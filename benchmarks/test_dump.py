@@ -1,6 +1,6 @@
-"""The command `dump`: text, JSON and SQL against the server's own tool, and filters that select nothing.
+"""The command `dump`: text, JSON and SQL compared with the server's tool, and filters that select nothing.
 
-Output is discarded. CPU seconds include the start of both programs, except where filters are measured.
+Output is discarded. CPU seconds include the start-up of both programs, except in the measurements of filters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORMATS: Final = {
     "-vv": (["-vv"], ROWS_AS_SQL),
     "as text": ([], ROWS_AS_SQL),
     "--format json": (["--format", "json"], ROWS_AS_SQL),
-    "--format sql": (["--format", "sql"], ()),  # BINLOG statements, as the tool's
+    "--format sql": (["--format", "sql"], ()),  # BINLOG statements, like the default output of the tool
 }
 FILTERS: Final = {
     "time": ["--start-datetime", "2037-01-01 00:00:00"],
@@ -36,11 +36,11 @@ FILTERS: Final = {
 @pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 @pytest.mark.parametrize("what", FORMATS)
 def test_dump(benchmark: Any, log: Path, report: Report, tmp_path: Path, what: str) -> None:
-    """As much of the log as takes about a second: a part of it, or all of it several times."""
+    """`dump` is compared with the server's tool on input that takes about a second: a part of a log, or repetitions."""
     options, tool_options = FORMATS[what]
     part = large_enough(log, lambda one: child_cpu_s(binlogio_command("dump", *options, str(one))), tmp_path)
     tool, times = tool_of(log), 1
-    if part == log and tool == "mysqlbinlog":  # that of MariaDB refuses GTIDs that come again
+    if part == log and tool == "mysqlbinlog":  # mariadb-binlog rejects repeated GTIDs
         times = min(MOST_TIMES, 1 + int(1 / child_cpu_s(binlogio_command("dump", *options, str(log)))))
     command = binlogio_command("dump", *options, *[str(part)] * times)
     work, size = f"dump {what}", times * part.stat().st_size
@@ -78,7 +78,7 @@ def test_dump(benchmark: Any, log: Path, report: Report, tmp_path: Path, what: s
 def test_dump_with_a_filter_that_selects_nothing(
     benchmark: Any, log: Path, report: Report, tmp_path: Path, what: str
 ) -> None:
-    """Less the same command over the log's first 4 kB, which is its start."""
+    """The cost of a filter is that of the whole command minus its start-up, measured on the first 4 KiB of the log."""
     options = ["dump", "--format", "json", *FILTERS[what]]
     part = large_enough(log, lambda one: child_cpu_s(binlogio_command(*options, str(one))), tmp_path)
     head = first_groups(log, HEAD_BYTES, tmp_path / "head")

@@ -1,6 +1,6 @@
-"""Writing: record batches to a finished log, and small transactions one by one.
+"""Writers: record batches to a closed log, and small transactions through the session API.
 
-A log that is written has a CRC32 after every event, so that one pass over its bytes is the limit here as well.
+Every written event ends in a CRC32, so the reference is again one CRC32 pass over the bytes of the log.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from measure import cpu_s, in_turn
 from report import Report
 
 TRANSACTIONS: Final = 5000
-SIZES: Final = {"transactions of 1,000 rows": 1000, "batches as read": None}  # rows of a transaction
+SIZES: Final = {"transactions of 1,000 rows": 1000, "batches as read": None}  # rows per transaction; None: one batch
 
 
 def _changes(log: Path) -> Iterator[BatchChange]:
-    """Yield the changes of a `bulk` log as batches, up to a quarter of a gigabyte of them."""
+    """Yield the changes of a `bulk` log as batches, about 256 MiB (or `LOG_BYTES`, if larger) in total."""
     size = 0
     for _, batch in binlogio.read_tables(log, zero_dates="null"):
         table = BULK_TABLES[batch.column("table")[0].as_py()]
@@ -57,7 +57,7 @@ def _in_pieces(changes: Iterator[BatchChange], rows: int) -> Iterator[BatchChang
 @pytest.mark.parametrize("log", log_names("bulk"), indirect=True)
 @pytest.mark.parametrize("work", SIZES)
 def test_write_record_batches(benchmark: Any, log: Path, tmp_path: Path, report: Report, work: str) -> None:
-    """What was read is written again, a transaction a batch; the log is whole and closed."""
+    """Batches read from a log are written to a new log, one transaction per batch."""
     size = SIZES[work]
     changes = list(_changes(log) if size is None else _in_pieces(_changes(log), size))
     folder = tmp_path / "logs"
@@ -89,7 +89,7 @@ def test_write_record_batches(benchmark: Any, log: Path, tmp_path: Path, report:
 
 
 def test_small_transactions(benchmark: Any, tmp_path: Path, report: Report) -> None:
-    """The session API: a Statement object is built, BEGIN, a row, COMMIT; default variables but sync_binlog=0."""
+    """The session API builds a Statement and commits a transaction with one row, with sync_binlog=0."""
     rows = [first_row(number) for number in range(1000)]
 
     def statements() -> Iterator[tuple[Statement]]:

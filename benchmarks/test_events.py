@@ -1,4 +1,4 @@
-"""The reader's objects: events one by one, and the rows of each rows event as Python values."""
+"""Python objects of the reader: events, and the rows of each rows event as Python values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _events(log: Path) -> int:
 
 
 def _rows(log: Path) -> int:
-    """Events as well, and every value of every row."""
+    """Read all events and decode every row to Python values; return the number of row images and rows."""
     count = 0
     with binlogio.open(log) as reader:
         for event in reader:
@@ -41,7 +41,7 @@ def _rows(log: Path) -> int:
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 def test_events(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
-    """Each event of a log as an object; rows stay encoded."""
+    """Each event of a log becomes an object, without decoding of its rows."""
     part = large_enough(log, lambda one: cpu_s(lambda: _events(one)), tmp_path)
     data = part.read_bytes()
     pair = in_turn(benchmark, lambda: _events(part), lambda: cpu_s(lambda: zlib.crc32(data)), rounds=ROUNDS)
@@ -57,7 +57,7 @@ def test_events(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 def test_rows(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
-    """`for event in reader: for change in reader.rows(event)`."""
+    """All rows of a log are decoded to Python values with `reader.rows(event)`."""
     part = large_enough(log, lambda one: cpu_s(lambda: _rows(one)), tmp_path)
     data = part.read_bytes()
     pair = in_turn(benchmark, lambda: _rows(part), lambda: cpu_s(lambda: zlib.crc32(data)), rounds=ROUNDS)
@@ -73,7 +73,7 @@ def test_rows(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None
 
 
 def _beside(log: Path, count: int, each: str) -> str:
-    """Return what go-mysql needs for the same."""
+    """Return the time of go-mysql for the same log as text; empty if it is not available."""
     try:
         seconds = min(library_cost(PEER, log)[0] for _ in range(ROUNDS))
     except (FileNotFoundError, subprocess.CalledProcessError):

@@ -1,4 +1,4 @@
-"""Exports of all rows of a log to files and tables, and their latest state."""
+"""Exports of a log to files and tables: all changes, and the latest state of rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FORMS: Final[dict[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
 @pytest.mark.parametrize("form", FORMS)
 def test_export(benchmark: Any, log: Path, form: str, report: Report, tmp_path: Path) -> None:
-    """CPU seconds against decoding the same rows into record batches."""
+    """The CPU time of an export is compared with decoding the same rows to record batches."""
 
     def decode() -> int:
         return sum(batch.num_rows for _, batch in read_tables(log))

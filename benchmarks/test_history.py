@@ -1,4 +1,4 @@
-"""The history of a row: by reading a log, by its index; and how long the index takes to make."""
+"""History of a row: search without and with an index, and the build time of the index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROUNDS: Final = 3
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 def test_history(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
-    """All changes of a row, of those of a table."""
+    """All changes of one row are searched in a log without and with an index."""
     logs, data = find_logs(log), log.read_bytes()
     table, batch = next(iter(read_tables(log)))
     column = batch.schema.field("after").type[0].name

@@ -1,4 +1,4 @@
-"""Memory: a large transaction read in bounded memory, each time by a process of its own."""
+"""Peak memory of processes that read one large transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench_logs import TRANSACTION_BYTES, write_one_transaction
 from measure import peak_memory, peak_memory_of_command, peak_memory_of_rows
 from report import Report
 
-PART: Final = 8  # what makes a Python object or text of each row gets this part of the transaction that Arrow gets
+PART: Final = 8  # works that make a Python object or text of each row read a log smaller by this factor
 WORKS: Final[dict[str, Callable[[Path, Path], int]]] = {
     "reader.rows": lambda log, _: peak_memory_of_rows(log),
     "dump -vv": lambda log, _: peak_memory_of_command("dump", "-vv", str(log)),
@@ -28,7 +28,7 @@ WORKS: Final[dict[str, Callable[[Path, Path], int]]] = {
 def test_peak_memory_of_one_large_transaction(
     benchmark: Any, tmp_path: Path, report: Report, *, one_event: bool
 ) -> None:
-    """Python, pyarrow and the reader together."""
+    """The peak memory of a read to Arrow includes Python and pyarrow."""
     log = write_one_transaction(tmp_path / "large", one_event=one_event)
     rows, base, most = benchmark.pedantic(lambda: peak_memory(log), rounds=1)
     report.add(
@@ -48,7 +48,7 @@ def transaction(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("work", WORKS)
 def test_peak_memory_of(benchmark: Any, tmp_path: Path, report: Report, transaction: Path, work: str) -> None:
-    """Python and its libraries included."""
+    """The peak memory of each work includes Python and its libraries."""
     most = benchmark.pedantic(lambda: WORKS[work](transaction, tmp_path), rounds=1)
     report.add(
         "peak memory of one large transaction",

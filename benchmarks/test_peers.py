@@ -1,4 +1,4 @@
-"""Reading, against what others decode the same logs with."""
+"""Reading to Arrow compared with other tools and libraries on the same logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from peers import LIBRARIES, TOOLS, library_cost, replication_images, replicatio
 from report import Report
 from test_decode import read_all
 
-SAMPLE_BYTES: Final = 2 << 20  # of the one that reads some MB a second
+SAMPLE_BYTES: Final = 2 << 20  # input of python-mysql-replication, which reads a few MB/s
 COMPARED_BYTES: Final = 1 << 20
 ROUNDS: Final = 3
 
@@ -30,7 +30,7 @@ ROUNDS: Final = 3
 @pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_against_the_servers_own_tool(benchmark: Any, log: Path, report: Report, tool: str) -> None:
-    """The tool's pseudo-SQL of the same rows, thrown away."""
+    """Reading to Arrow is compared with the pseudo-SQL output of a server tool, which is discarded."""
     work = f"to Arrow, {tool} -vv"
     try:
         with tool_command(tool, log) as command:
@@ -51,7 +51,7 @@ def test_against_the_servers_own_tool(benchmark: Any, log: Path, report: Report,
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_against_libraries(benchmark: Any, log: Path, report: Report, library: str) -> None:
-    """Every row to values, and as many rows as ours."""
+    """Reading to Arrow is compared with a library that decodes every row, with an equal number of rows."""
     found: list[int] = []
 
     def other_s() -> float:
@@ -81,7 +81,7 @@ def test_against_libraries(benchmark: Any, log: Path, report: Report, library: s
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
 def test_against_python_mysql_replication(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
-    """Its decoder over the transactions at the log's beginning, from memory; ours from a file of the same bytes."""
+    """The first transactions are decoded by python-mysql-replication from memory and by binlogio from a file."""
     work = "to Arrow, python-mysql-replication"
     if find_spec("pymysqlreplication") is None:
         report.lack("python-mysql-replication", "not installed: pip install 'binlogio[bench]'")
@@ -107,9 +107,9 @@ def test_against_python_mysql_replication(benchmark: Any, log: Path, report: Rep
 
 
 def _our_images(log: Path) -> list[tuple[list[Any] | None, list[Any] | None]]:
-    """Before and after image of each row in the order of the log.
+    """Return the before image and the after image of each row in log order.
 
-    None for an ENUM whose names its table map does not say, as there.
+    An ENUM whose table map has no member names is None, as in python-mysql-replication.
     """
     found = []
     nameless = _nameless(log)
@@ -124,9 +124,9 @@ def _our_images(log: Path) -> list[tuple[list[Any] | None, list[Any] | None]]:
 
 
 def _nameless(log: Path) -> dict[str, list[int]]:
-    """Return the positions of ENUM columns in each table whose names are not in the table map."""
+    """Return for each table the positions of ENUM columns without member names in the table map."""
     found = {}
-    with BinlogReader(find_logs(log)) as reader:  # which does not follow DDL
+    with BinlogReader(find_logs(log)) as reader:  # does not follow DDL
         for event in reader:
             if isinstance(event, RowsEvent):
                 plan = reader.plan(event)
@@ -139,7 +139,7 @@ def _nameless(log: Path) -> dict[str, list[int]]:
 
 
 def _comparable(image: list[Any] | None, other: list[Any] | None) -> list[Any] | None:
-    """Return the values of which both have the same idea: documents are text here and objects there."""
+    """Return the comparable values: without JSON, which is text in binlogio and an object in the other library."""
     return image and [
         value.replace(tzinfo=None) if isinstance(value, datetime) else value
         for value, other_value in zip(image, other or (), strict=True)

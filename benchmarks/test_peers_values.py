@@ -1,6 +1,6 @@
-"""Libraries of others read the logs that the writer writes for each server version to the same values.
+"""Other libraries read the same values from logs that `BinlogWriter` writes for each server version.
 
-What they are known to read otherwise is in `reads_otherwise`, with the reason; everything else has to be equal.
+`reads_otherwise` has the known differences with their reasons; all other values have to be equal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ JAVA: Final = "mysql-binlog-connector-java"
 
 
 def reads_otherwise(library: str, version: str, typed: Typed, value: Any) -> str | None:
-    """Return why a library is known to have another value; None if it has to be equal."""
+    """Return the reason for a known difference; None: the value has to be equal."""
     name = _name(typed)
     if library == "mysql_common" and name == "json":
         return "its program does not print documents"
@@ -58,9 +58,9 @@ def reads_otherwise(library: str, version: str, typed: Typed, value: Any) -> str
 
 
 def is_read(library: str, typed: Typed) -> bool:
-    """Return whether a library reads events with a column of this type at all.
+    """Return whether a library can read events with a column of this type.
 
-    python-mysql-replication takes text and VARBINARY for UTF-8 where no optional metadata tells it otherwise.
+    Without optional metadata, python-mysql-replication decodes text and VARBINARY as UTF-8.
     """
     if library == PYTHON:
         return typed.charset in (None, "utf8mb4", "utf8") and _name(typed) not in ("varbinary", "vector")
@@ -74,7 +74,7 @@ def _name(typed: Typed) -> str:
 
 
 def ours(typed: Typed, value: Any) -> Any:
-    """Return a value of our reader in a form that `theirs` can have."""
+    """Convert a value of binlogio to the representation of `theirs`."""
     name = _name(typed)
     if value is None:
         return None
@@ -99,7 +99,7 @@ def ours(typed: Typed, value: Any) -> Any:
 
 
 def theirs(typed: Typed, shown: str) -> Any:
-    """Return a value that a library's program has printed."""
+    """Parse a value from the output of a library's program."""
     if shown == "-":
         return None
     name, kind, text = _name(typed), shown[0], shown[2:]
@@ -128,7 +128,7 @@ def theirs(typed: Typed, shown: str) -> Any:
 
 
 def _moment(name: str, kind: str, text: str) -> date:
-    """Return the moment of SQL text, or of microseconds or (up to 32 bits) seconds since 1970."""
+    """Parse a date or time: SQL text, or microseconds or (up to 32 bits) seconds since 1970."""
     if kind == "n" and abs(int(text)) >= 1 << 32:
         found = EPOCH + timedelta(microseconds=int(text))
     elif re.fullmatch(r"\d+(\.\d+)?", text):
@@ -148,7 +148,7 @@ def _duration(kind: str, text: str) -> timedelta:
 
 
 def our_images(log: Path, types: tuple[Typed, ...]) -> Iterator[tuple[str, Any]]:
-    """Yield table and value of each row image in the order of the log."""
+    """Yield the table name and the value of each row image in log order."""
     names: dict[int, str] = {}
     tables = [table_of(number, typed, "utf8mb4_general_ci") for number, typed in enumerate(types)]
     with open_logs(log, definitions={table.full_name: table for table in tables}) as reader:
@@ -164,9 +164,9 @@ def our_images(log: Path, types: tuple[Typed, ...]) -> Iterator[tuple[str, Any]]
 @pytest.mark.parametrize("library", [*LIBRARIES, PYTHON])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_libraries_read_our_logs_to_the_same_values(version: str, library: str, tmp_path: Path) -> None:
-    """Every type that the version has: NULL, and values at the ends of its range."""
+    """A library reads NULL and the boundary values of every type of a server version as binlogio does."""
     types = tuple(typed for typed in types_of_version(version) if is_read(library, typed))
-    checksum = "NONE" if version == "5.5.68-MariaDB" else "CRC32"  # mysql_common knows none before 5.6.1
+    checksum = "NONE" if version == "5.5.68-MariaDB" else "CRC32"  # mysql_common supports no checksums before 5.6.1
     variables = ServerVariables(server_version=version, binlog_row_metadata="MINIMAL", binlog_checksum=checksum)
     log = write_types(tmp_path / "binlog", variables, types, mariadb=True)
     try:

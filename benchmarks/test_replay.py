@@ -1,7 +1,7 @@
-"""Replay into MySQL with durable settings, against the server's own tool piped into its client.
+"""Replay into MySQL with durable settings, compared with the server's tool piped into its client; replay into SQLite.
 
-CPU seconds are those of the clients: this process, or the tool and the client program. Wall time includes the server's
-and its disk's. Before each round the tables are created again, which is not counted. `bench_replay` has more settings.
+CPU seconds are those of the clients: this process, or the tool and the client program. Wall time includes the server
+and its disk. Before each measurement the tables are restored, which is not counted. `bench_replay` has more settings.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def server(report: Report) -> Iterator[Instance]:
         why = "no server: `tests/support/servers build mysql` brings it (root)"
         report.lack("replay into MySQL", why)
         pytest.skip(why)
-    from real_servers import vendor  # noqa: PLC0415 - it would build the server
+    from real_servers import vendor  # noqa: PLC0415 - the import would build the server
 
     with vendor("mysql").server("bench", *DURABLE, "--server-id=77") as instance:
         yield instance
@@ -43,7 +43,7 @@ def server(report: Report) -> Iterator[Instance]:
 
 @pytest.mark.parametrize("log", log_names("oltp", "bulk"), indirect=True)
 def test_replay_into_mysql(benchmark: Any, log: Path, report: Report, server: Instance, tmp_path: Path) -> None:
-    """The beginning of a log, with one worker and with eight, and by the tools."""
+    """Replay with one worker and with eight workers is compared with the server's tool."""
     part = Log.read(first_groups(log, PART_BYTES, tmp_path / log.name), None)
     with server.vendor.folder("bench") as folder:
         copy = folder / log.name
@@ -86,7 +86,7 @@ def test_replay_into_mysql(benchmark: Any, log: Path, report: Report, server: In
 
 @pytest.mark.parametrize("log", log_names("oltp", "bulk"), indirect=True)
 def test_replay_into_sqlite(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
-    """CPU seconds, SQLite's own among them."""
+    """The CPU time of a replay into SQLite includes SQLite itself."""
     part = first_groups(log, PART_BYTES, tmp_path / log.name)
     spent: list[float] = []
     rows = into_sqlite(part, 1).rows

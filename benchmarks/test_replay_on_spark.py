@@ -1,7 +1,7 @@
-"""Replay on Spark: a million changes over 250,000 keys, with full images; one in thirty changes the key.
+"""Replay on Spark: a million changes of 250,000 keys with full row images; one in thirty changes the key.
 
-The changes are Parquet files in the shape of the view `rows`, so that what is measured is the replay. CPU seconds are
-those of Java and of Python's workers together.
+The input is Parquet files with the schema of the view `rows`, so only the replay is measured. CPU seconds include Java
+and the Python workers.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 CHANGES: Final = 1_000_000
 KEYS: Final = 250_000
 _FILES: Final = 4
-_WARM_UP: Final = 2  # Java compiles what it does often, in CPU seconds of its own
+_WARM_UP: Final = 2  # rounds without measurement: the JIT compiler of Java uses CPU time
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 COLUMNS: Final = ("id", "customer", "total", "state", "note", "changed")
 
 
 @pytest.fixture(scope="module")
 def spark() -> Any:
-    """Provide a session of its own, with two cores."""
+    """Provide a separate Spark session with two cores."""
     from pyspark_binlogio import binlogio_session  # noqa: PLC0415 - there may be no Spark
     from pyspark_binlogio.java import JavaNotFoundError, require_java  # noqa: PLC0415
 
@@ -59,7 +59,7 @@ def images(ids: np.ndarray, version: np.ndarray, valid: np.ndarray) -> pa.Struct
 
 
 def write_changes(folder: Path) -> int:
-    """Write the changes, and return how many rows are left: the model is a walk over the changes in order."""
+    """Write the changes as Parquet files; return the number of remaining rows, computed by a sequential walk."""
     rng = np.random.default_rng(5)
     keys = rng.integers(0, KEYS, CHANGES)
     choice = rng.random(CHANGES)
@@ -101,7 +101,7 @@ def write_changes(folder: Path) -> int:
 
 
 def cpu_s() -> float:
-    """CPU seconds that the session's processes have used: Java, and the workers below it."""
+    """Return the CPU seconds of this process and its descendants: Java and the Python workers."""
     parents = {}
     times = {}
     for entry in Path("/proc").iterdir():
@@ -111,7 +111,7 @@ def cpu_s() -> float:
             continue
         if entry.name.isdigit() and fields:
             parents[int(entry.name)] = int(fields[1])
-            times[int(entry.name)] = sum(map(int, fields[11:15]))  # with those of children that have ended
+            times[int(entry.name)] = sum(map(int, fields[11:15]))  # includes terminated children
     own = os.getpid()
     return sum(time for pid, time in times.items() if _is_below(pid, own, parents)) / _TICKS
 
@@ -125,7 +125,7 @@ def _is_below(pid: int, above: int, parents: dict[int, int]) -> bool:
 
 
 def test_replay_with_full_images(benchmark: Any, spark: SparkSession, tmp_path: Path, report: Report) -> None:
-    """From the frame of changes to the count of rows of which every column was made."""
+    """A replay computes every column of every row."""
     from pyspark_binlogio import replay  # noqa: PLC0415
 
     left = write_changes(tmp_path)

@@ -1,9 +1,9 @@
-"""The Spark source against a source that has its batches ready, with the same schema and as many rows.
+"""The Spark source compared with a reference source that yields ready batches with the same schema and row count.
 
-CPU seconds are those of Java and of the Python workers together; both sources run in turn, and medians are reported.
-The gain of a second task is measured in wall time: a task is two processes, the Python worker that reads the log and
-Java that takes the rows, so one task alone keeps nearly two cores busy. One task therefore gets one core and two tasks
-get two; the gain of a second task on the same two cores is reported too, for the ready batches as well.
+CPU seconds include Java and the Python workers. Both sources run alternately, and medians are reported. The gain of a
+second task is measured in wall time. A task is two processes, a Python worker that reads the log and Java that receives
+the rows, so a single task uses nearly two cores. So one task on one core is compared with two tasks on two cores. The
+gain of a second task on the same two cores is reported too, for both sources.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROUNDS: Final = 3
 LOGS: Final = 1000
 GIB: Final = 1 << 30
 READ_BYTES: Final = 128 << 20
-ONE_CORE, ONE_TASK, TWO_TASKS = (1, 1), (1, 2), (2, 2)  # tasks, and the cores that they have together
+ONE_CORE, ONE_TASK, TWO_TASKS = (1, 1), (1, 2), (2, 2)  # number of tasks, number of cores
 VIEWS: Final = ("events", "transactions", "rows")
 HEAD_BYTES: Final = 4096
 IDLE_S: Final = 10
@@ -44,7 +44,7 @@ SHAPES: Final = {"rows as JSON": {}, "rows of a table, typed": {"table": "bulk.b
 
 @pytest.fixture(scope="module")
 def spark() -> Any:
-    """Provide a session of its own, with two cores."""
+    """Provide a separate Spark session with two cores."""
     from pyspark_binlogio import binlogio_session  # noqa: PLC0415 - there may be no Spark
 
     session = binlogio_session("bench", settings={"spark.master": "local[2]"})
@@ -54,14 +54,14 @@ def spark() -> Any:
 
 @pytest.fixture(scope="module")
 def bulk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Provide the log of large inserts and updates."""
+    """Provide a `bulk` log: a real one, or else a generated one."""
     found = [path for path in real_files() if kind_of(path) == "bulk"]
     return found[0] if found else write_bulk(tmp_path_factory.mktemp("logs") / "bulk")
 
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory, bulk: Path) -> list[str]:
-    """Provide that log under an even number of names, at least `READ_BYTES` in all, so that fixed costs are small."""
+    """Provide an even number of links to the log `bulk`, at least `READ_BYTES` in total, so fixed costs are small."""
     folder = tmp_path_factory.mktemp("many")
     paths = [folder / f"bulk.{number:06d}" for number in range(1, 1 + 2 * -(-READ_BYTES // (2 * bulk.stat().st_size)))]
     for path in paths:
@@ -70,7 +70,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, bulk: Path) -> list[str]:
 
 
 def frame(spark: SparkSession, logs: list[str], partitions: int, **options: str) -> DataFrame:
-    """Return the logs, in that many partitions."""
+    """Return a data frame of the logs with `partitions` partitions."""
     from pyspark_binlogio.scan import OPEN_COST_BYTES  # noqa: PLC0415
 
     size = sum(Path(log).stat().st_size + OPEN_COST_BYTES for log in logs)
@@ -81,7 +81,7 @@ def frame(spark: SparkSession, logs: list[str], partitions: int, **options: str)
 def test_rows(
     benchmark: Any, report: Report, spark: SparkSession, bulk: Path, logs: list[str], tmp_path: Path, shape: str
 ) -> None:
-    """Read all columns and discard them: with one task and with two on both cores, and with one task on one core."""
+    """All columns are read and discarded: with one or two tasks on two cores, and with one task on one core."""
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
 
     options = SHAPES[shape]
@@ -117,7 +117,7 @@ def test_rows(
 
 
 def test_count(benchmark: Any, report: Report, spark: SparkSession, bulk: Path, logs: list[str]) -> None:
-    """Count changes in one task: by a schema without images, whose values are not decoded, and by all columns."""
+    """Counting changes with a schema without row images, which skips decoding, is compared with all columns."""
     every = frame(spark, logs, 1).groupBy().count()
     options = {"maxPartitionBytes": "1t"}
     positions = spark.read.format("binlog").schema("pos bigint").options(**options).load(logs).groupBy().count()
@@ -132,7 +132,7 @@ def test_count(benchmark: Any, report: Report, spark: SparkSession, bulk: Path, 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
 @pytest.mark.parametrize("view", VIEWS)
 def test_views(benchmark: Any, report: Report, spark: SparkSession, log: Path, tmp_path: Path, view: str) -> None:
-    """Read a view in one task on one core and discard it; less the same query over the log's first 4 kB."""
+    """A view is read in one task on one core; the same query over the first 4 KiB of the log is subtracted."""
     (tmp_path / "head").mkdir()
     head = first_groups(log, HEAD_BYTES, tmp_path / "head" / log.name)
 
@@ -157,7 +157,7 @@ def test_views(benchmark: Any, report: Report, spark: SparkSession, log: Path, t
 def test_changes_to_parquet(
     benchmark: Any, report: Report, spark: SparkSession, bulk: Path, logs: list[str], tmp_path: Path
 ) -> None:
-    """Write the changes of a table by tasks that use pyarrow, and by `df.write.parquet`."""
+    """The changes of a table are written to Parquet by tasks that use pyarrow, and by `df.write.parquet`."""
 
     def convert(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -181,7 +181,7 @@ def test_changes_to_parquet(
 
 
 def test_planning(benchmark: Any, report: Report, tmp_path: Path) -> None:
-    """Plan a thousand sparse files of a gibibyte: planning does not read them."""
+    """Planning 1,000 sparse files of 1 GiB does not read them."""
     from pyspark.sql.types import LongType, StructType  # noqa: PLC0415
 
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
@@ -209,7 +209,7 @@ def test_planning(benchmark: Any, report: Report, tmp_path: Path) -> None:
 
 
 def test_idle_micro_batches(benchmark: Any, report: Report, spark: SparkSession, bulk: Path, tmp_path: Path) -> None:
-    """Look for new transactions in a thousand finished logs ten times a second: all of Spark's CPU."""
+    """A stream polls 1,000 finished logs for new transactions ten times a second; all CPU time of Spark is counted."""
     (tmp_path / "logs").mkdir()
     head = first_groups(bulk, HEAD_BYTES, tmp_path / "head").read_bytes()
     for number in range(1, LOGS + 1):
@@ -219,7 +219,7 @@ def test_idle_micro_batches(benchmark: Any, report: Report, spark: SparkSession,
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     try:
         query.processAllAvailable()
-        time.sleep(IDLE_S / 2)  # the first ones compile
+        time.sleep(IDLE_S / 2)  # the JIT compiler runs during the first micro-batches
         begin = tree_cpu_s()
         benchmark.pedantic(time.sleep, args=(IDLE_S,), rounds=1)
         milliseconds = (tree_cpu_s() - begin) * 1000 / (IDLE_S * 10)

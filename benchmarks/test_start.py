@@ -1,4 +1,4 @@
-"""The start of a process: `import binlogio`, the version on the command line, and `dump` of a small log."""
+"""Start-up time of a process: `import binlogio`, `binlogio --version`, and `dump` of a small log."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def _measure(benchmark: Any, report: Report, work: str, command: list[str]) -> N
 
 @pytest.mark.parametrize("work", COMMANDS)
 def test_start(benchmark: Any, report: Report, work: str) -> None:
-    """CPU seconds, the interpreter's own start included."""
+    """The CPU time of a short command includes the start-up of the interpreter."""
     _measure(benchmark, report, work, COMMANDS[work])
 
 
 @pytest.mark.parametrize("log", log_names("oltp")[:1], indirect=True)
 def test_start_of_dump(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
-    """The transactions in the first 4 kB of a log, as text."""
+    """`dump` formats the transactions in the first 4 KiB of a log as text."""
     small = first_groups(log, SMALL_BYTES, tmp_path / log.name)
     _measure(benchmark, report, "start of dump, a log of 4 kB", binlogio_command("dump", str(small)))

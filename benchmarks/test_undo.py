@@ -1,4 +1,4 @@
-"""The command `undo`: SQL that reverses a log, whose text is discarded."""
+"""The command `undo`: SQL that reverses a log; the output is discarded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPTIONS: Final = ("undo", "--no-progress", "--on-statement", "skip")
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp"), indirect=True)
 def test_undo(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
-    """CPU seconds a MB of log, the start of the program included."""
+    """The CPU time of `undo` per MB of log includes the start-up of the program."""
     part = large_enough(log, lambda one: child_cpu_s(binlogio_command(*OPTIONS, str(one))), tmp_path)
     data = part.read_bytes()
     pair = in_turn(

@@ -1,8 +1,8 @@
-"""What others decode the same logs with: the servers' own tools, and libraries in Go, Rust, Java and Python.
+"""Other decoders of binary logs: the servers' tools, and libraries in Go, Rust, Java and Python.
 
-Programs of our own that use the libraries are in `go`, `rust` and `java`. Each is built when it is first needed, from
-the library's package, in a folder of the user's cache or in the one that BINLOGIO_PEERS names. Where a tool, a
-toolchain or a package is missing, FileNotFoundError has the reason.
+The folders `go`, `rust` and `java` have small programs that use the libraries. Each is built at first use, from the
+package of the library, in the user's cache folder or in the folder BINLOGIO_PEERS. If a tool, a toolchain or a package
+is missing, FileNotFoundError has the reason.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from binlogio.reader import open as open_logs
 from measure import children_cpu_s
 
 PYTHON: Final = "python-mysql-replication"
-TOOLS: Final = {"mysqlbinlog": "mysql", "mariadb-binlog": "mariadb"}  # and the servers of tests/servers that have them
+TOOLS: Final = {"mysqlbinlog": "mysql", "mariadb-binlog": "mariadb"}  # the server kind that includes each tool
 _CHROOTS: Final = Path(os.environ.get("BINLOGIO_SERVERS", "/var/cache/binlogio-servers"))
 ROWS_AS_SQL: Final = ("-vv", "--base64-output=decode-rows")
-_ALWAYS: Final = ("--no-defaults", "--verify-binlog-checksum")  # as binlogio does
+_ALWAYS: Final = ("--no-defaults", "--verify-binlog-checksum")  # binlogio verifies checksums too
 _SOURCES: Final = Path(__file__).parent
 _BUILD_TIMEOUT_S: Final = 600
-_JAVA_PASSES: Final = 3  # the last one is measured: the virtual machine has compiled the code by then
+_JAVA_PASSES: Final = 3  # the last pass is measured, after the JIT compiler has compiled the code
 _ROWS_EVENTS: Final = ("WriteRowsEvent", "UpdateRowsEvent", "DeleteRowsEvent")
 
 
 @contextmanager
 def tool_command(tool: str, log: Path, options: Sequence[str] = ROWS_AS_SQL) -> Iterator[list[str]]:
-    """Provide the command that makes a tool print a log, its rows as comments with SQL unless `options` say otherwise.
+    """Provide the command line of a tool that prints a log, by default with rows as commented SQL.
 
-    The tool is what BINLOGIO_MYSQLBINLOG or BINLOGIO_MARIADB_BINLOG names, else that on PATH, else that of the servers
-    that the tests have built.
+    The tool is BINLOGIO_MYSQLBINLOG or BINLOGIO_MARIADB_BINLOG, else the one on PATH, else the one of the servers that
+    the tests have built.
 
     Raises:
-        FileNotFoundError: none of these.
+        FileNotFoundError: none of these exists.
     """
     variable = f"BINLOGIO_{tool.replace('-', '_').upper()}"
     program = os.environ.get(variable) or shutil.which(tool)
@@ -76,7 +76,7 @@ def tool_of(log: Path) -> str:
 
 
 def _built(language: str, needs: Sequence[str], steps: Sequence[Sequence[str]]) -> Path:
-    """Return the folder in which a program was built: now, or by an earlier run from the same sources.
+    """Build a program, unless an earlier run built it from the same sources; return its folder.
 
     Raises:
         FileNotFoundError: a program of the toolchain is missing, or a step failed.
@@ -132,10 +132,10 @@ LIBRARIES: Final[dict[str, Callable[[], list[str]]]] = {
 def library_cost(library: str, log: Path) -> tuple[float, int]:
     """Return the CPU seconds that a library needs to decode every row of a log, and the number of rows.
 
-    Those of Java are without the start of the virtual machine.
+    For Java, the start-up of the virtual machine is not included.
 
     Raises:
-        FileNotFoundError: the program cannot be built here.
+        FileNotFoundError: the program cannot be built.
         CalledProcessError: the library fails.
     """
     command = [*LIBRARIES[library](), str(log)]
@@ -149,12 +149,12 @@ def library_cost(library: str, log: Path) -> tuple[float, int]:
 
 
 def library_images(library: str, log: Path) -> list[list[str]]:
-    """Return each row image that a library decodes: the table's name, and its values.
+    """Return each row image that a library decodes: the table name, then the values.
 
-    A value is `n:` and a number, `s:` and bytes in hex, `-` for NULL, or `?` where the program does not show it.
+    A value is `n:` and a number, `s:` and bytes in hex, `-` for NULL, or `?` if the program does not print it.
 
     Raises:
-        FileNotFoundError: the program cannot be built here, or the package is not installed.
+        FileNotFoundError: the program cannot be built, or the package is not installed.
         CalledProcessError: the library fails.
     """
     if library == PYTHON:
@@ -166,7 +166,7 @@ def library_images(library: str, log: Path) -> list[list[str]]:
 
 
 class _Connection:
-    """As much of a connection to a server as its events ask for."""
+    """Stub of a server connection: the attributes that python-mysql-replication uses."""
 
     charset = "utf8mb4"
 
@@ -175,10 +175,10 @@ class _Connection:
 
 
 def _replication_images(log: Path) -> Iterator[list[str]]:
-    """Yield the row images of a log as `library_images` has them, decoded by python-mysql-replication."""
+    """Yield the row images of a log in the format of `library_images`, decoded by python-mysql-replication."""
     if find_spec("pymysqlreplication") is None:
         raise FileNotFoundError("it is not installed: pip install 'binlogio[bench]'")
-    from pymysqlreplication.constants import FIELD_TYPE  # noqa: PLC0415 - of the extra `bench`
+    from pymysqlreplication.constants import FIELD_TYPE  # noqa: PLC0415 - optional dependency, extra `bench`
 
     with open_logs(log) as reader:
         description = next(iter(reader))
@@ -208,7 +208,7 @@ def _shown(value: Any) -> str:
 
 
 def _with_text(value: Any) -> Any:
-    """Return JSON whose strings python-mysql-replication leaves as bytes."""
+    """Decode the strings of a JSON value, which python-mysql-replication returns as bytes."""
     if isinstance(value, dict):
         return {_with_text(key): _with_text(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -219,10 +219,10 @@ def _with_text(value: Any) -> Any:
 def replication_events(data: bytes, *, has_checksum: bool = True) -> Iterator[Any]:
     """Yield the rows events of a log, decoded by python-mysql-replication.
 
-    It gets each event as the packet that a server would send. With its defaults checksums are not verified, and
-    optional metadata is not read.
+    Each event is passed as the packet that a server would send. By default the library does not verify checksums and
+    does not read optional metadata.
     """
-    from pymysql.connections import MysqlPacket  # noqa: PLC0415 - of the extra `bench`
+    from pymysql.connections import MysqlPacket  # noqa: PLC0415 - optional dependency, extra `bench`
     from pymysqlreplication import row_event  # noqa: PLC0415
     from pymysqlreplication.packet import BinLogPacketWrapper  # noqa: PLC0415
 
@@ -249,12 +249,12 @@ def replication_events(data: bytes, *, has_checksum: bool = True) -> Iterator[An
 
 
 def replication_rows(data: bytes) -> int:
-    """How many rows it decodes."""
+    """Return the number of rows that python-mysql-replication decodes."""
     return sum(len(event.rows) for event in replication_events(data))
 
 
 def replication_images(data: bytes) -> Iterator[tuple[list[Any] | None, list[Any] | None]]:
-    """Before and after image of each row, as lists of values."""
+    """Yield the before image and the after image of each row, as lists of values."""
     for event in replication_events(data):
         kind = type(event).__name__
         for row in event.rows:
