@@ -1,4 +1,4 @@
-"""What `dump` writes of a log, with the kernel's writers and without: its bytes, and the error that ends it."""
+"""Output of `dump` with and without the kernel's event formatter: the bytes, and the error that ends it."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ ALL = GroupChoice()
 
 
 class SeenDump(TextDump):
-    """Text, and the events that Python has written of it."""
+    """Text output that records the events formatted by Python."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.seen: list[Any] = []
 
     def event(self, event: Any) -> Iterator[str | bytes]:
-        """Write an event."""
+        """Format an event."""
         self.seen.append(event)
         return super().event(event)
 
 
 class SeenSqlDump(SqlDump):
-    """SQL, and the events that Python has written of it."""
+    """SQL output that records the events formatted by Python."""
 
     def __init__(self, reader: BinlogReader) -> None:
         super().__init__(reader, gtids=True)
         self.seen: list[Any] = []
 
     def event(self, event: Any) -> Iterator[str]:
-        """Write an event."""
+        """Format an event."""
         self.seen.append(event)
         return super().event(event)
 
@@ -50,7 +50,10 @@ class SeenSqlDump(SqlDump):
 def dumped_by(
     kernel: str, source: Any, form: str, selection: GroupChoice = ALL, **options: Any
 ) -> tuple[bytes, Said | None]:
-    """Return what `dump` writes; all events are read by the compiled kernel either way, chosen ones by the other."""
+    """Return the output and the error of `dump` with one kernel.
+
+    Without a selection, the compiled kernel reads the log in both cases.
+    """
     written = io.BytesIO()
     output = Output(written, "surrogateescape" if form == "sql" else "backslashreplace")
     try:
@@ -71,7 +74,10 @@ def dumped_by(
 
 
 def assert_dumped_alike(data: Any, selection: GroupChoice = ALL, **options: Any) -> bytes:
-    """Compare both in all forms; returns the text. The kernel may pass over what construct refuses in other groups."""
+    """Compare both kernels in all formats; return the text.
+
+    With a selection, the compiled kernel may skip errors in unselected groups that construct raises.
+    """
     for form in FORMS:
         source = (lambda: io.BytesIO(data)) if isinstance(data, bytes) else (lambda: data)
         by_kernel, by_construct = (dumped_by(kernel, source(), form, selection, **options) for kernel in KERNELS)

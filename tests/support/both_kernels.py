@@ -1,6 +1,6 @@
-"""What both implementations make of a log, so that it can be compared: the rows of each table, or the error.
+"""Results of both implementations for a log in comparable form: the rows of each table, or the error.
 
-Knows how to read bytes by either, and by the event reader, whose errors about rows the other two must raise as well.
+Also reads with the event reader: the other two have to raise the same errors about rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KERNELS = ("compiled", "construct")
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An error as people see it, with the facts that programs use."""
+    """An error: its message, and its attributes for programs."""
 
     kind: str
     text: str
@@ -36,18 +36,18 @@ class Said:
 
     @classmethod
     def of(cls, exc: BinlogError) -> Said:
-        """Return the error."""
+        """Return the comparable form of an exception."""
         return cls(type(exc).__name__, str(exc), exc.offset, exc.field)
 
 
 Record = tuple[int, int, str]
 Tables = dict[tuple[str, str], list[Record]]
-"""Table, and the columns' types as text: the records in the order of the log."""
+"""The records in log order, by table name and Arrow schema as text."""
 
 
 @contextmanager
 def kernel_set_to(name: str) -> Iterator[None]:
-    """BINLOGIO_KERNEL for a while."""
+    """Set BINLOGIO_KERNEL for the duration of the block."""
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = name
     try:
@@ -60,13 +60,13 @@ def kernel_set_to(name: str) -> Iterator[None]:
 
 
 def tables_by(kernel: str, data: bytes, **options: Any) -> Tables | Said:
-    """Return what `read_tables` returns for a log in memory."""
+    """Return the result or the error of `read_tables` for a log in memory."""
     found, said = rows_and_error_by(kernel, data, **options)
     return said or found
 
 
 def rows_and_error_by(kernel: str, data: bytes, **options: Any) -> tuple[Tables, Said | None]:
-    """Return what `read_tables` returns for a log in memory, and the error at the end if there is one."""
+    """Return the result of `read_tables` for a log in memory, and the error that ended it; None: no error."""
     found: Tables = {}
     said = None
     try:
@@ -80,13 +80,13 @@ def rows_and_error_by(kernel: str, data: bytes, **options: Any) -> tuple[Tables,
 
 
 def records_by(kernel: str, data: bytes, **options: Any) -> list[Record] | Said:
-    """Return what `read_rows` returns for all tables of a log in memory."""
+    """Return the result or the error of `read_rows` for all tables of a log in memory."""
     found, said = records_and_error_by(kernel, data, **options)
     return said or found
 
 
 def records_and_error_by(kernel: str, data: bytes, **options: Any) -> tuple[list[Record], Said | None]:
-    """Return what `read_rows` returns for all tables of a log in memory, and the error at the end if there is one."""
+    """Return the result of `read_rows` for a log in memory, and the error that ended it; None: no error."""
     found: list[Record] = []
     try:
         with kernel_set_to(kernel):
@@ -99,7 +99,7 @@ def records_and_error_by(kernel: str, data: bytes, **options: Any) -> tuple[list
 
 
 def records_of(batch: pa.RecordBatch) -> list[Record]:
-    """Return the records, with their place, as text in which equal values look alike, and others do not."""
+    """Return the records with their positions, as text that is equal exactly for equal values."""
     return [(record["pos"], record["row"], repr(_comparable(record))) for record in batch.to_pylist()]
 
 
@@ -114,7 +114,7 @@ def _comparable(value: Any) -> Any:
 
 
 def error_of_events(data: bytes, **options: Any) -> Said | None:
-    """Return the error of the event reader for a log and its rows; None if it reads all."""
+    """Return the error of the event reader for a log and its rows; None: no error."""
     try:
         with binlogio.open(io.BytesIO(data), **options) as reader:
             for event in reader:

@@ -1,4 +1,4 @@
-"""Row changes made to order, in the shape of the view `rows`: what tests of replay and of merging share."""
+"""Generated row changes with the schema of the view `rows`, for tests of replay and merge."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ Image = dict[str, Any]
 def changes(
     spark: SparkSession, *pairs: tuple[Image | None, Image | None], first: int = 0, schema: str = "shop"
 ) -> DataFrame:
-    """Return a change for each pair of images, one transaction each, in the order of the pairs.
+    """Return one change for each pair of images, each in its own transaction, in the order of the pairs.
 
-    A column that is not named is not in the image.
+    A column that is not in the mapping is not in the image.
     """
     records = []
     for number, (before, after) in enumerate(pairs, start=first):
@@ -71,7 +71,7 @@ def _bitmap(image: Image | None) -> bytes | None:
 
 
 def row(number: int, state: str | None = None, total: Any = None) -> Image:
-    """Return a whole image."""
+    """Return a full row image."""
     return {"id": number, "state": state, "total": None if total is None else Decimal(total)}
 
 

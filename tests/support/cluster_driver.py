@@ -1,4 +1,4 @@
-"""A driver on a cluster: reads, writes, copies as a stream and replays; prints what it found as JSON.
+"""Spark driver for a cluster: reads, writes, copies as a stream and replays; prints the results as JSON.
 
 Started by `test_spark_cluster_servers.py`: python cluster_driver.py MASTER LOG TABLE FOLDER [NAME=VALUE...], with
 settings of Spark.
@@ -21,7 +21,7 @@ SETTINGS = {"spark.driver.memory": "1g", "spark.executor.memory": "700m"}
 
 
 def main(master: str, log: str, table: str, folder: str, *settings: str) -> None:
-    """Run everything and print what it left."""
+    """Run all queries and print their results."""
     more = dict(one.split("=", 1) for one in settings)
     spark = binlogio_session("cluster", settings={**SETTINGS, "spark.master": master, **more})
     source = spark.read.format("binlog").option("table", table).option("maxPartitionBytes", "1k")
@@ -41,7 +41,7 @@ def main(master: str, log: str, table: str, folder: str, *settings: str) -> None
 
 
 def places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield where binlogio is in this task, and with which implementation."""
+    """Yield the implementation and the path of binlogio in this task."""
     import pyarrow as pa  # noqa: PLC0415 - runs in a task
 
     import binlogio  # noqa: PLC0415

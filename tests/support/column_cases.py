@@ -1,4 +1,4 @@
-"""A column of every MySQL type, with its extreme values, for tests of the writer and of definitions."""
+"""A column of every MySQL type with its boundary values, for tests of the writer and of definitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _members(prefix: str, count: int) -> str:
 
 
 def _tick(fsp: int) -> int:
-    """Microseconds of the last digit that a column with `fsp` digits can hold."""
+    """Return the microseconds of the last fractional digit of a column with `fsp` digits; 0 without digits."""
     return int(10 ** (6 - fsp)) if fsp else 0
 
 
@@ -144,4 +144,4 @@ ALL_ROWS: Final[list[tuple[Any, ...]]] = [
     *((index + 1, *(values[index] for _, _, values in TYPES)) for index in range(3)),
     (4, *(None for _ in TYPES)),
 ]
-"""Rows of `ALL_TYPES`; the last one is all NULL but for the key."""
+"""Rows of `ALL_TYPES`; in the last row all columns except the key are NULL."""

@@ -1,4 +1,4 @@
-"""Groups that threads commit: a group commit over a storage in memory, and what threads are made to do."""
+"""Group commit on a storage in memory, with groups for concurrent threads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_TURNS: Final = 400_000
 
 
 def spin_until(condition: Callable[[], bool]) -> None:
-    """Let other threads run until it is so; they have a minute's worth of turns."""
+    """Yield to other threads until `condition` is true; fail after about a minute."""
     turn = Condition()
     with turn:
         for _ in range(MOST_TURNS):
@@ -38,7 +38,7 @@ def spin_until(condition: Callable[[], bool]) -> None:
 
 
 class Committer:
-    """A group commit over a storage, with groups that say who made them."""
+    """A group commit on a storage, with one-statement groups that carry a text."""
 
     def __init__(
         self, storage: MemoryStorage | None = None, wait: Callable[[int], None] | None = None, **more: Any
@@ -53,7 +53,7 @@ class Committer:
         self.commits.open(EMPTY_GTID_SET)
 
     def group(self, text: str, size: int = 0, **more: Any) -> Group:
-        """Return a group that is one statement."""
+        """Return a group of one statement."""
         event = QueryEvent(
             thread_id=1,
             exec_time=0,
@@ -66,21 +66,21 @@ class Committer:
         return Group(frames=(self.encoder.encode(event),), timestamp=10**9, **more)
 
     def commit(self, text: str, size: int = 0, **more: Any) -> LoggedGtid:
-        """Commit one."""
+        """Commit a group of one statement."""
         return self.commits.commit(self.group(text, size, **more))
 
     def events(self) -> list[Any]:
-        """Everything in the logs."""
+        """Return all events of the logs."""
         with open_logs(self.storage.streams(), open_payloads=False) as reader:
             return list(reader)
 
     def texts(self) -> list[str]:
-        """Return the groups in the logs."""
+        """Return the texts of the groups in the logs."""
         return [event.sql.decode().strip() for event in self.events() if isinstance(event, QueryEvent)]
 
 
 def in_threads(number: int, work: Callable[[int], None]) -> list[BaseException]:
-    """Run `work` in that many threads at once; returns what they raised."""
+    """Run `work` in `number` concurrent threads; return their exceptions."""
     barrier, errors = Barrier(number), list[BaseException]()
 
     def run(index: int) -> None:
@@ -92,7 +92,7 @@ def in_threads(number: int, work: Callable[[int], None]) -> list[BaseException]:
 
     threads = [Thread(target=run, args=(index,)) for index in range(number)]
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # they take turns as often as they can
+    sys.setswitchinterval(1e-6)  # switch threads as often as possible
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,8 +1,8 @@
-"""The corpus: real binary logs and what their servers said about them.
+"""The corpus: real binary logs and the tables and event lists of their servers.
 
-Knows the folders: `fixtures/`, and whatever `BINLOGIO_CORPUS` names in the same layout (`<server>/<case>/` with
-`files.txt`, `expected.json` and `events.json`, or bare log files anywhere). Knows what a file is by its bytes, and by
-its name whether it was damaged on purpose.
+The folders are `fixtures/` and `BINLOGIO_CORPUS` with the same layout (`<server>/<case>/` with `files.txt`,
+`expected.json` and `events.json`, or single log files anywhere). The first bytes of a file give its type; its name
+tells whether it was damaged on purpose.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KEYS: Final = ("keyring", "keys.txt")
 
 @dataclass(frozen=True, slots=True)
 class CorpusFile:
-    """One log. `damaged` if it was cut or changed on purpose; `keys` is the keyring beside an encrypted one."""
+    """A log. `damaged`: it was truncated or changed on purpose; `keys`: the keyring of an encrypted log."""
 
     path: Path
     root: Path
@@ -42,13 +42,13 @@ class CorpusFile:
 
     @property
     def id(self) -> str:
-        """The path below the corpus, for test names."""
+        """The path relative to the corpus folder, for test names."""
         return str(self.path.relative_to(self.root))
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A folder of logs with the tables that result from them."""
+    """A folder of logs with the resulting tables."""
 
     folder: Path
     root: Path
@@ -57,11 +57,11 @@ class Case:
 
     @property
     def id(self) -> str:
-        """`mysql97/types_int`."""
+        """The path relative to the corpus folder, for example `mysql97/types_int`."""
         return str(self.folder.relative_to(self.root))
 
     def load(self, name: str) -> Any:
-        """Return a JSON file of the case, gzipped or not; None where there is none."""
+        """Return a JSON file of the case, plain or gzipped; None if it does not exist."""
         plain, packed = self.folder / name, self.folder / f"{name}.gz"
         if plain.exists():
             return json.loads(plain.read_text("utf-8"))
@@ -71,18 +71,18 @@ class Case:
 
 
 def roots() -> tuple[Path, ...]:
-    """`fixtures/`, and the folder of the environment variable."""
+    """Return the folders of the corpus: `fixtures/` and BINLOGIO_CORPUS."""
     more = os.environ.get("BINLOGIO_CORPUS")
     return (FIXTURES, Path(more)) if more else (FIXTURES,)
 
 
 def files() -> list[CorpusFile]:
-    """Every log below the corpus, compressed ones too, by its first bytes."""
+    """Return all logs of the corpus, including compressed ones; the first bytes identify them."""
     return [file for root in roots() for path in sorted(root.rglob("*")) if (file := _file(path, root)) is not None]
 
 
 def cases() -> list[Case]:
-    """Every folder with a list of its logs."""
+    """Return all folders with a list of logs (`files.txt`)."""
     return [_case(listing.parent, root) for root in roots() for listing in sorted(root.rglob("files.txt"))]
 
 
@@ -108,8 +108,8 @@ def _keys(folder: Path) -> Path | None:
 
 
 def frames_of(data: bytes, **options: Any) -> Iterator[Any]:
-    """Yield the frames of a whole file in memory."""
-    # Imported here so that this module can be imported for its paths alone.
+    """Yield the frames of a file in memory."""
+    # A local import, because some users of this module need only its paths.
     from binlogio.format.framing import EventFramer, Framing  # noqa: PLC0415
 
     framer = EventFramer(**options)

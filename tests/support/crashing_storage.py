@@ -1,4 +1,4 @@
-"""A disk that crashes: it stops at any operation, and forgets what was not synced, bytes and names alike."""
+"""A storage that crashes at a given operation and loses unsynced bytes and names."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ SECTOR_SIZE = 512
 
 
 class Crash(BaseException):
-    """The machine stops here."""
+    """The simulated machine crashes."""
 
 
 @dataclass
 class _Content:
-    """A file without its name: what lasts, and what is there."""
+    """Contents of a file: the durable bytes and the current bytes."""
 
     durable: bytes = b""
     now: bytearray = field(default_factory=bytearray)
@@ -25,9 +25,9 @@ class _Content:
 class CrashingStorage:
     """A `binlogio.writer.log.log_storage.LogStorage` that raises Crash in operation number `stop_at`, counted from 1.
 
-    An append that is stopped has written some of its bytes. `after_crash` is the disk as the next start finds it: each
-    sector that was not synced is as before or as after, each name that was made, changed or removed since the last
-    `sync_names` is or is not.
+    An append that crashes has written some of its bytes. `after_crash` returns the storage at the next start: each
+    unsynced sector has its old or its new contents, and each name operation since the last `sync_names` is either
+    applied or lost.
     """
 
     random: Random
@@ -38,24 +38,24 @@ class CrashingStorage:
     pending_names: list[tuple[str, str, _Content]] = field(default_factory=list)
 
     def names(self) -> list[str]:
-        """Every file."""
+        """Return the names of all files."""
         return list(self.names_now)
 
     def size(self, name: str) -> int:
-        """How many bytes it has."""
+        """Return the size of a file in bytes."""
         return len(self._file(name).now)
 
     def modified(self, name: str) -> int:
-        """Return the same for all."""
+        """Return 0 for all files."""
         return 0
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
-        """Return a file's bytes."""
+        """Return bytes of a file."""
         data = self._file(name).now
         return bytes(data[offset:] if size < 0 else data[offset : offset + size])
 
     def create(self, name: str) -> None:
-        """Create an empty file, whose name is not durable yet."""
+        """Create an empty file; its name is not durable yet."""
         self._step()
         if name in self.names_now:
             raise FileExistsError(errno.EEXIST, "there is such a file", name)
@@ -63,7 +63,7 @@ class CrashingStorage:
         self.pending_names.append(("", name, content))
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
-        """Write after the end."""
+        """Append bytes to a file."""
         content = self._file(name)
         try:
             self._step()
@@ -74,53 +74,53 @@ class CrashingStorage:
         content.now += data
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
-        """Replace bytes that are there."""
+        """Replace bytes of a file."""
         self._step()
         self._file(name).now[offset : offset + len(data)] = data
 
     def truncate(self, name: str, size: int) -> None:
-        """Forget the end."""
+        """Truncate a file."""
         self._step()
         del self._file(name).now[size:]
 
     def sync(self, name: str) -> None:
-        """All bytes last."""
+        """Make all bytes of a file durable."""
         self._step()
         content = self._file(name)
         content.durable = bytes(content.now)
 
     def close(self, name: str) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
     def rename(self, name: str, new_name: str) -> None:
-        """In one step, which does not last yet."""
+        """Rename a file atomically; this is not durable yet."""
         self._step()
         content = self.names_now[new_name] = self.names_now.pop(name)
         self.pending_names.append((name, new_name, content))
 
     def remove(self, name: str) -> None:
-        """Remove a name; that is not durable yet."""
+        """Remove a file; this is not durable yet."""
         self._step()
         self.pending_names.append((name, "", self.names_now.pop(name)))
 
     def sync_names(self) -> None:
-        """All names last."""
+        """Make all names durable."""
         self._step()
         self.names_durable = dict(self.names_now)
         self.pending_names = []
 
     def lock(self, _name: str, _holder: str) -> str | None:
-        """Return a crash ends every lock, and so does a new storage."""
+        """Return None, which means locked: a crash or a new storage releases every lock."""
         return None
 
     def unlock(self, name: str) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
     def disown(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
     def after_crash(self, random: Random) -> CrashingStorage:
-        """Return the storage that is left."""
+        """Return the storage after the crash."""
         names = dict(self.names_durable)
         for old, new, content in self.pending_names:
             if random.random() < 0.5:
@@ -146,7 +146,7 @@ class CrashingStorage:
 
 
 def _some_of(content: _Content, random: Random) -> bytearray:
-    """Sectors as they were synced or as they were written since."""
+    """Return a mixture of durable and newly written sectors."""
     durable, now = content.durable, bytes(content.now)
     chance = random.choice((0.0, 0.5, 0.9, 1.0))
     data = bytearray(durable if random.random() < 0.5 or len(durable) < len(now) else durable[: len(now)])

@@ -1,6 +1,6 @@
-"""Logs whose table maps say little of their columns, and the rows of them by every reader, which must agree.
+"""Logs with minimal table maps, and their rows from all readers, which must agree.
 
-Knows table `d.t` of INTs, statements that define it, and that no test expects the names `x0`, `x1` of the table maps.
+Has the table `d.t` of INT columns. The table maps name its columns `x0`, `x1`, ...: names that no test expects.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CREATE: Final = "CREATE TABLE t (a INT PRIMARY KEY, b INT)"
 
 
 def table(*types: str, name: str = "t", collation: str = "utf8mb4_0900_ai_ci", **options: Any) -> TableDefinition:
-    """Return a table with columns x0, x1 ..., which is what no test expects."""
+    """Return a table with columns x0, x1, ..., names that no test expects."""
     columns = tuple(ColumnDefinition(f"x{i}", one) for i, one in enumerate(types))
     return TableDefinition("d", name, columns, collation=collation, **options)
 
@@ -42,7 +42,7 @@ def mapped(definition: TableDefinition, level: str = "MINIMAL", vendor: Vendor =
 
 
 def rows(*values: int) -> WriteRowsEvent:
-    """Return a row of INTs for table id 9."""
+    """Return a rows event with one row of INTs for table id 9."""
     image = b"\0" * ((len(values) + 7) // 8) + struct.pack(f"<{len(values)}i", *values)
     return WriteRowsEvent(9, 1, b"", len(values), b"\xff", image, header(EventType.WRITE_ROWS_EVENT))
 
@@ -57,7 +57,7 @@ def save(path: Path, *events: Any) -> Path:
 
 
 def by_events(source: Any, **options: Any) -> list[dict[str, Any]]:
-    """Return the rows as the reader of events gives them."""
+    """Return the rows from the event reader."""
     with binlogio.open(source, **options) as reader:
         return [
             {column.label: value for column, value in zip(change.after.plan.columns, change.after.values, strict=True)}
@@ -69,7 +69,7 @@ def by_events(source: Any, **options: Any) -> list[dict[str, Any]]:
 
 
 def everywhere(source: Any, **options: Any) -> list[dict[str, Any]]:
-    """Return the rows by every reader, which must agree."""
+    """Return the rows from all readers, which must agree."""
     found = by_events(source, **options)
     batches = binlogio.read_tables(source, **options)
     typed = [record["after"] for _, batch in batches for record in batch.to_pylist()]

@@ -1,4 +1,4 @@
-"""What `binlogio dump` prints of a log: its result, its text, its JSON; and the real logs that its tests look at."""
+"""Output of `binlogio dump` as a result, text or JSON, and the real logs of its tests."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ CRASHED: Final = MYSQL / "crashed"
 
 
 def dump(*arguments: object) -> Result:
-    """Return the result of the command."""
+    """Run the command and return its result."""
     return CliRunner().invoke(cli, ["dump", *map(str, arguments)])
 
 
 def text_of(*arguments: object) -> str:
-    """Return what the command prints if it succeeds."""
+    """Run the command, which must succeed, and return its output."""
     result = dump(*arguments)
     assert result.exit_code == 0, result.stderr
     return result.stdout
 
 
 def json_of(*arguments: object) -> list[dict[str, Any]]:
-    """Return the objects that it prints."""
+    """Return the JSON objects that the command prints."""
     return [json.loads(line) for line in text_of("--format", "json", *arguments).splitlines()]
 
 
 def write(tmp_path: Path, *events: Any, **options: Any) -> Path:
-    """Return a log of these events."""
+    """Write a log of these events and return its path."""
     path = tmp_path / "binlog.000001"
     path.write_bytes(log(*events, **options))
     return path
 
 
 def behind_ddl(path: str | Path) -> list[str]:
-    """Options that leave out all up to the first CREATE TABLE of a log."""
+    """Return the options that skip all events up to the first CREATE TABLE of a log."""
     first = next(line for line in json_of(path) if str(line.get("sql", "")).startswith("CREATE TABLE"))
     return ["--start-position", str(first["end"])]

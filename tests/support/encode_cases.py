@@ -1,8 +1,6 @@
-"""Columns of every type with a strategy for their values, as Python has them and as Arrow has them.
+"""Columns of every type with strategies for their Python and Arrow values; bitmaps, images and rows events.
 
-Bitmaps, images, and the events they become.
-
-Knows tables without a name of their own: columns are c0 and on, in the order in which they are given.
+Tables have no specific names; their columns are c0, c1, ... in the given order.
 """
 
 from __future__ import annotations
@@ -92,12 +90,12 @@ def _text(alphabet: st.SearchStrategy[str], most: int) -> st.SearchStrategy[str]
 
 
 def _repeated(alphabet: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Text that is worth compressing."""
+    """Return a strategy for text that compresses well."""
     return st.tuples(st.text(alphabet, min_size=1, max_size=9), st.integers(12, 90)).map(lambda pair: pair[0] * pair[1])
 
 
 def _addresses(version: Literal[4, 6]) -> st.SearchStrategy[str]:
-    """As MariaDB prints them."""
+    """Return a strategy for IP addresses in the format of MariaDB."""
     return st.ip_addresses(v=version).map(lambda address: decode_native(address.packed, f"inet{version}"))
 
 
@@ -172,7 +170,7 @@ COLUMNS: list[tuple[ColumnPlan, st.SearchStrategy[Any]]] = [
 
 
 def as_arrow(value: Any) -> Any:
-    """Return the object from which pyarrow builds the same value."""
+    """Convert a value to the object from which pyarrow builds the same value."""
     if isinstance(value, Geometry):
         return {"srid": value.srid, "wkb": value.wkb}
     if isinstance(value, JsonDocument):
@@ -181,36 +179,36 @@ def as_arrow(value: Any) -> Any:
 
 
 def array_of(plan: ColumnPlan, values: list[Any]) -> pa.Array:
-    """Return the values as an array of the type that the column is decoded to."""
+    """Return the values as an array of the Arrow type of the column."""
     return pa.array([as_arrow(value) for value in values], column_spec(plan).type)
 
 
 def table_of(*columns: ColumnPlan, spare_null_bits: int = 0) -> TablePlan:
-    """Return a table of these columns, c0 and on."""
+    """Return the plan of a table with these columns, named c0, c1, ..."""
     placed = tuple(replace(one, position=i, name=f"c{i}") for i, one in enumerate(columns))
     return TablePlan(schema="test", table="t", columns=placed, spare_null_bits=spare_null_bits)
 
 
 def batch_of(plan: TablePlan, rows: list[list[Any]]) -> pa.RecordBatch:
-    """Rows as a record batch."""
+    """Return the rows as a record batch."""
     arrays = [array_of(one, [row[i] for row in rows]) for i, one in enumerate(plan.columns)]
     return pa.RecordBatch.from_arrays(arrays, [one.label for one in plan.columns])
 
 
 def bitmaps(count: int) -> st.SearchStrategy[bytes]:
-    """Which of so many columns are present; all of them more often than others."""
+    """Return a strategy for the present bitmap of `count` columns; all columns are present in most of them."""
     every = (1 << count) - 1
     return (st.just(every) | st.integers(0, every)).map(lambda bits: bits.to_bytes(bitmap_size(count), "little"))
 
 
 def image_of(plan: TablePlan, row: Sequence[Any], present: bytes) -> RowImage:
-    """Return the row without what is not present."""
+    """Return the image of a row, without the columns that are not present."""
     kept = (value if present[i >> 3] >> (i & 7) & 1 else ABSENT for i, value in enumerate(row))
     return RowImage(plan, tuple(kept))
 
 
 def rows_events_of(data: bytes) -> list[Any]:
-    """Return the rows events, which must fill `data` and have checksums."""
+    """Parse the rows events in `data`, which must contain nothing else and have checksums."""
     found, at = [], 0
     while at < len(data):
         header = parse_header(data[at:], at)
@@ -227,7 +225,7 @@ ROW_TABLES = st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=12).flatmap
         st.lists(st.tuples(*(st.none() | values for _, values in chosen)).map(list), max_size=12),
     )
 )
-"""Columns, and rows of values for them."""
+"""Columns, and rows of values."""
 
 
 ABOUT_IMAGES = ("present", "present_after", "partial_json", "type_code")
@@ -244,7 +242,7 @@ def encode_rows_events(
     checksum: bool = True,
     **options: Any,
 ) -> Any:
-    """Return the rows events of one statement's changes to one table; options are those of `TableEncoder` and below."""
+    """Return the rows events of a statement's changes to one table; `options`: of `TableEncoder` and its `encode`."""
     about_images = {name: options.pop(name) for name in ABOUT_IMAGES if name in options}
     buffer = new_buffer(offset, checksum=checksum)
     TableEncoder(plan_of(table, table_id), operation, **about_images).encode(

@@ -1,6 +1,6 @@
-"""The server's tables in the `expected.json` of a corpus case: definitions, rows as SQLite stores them, differences.
+"""Tables of a server from the `expected.json` of a corpus case: definitions, rows in SQLite's form, differences.
 
-The "encodings" key of the file lists the encodings. Values over 20000 bytes are there as their SHA-256 only.
+The key "encodings" of the file lists the encodings. Values over 20,000 bytes are stored as SHA-256 only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HASHED: Final = 20000  # bytes
 
 
 def definitions(expected: dict[str, Any]) -> list[TableDefinition]:
-    """Return the tables of the case."""
+    """Return the table definitions of the case."""
     return [_definition(name, table) for name, table in expected["tables"].items()]
 
 
@@ -53,12 +53,12 @@ def _definition(full_name: str, table: dict[str, Any]) -> TableDefinition:
 
 
 def rows(table: dict[str, Any]) -> Counter[tuple[Any, ...]]:
-    """Return the rows of a table, as `comparable` gives them."""
+    """Return the rows of a table in the form of `comparable`."""
     return Counter(tuple(map(_expected, row, table["columns"])) for row in table["rows"])
 
 
 def comparable(values: tuple[Any, ...], table: dict[str, Any]) -> tuple[Any, ...]:
-    """Return a row of SQLite, as the server's row is shown in `expected.json`."""
+    """Convert a row of SQLite to the form of `expected.json`."""
     return tuple(map(_stored, values, table["columns"]))
 
 
@@ -88,18 +88,18 @@ def _floats(data: bytes) -> tuple[float, ...]:
 
 
 def _single(number: float) -> float:
-    """Return the 32-bit float that `number` is the shortest spelling of."""
+    """Return the 32-bit float nearest to `number`, its shortest decimal text."""
     return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
 def shown(values: tuple[Any, ...], table: dict[str, Any], without: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return a row without the columns that the log does not have."""
+    """Return a row without the columns that are not in the log."""
     named = zip(values, table["columns"], strict=True)
     return tuple(value for value, column in named if column["name"] not in without)
 
 
 def found_rows(connection: sqlite3.Connection, name: str, table: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Return the rows of a table as its server shows them; those of a versioned table that are of now."""
+    """Return the rows of a table in the server's form; of a system-versioned table only the current rows."""
     exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone()
     if not exists:
         return []
@@ -112,7 +112,7 @@ def found_rows(connection: sqlite3.Connection, name: str, table: dict[str, Any])
 def differences(
     connection: sqlite3.Connection, tables: dict[str, Any], not_in_the_log: dict[str, tuple[str, ...]]
 ) -> list[str]:
-    """Return the tables that are not as their server has them."""
+    """Return the names of the tables that differ from the server's."""
     different = []
     for name, table in tables.items():
         without = not_in_the_log.get(name, ())

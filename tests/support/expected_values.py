@@ -1,6 +1,6 @@
-"""The values of `expected.json`, as a server printed them, and the decoded ones, in one form for comparison.
+"""Values of `expected.json`, printed by a server, and decoded values, in one comparable form.
 
-The "encodings" key of the file lists the encodings, `fixtures/README.md` explains them. Big values are there as their
+The key "encodings" of the file lists the encodings; `fixtures/README.md` explains them. Large values are stored as
 SHA-256 only.
 """
 
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
     from binlogio.values.column import ColumnPlan
 
 HASHED: Final = 20_000  # bytes; longer values are in expected.json as SHA-256
-# Where the server's own replay of its log gives other rows than the source had (REPLACE of a row that ON DELETE SET
-# NULL refers to). FULL_NODUP leaves a virtual column out of the after image even where an update changed it; 11.8.9
-# leaves all generated columns out of all updates.
+# Tables for which the server's own replay of the log differs from the source (REPLACE of a row that an ON DELETE SET
+# NULL foreign key references). FULL_NODUP omits a virtual column from the after image even if an update changed it;
+# 11.8.9 omits all generated columns from all updates.
 NOT_AS_THE_SOURCE: Final = {
     "mysql97/multi_table_stmt": {"corpus.kid2"},
     "mariadb118/rowimage_full_nodup": {"corpus.autoinc"},
     "mariadb118/generated_columns": {"corpus.computed", "corpus.in_key", "corpus.keyless"},
 }
-# Tables that got a column after the last change that is in the log.
+# Tables that have a column which was added after the last change in the log.
 ALTERED_AFTERWARDS: Final = {"compressed/corpus.a", "gtid/corpus.t"}
 
 
 def _expected(value: Any) -> Any:
-    """Return a value of expected.json, so that it can be counted: big ones by their hash, others by what says most."""
+    """Return a hashable form of a value of expected.json, without type and storage size."""
     if not isinstance(value, dict):
         return value
     return json.dumps({key: part for key, part in value.items() if key not in ("type", "storage")}, sort_keys=True)
 
 
 def ours(value: Any, spec: dict[str, Any], column: ColumnPlan) -> Any:
-    """Return a decoded value in the encoding of expected.json."""
+    """Convert a decoded value to the encoding of expected.json."""
     if value is None or value is ABSENT:
         return value
     found = ENCODERS[spec["encoding"]](value, spec, column)
@@ -85,7 +85,7 @@ def _text(value: Any, spec: dict[str, Any], column: ColumnPlan) -> Any:
 
 
 def _text_hex(value: Any, spec: dict[str, Any], column: ColumnPlan) -> Any:
-    """Return the text, and the bytes in the column's own character set."""
+    """Return the text, and its bytes in the character set of the column."""
     charset = charset_of(column.collation_id)
     assert charset is not None
     assert isinstance(value, str), value
@@ -117,7 +117,7 @@ def _json(value: Any, spec: dict[str, Any], column: ColumnPlan) -> Any:
 
 
 def shown_document(text: str) -> dict[str, Any]:
-    """Return a JSON document as it is shown."""
+    """Return a JSON document in the form of expected.json."""
     data = text.encode()
     return {"json": text} if len(data) <= HASHED else {"json": _hash(data)}
 
@@ -125,11 +125,11 @@ def shown_document(text: str) -> dict[str, Any]:
 def _geometry(value: Any, spec: dict[str, Any], column: ColumnPlan) -> Any:
     assert isinstance(value, Geometry)
     shown = {"hex": (value.srid.to_bytes(4, "little") + value.wkb).hex()}
-    return shown if value.srid else {**shown, "wkt": value.wkt}  # the order of axes is in the server's catalogue
+    return shown if value.srid else {**shown, "wkt": value.wkt}  # the axis order is in the server's catalogue
 
 
 def _vector(value: Any, spec: dict[str, Any], column: ColumnPlan) -> Any:
-    """MariaDB's are bytes, since its logs show them as VARBINARY."""
+    """Return a vector as hexadecimal; MariaDB vectors are bytes, because its logs have them as VARBINARY."""
     data = value if isinstance(value, bytes) else struct.pack(f"<{len(value)}f", *value)
     return {"hex": data.hex()} if len(data) <= HASHED else _hash(data)
 
@@ -165,7 +165,7 @@ def expected_row(row: list[Any], table: dict[str, Any], plan: TablePlan | None) 
 
 
 def _comparable(value: Any, spec: dict[str, Any], *, members: bool) -> Any:
-    """Return the part of an expected value that a log contains."""
+    """Return the part of an expected value that is in a log."""
     if value is None:
         return None
     if spec["encoding"] == "double":
@@ -180,7 +180,7 @@ def _comparable(value: Any, spec: dict[str, Any], *, members: bool) -> Any:
 
 
 def unlike(theirs: Counter[tuple[Any, ...]], ours: Counter[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Rows of the server that none of ours is like; where an image lacked a column, the log does not say its value."""
+    """Return the server rows without a matching row of ours; an ABSENT value matches any value."""
     left, unlike = list(ours.elements()), []
     for row in theirs.elements():
         like = (one for one in left if all(new in (old, ABSENT) for old, new in zip(row, one, strict=True)))

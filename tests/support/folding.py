@@ -1,9 +1,9 @@
-"""Folding a log into tables: what a replica would hold in the end, as multisets of rows, with no database.
+"""Applies a log to in-memory tables (multisets of rows), for the final contents that a replica would have.
 
-Knows transactions (with savepoints, XA, and engines that do not roll back), full and partial row images, and as much
-DDL as makes tables begin, end, change their names and columns. A statement that changes rows as text cannot be folded
-but for the few in `_STATEMENTS`; the others are counted, so that a test knows. An ALTER TABLE that is not followed is
-counted too: a row that is then not found as its image has it ends the fold with NotFoldedError.
+Supports transactions (with savepoints, XA, and non-transactional engines), full and partial row images, and DDL that
+creates, drops and renames tables or changes their columns. Of the DML statements logged as text only those in
+`_STATEMENTS` can be applied; the others are recorded in `Fold.statements`. Unsupported ALTER TABLE statements are
+recorded in `Fold.unfollowed`; if a row does not match its before image afterwards, NotFoldedError is raised.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _XID: Final = re.compile(r"X'([0-9a-f]*)',X'([0-9a-f]*)',(-?\d+)", re.IGNORECASE
 
 
 class NotFoldedError(Exception):
-    """A change does not fit the tables that were folded up to it; says which."""
+    """A change does not match the current tables; the message has the reason."""
 
 
 @dataclass(slots=True)
 class Table:
-    """Rows as tuples of values, several where they are the same.
+    """Rows as tuples of values, with duplicates.
 
-    `lossy` tables lost rows in a way that no log tells.
+    `lossy`: the table lost rows in a way that is not in the log.
     """
 
     rows: dict[tuple[Any, ...], list[tuple[Any, ...]]] = field(default_factory=dict)
@@ -52,17 +52,17 @@ class Table:
     lossy: bool = False
 
     def all(self) -> list[tuple[Any, ...]]:
-        """Every row."""
+        """Return all rows."""
         return [row for same in self.rows.values() for row in same]
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """One more row."""
+        """Add a row."""
         self.rows.setdefault(_comparable(row), []).append(row)
 
     def take(self, image: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Remove the row that has the image's values, where both have the column.
+        """Remove and return the row that matches an image in the columns that both have.
 
-        What only the image has is learned.
+        Values that only the image has are added to the returned row.
         """
         key = _comparable(image)
         if key not in self.rows:
@@ -81,7 +81,7 @@ class Table:
 
 
 def _comparable(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a JSON document that was updated in place has holes, which say nothing."""
+    """Return a row with JSON documents as text: after an in-place update their bytes have irrelevant gaps."""
     return tuple(value.text if isinstance(value, JsonDocument) else value for value in row)
 
 
@@ -90,7 +90,7 @@ Change = tuple[str, "RowChange"]
 
 @dataclass(slots=True)
 class Fold:
-    """The tables after the events so far. `engines` says which tables do not roll back."""
+    """The tables after the events so far. `engines` has the storage engine of each table, for rollback."""
 
     engines: dict[str, str | None] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Fold:
     _prepared: dict[tuple[str, ...], list[Change]] = field(default_factory=dict)
 
     def rows(self, plan: TablePlan, changes: list[RowChange]) -> None:
-        """Take the changes of one rows event."""
+        """Apply the changes of a rows event."""
         name = f"{plan.schema}.{plan.table}"
         for change in changes:
             kind = "inserts" if change.before is None else "deletes" if change.after is None else "updates"
@@ -114,7 +114,7 @@ class Fold:
             self._commit()
 
     def event(self, event: Any) -> None:
-        """Take any other event."""
+        """Apply any other event."""
         if isinstance(event, XidEvent):
             self._commit()
         elif isinstance(event, XaPrepareEvent):
@@ -250,7 +250,7 @@ def _apply(table: Table, change: RowChange) -> None:
             table.add(tuple(old if new is ABSENT else new for old, new in zip(row, values, strict=True)))
 
 
-# The statements of two cases that are not in row format, spelled out: `compressed` of either vendor.
+# DML statements of the cases `compressed` of both vendors, which are not in row format.
 def _concat(table: Table, match: re.Match[str]) -> None:
     rows, table.rows = table.all(), {}
     for row in rows:

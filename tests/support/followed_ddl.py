@@ -1,6 +1,6 @@
-"""Catalogues that have seen DDL statements, and what they know of a table as one line of text.
+"""Catalogues after DDL statements, and table definitions as one line of text.
 
-Knows a server of each vendor, and the table that most statements are about.
+Has the server defaults of each vendor, and the table of most statements.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def follow_statement(
     session: SessionFacts = DEFAULT_SESSION,
     **options: Any,
 ) -> None:
-    """Parse and carry out a statement, as `follow_ddl`."""
+    """Parse a statement and apply it with `follow_ddl`."""
     follow_ddl(catalogue, parse_ddl(sql, server, session.sql_mode), schema, server, session, **options)
 
 
 def after(*statements: str, server: ServerDefaults = MYSQL) -> Catalogue:
-    """Return a catalogue that has seen `CREATE DATABASE s` and the statements, executed in `s`."""
+    """Return a catalogue after `CREATE DATABASE s` and the statements, executed in `s`."""
     catalogue = Catalogue()
     for sql in ("CREATE DATABASE s CHARACTER SET latin1", *statements):
         follow_statement(catalogue, sql, "s", server)
@@ -38,6 +38,6 @@ def after(*statements: str, server: ServerDefaults = MYSQL) -> Catalogue:
 
 
 def shape(catalogue: Catalogue, name: str = "t", schema: str = "s") -> str | None:
-    """Return the columns of a table as text; None where it is unknown."""
+    """Return the columns of a table as text; None if it is unknown."""
     known = catalogue.find(schema, name)
     return None if known is None else ", ".join(f"{one.name} {one.type}" for one in known.table.columns)

@@ -1,6 +1,6 @@
-"""One case of an event's golden bytes, and what every case has to pass, whatever its family.
+"""A case of an event with golden bytes, and the checks that every case has to pass.
 
-A table of cases feeds the parser and the builder: bytes that only one of them understands are a bug in one of them.
+The same cases test the parser and the builder; if only one of them accepts a case, one of them has a bug.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ V3 = StartV3Event(3, "4.1.22-log", 0).context
 
 @dataclass(frozen=True, slots=True)
 class EventCase:
-    """A body as a server writes it, in hex, and the event that it is."""
+    """A body as a server writes it, in hexadecimal, and its event."""
 
     name: str
     type_code: EventType
@@ -37,20 +37,20 @@ class EventCase:
 
     @property
     def body(self) -> bytes:
-        """The body's bytes; blanks in the hex are for the eye."""
+        """The bytes of the body; blanks in the hexadecimal text are ignored."""
         return bytes.fromhex(self.body_hex)
 
     def parse(self, body: bytes) -> Any:
-        """Another body of the same type in the same file."""
+        """Parse another body of the same type in the same file."""
         return EVENT_CODECS[self.type_code].parse(NEW_HEADER, body, self.context)
 
     def build(self, event: Any) -> bytes:
-        """Return the body of another event of the same type in the same file."""
+        """Build the body of another event of the same type in the same file."""
         return EVENT_CODECS[self.type_code].build(event, self.context)
 
 
 def text(value: str) -> str:
-    """Text as hex, to be read inside golden bytes."""
+    """Return text as hexadecimal, for use in golden bytes."""
     return value.encode().hex()
 
 
@@ -67,9 +67,9 @@ def check_cut_at_every_byte(case: EventCase) -> None:
 
 
 def check_returns_or_raises(case: EventCase, body: bytes) -> None:
-    """BinlogError, or an event that builds to what it was parsed from.
+    """Check that the parser raises BinlogError or returns an event that builds to the same bytes.
 
-    Bytes that differ but say the same (a longer form of a length, another zlib level) must parse to the same event.
+    The bytes may differ in encoding (a longer form of a length, another zlib level) if they parse to the same event.
     """
     try:
         event = case.parse(body)
@@ -81,6 +81,6 @@ def check_returns_or_raises(case: EventCase, body: bytes) -> None:
 
 
 def check_refused(case: EventCase, event: Any) -> None:
-    """Check that a value that does not fit is refused, not truncated."""
+    """Check that a value out of range is rejected, not truncated."""
     with pytest.raises(BinlogError):
         case.build(event)

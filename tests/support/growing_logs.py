@@ -1,8 +1,6 @@
-"""A process that writes transactions to logs that it rotates, until its standard input ends.
+"""A process that writes transactions to rotating logs until its standard input ends.
 
-It says then how many there are.
-
-A line of its input is the name of a log; those before it are purged.
+It then prints the number of transactions. Each input line is the name of a log; the process purges the logs before it.
 
 Started by `test_spark_killed.py`: python growing_logs.py BASENAME
 """
@@ -26,7 +24,7 @@ PAUSE_S = 0.03
 
 
 def main() -> None:
-    """Transactions of two rows each: an id, and the same id negative."""
+    """Write transactions of two rows each: an id and its negative."""
     variables = ServerVariables(server_uuid=UUID, sync_binlog=0, max_binlog_size=128 << 10)
     with BinlogWriter(sys.argv[1], variables=variables) as log, log.session("shop") as session:
         for key in count(1):

@@ -1,8 +1,7 @@
 """GTID events of both vendors and their bodies, in the layout of each server version: `CASES`, for parser and builder.
 
-Bodies are those that servers wrote (fixtures mysql97/gtid_on, mysql97/gtid_off, mariadb1011/gtid,
-mariadb1011/group_commit; a MariaDB 11.8.6 server); those of older servers are made from them by leaving off what came
-later.
+Servers wrote the bodies (fixtures mysql97/gtid_on, mysql97/gtid_off, mariadb1011/gtid, mariadb1011/group_commit; a
+MariaDB 11.8.6 server). The bodies of older servers are these without the fields that later versions added.
 """
 
 from __future__ import annotations

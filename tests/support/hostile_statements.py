@@ -1,7 +1,7 @@
-"""Statements that try to be more than one, for real servers; each is given as bytes, as a client would send it.
+"""Injection statements for real servers, as the bytes that a client would send.
 
-Names and values are made of quotes, backslashes, comments, NUL, control characters, client commands, and bytes that are
-half a quote in another character set.
+Names and values consist of quotes, backslashes, comments, NUL, control characters, client commands, and bytes that are
+part of a multi-byte character in another character set.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TABLES: Final = (
     "delimiter ;",
     "system x",
 )
-# A byte 0x5c ends a character in these.
+# Characters whose last byte is 0x5c (backslash).
 HALF_BACKSLASHES: Final = {"gbk": b"\x95\x5c", "sjis": b"\x83\x5c", "big5": b"\xa5\x5c"}
 TEXTS: Final = (
     "'; DROP TABLE victim; -- ", '"quoted"', "back\\slash\\'", "\\", "'", "''", "`tick`", "/* comment */",
@@ -29,22 +29,22 @@ BYTES: Final = (b"\xff\xfe'\\\x00", b"\x80\x81", b"\xbf\x27 OR 1=1", b"\x83\x5c'
 
 
 def quoted(name: str) -> str:
-    """In backticks."""
+    """Return an identifier in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(text: str | bytes) -> str:
-    """Return a string of any bytes, by its digits."""
+    """Return a string literal in hexadecimal."""
     return f"_binary x'{text.hex()}'" if isinstance(text, bytes) else f"_utf8mb4 x'{text.encode().hex()}'"
 
 
 def escaped(text: str) -> str:
-    """In quotes, as a client library writes it; most characters are written as they are."""
+    """Return a quoted string literal with the minimal escapes of a client library."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\0") + "'"
 
 
 def tables() -> list[bytes]:
-    """Schemas and tables of such names, with columns, members and defaults of such text."""
+    """Return DDL of schemas and tables with hostile names, columns, members and defaults."""
     column, other = quoted("\nc'\\`\"/*"), quoted("b\r\n--`")
     members = ", ".join(escaped(text) for text in ("it's", "back\\slash", '"', "`", "*/", "-- "))
     found = []
@@ -65,7 +65,7 @@ def tables() -> list[bytes]:
 
 
 def rows() -> list[bytes]:
-    """Return inserts, updates and deletes of every text and all bytes, in every table."""
+    """Return inserts, updates and deletes of all hostile texts and bytes, in every table."""
     column, other = quoted("\nc'\\`\"/*"), quoted("b\r\n--`")
     found: list[bytes] = []
     for number, (schema, table) in enumerate((schema, table) for schema in SCHEMAS for table in TABLES):
@@ -89,7 +89,7 @@ def rows() -> list[bytes]:
 
 
 def statements() -> list[bytes]:
-    """Modes, clients of other character sets, comments, variables, routines: what only the text of a statement has."""
+    """Return statements with SQL modes, client character sets, comments, variables and routines."""
     name = f"{quoted(SCHEMAS[0])}.plain"
     found: list[bytes] = [
         (

@@ -1,4 +1,4 @@
-"""Values that try to end the text that they are written in."""
+"""Values that try to break out of the quoted text in which they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binary JSON to order, and the comparison of the kernel with `JsonDocument`, for tests of its text."""
+"""Generated binary JSON, and the comparison of the kernel's JSON text with `JsonDocument`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Value = tuple[int, bytes]
 
 
 def oracle(binary: bytes) -> bytes | None:
-    """Return the text by construct and Python; None where they refuse."""
+    """Return the JSON text from the reference implementation; None if the bytes are invalid."""
     try:
         return JsonDocument(binary).text.encode()
     except BinlogError:
@@ -26,7 +26,7 @@ def oracle(binary: bytes) -> bytes | None:
 
 
 def expression_of(binary: bytes) -> bytes | None:
-    """Return the SQL expression by construct and Python; None where they refuse."""
+    """Return the SQL expression from the reference implementation; None if the bytes are invalid."""
     try:
         return json_value(JsonDocument(binary), text_literal).encode()
     except BinlogError:
@@ -34,7 +34,7 @@ def expression_of(binary: bytes) -> bytes | None:
 
 
 def check(binary: bytes) -> None:
-    """Compare kernel and oracle."""
+    """Compare the kernel with the reference implementation."""
     expected = oracle(binary)
 
     assert json_text(binary) == expected, binary.hex()
@@ -45,17 +45,17 @@ def check(binary: bytes) -> None:
 
 
 def varlen(size: int) -> bytes:
-    """Return a length of up to two bytes."""
+    """Return a variable-length size of up to two bytes."""
     return bytes([size]) if size < 0x80 else bytes([size & 0x7F | 0x80, size >> 7])
 
 
 def opaque(type_code: int, data: bytes) -> bytes:
-    """Return a document of one SQL value."""
+    """Return a document with one opaque SQL value."""
     return bytes([OPAQUE, type_code]) + varlen(len(data)) + data
 
 
 def container(kind: int, values: list[Value], names: list[bytes] | None = None) -> Value:
-    """Return an array or object with its values after offsets, in the order given, unless they fit their entry."""
+    """Return an array or object; values that do not fit in their entries follow the entries in the given order."""
     width = WIDTHS[kind]
     at = 2 * width + (1 + width) * len(values) + (width + 2) * len(names or ())
     keys, entries, after = b"", b"", b""
@@ -72,7 +72,7 @@ def container(kind: int, values: list[Value], names: list[bytes] | None = None) 
 
 
 def document(value: Value) -> bytes:
-    """Return the bytes of a value as a whole document."""
+    """Return the bytes of a value as a complete document."""
     return bytes([value[0]]) + value[1]
 
 

@@ -1,4 +1,4 @@
-"""Column types with values that servers and their tools check: logs of all of them, and the resulting tables."""
+"""Column types and values whose logs real servers and tools verify, and the resulting tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from real_servers import Instance
 
 @dataclass(frozen=True)
 class Typed:
-    """A column type, and values of it with the SQL that a server compares them with."""
+    """A column type and its values, each with the SQL expression for a comparison on a server."""
 
     sql_type: str
     values: tuple[tuple[Any, str], ...]
@@ -81,9 +81,9 @@ READABLE = tuple(typed for typed in TYPES if typed.sql_type != "geometry")  # my
 
 
 def types_of_version(version: str) -> tuple[Typed, ...]:
-    """Return the types that a server of a version has and other servers can read.
+    """Return the types of a server version that other servers can read.
 
-    Fractions of seconds in MariaDB's old formats are not in the table map: only a server with the same table can.
+    The fractional digits of MariaDB's old temporal formats are not in the table map, so these types are excluded.
     """
     number = tuple(int(part) for part in version.split(".")[:2])
     has_fractions = number >= (10, 1) if "MariaDB" in version else number >= (5, 6)
@@ -116,10 +116,7 @@ def write_types(
     mariadb: bool = False,
     keyring: str | None = None,
 ) -> Path:
-    """Return a log in which every value of every type is inserted, put in place of another, and deleted as well.
-
-    NULLs too.
-    """
+    """Write a log that inserts, updates and deletes every value of every type, and NULL; return its path."""
     collation = "utf8mb4_general_ci" if mariadb else "utf8mb4_0900_ai_ci"
     with BinlogWriter(path, variables=variables, keyring=keyring) as log, log.session() as session:
         session.ddl(f"CREATE DATABASE judge COLLATE {collation}")
@@ -145,7 +142,7 @@ def count_changes(path: Path) -> int:
 
 
 def expect_tables(server: Instance, types: tuple[Typed, ...]) -> None:
-    """Ask the server itself whether each row is what the sessions said."""
+    """Check on the server that each row has the expected value."""
     asked, expected = ["SET time_zone='+00:00', NAMES utf8mb4;"], []
     for number, typed in enumerate(types):
         for i, (_, literal) in enumerate((*typed.values, (None, "NULL"))):

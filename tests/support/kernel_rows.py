@@ -1,4 +1,4 @@
-"""Rows events for the kernel to read, of plans made to order: no table map could say all of what a plan may hold."""
+"""Rows events for the kernel with arbitrary table plans, including plans that no table map can express."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLASSES: dict[int, Any] = {
 
 
 def all_present(plan: TablePlan) -> bytes:
-    """Return the bitmap of all columns."""
+    """Return the present bitmap with all columns set."""
     count = len(plan.columns)
     return ((1 << count) - 1).to_bytes(bitmap_size(count), "little")
 
@@ -35,7 +35,7 @@ def all_present(plan: TablePlan) -> bytes:
 def rows_event(
     plan: TablePlan, images: bytes, code: int = EventType.WRITE_ROWS_EVENT, *, present: bytes = b"", after: bytes = b""
 ) -> Any:
-    """Return a rows event of table id 7; all columns are present unless bitmaps say otherwise."""
+    """Return a rows event of table id 7; by default all columns are present."""
     everything = all_present(plan)
     more = {"present_after": after or everything} if "UPDATE" in EventType(code).name else {}
     return CLASSES[code](
@@ -51,12 +51,12 @@ def rows_event(
 
 
 def one_value(column: ColumnPlan, data: bytes) -> bytes:
-    """Return the image of a row whose one value is `data`."""
+    """Return the image of a row with the single value `data`."""
     return b"\0" + data
 
 
 def route_rows(images: ImagePlan, *events: Any) -> tuple[EventScanner, bytes]:
-    """Return a router that has taken rows events of a table; what it took is in the bytes, which must live as long."""
+    """Return an event scanner that has read rows events of a table, and their bytes, which must outlive it."""
     plan: Any = images.table
     width = len(plan.columns)
     table_map = TableMapEvent(

@@ -1,4 +1,4 @@
-"""The kernel's text of a single value, from an image of one column."""
+"""The kernel's text of a single value, from a row image with one column."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from binlogio._kernel.row_decoder import COMPACT, SQL, ImageText
 
 
 def kernel_text(kind: int, data: bytes, *, width: int = -1, first: int = 0, sql: bool = False) -> bytes | None:
-    """Return a value of a kind as JSON or SQL text, a string with its quotes; None if the kernel refuses it."""
+    """Return a value as JSON or SQL text, strings with their quotes; None if the kernel rejects it."""
     size = len(data).to_bytes(-width, "little") if width < 0 else b""
     rows = _images(kind, width, first, sql).rows(0, b"\1", b"\1", b"\0" + size + data, 0, 1 << 20)
     if rows is None or sql:

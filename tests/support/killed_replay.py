@@ -1,4 +1,4 @@
-"""A replay for tests that kill it: `python killed_replay.py URL WORKERS GTIDS FILES...`."""
+"""A replay process that tests kill: `python killed_replay.py URL WORKERS GTIDS FILES...`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from binlogio.replay.targets.sqlite.target import SCHEME
 
 
 def main() -> None:
-    """Replay and say so."""
+    """Replay the logs; print a line before and after."""
     url, workers, gtids, *files = sys.argv[1:]
     with closing(_target(url)) as target, binlogio.open(files) as reader:
         sys.stdout.write("begins\n")
@@ -23,7 +23,7 @@ def main() -> None:
 def _target(url: str) -> SqliteTarget:
     if url.startswith(SCHEME):
         return SqliteTarget.open(url.removeprefix(SCHEME), groups_per_commit=7)
-    from binlogio.replay.targets.mysql.target import MysqlTarget  # noqa: PLC0415 - the servers are not always asked for
+    from binlogio.replay.targets.mysql.target import MysqlTarget  # noqa: PLC0415 - only needed for server targets
 
     return MysqlTarget.open(url)  # type: ignore[return-value]
 

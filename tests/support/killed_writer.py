@@ -1,4 +1,4 @@
-"""A process that writes transactions from several threads until it is killed, and prints those that were committed.
+"""A process that writes transactions from several threads until it is killed, and prints each committed one.
 
 Started by `test_killed_writer.py`: python killed_writer.py BASENAME SYNC_BINLOG THREADS FIRST_ID
 """
@@ -19,18 +19,18 @@ UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 T = TableDefinition(
     "shop", "t", (ColumnDefinition("id", "bigint", nullable=False), ColumnDefinition("v", "varchar(900)")), ("id",)
 )
-THREAD_IDS = 1_000_000  # ids of one thread begin at its number times this
+THREAD_IDS = 1_000_000  # the ids of a thread begin at its number times this
 
 
 def variables(sync_binlog: int) -> ServerVariables:
-    """Small logs, so that many are begun and purged."""
+    """Return server variables with small logs, so that many logs are created and purged."""
     return ServerVariables(server_version="9.7.4", server_uuid=UUID, sync_binlog=sync_binlog, max_binlog_size=16384)
 
 
 def work(log: BinlogWriter, thread: int, first: int) -> None:
-    """Transactions of two rows each: an id and the same id negative.
+    """Write transactions of two rows each: an id and its negative.
 
-    The first thread purges old logs, and says so before.
+    The first thread also purges old logs; it prints a line before each purge.
     """
     with log.session("shop") as session:
         for number in count(first):
@@ -46,7 +46,7 @@ def work(log: BinlogWriter, thread: int, first: int) -> None:
 
 
 def main() -> None:
-    """Write until killed."""
+    """Write until the process is killed."""
     basename, sync_binlog, threads, first = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     log = BinlogWriter(basename, variables=variables(sync_binlog)).open()
     os.write(1, b"open\n")

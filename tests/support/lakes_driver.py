@@ -1,9 +1,9 @@
-"""Run the blocks of docs/spark_lakes.md with one connector, then its merge for other tables; print all rows as JSON.
+"""Runs the code blocks of docs/spark_lakes.md with one connector, then its merge with other tables; prints JSON.
 
 Started by `test_spark_lakes_servers.py` in an environment with a PySpark that has the connector:
-python lakes_driver.py PAGE FORMAT CASES. The current directory has the logs of the page in `archive`. CASES is a JSON
-array of {name, logs, table, key}: each is merged as a batch, and as a stream in two runs, the first one with half of
-the last log. The stream merges every batch twice, as after a crash.
+python lakes_driver.py PAGE FORMAT CASES. The folder `archive` in the current directory has the logs of the page. CASES
+is a JSON array of {name, logs, table, key}. Each case is merged as a batch, and as a stream in two runs; the first run
+has only half of the last log. The stream merges every batch twice, as after a crash.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any
 
 IN_USE = 4 + 17
-"""The offset of the flags in the header of the first event: the server has the log open."""
+"""File offset of the header flags of the first event, which tell whether the log is in use."""
 
 
 def main(page: str, connector: str, cases: str) -> None:
-    """Run the page, then the cases."""
+    """Run the code of the page, then the cases."""
     text = Path(page).read_text("utf-8")
     names: dict[str, Any] = {}
     found: dict[str, Any] = {}
     with redirect_stdout(sys.stderr):
         for section in ("The merge", connector):
-            exec(block(text, section), names)  # noqa: S102 - of our own page
+            exec(block(text, section), names)  # noqa: S102 - code of our own documentation
         found["batch of the page"] = rows(names["spark"], target(connector, "shop.orders", "orders"))
         stream = block(text, "As a stream")
         if connector == "Delta":
@@ -42,21 +42,21 @@ def main(page: str, connector: str, cases: str) -> None:
 
 
 def block(text: str, section: str) -> str:
-    """Return the code of a section."""
+    """Return the code block of a section."""
     match = re.search(rf"^## {section}\n(?:(?!^## ).)*?^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert match is not None, section
     return match[1]
 
 
 def target(connector: str, table: str, folder: str) -> str:
-    """Return the name of a table in a statement."""
+    """Return the name of a table in SQL."""
     return f"lake.{table}" if connector == "Iceberg" else f"delta.`{Path('lake', folder).resolve()}`"
 
 
 def run_case(
     names: dict[str, Any], connector: str, *, name: str, logs: list[str], table: str, key: list[str]
 ) -> dict[str, Any]:
-    """Return the rows of a table that batches made, and of one that a stream made."""
+    """Return the rows of a table merged by batches, and of a table merged by a stream."""
     spark = names["spark"]
     growing = Path(name, "growing")
     growing.mkdir(parents=True)
@@ -87,7 +87,7 @@ def run_case(
 
 
 def run_stream(names: dict[str, Any], logs: Path, table: str, into: str, key: list[str]) -> None:
-    """Merge what is new."""
+    """Merge the new changes in a streaming query."""
     source = names["spark"].readStream.format("binlog").option("view", "changes").option("table", table)
 
     def merge_twice(batch: Any, _: int) -> None:
@@ -105,7 +105,7 @@ def rows(spark: Any, name: str) -> list[dict[str, Any]]:
 
 
 def shown(value: Any) -> str:
-    """Return a value as the fixtures have it."""
+    """Return a value in the format of the fixtures."""
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
     if isinstance(value, dt.datetime):

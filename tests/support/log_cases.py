@@ -1,7 +1,6 @@
-"""Whole logs of one transaction with rows of generated tables, good and damaged: plain, in a payload, or MariaDB's.
+"""Generated logs of one transaction with rows of arbitrary tables, valid or damaged: plain, in a payload, or MariaDB.
 
-Builds a table map with all its metadata from a table of any columns. Checksums are always right: damage is in the
-row images.
+Table maps have full metadata. Checksums are always valid; only row images are damaged.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from binlogio.values.layout import wire_width
 from encode_cases import COLUMNS, KINDS, bitmaps, image_of
 from logs import OFF, description, encode, header, log, query
 
-# What a log alone says: fraction digits of the old temporal types and MariaDB's own types are in table definitions
-# only.
+# Columns that a log describes completely. The fractional digits of the old temporal types and the types of MariaDB are
+# in table definitions only.
 LOGGED_COLUMNS: Final = [
     case
     for case in COLUMNS
@@ -49,18 +48,18 @@ _COMPRESSED: Final = {
 
 @dataclass(frozen=True)
 class Rows:
-    """One rows event of a table."""
+    """A rows event of a table, and the form of its log."""
 
     table_map: TableMapEvent
     event: Any
     form: str
 
     def with_images(self, images: bytes) -> Rows:
-        """Return the same with other bytes for the rows."""
+        """Return a copy with other row images."""
         return replace(self, event=replace(self.event, images=images))
 
     def log(self) -> bytes:
-        """Return the whole log."""
+        """Return the bytes of the log."""
         gtid = GtidEvent(uuid=Uuid(bytes(range(16))), gno=7, header=header(EventType.GTID_LOG_EVENT))
         inner = [query("BEGIN"), self.table_map, self.event, XidEvent(1, header(EventType.XID_EVENT))]
         if self.form == "plain":
@@ -80,9 +79,9 @@ def _mariadb_log(*events: Any) -> bytes:
 
 
 def table_map_of(columns: list[ColumnPlan]) -> TableMapEvent:
-    """Return the table map of these columns with full metadata.
+    """Return the table map of these columns with FULL metadata.
 
-    Names of ENUMs and SETs are there where all of them have some.
+    It has the members of ENUM and SET columns if all such columns have members.
     """
     kinds = [column.type for column in columns]
     enums = [column for column in columns if column.type == T.ENUM]
@@ -114,14 +113,14 @@ def table_map_of(columns: list[ColumnPlan]) -> TableMapEvent:
 
 
 def _with_diffs(image: RowImage) -> RowImage:
-    """Documents that a partial update changes at their top."""
+    """Replace the JSON documents of an image by partial updates of the root."""
     diffs = JsonDiffs([JsonDiff(JsonDiffOperation.REPLACE, "$", JsonDocument.from_text('{"a":[1,"é"]}'))])
     return replace(image, values=tuple(diffs if isinstance(one, JsonDocument) else one for one in image.values))
 
 
 @st.composite
 def rows(draw: st.DrawFn, max_columns: int = 6, max_rows: int = 4) -> Rows:
-    """Return a rows event of any kind, of a table of any columns, in any form."""
+    """Draw a rows event of any type, for a table with any columns, in any form."""
     chosen = draw(st.lists(st.sampled_from(LOGGED_COLUMNS), min_size=1, max_size=max_columns))
     form = draw(st.sampled_from(FORMS))
     operation = draw(st.sampled_from((*KINDS, PARTIAL)))
@@ -161,7 +160,7 @@ def rows(draw: st.DrawFn, max_columns: int = 6, max_rows: int = 4) -> Rows:
 
 @st.composite
 def damaged_rows(draw: st.DrawFn) -> Rows:
-    """Rows whose images were cut, or some of whose bytes were changed."""
+    """Draw rows with truncated or modified images."""
     found = draw(rows())
     images = bytearray(found.event.images)
     for _ in range(draw(st.integers(1, 3))):
@@ -184,7 +183,7 @@ def damaged_rows(draw: st.DrawFn) -> Rows:
 
 @st.composite
 def raw_rows(draw: st.DrawFn) -> Rows:
-    """Rows of one column whose values are any bytes of the right length."""
+    """Draw rows of one column whose values are arbitrary bytes of the right length."""
     chosen, _ = draw(st.sampled_from([case for case in LOGGED_COLUMNS if case[0].type != T.NULL]))
     table = table_map_of([chosen])
     width = wire_width(resolve_plan(table).columns[0])

@@ -1,8 +1,8 @@
-"""Structure-aware mutations of real logs: damage that checksums and sizes do not give away.
+"""Structure-aware mutations of real logs: damage that checksums and sizes do not reveal.
 
-A log is taken apart into events; some are changed inside, left out, doubled, moved or taken from another log; then
-sizes, positions and checksums are made right again. Compressed payloads (MySQL) and compressed events (MariaDB) are
-opened, changed inside and closed. A number makes a mutation: the same one each time, so that a finding has a name.
+A log is split into events; some are modified, removed, duplicated, moved or inserted from another log; then sizes,
+positions and checksums are recomputed. Compressed payloads (MySQL) and compressed events (MariaDB) are decompressed,
+modified and compressed again. A mutation is identified by a number and is reproducible.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAME_SIZE: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A real log: its events without their checksums. A format description may have one where other events do not."""
+    """A real log as events without checksums. The format description may have one when the other events do not."""
 
     name: str
     events: tuple[bytes, ...]
@@ -52,7 +52,7 @@ class Seed:
 
 @lru_cache(maxsize=1)
 def seeds() -> tuple[Seed, ...]:
-    """Return the logs of the corpus that are neither encrypted nor damaged, and are of today's format."""
+    """Return the logs of the corpus that are neither encrypted nor damaged nor compressed, in binlog format 4."""
     found = []
     for one in files():
         if not one.encrypted and not one.damaged and one.path.suffix not in (".gz", ".zst"):
@@ -83,7 +83,7 @@ def _seed(path: Path) -> Seed | None:
 
 
 def mutated_log(number: int) -> tuple[str, bytes]:
-    """Mutation `number`: the name of the log that it was, and its bytes."""
+    """Return mutation `number`: the name of the original log, and the mutated bytes."""
     random = Random(f"binlogio {number}")
     seed = random.choice(seeds())
     events = _some_of(random, seed)
@@ -96,7 +96,7 @@ def mutated_log(number: int) -> tuple[str, bytes]:
 
 
 def _some_of(random: Random, seed: Seed) -> list[bytes]:
-    """Return the events of a short log; of a long one the first ones, and a run of those after."""
+    """Return all events of a short log; of a long log the first events and a later sequence."""
     if len(seed.events) <= _MOST_EVENTS:
         return list(seed.events)
     head = list(seed.events[:3])
@@ -105,9 +105,9 @@ def _some_of(random: Random, seed: Seed) -> list[bytes]:
 
 
 def _mutate(random: Random, events: list[bytes]) -> None:
-    """One change of a list of events, in place."""
+    """Apply one change to a list of events in place."""
     at = random.randrange(len(events))
-    if random.random() < 0.7:  # most of a log is of no interest to rows
+    if random.random() < 0.7:  # most events do not affect rows
         wanted = [number for number, event in enumerate(events) if event[4] in _RICH]
         at = random.choice(wanted) if wanted else at
     kind = random.random()
@@ -141,7 +141,7 @@ def _changed_event(random: Random, event: bytes, *, first: bool) -> bytes:
     if kind < 0.05 and not first:
         return head[:4] + bytes([random.choice(_EVERY_TYPE)]) + head[5:] + body
     if kind < 0.08:
-        at = random.choice((0, 1, 2, 3, 5, 6, 7, 8, 17, 18))  # time, server, flags
+        at = random.choice((0, 1, 2, 3, 5, 6, 7, 8, 17, 18))  # timestamp, server id, flags
         return head[:at] + bytes([random.choice(_EDGES)]) + head[at + 1 :] + body
     if event[4] == EventType.TRANSACTION_PAYLOAD_EVENT and kind < 0.85:
         return head + _changed_payload(random, head, body)
@@ -156,7 +156,7 @@ _COMPRESSED: Final = frozenset(code for code in EventType if "COMPRESSED" in cod
 
 
 def changed_bytes(random: Random, data: bytes) -> bytes:
-    """Return the bytes with a few changed, left out, put in or doubled; those at the beginning most often."""
+    """Return the bytes with some of them changed, removed, inserted or duplicated, most often at the beginning."""
     if not data:
         return random.randbytes(random.randint(0, 9))
     at = random.randrange(len(data)) if random.random() < 0.6 else random.randrange(min(len(data), 48))
@@ -186,7 +186,7 @@ def changed_bytes(random: Random, data: bytes) -> bytes:
 
 
 def _changed_table_map(random: Random, body: bytes) -> bytes:
-    """Another type or other metadata of a column, in place."""
+    """Return a table map with another type or other metadata of a column."""
     at = _ROWS_BEGIN
     for _ in range(2):  # schema and table
         if at >= len(body):
@@ -206,12 +206,12 @@ def _changed_table_map(random: Random, body: bytes) -> bytes:
 
 
 def _changed_payload(random: Random, head: bytes, body: bytes) -> bytes:
-    """Return a payload that was opened, one or more of whose events are others now, closed again."""
+    """Decompress a payload, change some of its events, and compress it again."""
     codec = EVENT_CODECS[EventType.TRANSACTION_PAYLOAD_EVENT]
     try:
         event = codec.parse(EventHeader(type_code=EventType.TRANSACTION_PAYLOAD_EVENT), body)
         plain = b"".join(decompress_zstd(event.payload))
-    except BinlogError:  # it was changed before
+    except BinlogError:  # already mutated
         return changed_bytes(random, body)
     events = _cut(plain)
     for _ in range(random.choice((1, 1, 2, 3))):
@@ -228,7 +228,7 @@ def _changed_payload(random: Random, head: bytes, body: bytes) -> bytes:
 
 
 def _changed_compressed(random: Random, body: bytes) -> bytes:
-    """Return a compressed event of MariaDB that was opened, changed and closed again."""
+    """Decompress a compressed event of MariaDB, change its bytes, and compress it again."""
     for at in range(len(body) - 8):
         count = body[at] & 7
         if body[at] & 0xF8 == 0x80 and 1 <= count <= 4 and body[at + 1 + count] == 0x78:
@@ -252,7 +252,7 @@ def _cut(plain: bytes) -> list[bytes]:
 
 
 def _joined(events: list[bytes], seed: Seed) -> bytes:
-    """Return a whole file again: sizes, positions and checksums of all events are right."""
+    """Join events to a file with correct sizes, positions and checksums."""
     data = BINLOG_MAGIC
     for number, event in enumerate(events):
         has_checksum = seed.has_checksum if number else seed.first_has_checksum
@@ -265,14 +265,14 @@ def _joined(events: list[bytes], seed: Seed) -> bytes:
 
 
 def _checksum(event: bytes) -> bytes:
-    """Return the CRC32 of an event; that of a format description does not know whether the log is in use."""
+    """Return the CRC32 of an event; that of a format description excludes the in-use flag."""
     if event[4] == EventType.FORMAT_DESCRIPTION_EVENT:
         event = event[:17] + bytes([event[17] & ~HeaderFlag.BINLOG_IN_USE & 0xFF]) + event[18:]
     return zlib.crc32(event).to_bytes(CHECKSUM_SIZE, "little")
 
 
 def _spoilt(random: Random, data: bytes) -> bytes:
-    """Damage that checksums give away: a flipped bit, or the end cut off."""
+    """Return damaged bytes that checksums reveal: with a flipped bit, or truncated."""
     at = random.randrange(len(BINLOG_MAGIC), len(data))
     if random.random() < 0.5:
         return data[:at]

@@ -1,7 +1,4 @@
-"""Logs to order: whole files in memory, made of events, for tests that need a file of a certain shape.
-
-And the bytes of events in any log.
-"""
+"""Builds log files in memory from events, and splits logs into the bytes of their events."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ POST_HEADER_SIZES: Final = (
 )
 CRC32: Final = ChecksumAlgorithm.CRC32
 OFF: Final = ChecksumAlgorithm.OFF
-IN_USE_AT: Final = 4 + 17  # the byte of a file that has the flag of being in use
+IN_USE_AT: Final = 4 + 17  # file offset of the byte with the in-use flag
 POST_HEADERS_OF_MARIADB: Final = (
     *(56, 13, 0, 8, 0, 18, 0, 4, 4, 4, 4, 18, 0, 0, 0, 0, 4, 26, 8, 0, 0, 0, 8, 8, 8, 2, 0, 0, 0, 10, 10, 10),
     *((0,) * 127), *(0, 4, 19, 4, 0, 13, 8, 8, 8, 10, 10, 10),
@@ -33,24 +30,24 @@ POST_HEADERS_OF_MARIADB: Final = (
 
 
 def header(type_code: int = 0, *, flags: int = 0, timestamp: int = 1_700_000_000, server_id: int = 1) -> EventHeader:
-    """Return a header without size and position, which the encoder knows."""
+    """Return a header without size and position, which the encoder sets."""
     return EventHeader(timestamp=timestamp, type_code=type_code, server_id=server_id, flags=flags)
 
 
 def description(
     algorithm: int | None = CRC32, *, flags: int = 0, version: str = "9.7.4", sizes: tuple[int, ...] = POST_HEADER_SIZES
 ) -> FormatDescriptionEvent:
-    """Return a format description as the first event of a file."""
+    """Return a format description event for the start of a file."""
     return FormatDescriptionEvent(4, version, 0, 19, sizes, algorithm, header(flags=flags))
 
 
 def query(sql: str, schema: str = "d") -> QueryEvent:
-    """Return a statement without session variables."""
+    """Return a query event without status variables."""
     return QueryEvent(7, 0, 0, (), schema, sql.encode(), header(EventType.QUERY_EVENT))
 
 
 def transaction(number: int) -> list[Any]:
-    """BEGIN, a statement, XID."""
+    """Return the events BEGIN, a statement, XID."""
     return [
         query("BEGIN"),
         query(f"INSERT INTO t VALUES ({number})"),
@@ -59,17 +56,17 @@ def transaction(number: int) -> list[Any]:
 
 
 def stop() -> StopEvent:
-    """Return the last event of a server that shuts down."""
+    """Return the stop event, which ends the log of a server that shuts down."""
     return StopEvent(header(EventType.STOP_EVENT))
 
 
 def rotate(next_log: str = "binlog.000002") -> RotateEvent:
-    """Return the last event of a log that is continued in another file."""
+    """Return the rotate event, which ends a log that continues in another file."""
     return RotateEvent(4, next_log, header(EventType.ROTATE_EVENT))
 
 
 def encode(events: list[Any], *, offset: int = 4, encoder: Encoder | None = None) -> bytes:
-    """Return the events one after the other, from `offset` on."""
+    """Return the bytes of the events, for a file position of `offset`."""
     encoder, data = encoder or Encoder(), b""
     for event in events:
         data += encoder.encode_at(event, offset + len(data))
@@ -77,15 +74,15 @@ def encode(events: list[Any], *, offset: int = 4, encoder: Encoder | None = None
 
 
 def log(*events: Any, algorithm: int | None = CRC32, in_use: bool = False) -> bytes:
-    """Return a whole file: magic, format description, events."""
+    """Return the bytes of a file: magic, format description, events."""
     first = description(algorithm, flags=HeaderFlag.BINLOG_IN_USE if in_use else 0)
     return BINLOG_MAGIC + encode([first, *events])
 
 
 def raw_events(data: bytes | bytearray, start: int = len(BINLOG_MAGIC)) -> Iterator[tuple[int, bytes]]:
-    """Offset and bytes of every event from `start` on.
+    """Yield the offset and the bytes of every event from `start`.
 
-    The size of an encrypted one is at the offset of that of a plain one.
+    Encrypted events have their size at the same offset as plain events.
     """
     at = start
     while at < len(data):
@@ -95,23 +92,23 @@ def raw_events(data: bytes | bytearray, start: int = len(BINLOG_MAGIC)) -> Itera
 
 
 def with_checksum(event: bytes | bytearray) -> bytes:
-    """Return the event with the checksum that its bytes have, in the place of the one that it had."""
+    """Return the event with a recomputed checksum."""
     body = bytes(event[:-CHECKSUM_SIZE])
     return body + zlib.crc32(body).to_bytes(CHECKSUM_SIZE, "little")
 
 
 def moved(event: bytes, offset: int) -> bytes:
-    """Return the event as it is at another offset."""
+    """Return the event with the position and the checksum for another offset."""
     return with_checksum(event[:13] + (offset + len(event)).to_bytes(4, "little") + event[17:])
 
 
 def plain(event: Any) -> Any:
-    """Return the event without the fields that depend on its offset."""
+    """Return the event without the header fields that depend on its offset, and without the type code and size."""
     return replace(event, header=replace(event.header, offset=0, log_pos=0, event_size=0, type_code=0))
 
 
 def frames(data: bytes, **options: Any) -> list[EventFrame]:
-    """Return the frames of a whole log."""
+    """Return the frames of a complete log."""
     framer = EventFramer(**options)
     framer.feed(data)
     framer.finish()
@@ -119,24 +116,24 @@ def frames(data: bytes, **options: Any) -> list[EventFrame]:
 
 
 def drain(framer: EventFramer) -> Iterator[EventFrame]:
-    """Yield the frames that there are by now."""
+    """Yield the frames that are available."""
     while not isinstance(frame := framer.next_frame(), Framing):
         yield frame
 
 
 class CountedFile(io.FileIO):
-    """A file that counts the bytes that are read of it."""
+    """A file that counts the bytes read from it."""
 
     count = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read as a file does."""
+        """Read and count bytes."""
         data = super().read(-1 if size is None else size)
         CountedFile.count += len(data)
         return data
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read as a file does."""
+        """Read and count bytes."""
         count = super().readinto(buffer)
         CountedFile.count += count
         return count

@@ -1,6 +1,6 @@
-"""Logs that were in use when their writer stopped, to be damaged: their bytes, and where each of their groups begins.
+"""Logs that were in use when their writer stopped, for tests that damage them: bytes and group offsets.
 
-Has an InnoDB and a MyISAM table. The tests check what a start does with such a log.
+Has an InnoDB and a MyISAM table. The tests check the crash recovery of such logs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ NAME: Final = "binlog.000001"
 
 
 class LogInUse:
-    """A log in use whose every fourth group is of the table without transactions.
+    """A log in use; every fourth group changes the non-transactional table.
 
-    `starts` is where each begins, and the end.
+    `starts` has the offset of each group, and the end offset.
     """
 
     def __init__(self, variables: ServerVariables, value: str = "v", groups: int = 4, **options: Any) -> None:
@@ -41,18 +41,18 @@ class LogInUse:
 
     @property
     def data(self) -> bytearray:
-        """The file, which may be changed."""
+        """The bytes of the file, which tests may change."""
         return self.storage.files[NAME]
 
     def group(self, number: int) -> bytes:
-        """Return a group's bytes."""
+        """Return the bytes of a group."""
         return bytes(self.data[self.starts[number] : self.starts[number + 1]])
 
     def events(self, number: int) -> list[bytes]:
-        """Return a group's events."""
+        """Return the events of a group."""
         return [event for _, event in raw_events(self.group(number), 0)]
 
     def append(self, events: list[bytes]) -> None:
-        """Put events after the end, with the positions that they get there."""
+        """Append events with their new positions."""
         for event in events:
             self.data.extend(moved(event, len(self.data)))

@@ -1,7 +1,7 @@
-"""The log of a real MariaDB server, executed again: its statements in our sessions, with the rows that it changed.
+"""Executes the statements of a real MariaDB server in writer sessions, with the row changes from the server's log.
 
-Executes the scripts of `fixtures/mariadb1011`, as far as a session can: the SQL decides what is executed, and when; the
-log has what only a server can know, the rows.
+The scripts of `fixtures/mariadb1011` give the statements and their order, as far as a session supports them. The log
+gives the rows, which only a server can compute.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ _XA: Final = re.compile(
     r"XA (START|END|PREPARE|COMMIT|ROLLBACK) (x?)'([^']*)'(?:,\s*(x?)'([^']*)')?(?:,\s*(\d+))?( ONE PHASE)?"
 )
 _TEMPORARY: Final = re.compile(r"(CREATE|DROP) TEMPORARY TABLE (\w+)")
-_FORGOTTEN: Final = frozenset(("time_zone", "timestamp", "rand_seed1", "rand_seed2"))  # rows do not say them
+_FORGOTTEN: Final = frozenset(("time_zone", "timestamp", "rand_seed1", "rand_seed2"))  # not needed: rows are recorded
 _VALUES: Final[dict[str, Any]] = {"": 0, "ON": True, "OFF": False}
 
 
 @dataclass(slots=True)
 class Recorded:
-    """A statement that left rows: the changes, in the order of the events, and the tables that it had locked."""
+    """A statement with row changes: the changes in event order, and the locked tables."""
 
     changes: list[Change]
     locked: list[TableDefinition] = field(default_factory=list)
 
 
 class Recording:
-    """Logs of a server: their events, and the rows by the text of the statement that changed them.
+    """Logs of a server: their events, and the row changes by statement text.
 
-    `tables` are all that there ever were.
+    `tables` has all tables that ever existed.
     """
 
     def __init__(self, logs: Sequence[Path]) -> None:
@@ -122,12 +122,12 @@ class Recording:
 
     @property
     def left(self) -> list[str]:
-        """The texts of statements that are not yet executed, in the order of the log."""
+        """The texts of statements that are not yet executed, in log order."""
         return [text for text, found in self.rows.items() if found]
 
 
 def _seen(event: Any, tables: dict[int, str]) -> dict[str, Any]:
-    """All of an event but what differs from one run to the next: times, ids of threads, tables and transactions."""
+    """Return the fields of an event, without those that differ between runs: times, thread, table and XA ids."""
     if isinstance(event, TableMapEvent):
         tables[event.table_id] = f"{event.schema}.{event.table}"
     found = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "header"}
@@ -141,9 +141,9 @@ def _seen(event: Any, tables: dict[int, str]) -> dict[str, Any]:
         found["status_vars"] = tuple(
             replace(var, value=0) if var.code == QueryStatus.MARIADB_XID else var for var in event.status_vars
         )
-        if event.sql.startswith(b"CREATE TABLE `"):  # of CREATE TABLE ... SELECT: the server makes the text
+        if event.sql.startswith(b"CREATE TABLE `"):  # the server generates this text for CREATE TABLE ... SELECT
             found["sql"] = re.findall(rb"`(\w+)`", event.sql)
-    if isinstance(event, MariadbGtidEvent) and event.commit_id is not None:  # who waits for whom is chance
+    if isinstance(event, MariadbGtidEvent) and event.commit_id is not None:  # group commit depends on timing
         found |= {"commit_id": None, "flags": event.flags & ~MariadbGtidFlag.GROUP_COMMIT_ID}
     if isinstance(event, MariadbGtidListEvent):
         found["gtids"] = frozenset(event.gtids)
@@ -152,7 +152,7 @@ def _seen(event: Any, tables: dict[int, str]) -> dict[str, Any]:
 
 
 def comparable(events: list[Any]) -> list[dict[str, Any]]:
-    """Events as they can be compared with those of another run."""
+    """Return events in a form that is comparable between runs."""
     tables: dict[int, str] = {}
     return [_seen(event, tables) for event in events if not isinstance(event, RotateEvent | StopEvent)]
 
@@ -169,7 +169,7 @@ def statements(script: str) -> Iterator[str]:
 
 
 def variables_of(case: Case, version: str = VERSION) -> ServerVariables:
-    """Return the server's variables of a case that a server of a version recorded."""
+    """Return the server variables of a recorded case."""
     given = case.load("expected.json")["globals"]
     known = {name: value for name, value in given.items() if name in VARIABLE_NAMES}
     switches = ("binlog_annotate_row_events", "log_bin_compress", "mysql56_temporal_format")
@@ -189,7 +189,7 @@ class Replay:
         self._temporary: set[str] = set()
 
     def run(self, script: str) -> None:
-        """Every statement, but those that change rows and have left none in the log."""
+        """Execute every statement, except DML without row changes in the log."""
         for sql in statements(script):
             self._execute(sql)
 
@@ -258,9 +258,9 @@ class Replay:
         self._session.execute(Statement(sql, facts=StatementFacts(kind=kind, tables=(table,))))
 
     def _text(self, sql: str) -> None:
-        """Execute a statement that changes rows; their values do not matter."""
+        """Execute DML that is logged as text; the row values do not matter."""
         statement = self._from_sql(sql)
-        changes = [Insert(table, [()]) for table in statement.locked]  # whatever they are, they are not logged
+        changes = [Insert(table, [()]) for table in statement.locked]  # not logged
         self._session.execute(replace(statement, changes=changes))
 
     def _from_sql(self, sql: str) -> Statement:
@@ -282,7 +282,7 @@ class Replay:
         self._session.execute(Statement(text, changes, facts=facts, locked=found.locked))
 
     def _with_columns(self, sql: str, change: Change) -> Change:
-        """Return the change with the columns that its text names."""
+        """Return the change with the columns that the statement names."""
         if not self._given_columns or isinstance(change, Delete):
             return change
         if isinstance(change, Update):
@@ -312,16 +312,16 @@ class Replay:
 
 
 def _filled(table: TableDefinition) -> TableDefinition:
-    """Return the one table of the scripts whose columns the server fills.
+    """Return the table `autoinc`, the only one with columns that the server fills, with its column attributes.
 
-    `g` is stored, and `gv`, which is virtual, is never in a minimal image.
+    `g` is a stored generated column; `gv` is virtual and never in a minimal image.
     """
     more: dict[str, dict[str, Any]] = {"id": {"auto_increment": True}, "g": {"generated_from": ("a",)}}
     return replace(table, columns=tuple(replace(column, **more.get(column.name, {})) for column in table.columns))
 
 
 def _listed(sql: str, change: Change) -> list[str]:
-    """Return the columns to which INSERT or REPLACE gives a value."""
+    """Return the columns to which INSERT or REPLACE assigns a value."""
     listed = re.match(r"(?:INSERT|REPLACE) INTO \w+ \(([\w, ]+)\)", sql)
     if listed is not None:
         return re.findall(r"\w+", listed[1])

@@ -1,4 +1,4 @@
-"""A disk for the writer's tests: files in memory; records what was synced and fails on request."""
+"""In-memory log storage for tests of the writer; records syncs and fails on request."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from binlogio.storage.index_file import INDEX_SUFFIX
 class MemoryStorage:
     """A `binlogio.writer.log.log_storage.LogStorage`.
 
-    `fail_append` is how many appends succeed before the next one writes half of its bytes and raises ENOSPC, None for
-    never; `fail_truncate` makes truncation fail too.
+    `fail_append` is the number of appends that succeed before one writes half of its bytes and raises ENOSPC (None:
+    no failure). `fail_truncate` makes truncation fail too.
     """
 
     files: dict[str, bytearray] = field(default_factory=dict)
@@ -31,19 +31,19 @@ class MemoryStorage:
         return {name: data.decode().splitlines() for name, data in self.files.items() if name.endswith(INDEX_SUFFIX)}
 
     def names(self) -> list[str]:
-        """Every file."""
+        """Return the names of all files."""
         return list(self.files)
 
     def size(self, name: str) -> int:
-        """How many bytes it has."""
+        """Return the size of a file in bytes."""
         return len(self._file(name))
 
     def modified(self, name: str) -> int:
-        """Return the time of a file in `times`, or 0."""
+        """Return the modification time of a file from `times`, or 0."""
         return self.times.get(name, 0)
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
-        """Return a file's bytes."""
+        """Return bytes of a file."""
         data = self._file(name)
         return bytes(data[offset:] if size < 0 else data[offset : offset + size])
 
@@ -54,7 +54,7 @@ class MemoryStorage:
         self.files[name] = bytearray()
 
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
-        """Write after the end, or half of it."""
+        """Append bytes to a file, or half of them if it fails."""
         if self.fail_append is not None:
             self.fail_append -= 1
             if self.fail_append < 0:
@@ -64,25 +64,25 @@ class MemoryStorage:
         self._file(name).extend(data)
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
-        """Replace bytes that are there."""
+        """Replace bytes of a file."""
         self._file(name)[offset : offset + len(data)] = data
 
     def truncate(self, name: str, size: int) -> None:
-        """Forget the end."""
+        """Truncate a file."""
         if self.fail_truncate:
             raise OSError(errno.EIO, "the disk is gone", name)
         del self._file(name)[size:]
 
     def sync(self, name: str) -> None:
-        """Remember what now lasts."""
+        """Record the bytes of a file as synced."""
         self.sync_count += 1
         self.synced[name] = bytes(self._file(name))
 
     def close(self, name: str) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
     def rename(self, name: str, new_name: str) -> None:
-        """In place of any file of that name."""
+        """Rename a file; it replaces a file of the new name."""
         self.files[new_name] = self.files.pop(name)
 
     def remove(self, name: str) -> None:
@@ -91,28 +91,28 @@ class MemoryStorage:
         del self.files[name]
 
     def sync_names(self) -> None:
-        """All names last here."""
+        """Do nothing: names are always durable."""
 
     def lock(self, name: str, holder: str) -> str | None:
-        """One holder at a time, until `unlock` or `end_process`."""
+        """Lock a name until `unlock` or `end_process`; return its holder if it is locked."""
         if name in self.locks:
             return self.locks[name]
         self.locks[name] = holder
         return None
 
     def unlock(self, name: str) -> None:
-        """No lock any more."""
+        """Release a lock."""
         self.locks.pop(name, None)
 
     def end_process(self) -> None:
-        """End the process that uses the storage, without closing anything."""
+        """Release all locks, as at the end of a process that closes nothing."""
         self.locks.clear()
 
     def disown(self) -> None:
-        """Do nothing: a child has a copy of its own."""
+        """Do nothing: a child process has its own copy."""
 
     def streams(self) -> list[BytesIO]:
-        """Return the logs of every index, in order, for `binlogio.open`."""
+        """Return the logs of all indexes, in order, for `binlogio.open`."""
         return [BytesIO(self.files[line.removeprefix("./")]) for lines in self.indexes.values() for line in lines]
 
     def _file(self, name: str) -> bytearray:

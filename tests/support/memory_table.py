@@ -1,16 +1,16 @@
-"""In-memory table: applies row changes as a server's applier does (keys, defaults, STRICT and IDEMPOTENT).
+"""In-memory table: applies row changes like the applier of a server (keys, defaults, STRICT and IDEMPOTENT).
 
-The row lookup is in `find_row`. It is the model that tests compare with a real replica (`fixtures/find_row.json`); it
-is not fast.
+The module `find_row` has the row lookup. Tests compare this model with a real replica (`fixtures/find_row.json`).
 
-Values are equal in a unique index if their collation keys are, in which case, accents and trailing spaces count by the
-collation's name. Weights are not implemented: for language-specific collations, and for letters that expand to several,
-two keys may differ here that are equal in a server. SQLite and server targets compare keys themselves.
+Values are equal in a unique index if their collation keys are equal. The name of the collation decides whether case,
+accents and trailing spaces are significant. Weights are not implemented: for language-specific collations, and for
+letters that expand to several, two keys may differ that are equal on a server. SQLite and server targets compare keys
+themselves.
 
-    ..._bin, ..._cs            characters
-    ..._as_ci                  without case
-    ..._ci, ..._ai_ci          without case and accents
-    but for ..._0900_...       trailing spaces do not count (PAD SPACE)
+    ..._bin, ..._cs            compares characters
+    ..._as_ci                  ignores case
+    ..._ci, ..._ai_ci          ignores case and accents
+    all but ..._0900_...       ignores trailing spaces (PAD SPACE)
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 
 def collation_key(value: Any, column: ColumnPlan, prefix_length: int = 0) -> Any:
-    """Return a value that is equal for equal keys.
+    """Return the collation key of a value: equal keys are equal in an index.
 
-    Of text and bytes, the first `prefix_length` characters where that is not 0.
+    If `prefix_length` is not 0, only that many characters of text or bytes count.
     """
     if prefix_length and isinstance(value, str | bytes):
         value = value[:prefix_length]
     if isinstance(value, float):
-        return value + 0.0  # -0.0 and 0.0 are one key
+        return value + 0.0  # -0.0 and 0.0 are equal keys
     if not isinstance(value, str) or column.collation_id in (None, BINARY_COLLATION):
         return value
     if column.type in (ColumnType.ENUM, ColumnType.SET):
@@ -64,7 +64,7 @@ def collation_key(value: Any, column: ColumnPlan, prefix_length: int = 0) -> Any
 
 
 def _simple(character: str) -> str:
-    """Return a text as general_ci compares it: one character for one, so the German sharp s is an S."""
+    """Return the general_ci weight of a character, always a single character: the German sharp s is an S."""
     if character == "ß":
         return "S"
     upper = character.upper()
@@ -72,7 +72,7 @@ def _simple(character: str) -> str:
 
 
 NO_DEFAULT: Final = ABSENT
-"""In the place of a default: the column has none, so that it takes what its type begins with."""
+"""Marks a column without a default, which gets the implicit default of its type."""
 
 
 class ExecMode(Enum):
@@ -83,15 +83,15 @@ class ExecMode(Enum):
 
 
 class DuplicateKey(ReplayError):
-    """A row of that key is there."""
+    """A row with the same unique key exists."""
 
 
 @dataclass(slots=True)
 class MemoryTable:
-    """One table.
+    """A table.
 
-    `defaults` has a value for each column, `NO_DEFAULT` for one that is NOT NULL and has none; `implicit` is what such
-    a column takes.
+    `defaults` has a value for each column, or `NO_DEFAULT` for a NOT NULL column without a default; such a column gets
+    its value from `implicit`.
     """
 
     plan: TablePlan
@@ -107,14 +107,14 @@ class MemoryTable:
         """Apply one row change.
 
         Raises:
-            ReplayError: it does not fit what is there.
+            ReplayError: the change does not match the rows of the table.
         """
         check_conversions(source, self.plan, self.conversions)
         if before is None and after is not None:
             self._insert(after)
             return
         if after is not None and all(value is ABSENT for value in after[: len(self.plan.columns)]):
-            return  # the change concerns columns that the target does not have; no row is looked for (Bug#49100)
+            return  # the target has none of the changed columns; no row lookup (Bug#49100)
         try:
             row = self._find(source, before or ())
         except RowNotFound:
@@ -138,7 +138,7 @@ class MemoryTable:
         raise RowNotFound(f"ERROR {ER_KEY_NOT_FOUND}: can't find record", field=f"{self.plan.schema}.{self.plan.table}")
 
     def _in_order(self) -> list[list[Any]]:
-        """Return the rows in the order of the storage engine: by the clustered key, else as inserted."""
+        """Return the rows in the order of the storage engine: by the clustered key, or else in insertion order."""
         clustered = next((i for i in self.indexes if i.is_primary), None) or next(
             (i for i in self.indexes if i.is_key(self.plan)), None
         )
@@ -157,11 +157,11 @@ class MemoryTable:
     @staticmethod
     def _same_record(stored: Any, value: Any) -> bool:
         if isinstance(stored, float) and isinstance(value, float):
-            return float_text(stored) == float_text(value)  # 0.0 and -0.0 differ in a bit
+            return float_text(stored) == float_text(value)  # 0.0 and -0.0 have different bits
         return bool(stored == value)
 
     def _insert(self, after: Sequence[Any]) -> None:
-        row = [self._default(position) for position in range(len(self.plan.columns))]  # whatever the source had
+        row = [self._default(position) for position in range(len(self.plan.columns))]  # independent of the source
         self._overlay(row, after)
         while (conflict := self._conflict(row)) is not None:
             if self.mode is ExecMode.STRICT:
@@ -189,7 +189,7 @@ class MemoryTable:
         return self.implicit[position] if default is NO_DEFAULT else default
 
     def _conflict(self, row: list[Any], besides: list[Any] | None = None) -> tuple[list[Any], Index] | None:
-        """Return a row that has a key of `row` already, and the key."""
+        """Return another row with an equal unique key, and the index; None if there is no conflict."""
         for index in self.indexes:
             if not index.is_unique or any(row[position] is None for position, _ in index.parts):
                 continue

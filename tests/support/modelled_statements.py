@@ -1,7 +1,7 @@
-"""Statements as functions of the rows that they read, what they do to tables, and what a replay of their log does.
+"""Model of statements as functions of the rows that they read, of their effect on tables, and of a replay of their log.
 
-Transactional tables are as before after a rollback, others are not. Replay takes row images as they are, and executes
-the statements that are in the log as text once more. Locks are held by the caller.
+A rollback restores transactional tables only. The replay applies row images, and executes statements that are logged as
+text again. The caller holds the locks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T1: Final = TableDefinition(
 N1: Final = replace(T1, name="n1", engine="MyISAM")
 TABLES: Final = {
     table.name: table for table in (T1, replace(T1, name="t2"), N1, replace(N1, name="n2"))
-}  # those that begin with t are transactional
+}  # tables whose name begins with t are transactional
 IDS: Final = (1, 2)
 MODULUS: Final = 1 << 40
 UNSAFE: Final = 1592
@@ -39,9 +39,9 @@ State = dict[Cell, int]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`UPDATE ... SET v = 3 * v + (what is read) + addend` of some rows, one after the other.
+    """`UPDATE ... SET v = 3 * v + (sum of the rows read) + addend` of some rows, one after the other.
 
-    `fails` after the last of them.
+    `fails`: the statement fails after its last row.
     """
 
     writes: tuple[Cell, ...]
@@ -51,18 +51,18 @@ class Operation:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """All that it refers to, in the order of its text."""
+        """All tables of the statement, in the order of its text."""
         return tuple(dict.fromkeys(name for name, _ in (*self.writes, *self.reads)))
 
     @property
     def written(self) -> tuple[str, ...]:
-        """Those that it changes."""
+        """The tables that the statement changes."""
         return tuple(dict.fromkeys(name for name, _ in self.writes))
 
     def apply(self, state: State) -> list[tuple[Cell, int, int]]:
-        """Change the rows; what was changed, with the values before and after.
+        """Change the rows; return each changed cell with its value before and after.
 
-        Where it fails, transactional rows are as before at the end.
+        If the statement fails, its changes of transactional tables are rolled back.
         """
         before, done = dict(state), []
         for cell in self.writes:
@@ -80,12 +80,12 @@ def is_transactional(name: str) -> bool:
 
 
 def roll_back(state: State, before: State) -> None:
-    """Transactional tables are as they were."""
+    """Restore the rows of transactional tables."""
     state.update({cell: value for cell, value in before.items() if is_transactional(cell[0])})
 
 
 def statement_of(text: str, operation: Operation, changes: list[tuple[Cell, int, int]]) -> Statement:
-    """Return the statement of an operation, as a session logs it."""
+    """Return the statement of an operation for a session."""
     facts = StatementFacts(
         verb="UPDATE",
         tables=tuple(
@@ -102,7 +102,7 @@ def statement_of(text: str, operation: Operation, changes: list[tuple[Cell, int,
 
 @dataclass(slots=True)
 class ReplayedGroup:
-    """A group with its logical timestamps and dependencies: rows written, and rows read if it is logged as text."""
+    """A group with its logical timestamps and dependencies: rows written, and, if it is logged as text, rows read."""
 
     last_committed: int
     sequence_number: int
@@ -110,12 +110,12 @@ class ReplayedGroup:
     read: set[Cell] = field(default_factory=set)
 
     def depends_on(self, other: ReplayedGroup) -> bool:
-        """Return whether a replica must not apply it before or with one that precedes it."""
+        """Return whether a replica must apply this group after an earlier group."""
         return bool(self.written & (other.written | other.read) or self.read & other.written)
 
 
 def replay(storage: MemoryStorage, texts: dict[str, Operation]) -> tuple[State, list[ReplayedGroup]]:
-    """Return the tables after the log, and its groups; each row image has to match the tables when it is applied."""
+    """Return the tables after the log, and its groups; each before image has to match the tables."""
     state: State = {(name, number): 1 for name in TABLES for number in IDS}
     begin = savepoint = dict(state)
     maps: dict[int, tuple[str, TablePlan]] = {}
@@ -156,7 +156,7 @@ def replay(storage: MemoryStorage, texts: dict[str, Operation]) -> tuple[State, 
 
 
 def check_clock(groups: list[ReplayedGroup]) -> None:
-    """No group says that it may be applied together with one that it depends on."""
+    """Check that the logical timestamps allow no group to run in parallel with a group on which it depends."""
     for number, group in enumerate(groups):
         for other in groups[:number]:
             assert group.last_committed >= other.sequence_number or not group.depends_on(other)

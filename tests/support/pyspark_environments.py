@@ -1,6 +1,6 @@
-"""Virtual environments with other versions of PySpark than the installed one, made once.
+"""Virtual environments with other versions of PySpark, created once.
 
-They are in `~/.cache/binlogio` (or below XDG_CACHE_HOME), from the requirements in pyproject.toml.
+They are in `~/.cache/binlogio` (or in XDG_CACHE_HOME), with the requirements of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "binlogio" / "environments"
 INSTALL_TIMEOUT_S: Final = 900
-RUN_TIMEOUT_S: Final = 1000  # less than a test may take, so that its output is in the failure
+RUN_TIMEOUT_S: Final = 1000  # less than the timeout of a test, so the failure shows the output
 EXTRAS: Final = ("replay", "delta", "encryption")
 TEST_PACKAGES: Final = ("pytest", "hypothesis", "pandas")
 SEARCH_PATH: Final = (ROOT, ROOT / "cli", ROOT / "spark_datasource", SUPPORT)
 UNREACHABLE: Final = re.compile(r"^.*(?:unresolved dependency|download failed).*$", re.MULTILINE)
-"""The line of Spark's output that says that a package of the JVM could not be had."""
+"""Text of Spark's output if a JVM package cannot be downloaded."""
 
 
 @cache
 def interpreter(version: str) -> Path:
-    """Return the Python of the environment with the newest PySpark of `version`."""
+    """Return the Python interpreter of the environment with the newest PySpark of `version`."""
     return virtual_environment(f"pyspark-{version}", requirements(version)) / "bin" / "python"
 
 
 def virtual_environment(name: str, packages: list[str]) -> Path:
-    """Return the directory of a virtual environment with these packages.
+    """Create a virtual environment with these packages, unless it exists; return its directory.
 
-    Skips where they cannot be installed. One process makes it, others wait.
+    Skips the test if they cannot be installed. One process creates the environment, others wait.
     """
     folder = CACHE / f"{name}-python-{sys.version_info.major}.{sys.version_info.minor}"
     ready, wanted = folder / "ready", json.dumps(packages)
@@ -65,7 +65,7 @@ def virtual_environment(name: str, packages: list[str]) -> Path:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Keep other processes out for the block."""
+    """Hold an exclusive file lock for the duration of the block."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -73,7 +73,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def requirements(version: str) -> list[str]:
-    """Return the requirements of pyproject.toml, with this PySpark."""
+    """Return the requirements of pyproject.toml with a version of PySpark."""
     toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     settings = toml.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     project, tools = settings["project"], settings["dependency-groups"]["test"]
@@ -88,9 +88,9 @@ def requirements(version: str) -> list[str]:
 
 
 def run(version: str, *arguments: str, cwd: Path = ROOT, python: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the environment's Python, in the root of the project unless `cwd` says where.
+    """Run the environment's Python with `arguments` in the folder `cwd`.
 
-    `python` is that of Spark's workers, by default the environment's.
+    `python` is the interpreter of Spark's workers, by default that of the environment.
     """
     own = str(interpreter(version))
     environment = {

@@ -1,7 +1,7 @@
-"""Random statements over the slots of `random_tables`: their text, the rows that they change, and the rows afterwards.
+"""Random statements on the slots of `random_tables`: their text, the rows that they change, and the resulting rows.
 
-Sessions and locks are in `random_transactions`. What a statement does follows from the rows that it finds; one without
-any effect is None.
+`random_transactions` has the sessions and locks. The effect of a statement depends on the existing rows; a statement
+without effect is None.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ After = dict[tuple[str, int], list[Row]]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A statement. `after` has what is in the slots that it changes, where nothing is taken back.
+    """A statement. `after` has the rows of the changed slots, unless the change is rolled back.
 
-    With `fires` a trigger writes as well.
+    `fires`: a trigger writes to another table.
     """
 
     sql: str
@@ -39,7 +39,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The slots that a statement is about: some of a table, and one of another."""
+    """The slots of a statement: some of one table, and optionally one of another table."""
 
     table: Table
     slots: tuple[int, ...]
@@ -48,18 +48,18 @@ class Step:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """One or two."""
+        """The one or two tables of the step."""
         return (self.table,) if self.other is None else (self.table, self.other)
 
     @property
     def cells(self) -> tuple[tuple[Table, int], ...]:
-        """All slots."""
+        """All slots of the step, each with its table."""
         other = () if self.other is None else ((self.other, self.other_slot),)
         return (*((self.table, slot) for slot in self.slots), *other)
 
 
 def choose(step: Step, random: Random) -> Made | None:
-    """Return a statement."""
+    """Return a random statement for a step."""
     if step.other is not None and step.other.name == step.table.audit:
         return _insert_audited(step, step.other, random)
     if step.other is not None:
@@ -76,7 +76,7 @@ def _values(row: Row, names: Iterable[str] | None = None) -> dict[str, Any]:
 
 
 def _some(table: Table, random: Random, least: int) -> Row:
-    """Values of some columns that a statement may give."""
+    """Return values for at least `least` random columns."""
     chosen = random.sample(table.given, random.randint(least, len(table.given)))
     return {column.name: column.make(random) for column in table.given if column in chosen}
 
@@ -86,7 +86,7 @@ def _listed(rows: list[Row]) -> str:
 
 
 def _insert(step: Step, random: Random) -> Made | None:
-    """Several rows, which fails half-way where there is one already."""
+    """Return an INSERT of several rows, which fails at an existing row."""
     table, after = step.table, After()
     given, changes, error = list[Row](), list[dict[str, Any]](), 0
     names = list(_some(table, random, 0))
@@ -107,7 +107,7 @@ def _insert(step: Step, random: Random) -> Made | None:
 
 
 def _insert_automatic(step: Step, random: Random) -> Made | None:
-    """Return a row, or two, that take numbers."""
+    """Return an INSERT of one or two rows with AUTO_INCREMENT ids."""
     table, first = step.table, min(step.slots)
     slots = [first, first + 1] if first + 1 in step.slots else [first]
     if not table.automatic or any(table.slots.get(slot) for slot in slots):
@@ -151,7 +151,7 @@ def _upsert(step: Step, random: Random) -> Made | None:
 
 
 def _changes(table: Table, rows: list[tuple[Row | None, Row]], given: Iterable[str]) -> list[Change]:
-    """Return the changes of an INSERT that may become an UPDATE."""
+    """Return the changes of an INSERT ... ON DUPLICATE KEY UPDATE."""
     if rows[0][0] is None:
         return [Insert(table.definition, [_values(row) for _, row in rows], columns=list(given))]
     pairs = [(_values(old), _values(new)) for old, new in rows if old is not None and old != new]
@@ -159,14 +159,14 @@ def _changes(table: Table, rows: list[tuple[Row | None, Row]], given: Iterable[s
 
 
 def _update(step: Step, random: Random) -> Made | None:
-    """Return an UPDATE that gives new values to some columns."""
+    """Return an UPDATE of some columns with new values."""
     given = _some(step.table, random, 1)
     assignments = ", ".join(f"{name} = {value.sql}" for name, value in given.items())
     return _updated(step, assignments, given, lambda row: row | given)
 
 
 def _add(step: Step, random: Random) -> Made | None:
-    """Return a value that follows from the one before, and maybe from a variable."""
+    """Return an UPDATE with a value computed from the old one, and sometimes from a user variable."""
     addend, is_variable = random.randint(1, 99), random.random() < 0.2
     variable = UserVarEvent("k", 0, UserVarType.INT_RESULT, BINARY, addend.to_bytes(8, "little"), b"\0")
     return _updated(
@@ -203,7 +203,7 @@ def _updated(
 
 
 def _set_member(step: Step, random: Random) -> Made | None:
-    """Return a change inside of a document."""
+    """Return a partial update of a JSON document."""
     table, slot, value = step.table, step.slots[0], random.randint(100, 199)
     rows = table.slots.get(slot, [])
     if not any(column.name == "j" for column in table.columns) or any(row["j"].value is None for row in rows):
@@ -230,7 +230,7 @@ def _delete(step: Step, random: Random) -> Made | None:
 
 
 def _move(step: Step, random: Random) -> Made | None:
-    """Return a row gets another key."""
+    """Return an UPDATE of the key of a row."""
     table, (slot, *others) = step.table, step.slots
     rows = table.slots.get(slot, [])
     if not others or table.slots.get(others[0]) or len(rows) != 1:
@@ -252,12 +252,12 @@ def _two_rows(step: Step, other: Table) -> tuple[Row, Row] | None:
 
 
 def _update_two(step: Step, other: Table, random: Random) -> Made | None:
-    """One or both of two rows change by what is in the other."""
+    """Return a multi-table UPDATE of one row by the value of another row, or of both rows by a constant."""
     table, found = step.table, _two_rows(step, other)
     if found is None:
         return _insert_select(step, other, random)
     (row, other_row), both, addend = found, random.random() < 0.6, random.randint(1, 99)
-    read = f"{addend}" if both else f"{other.name}.v"  # of two assignments the server says which comes first
+    read = f"{addend}" if both else f"{other.name}.v"  # the order of two assignments depends on the server
     summand = addend if both else other_row["v"].value
     new = table.computed(row | {"v": number((3 * row["v"].value + summand) % MODULUS)})
     changed = other.computed(other_row | {"v": number((5 * other_row["v"].value + addend) % MODULUS)})
@@ -309,7 +309,7 @@ def _insert_select(step: Step, other: Table, _random: Random) -> Made | None:
 
 
 def create_select(table: Table, source: Table, random: Random) -> Made:
-    """Return a table, which is not there, with rows of another one."""
+    """Return a CREATE TABLE ... SELECT from another table."""
     slots = random.sample(SLOTS, 4)
     given = {name: random.choice(texts) for name, texts in {"e": ("Red", "gReen"), "c": ("Ærø", "")}.items()}
     rows = {
@@ -328,7 +328,7 @@ def create_select(table: Table, source: Table, random: Random) -> Made:
 
 
 def _insert_audited(step: Step, other: Table, random: Random) -> Made | None:
-    """Rows of which a trigger tells another table, which fails half-way where there is one already."""
+    """Return an INSERT whose trigger inserts into another table; it fails at an existing row."""
     table, after, error = step.table, After(), 0
     given, changes = list[Row](), list[Change]()
     for slot in step.slots:

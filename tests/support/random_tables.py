@@ -1,8 +1,7 @@
-"""Tables of many types and keys for random transactions: their DDL, and their rows as a client prints them.
+"""Tables with many types and keys for random transactions: their DDL, and their rows as a client prints them.
 
-Every value is there three times: as the writer takes it, as SQL has it, and as the
-client prints it. Rows live in slots: a slot of a table with a key has at most one row, of one without may have several
-that are alike.
+Every value has three forms: for the writer, as SQL, and as a client prints it. Rows are stored in slots. A slot of a
+table with a key has at most one row; without a key it may have several equal rows.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ Row = dict[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; `shown` is what the client is asked for. `of_row` computes a generated one."""
+    """A column. `shown` is the SELECT expression; `of_row` computes the value of a generated column."""
 
     name: str
     type: str
@@ -54,12 +53,12 @@ def number(value: int) -> Value:
 
 
 def text(value: str) -> Value:
-    """Text without characters that SQL or the client would escape."""
+    """Return a string, which must not have characters that SQL or the client escapes."""
     return Value(value, f"'{value}'", value)
 
 
 def document(a: int, pad: int) -> Value:
-    """Return a JSON document of two members."""
+    """Return a JSON document with two members."""
     found = json.dumps({"a": a, "pad": "p" * pad})
     return Value(JsonDocument.from_text(found), f"'{found}'", found)
 
@@ -155,15 +154,15 @@ GENERATED: Final = (
     Column("x2", "BIGINT AS (v * 2) VIRTUAL", lambda _: NULL, of_row=lambda row: number(row["v"].value * 2)),
 )
 ADDED: Final = Column("added", "INT DEFAULT 42", _nullable(lambda random: number(random.randint(0, 9))))
-"""What ALTER TABLE adds and drops."""
+"""The column that ALTER TABLE adds and drops."""
 DEFAULTS: Final = {"v": number(0), "added": number(42)}
 
 
 @dataclass(slots=True)
 class Table:
-    """A table as it is now. `keys` are those of its definition; `key` is the column by which its rows are found.
+    """The current state of a table. `keys` has the key definitions; `key` is the column of WHERE conditions.
 
-    A trigger inserts what is inserted into it into the table `audit` as well. CREATE TABLE ... SELECT fills it from the
+    If `audit` is set, a trigger inserts each inserted row into that table as well. CREATE TABLE ... SELECT reads the
     table `source`.
     """
 
@@ -179,7 +178,7 @@ class Table:
     slots: dict[int, list[Row]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Put the definition together."""
+        """Build the table definition."""
         self._define()
 
     @property
@@ -194,14 +193,14 @@ class Table:
 
     @property
     def create(self) -> str:
-        """Its CREATE TABLE."""
+        """The CREATE TABLE statement."""
         more = " AUTO_INCREMENT" if self.automatic else ""
         columns = [f"id INT NOT NULL{more}", *(f"{column.name} {column.type}" for column in self._all_columns)]
         return f"CREATE TABLE {self.name} ({', '.join((*columns, *self.keys))}) ENGINE={self.engine}"
 
     @property
     def creates(self) -> list[str]:
-        """The statements that make it."""
+        """The statements that create the table and its trigger."""
         if not self.audit:
             return [self.create]
         trigger = (
@@ -212,7 +211,7 @@ class Table:
 
     @property
     def given(self) -> tuple[Column, ...]:
-        """The columns that a statement may give a value, but those of the key."""
+        """The non-key columns to which a statement may assign values."""
         return tuple(column for column in self.columns if column.of_row is None)
 
     @property
@@ -221,18 +220,18 @@ class Table:
         return (*code, *self.columns)
 
     def key_of(self, slot: int) -> Row:
-        """Return the columns of the key, or what stands for it."""
+        """Return the values of the key columns of a slot."""
         found = {"id": number(slot)}
         return found | {"code": text(f"k{slot}")} if self.key == "code" else found
 
     def where(self, slots: list[int]) -> str:
-        """Return the condition that the rows of slots meet."""
+        """Return the WHERE condition for the rows of slots."""
         keys = [self.key_of(slot)[self.key].sql for slot in slots]
         name = f"{self.name}.{self.key}"
         return f"{name} = {keys[0]}" if len(keys) == 1 else f"{name} IN ({', '.join(keys)})"
 
     def new_row(self, slot: int, given: Row) -> Row:
-        """Return a row of which a statement gives these columns, in the order of the table."""
+        """Return a new row with the `given` values, in column order."""
         row = self.key_of(slot)
         for column in self.columns:
             default = DEFAULTS[column.name] if "DEFAULT" in column.type else NULL
@@ -240,11 +239,11 @@ class Table:
         return self.computed(row)
 
     def computed(self, row: Row) -> Row:
-        """Return the row with its generated columns as they follow from the others."""
+        """Return the row with computed generated columns."""
         return row | {column.name: column.of_row(row) for column in self.columns if column.of_row is not None}
 
     def alter(self) -> str:
-        """Add the column that comes and goes, or drop it; the statement."""
+        """Add the column `ADDED`, or drop it if it exists; return the statement."""
         drops = self.columns[-1] is ADDED
         self.columns = self.columns[:-1] if drops else (*self.columns, ADDED)
         more = {} if drops else {ADDED.name: DEFAULTS[ADDED.name]}
@@ -256,12 +255,12 @@ class Table:
 
     @property
     def select(self) -> str:
-        """What asks for all of its rows."""
+        """The SELECT statement for all rows."""
         names = ["id", *(column.shown.format(column.name) for column in self._all_columns)]
         return f"SELECT {', '.join(names)} FROM {SCHEMA}.{self.name}"
 
     def expected(self) -> list[str]:
-        """Its rows as the client prints them, sorted."""
+        """Return the rows as a client prints them, sorted."""
         names = ["id", *(column.name for column in self._all_columns)]
         return sorted("\t".join(row[name].shown for name in names) for rows in self.slots.values() for row in rows)
 
@@ -279,7 +278,7 @@ class Table:
         self.definition = replace(found, columns=tuple(columns))
         if self.source:
             self.definition = replace(self.definition, unique_keys=(KeyDefinition(("u",)),))
-        if self.key == "code":  # a server takes the second of its keys
+        if self.key == "code":  # the server uses the second of these keys
             unique = (KeyDefinition(("i8", "id")), KeyDefinition(("code", "id")))
             self.definition = replace(self.definition, primary_key=(), unique_keys=unique)
 
@@ -293,7 +292,7 @@ COPIED: Final = (
 
 
 def tables() -> list[Table]:
-    """InnoDB's begin with t, MyISAM's with n."""
+    """Return the tables; names of InnoDB tables begin with t, names of MyISAM tables with n."""
     unique = ("UNIQUE KEY maybe (i8, id)", "UNIQUE KEY (code, id)")
     made = [
         Table("t1", "InnoDB", (V, *NUMBERS, *GENERATED, *TEXTS)),

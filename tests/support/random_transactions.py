@@ -1,13 +1,12 @@
-"""Random transactions of several threads over `random_tables`, one session for each thread, and the resulting tables.
+"""Random transactions of several threads on `random_tables`, one session per thread, and the resulting tables.
 
-A transaction locks its rows of InnoDB tables before it begins and up to its end, and all of a table where no key finds
-them. It locks all of the table too where statements may be logged as text: InnoDB then locks the gaps beside the rows,
-and an INSERT into such a gap waits for the transaction. A log that says that both can be applied at the same time,
-which no server writes, lets the workers of a replica run into a deadlock that the replica does not resolve.
+A transaction locks its rows of InnoDB tables from before its begin to its end; without a key it locks the whole table.
+If statements may be logged as text, it also locks the whole table: InnoDB then locks the gaps beside the rows, and an
+INSERT into such a gap waits for the transaction. A log with logical timestamps that allow both in parallel, which no
+server writes, would cause a deadlock of the workers of a replica that the replica does not resolve.
 
-MyISAM tables are locked for a statement at a time. In STATEMENT format, where statements are logged as text whatever
-they are, these too are locked up to the end: what a server then warns of, statements of others in between, cannot
-happen.
+MyISAM tables are locked for the duration of a statement. In STATEMENT format, which logs all statements as text, they
+are locked until the end of the transaction, so that no statements of other sessions come between.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Undone = tuple[Table, int, list[Row]]
 
 @dataclass(slots=True)
 class Transaction:
-    """Uncommitted changes of a session, the savepoints in them, and whether the cache is certainly not empty."""
+    """Uncommitted changes of a session, their savepoints, and whether the cache is known to be non-empty."""
 
     undo: list[Undone] = field(default_factory=list)
     savepoints: dict[str, int] = field(default_factory=dict)
@@ -45,14 +44,14 @@ class Transaction:
     may_wait: bool = False
 
     def roll_back(self, length: int) -> None:
-        """Take back what was changed since."""
+        """Roll back all changes after the first `length` changes."""
         while len(self.undo) > length:
             table, slot, rows = self.undo.pop()
             table.slots[slot] = rows
 
 
 class RandomTables:
-    """The tables with their locks. `counts` are statements by what became of them."""
+    """The tables with their locks. `counts` has the number of statements by outcome."""
 
     def __init__(self) -> None:
         self.tables = tables()
@@ -62,7 +61,7 @@ class RandomTables:
         }
 
     def create(self, session: Session) -> None:
-        """Log the tables."""
+        """Log the DDL of the tables."""
         session.ddl(f"CREATE DATABASE {SCHEMA}")
         session.schema = SCHEMA
         for table in self.tables:
@@ -70,7 +69,7 @@ class RandomTables:
                 session.execute(Statement.from_sql(text, SCHEMA, []))
 
     def run(self, log: BinlogWriter, transactions: int, seed: int) -> None:
-        """Let every thread do its part of the transactions."""
+        """Distribute the transactions to threads and run them."""
 
         def work(number: int) -> None:
             Worker(self, log, Random(seed * 1000 + number)).run(transactions // THREADS)
@@ -79,20 +78,20 @@ class RandomTables:
             list(pool.map(work, range(THREADS)))
 
     def lock(self, locks: ExitStack, names: set[tuple[str, int]]) -> None:
-        """Take locks, in the order in which everyone takes them: InnoDB's first."""
+        """Acquire locks in the global order: InnoDB tables first."""
         for name in sorted(names, key=lambda name: (name[0].startswith("n"), *name)):
             locks.enter_context(self._locks[name])
 
     def locks_of(self, table: Table, slots: tuple[int, ...] = tuple(SLOTS)) -> set[tuple[str, int]]:
-        """Return what has to be locked for slots of a table."""
+        """Return the locks that slots of a table require."""
         return {(table.name, slot) for slot in (slots if self._has_rows(table) else (0,))}
 
     def locks_of_ddl(self, table: Table) -> set[tuple[str, int]]:
-        """Return what has to be locked for a change of the table itself."""
+        """Return the locks that DDL of a table requires."""
         return self.locks_of(table) | (self.locks_of(self.source_of(table)) if table.source else set())
 
     def source_of(self, table: Table) -> Table:
-        """Return the table from which it is filled."""
+        """Return the source of CREATE TABLE ... SELECT for a table."""
         return next(one for one in self.tables if one.name == table.source)
 
     @staticmethod
@@ -101,7 +100,7 @@ class RandomTables:
 
 
 class Worker:
-    """A thread's part, in one session after the other."""
+    """The transactions of one thread, in one session after the other."""
 
     def __init__(self, shared: RandomTables, log: BinlogWriter, random: Random) -> None:
         self._shared = shared
@@ -114,7 +113,7 @@ class Worker:
         self._is_direct = False
 
     def run(self, transactions: int) -> None:
-        """So many transactions."""
+        """Execute `transactions` transactions."""
         for _ in range(transactions):
             if self._random.random() < 0.1:
                 self._is_direct = self._random.random() < 0.4
@@ -141,7 +140,7 @@ class Worker:
         if table.audit and random.random() < 0.8:
             other = next(one for one in found if one.name == table.audit)
         if self._is_statement and self._is_direct and other.is_transactional is not table.is_transactional:
-            return Step(table, slots)  # it would wait, and what comes after it would not
+            return Step(table, slots)  # the statement would be cached while later ones are logged directly
         if other.name == table.audit:
             return Step(table, slots, other, slots[0])
         return Step(table, slots[:1], other, random.choice(SLOTS))
@@ -232,11 +231,11 @@ class Worker:
                 table.slots[slot] = rows
 
     def _execute(self, step: Step, made: Made, transaction: Transaction, writes: list[Table]) -> bool:
-        """Tell the session; False where it refuses, as it must."""
+        """Execute a statement in the session; return False if the session correctly rejects it."""
         definitions = [table.definition for table in step.tables]
         is_row = self._log.variables.binlog_format == "ROW"
         if is_row and step.other is None and made.changes and self._random.random() < 0.5:
-            statement = Statement(made.sql, made.changes, error=made.error)  # its changes say it all
+            statement = Statement(made.sql, made.changes, error=made.error)  # the changes are sufficient
         else:
             objects = KnownObjects(triggers=_triggers(step.tables)) if made.fires else None
             statement = Statement.from_sql(made.sql, SCHEMA, definitions, made.changes, objects=objects)
@@ -285,7 +284,7 @@ class Worker:
             self._session.execute(Statement.from_sql(text, SCHEMA, []))
 
     def _is_copied(self, table: Table) -> bool:
-        """Make the table with CREATE TABLE ... SELECT; False where a GTID cannot stand for it."""
+        """Create the table with CREATE TABLE ... SELECT; return False if GTID consistency forbids it."""
         source = self._shared.source_of(table)
         made = create_select(table, source, self._random)
         statement = Statement.from_sql(made.sql, SCHEMA, [source.definition], made.changes)
@@ -300,7 +299,7 @@ class Worker:
 
 
 def _triggers(tables: tuple[Table, ...]) -> list[Trigger]:
-    """Return the one that the first of two tables has, which writes the other."""
+    """Return the trigger of the first table, which writes to the second."""
     table, audit = tables
     body = StatementFacts(verb="INSERT", tables=(table_access(audit.definition, write=True),))
     return [Trigger(table=f"{SCHEMA}.{table.name}", event="INSERT", body=body)]

@@ -1,7 +1,6 @@
 """Real MySQL and MariaDB servers and their client programs, for the tests marked `server`.
 
-Knows how to have them (`tests/support/servers`) and when they cannot be had, which is a skip with its reason and never
-a failure.
+Builds them with `tests/support/servers`. If that is not possible, tests are skipped with the reason; they do not fail.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ RUN_TIMEOUT_S = 300
 
 @dataclass(frozen=True)
 class Vendor:
-    """One vendor's programs, in a chroot of their own."""
+    """The programs of one vendor in a chroot."""
 
     kind: str
     root: Path
 
     @property
     def is_mariadb(self) -> bool:
-        """Whether the programs are MariaDB's, of whatever version."""
+        """Whether the vendor is MariaDB, of any version."""
         return self.kind != "mysql"
 
     @property
@@ -42,11 +41,11 @@ class Vendor:
 
     @property
     def version(self) -> str:
-        """The version of a log that this server takes for one of its own."""
+        """The server version in a log that this server accepts as its own."""
         return {"mysql": "9.7.4", "mariadb": "10.11.18-MariaDB-log", "mariadb118": "11.8.6-MariaDB-log"}[self.kind]
 
     def run(self, *command: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-        """Run a program of the chroot; its exit code is the caller's to judge."""
+        """Run a program of the chroot; the caller checks its exit code."""
         return subprocess.run(
             [str(SCRIPT), "run", self.kind, *command],
             input=stdin,
@@ -57,7 +56,7 @@ class Vendor:
 
     @contextmanager
     def folder(self, name: str) -> Iterator[Path]:
-        """Provide an empty folder inside the chroot, as seen from outside."""
+        """Provide an empty folder inside the chroot, by its path outside."""
         path = self.root / "tmp" / f"binlogio-{os.getpid()}-{name}"
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
@@ -67,7 +66,7 @@ class Vendor:
             shutil.rmtree(path, ignore_errors=True)
 
     def inside(self, path: Path) -> str:
-        """Return the name by which the chroot's programs know a file."""
+        """Return the path of a file inside the chroot."""
         return f"/{path.relative_to(self.root)}"
 
     @contextmanager
@@ -99,9 +98,9 @@ class Instance:
     data: Path
 
     def sql(self, text: str | bytes, *, names: bool = False) -> str:
-        """Run SQL through the vendor's own client; rows come back as tab-separated lines, with `names` after their own.
+        """Run SQL in the vendor's client; return rows as tab-separated lines, with `names` below the column names.
 
-        Fails the test where the server refuses.
+        Fails the test if a statement fails.
         """
         done = self.vendor.run(
             self.vendor.client, "--no-defaults", "-uroot", *(() if names else ("-N",)), "--binary-mode",
@@ -117,7 +116,7 @@ class Instance:
 def vendor(kind: str) -> Vendor:
     """Return the programs of one of `KINDS`.
 
-    Built on first use (a minute or two), which needs root and Debian's packages.
+    They are built at first use (one or two minutes), which requires root and Debian packages.
     """
     if os.geteuid() != 0:
         pytest.skip(f"{kind}: servers run in chroots, which needs root")

@@ -1,7 +1,7 @@
-"""What a real 9.7 server decided about statements: from its recordings to cases of `decide_logging_format`.
+"""Cases of `decide_logging_format` from recordings of a real MySQL 9.7 server.
 
-Knows the recordings (`fixtures/oracle`: steps, the log that they made, which events appeared during which step) and how
-the caches of a session fill while they are gone through. A step whose text is no statement (BEGIN, SET) makes no case.
+The recordings (`fixtures/oracle`) have the steps, the resulting log, and the events of each step. This module tracks
+the caches of a session along the steps. Steps for which there is no decision (BEGIN, SET) give no case.
 """
 
 from __future__ import annotations
@@ -47,12 +47,19 @@ _INSERT: Final = re.compile(r"INSERT INTO .*?\)")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A statement, what was known before it, and what the server did.
+    """A statement, the session state before it, and the behaviour of the server.
 
-    `errno`: of the error with which the server refused it. `text`: its text is in a group that was written when it
-    ended (`at once`), in a later one (`later`), or nowhere; `is_again`: the same text comes again. `has_rows`: rows
-    were written when it ended. `failed`: with any error; `keeps`: and left a row in an N table. `notes`: how the
-    warnings 1592 begin; `combined`: those of 6414; `warnings`: the numbers of all others that a decision gives.
+    Attributes:
+        errno: number of the error with which the server rejected the statement.
+        text: the text is in a group written at the end of the statement (`at once`), in a later group (`later`), or
+            in no group.
+        is_again: a later statement has the same text.
+        has_rows: rows were written at the end of the statement.
+        failed: the statement failed with any error.
+        keeps: the statement failed and left a row in a non-transactional table.
+        notes: the beginnings of the warnings 1592.
+        combined: the beginnings of the warnings 6414.
+        warnings: the numbers of all other warnings of a decision.
     """
 
     identity: str
@@ -77,7 +84,7 @@ class Case:
         return self.identity.split("/")[0]
 
     def decide(self) -> LoggingDecision | LoggingError:
-        """Our decision, or our refusal."""
+        """Return the decision of `decide_logging_format`, or its error."""
         try:
             return decide_logging_format(self.variables, self.facts, self.state)
         except LoggingError as exc:
@@ -86,7 +93,7 @@ class Case:
 
 @dataclass
 class _Session:
-    """What a session has in its transaction cache, as far as a decision can tell."""
+    """The session state that affects decisions, including the contents of the transaction cache."""
 
     variables: Json
     autocommit: bool = True
@@ -102,12 +109,12 @@ class _Session:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a statement is not a transaction of its own."""
+        """Whether statements are part of a multi-statement transaction."""
         return self.begun or not self.autocommit
 
     @property
     def state(self) -> SessionState:
-        """The session state that a decision is given."""
+        """The session state for a decision."""
         return SessionState(
             in_transaction=self.in_transaction,
             is_xa=self.is_xa,
@@ -117,7 +124,7 @@ class _Session:
         )
 
     def end(self) -> None:
-        """Forget the transaction."""
+        """Reset the state at the end of a transaction."""
         if self.takes_part:
             self.mix = NO_ENGINES
         self.begun = self.is_xa = self.takes_part = self.cannot_be_rolled_back = False
@@ -140,7 +147,7 @@ class Setup:
         self._routines = {match[1]: self._body(text) for match, text in created if match is not None}
 
     def facts(self, sql: str, temporary: list[TableDefinition]) -> StatementFacts:
-        """Return the facts that the text of a statement contains."""
+        """Return the facts of a statement's text."""
         objects = KnownObjects(triggers=self._triggers, temporary_tables=temporary, routines=self._routines)
         return facts_from_sql(sql, SCHEMA, self._tables, objects=objects)
 
@@ -151,7 +158,7 @@ class Setup:
 
 
 def recorded_cases(path: Path = RECORDINGS) -> Iterator[Case]:
-    """All cases of a file of recordings, which may be packed."""
+    """Yield all cases of a file of recordings, plain or gzipped."""
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         scenarios = [json.loads(line) for line in lines]
     standard = next(scenario["setup"] for scenario in scenarios if scenario["id"] == "STD")
@@ -162,7 +169,7 @@ def recorded_cases(path: Path = RECORDINGS) -> Iterator[Case]:
 
 
 def _table_of(name: str, value: Json) -> TableDefinition:
-    # Types decide nothing here; what is no column is a key or a constraint.
+    # Column types do not affect decisions. The other entries are keys and constraints.
     columns = [
         ColumnDefinition(text.split()[0], "int", "NOT NULL" not in text, auto_increment="AUTO_INCREMENT" in text)
         for text in value["cols"]
@@ -190,7 +197,7 @@ def _variables_of(scenario: Json) -> Json:
 def _cases_of(scenario: Json, setup: Json, known: dict[str, StatementFacts]) -> Iterator[Case]:
     """Yield the cases of a scenario.
 
-    The facts of a text are kept in `known`, as most scenarios are there in all formats.
+    `known` caches the facts of a text, because most scenarios are recorded in all formats.
     """
     objects = Setup(scenario, setup)
     name = scenario["id"].rsplit("/", 1)[0]
@@ -251,9 +258,9 @@ def _is_rewritten(facts: StatementFacts) -> bool:
 
 
 def _is_text_of(query: str, sql: str, facts: StatementFacts) -> bool:
-    """Return whether a text of the log is that of the statement.
+    """Return whether a text of the log is the text of the statement.
 
-    Long ones are cut in the recordings; some are written again by the server.
+    The recordings truncate long texts; the server rewrites some texts.
     """
     if query == sql.strip():
         return True
@@ -265,9 +272,9 @@ def _is_text_of(query: str, sql: str, facts: StatementFacts) -> bool:
 
 
 def _follow(session: _Session, sql: str, *, failed: bool) -> None:
-    """Statements that nothing is decided about, and what they do to the session.
+    """Update the session for a statement without a decision.
 
-    No text is the end of the connection.
+    An empty text is the end of the connection.
     """
     words = sql.upper().replace("=", " = ").split()
     if not words:
@@ -319,7 +326,7 @@ def _set(session: _Session, words: list[str]) -> None:
 
 
 def _apply(session: _Session, case: Case, step: Json) -> None:
-    """Update the session as the statement does."""
+    """Update the session for a statement with a decision."""
     facts, decision = case.facts, case.decide()
     session.mix, _ = mix_engines(session.mix, case.variables, facts)
     if step["error"] is None:
@@ -329,7 +336,7 @@ def _apply(session: _Session, case: Case, step: Json) -> None:
         is_logged = decision.format is not LoggingFormat.NOT_LOGGED
         session.takes_part |= is_logged or any(t.engine.transactional and t.write for t in facts.all_tables)
         if decision.statement_cache is CacheKind.TRANSACTION and step["error"] in (1197, 1705) and case.keeps:
-            session.cached, session.cannot_be_rolled_back = [], False  # thrown away; an incident is logged
+            session.cached, session.cannot_be_rolled_back = [], False  # discarded; an incident is logged
         elif decision.statement_cache is CacheKind.TRANSACTION and (not case.failed or case.keeps):
             session.cached.append(case.sql)
             session.cannot_be_rolled_back |= decision.cannot_be_rolled_back

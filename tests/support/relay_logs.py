@@ -1,6 +1,6 @@
-"""Our logs as the relay logs of a real replica: files and index in the server's directory, and a wait for its appliers.
+"""Uses our logs as relay logs of a real replica: writes files and index to the data folder, waits for the appliers.
 
-A log ends with FINISHED, which creates a table; when it exists, everything before it is applied.
+A log ends with FINISHED, which creates a table. When the table exists, everything before is applied.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ STATE: Final = (
     "SELECT 'finished' FROM information_schema.tables WHERE table_name = 'finished'; DO SLEEP(0.3);"
 )
 
-IDLE_POLLS: Final = 300  # of 0.3 s and more
-# What moves while a replica works: the last transaction of each worker, the rows that InnoDB and MyISAM have written.
+IDLE_POLLS: Final = 300  # number of polls without progress; a poll takes 0.3 s or more
+# Progress of a replica: the last transaction of each worker, the rows that InnoDB and MyISAM have written.
 APPLIED: Final = (
     "SELECT relay_log_name, relay_log_pos FROM mysql.slave_worker_info;"
     "SHOW GLOBAL STATUS WHERE variable_name IN ('Handler_write', 'Handler_update', 'Handler_delete', 'Handler_commit',"
@@ -38,7 +38,7 @@ WHY: Final = (
 
 
 def place(server: Instance, logs: Iterable[bytes], name: str = "relay") -> None:
-    """Make `logs` the relay logs of that name, from number 1 on."""
+    """Write `logs` as relay logs with the base name `name`, numbered from 1."""
     files = {f"{name}.{number:06}": data for number, data in enumerate(logs, 1)}
     for file, data in files.items():
         (server.data / file).write_bytes(data)
@@ -47,7 +47,7 @@ def place(server: Instance, logs: Iterable[bytes], name: str = "relay") -> None:
 
 
 def apply(server: Instance, logs: Iterable[bytes], channel: str = "") -> None:
-    """Let a MySQL replica started with `--relay-log=relay` apply `logs` to their end, in a channel of their own."""
+    """Apply `logs` completely in the channel `channel` of a MySQL replica started with `--relay-log=relay`."""
     name = f"relay-{channel}" if channel else "relay"
     place(server, logs, name)
     server.sql(

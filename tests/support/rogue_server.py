@@ -1,4 +1,4 @@
-"""A fake MySQL server: accepts connections and answers queries with the bytes that a test gives.
+"""A fake MySQL server: accepts connections and answers queries with bytes from the test.
 
 Source: MySQL internals manual, "Client/Server Protocol": Protocol::HandshakeV10, OK_Packet, LOCAL INFILE Request.
 """
@@ -23,12 +23,12 @@ TIMEOUT_S = 3
 
 
 def local_request(name: str) -> bytes:
-    """Return the packet that asks the client for a file."""
+    """Return the packet that requests a local file from the client."""
     return b"\xfb" + name.encode()
 
 
 class RogueServer:
-    """What was received: `queries`, and `files`, the contents that the client sent for requests."""
+    """The server. `queries` has the received queries, `files` the file contents that the client sent on request."""
 
     def __init__(self, path: Path, answer: Callable[[bytes], bytes]) -> None:
         self.path = path

@@ -1,6 +1,6 @@
-"""Row changes as events for tests: a table map and one rows event, and the group that contains them.
+"""Row changes as events: a table map and one rows event, and the group that contains them.
 
-Tables are given by their definitions. Values that are ABSENT are not in the bitmap of an image.
+Tables are given by definitions. ABSENT values are not in the present bitmap of an image.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Pair = tuple[Row | None, Row | None]
 
 
 def plan_of(table: TableDefinition) -> TablePlan:
-    """Return the plan that a reader makes of the table's map."""
+    """Return the plan that a reader derives from the table map."""
     return resolve_plan(table.table_map(TABLE_ID))
 
 
 def rows_of(*pairs: Pair, table: TableDefinition, partial: bool = False) -> list[Any]:
-    """TABLE_MAP_EVENT and one rows event of changes of one kind, whose images have the same columns."""
+    """Return a table map event and one rows event; all changes have the same operation and the same columns."""
     plan = plan_of(table)
     changes = [RowChange(*(None if row is None else RowImage(plan, row) for row in pair)) for pair in pairs]
     before, after = changes[0].before, changes[0].after
@@ -46,6 +46,6 @@ def rows_of(*pairs: Pair, table: TableDefinition, partial: bool = False) -> list
 
 
 def group(*events: Any, end: Any = END) -> list[Any]:
-    """BEGIN, the events (lists are opened), and the end."""
+    """Return BEGIN, the events (lists are flattened), and the end of the group."""
     flat = [one for event in events for one in (event if isinstance(event, list) else [event])]
     return [query("BEGIN"), *flat, end]

@@ -1,4 +1,4 @@
-"""The records of `read_rows` without a table, of the public reader alone: what the kernel's have to equal."""
+"""Records of `read_rows` without a table from the event reader: the reference for the kernel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Record = tuple[Any, ...]
 
 
 def row_records(reader: BinlogReader) -> Iterator[Record]:
-    """Yield the row changes of the logs as tuples in the order of `NAMES`, times in seconds."""
+    """Yield the row changes of the logs as tuples in the order of `NAMES`, with times in seconds."""
     place, row = ("", -1), 0
     for event in reader:
         if not isinstance(event, RowsEvent):

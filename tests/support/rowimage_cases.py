@@ -1,6 +1,6 @@
-"""What the tests of row images share: table maps and plans made to order, and one table of golden column values.
+"""Fixtures of the row image tests: table maps, plans, and golden column values.
 
-The bytes of `VALUES` are from real servers (fixtures types_*) unless the note says otherwise.
+The bytes of `VALUES` are from real servers (fixtures types_*), except where a note gives another origin.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def table_map(*columns: tuple[int, int], optional: tuple[MetadataField, ...] = (
 
 
 def plan(*columns: tuple[int, int], names: str = "", context: ParseContext = DEFAULT_CONTEXT) -> TablePlan:
-    """Return the plan of a table, with one-letter names."""
+    """Return the plan of a table; `names` has a letter for each column name."""
     optional = (MetadataField(4, tuple(names)),) if names else ()
     return resolve_plan(table_map(*columns, optional=optional), context)
 

@@ -1,4 +1,4 @@
-"""A bucket of a loopback server that speaks S3 (`moto`), by URIs that say all that is needed."""
+"""A bucket of a local S3 server (`moto`), with URIs that include the endpoint and the credentials."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 class Bucket:
-    """A bucket of the server, by URIs that say all that is needed."""
+    """A bucket of the server."""
 
     def __init__(self, endpoint: str) -> None:
         self._query = f"?scheme=http&region=us-east-1&endpoint_override={quote(endpoint, safe='')}"
         self.filesystem = fs.S3FileSystem(
-            access_key="key", secret_key="secret",  # noqa: S106 - of a server that asks for nothing
+            access_key="key", secret_key="secret",  # noqa: S106 - the server does not check credentials
             endpoint_override=endpoint, scheme="http", region="us-east-1",
             allow_bucket_creation=True,
         )  # fmt: skip
         self.filesystem.create_dir("logs")
 
     def uri(self, path: str) -> str:
-        """Where something is in the bucket."""
+        """Return the URI of an object."""
         return f"s3://key:secret@logs/{path}{self._query}"
 
     def put(self, path: str, data: bytes) -> None:
@@ -36,7 +36,7 @@ class Bucket:
             stream.write(data)
 
     def get(self, path: str) -> bytes:
-        """Return an object's bytes."""
+        """Return the bytes of an object."""
         with self.filesystem.open_input_file(f"logs/{path}") as file:
             return bytes(file.read())
 
@@ -45,7 +45,7 @@ class Bucket:
         self.filesystem.delete_file(f"logs/{path}")
 
     def names(self, folder: str) -> list[str]:
-        """All objects below a folder."""
+        """Return the names of all objects in a folder, relative to the folder."""
         found = self.filesystem.get_file_info(fs.FileSelector(f"logs/{folder}", recursive=True, allow_not_found=True))
         return sorted(one.path.removeprefix(f"logs/{folder}/") for one in found if one.type == fs.FileType.File)
 

@@ -1,6 +1,6 @@
-"""Shared by tests of sessions: an InnoDB and a MyISAM table, statements of one row, and their logs as words.
+"""Helpers of the session tests: an InnoDB and a MyISAM table, one-row statements with text, and logs as words.
 
-Statements have their text. Logs of which only the rows count are in `written_logs.py`.
+`written_logs.py` has logs for tests that check only rows.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ TEMPORARY: Final = replace(T, name="tmp")
 
 
 def writer(storage: MemoryStorage, **variables: Any) -> BinlogWriter:
-    """Return a writer of anonymous transactions, as text unless `variables` say otherwise."""
+    """Return a writer of anonymous transactions, by default in STATEMENT format."""
     return written_logs.writer(storage, **{"gtid_mode": "OFF", "binlog_format": "STATEMENT", **variables})
 
 
 def insert(table: TableDefinition, number: int, text: str = "x", **more: Any) -> Statement:
-    """INSERT of one row."""
+    """Return an INSERT of one row."""
     sql = f"INSERT INTO {table.name} VALUES ({number},'{text}')"
     return Statement(sql, [Insert(table, [(number, text)])], **more)
 
 
 def temporary(kind: StatementKind, sql: str) -> Statement:
-    """CREATE or DROP TEMPORARY TABLE."""
+    """Return CREATE TEMPORARY TABLE or DROP TEMPORARY TABLE."""
     access = replace(table_access(TEMPORARY, write=True), temporary=True)
     return Statement(sql, facts=StatementFacts(kind=kind, tables=(access,)))
 
@@ -46,14 +46,14 @@ DROP_TEMPORARY: Final = temporary(StatementKind.DROP_TEMPORARY, "DROP TEMPORARY 
 
 
 def events_of(storage: MemoryStorage) -> list[Any]:
-    """Everything in the logs but the two events that begin a file and the GTIDs."""
+    """Return the events of the logs without the two events at the start of a file, GTIDs and STOP_EVENT."""
     with open_logs(storage.streams()) as reader:
         left_out = ("FormatDescriptionEvent", "PreviousGtidsEvent", "AnonymousGtidEvent", "GtidEvent", "StopEvent")
         return [event for event in reader if type(event).__name__ not in left_out]
 
 
 def texts(storage: MemoryStorage) -> list[str]:
-    """Return the texts of the statements in the logs, and the kinds of the other events."""
+    """Return the texts of the statements in the logs, and the types of the other events."""
     return [
         event.sql.decode() if isinstance(event, QueryEvent) else type(event).__name__.removesuffix("Event")
         for event in events_of(storage)

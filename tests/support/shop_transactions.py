@@ -1,7 +1,7 @@
-"""Random concurrent transactions of several sessions, with real texts as for a server, and the tables at the end.
+"""Random concurrent transactions of several sessions with valid SQL texts, and the resulting tables.
 
-The tables t1 and t2 are InnoDB's, n1 and n2 MyISAM's. A transaction locks its rows of the former before it begins and
-up to its end; the latter are locked for a statement at a time.
+The tables t1 and t2 are InnoDB tables, n1 and n2 MyISAM tables. A transaction locks its InnoDB rows from before its
+begin to its end. MyISAM tables are locked for the duration of a statement.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class Row:
     a: int
 
     def values(self, number: int) -> tuple[Any, ...]:
-        """As the log has it."""
+        """Return the values of the row in the log."""
         return number, self.v, self.note, JsonDocument.from_text(self.document)
 
     @property
     def document(self) -> str:
-        """The JSON document, in the server's form."""
+        """The JSON document in the server's format."""
         return json.dumps({"a": self.a, "pad": "p" * 50})
 
 
@@ -71,9 +71,9 @@ def is_transactional(name: str) -> bool:
 
 
 class Shop:
-    """The tables, with their locks. Threads run `work`; `executed` counts statements.
+    """The tables with their locks. `executed` counts statements.
 
-    With `has_xa` some transactions are XA ones.
+    `has_xa`: some transactions are XA transactions.
     """
 
     def __init__(self, *, has_xa: bool = True) -> None:
@@ -85,7 +85,7 @@ class Shop:
         self._numbers = count(1)
 
     def run(self, log: BinlogWriter, sessions: list[dict[str, Any]], transactions: int, seed: int) -> None:
-        """Let a thread with a session of its own, for each of these sets of variables, do that many transactions."""
+        """Run `transactions` transactions in one thread and session for each element of `sessions`, its variables."""
 
         def work(number: int) -> None:
             self._work(log, sessions[number], transactions, Random(seed * 1000 + number))
@@ -114,13 +114,13 @@ class Shop:
         steps = [_cells(random) for _ in range(random.randint(1, 3))]
         kind = random.choices(["autocommit", "commit", "rollback", "savepoint", "xa"], [3, 6, 1, 2, 1])[0]
         is_statement = session.variables.binlog_format == "STATEMENT"
-        if kind == "xa" and (is_statement or not self._has_xa):  # as text every statement of it is unsafe
+        if kind == "xa" and (is_statement or not self._has_xa):  # in STATEMENT format all its statements are unsafe
             kind = "commit"
         if kind == "autocommit":
             steps = steps[:1]
         elif kind == "xa" or (
             kind == "savepoint" and is_statement
-        ):  # a savepoint waits already, and is what others must not come after
+        ):  # a savepoint is cached; nothing may be logged before it
             steps = [step for step in steps if all(is_transactional(name) for name, _ in step)]
         elif is_statement:
             steps.sort(key=lambda step: any(is_transactional(name) for name, _ in step))
@@ -177,7 +177,7 @@ class Shop:
             self.rows[cell] = row
 
     def _statement(self, session: Session, cells: tuple[Cell, ...], random: Random) -> list[tuple[Cell, Row | None]]:
-        """Execute a statement; what has to be undone with the transaction."""
+        """Execute a statement; return the old rows for a rollback of the transaction."""
         names = {name for name, _ in cells}
         if session.variables.binlog_format == "STATEMENT" and len({is_transactional(name) for name in names}) > 1:
             return []
@@ -204,7 +204,7 @@ class Shop:
             return [(cell, row) for cell, row in before.items() if is_transactional(cell[0])]
 
     def _choose(self, cells: tuple[Cell, ...], random: Random) -> tuple[str, dict[Cell, Row | None], int]:
-        """Return a statement about the first row, or two; the rows as it leaves them; its error."""
+        """Return a statement on one row or two rows, the resulting rows, and its error number."""
         (name, number), addend = cells[0], random.randint(1, 99)
         row = self.rows.get(cells[0])
         new = Row(addend, f"note {addend} " * random.choice([1, 1, 1, 300]), addend)

@@ -1,7 +1,7 @@
-"""A standalone Spark cluster on the loopback interface, and an archive with the Python of its executors.
+"""A standalone Spark cluster on the loopback interface, and an archive with the Python environment of its executors.
 
-The archive is that of docs/spark_clusters.md, by `venv-pack`, with the binlogio of this checkout. Its packages are
-installed once, beside the other environments.
+The archive is built as in docs/spark_clusters.md, with `venv-pack` and the binlogio of this checkout. Its packages are
+installed once, in the same folder as the other environments.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CONNECT_PACKAGES: Final = ("grpcio", "grpcio-status", "googleapis-common-protos
 
 
 def archive(version: str, folder: Path) -> Path:
-    """Return an archive with the Python of executors for this PySpark, which is not in it."""
+    """Create an archive with the executors' Python environment for a PySpark version, without PySpark itself."""
     wanted = [one for one in requirements(version) if not one.startswith(("pyspark", "pytest", "hypothesis"))]
     found = virtual_environment(f"executors-{version}", [*wanted, *_CONNECT_PACKAGES, "venv-pack"])
     (packages,) = found.glob("lib/python*/site-packages")
@@ -42,14 +42,14 @@ def archive(version: str, folder: Path) -> Path:
 
 
 def unpack(packed: Path, folder: Path) -> None:
-    """Unpack the archive as the page says."""
+    """Unpack the archive as in the documentation."""
     folder.mkdir()
     subprocess.run(["tar", "-xzf", str(packed), "-C", str(folder)], check=True)
 
 
 @contextmanager
 def cluster(version: str, folder: Path) -> Iterator[str]:
-    """Provide the URL of a master with workers of a core each, whose directories are `worker-1` and so on."""
+    """Provide the URL of a master with workers of one core each, in the directories `worker-1`, `worker-2`, ..."""
     with ExitStack() as stack:
         master = ["org.apache.spark.deploy.master.Master", "--port", "0"]
         url = stack.enter_context(_daemon(version, folder / "master.log", master, r"master at (spark://\S+:\d+)"))
@@ -62,7 +62,7 @@ def cluster(version: str, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def connect_server(version: str, folder: Path, master: str, packed: Path) -> Iterator[str]:
-    """Provide the URL of a Spark Connect server on a cluster, whose Python is at one path on all machines."""
+    """Provide the URL of a Spark Connect server on a cluster; Python has the same path on all machines."""
     python = folder / "installed" / "bin" / "python"
     unpack(packed, python.parents[1])
     submit = ["org.apache.spark.deploy.SparkSubmit", "--class", _CONNECT, "--master", master]
@@ -79,7 +79,7 @@ def connect_server(version: str, folder: Path, master: str, packed: Path) -> Ite
 
 @contextmanager
 def _daemon(version: str, log: Path, words: list[str], pattern: str, *, python: str | None = None) -> Iterator[str]:
-    """Run a class of Spark until the end of the block; provide what `pattern` finds in its log."""
+    """Run a class of Spark for the duration of the block; provide the group of `pattern` from its log."""
     (home,) = interpreter(version).parents[1].glob("lib/python*/site-packages/pyspark")
     if "--class" not in words:
         words = [words[0], "--host", "127.0.0.1", "--webui-port", "0", *words[1:]]

@@ -1,8 +1,8 @@
 """A client of Spark Connect: reads, streams, writes, replays, and merges into a Delta table twice from one checkpoint.
 
 Started by tests in an environment that has Spark Connect: python spark_connect_driver.py REMOTE LOG TABLE KEY FOLDER,
-where REMOTE is `local[2]` or a URL. Prints a JSON object: the rows of the tables, those of a replay, numbers of
-changes, and what a merge outside of a query says.
+where REMOTE is `local[2]` or a URL. Prints a JSON object: the rows of the tables, the rows of a replay, numbers of
+changes, and the error of a merge outside of a query.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pyspark_binlogio.pyspark_api import has_pyspark
 
 
 def main(remote: str, log: str, table: str, key: str, folder: str) -> None:
-    """Run the queries and print what they left."""
+    """Run the queries and print their results."""
     if "://" not in remote:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.remote(remote).getOrCreate()
     spark.dataSource.register(BinlogDataSource)
     found: dict[str, Any] = {"replay": rows(replay(spark, log, table))}
-    name = "copy" if has_pyspark((4, 3)) else None  # a batch of it has a session without queries
+    name = "copy" if has_pyspark((4, 3)) else None  # 4.3: the batch session does not list queries
     sink = merge_into(Path(folder) / "delta", table, key=[key], txn_app_id=name)
     for _ in range(2):
         changes = spark.readStream.format("binlog").option("table", table).load(log)
@@ -53,7 +53,7 @@ def main(remote: str, log: str, table: str, key: str, folder: str) -> None:
 
 
 def run(writer: Any, checkpoint: str, *path: str) -> None:
-    """Run a query to the end of the logs."""
+    """Run a streaming query to the end of the logs."""
     started = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start(*path)
     started.awaitTermination()
     if started.exception() is not None:
@@ -61,7 +61,7 @@ def run(writer: Any, checkpoint: str, *path: str) -> None:
 
 
 def merged(spark: SparkSession, path: Path) -> Any:
-    """Return the rows of the table."""
+    """Return the rows of the Delta table as a data frame."""
     return spark.createDataFrame(DeltaTable(str(path)).to_pyarrow_table())
 
 

@@ -1,4 +1,4 @@
-"""What tests of the Spark source share: the logs they read, how they load them, and what the reader says is in them."""
+"""Helpers of the Spark source tests: logs, data frames of them, and the expected changes from the event reader."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ ROWS_EVENTS: Final = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, PartialU
 
 
 def load(spark: SparkSession, *paths: Path | str, **options: str) -> DataFrame:
-    """Return a frame over logs."""
+    """Return a data frame of logs."""
     return spark.read.format("binlog").options(**options).load([str(path) for path in paths])
 
 
 def count(spark: SparkSession, *paths: Path | str, **options: str) -> int:
-    """How many records a frame over logs has."""
+    """Return the number of records in a data frame of logs."""
     return load(spark, *paths, **options).count()
 
 
 def image(row_image: RowImage | None) -> dict[str, Any] | None:
-    """Return the columns of an image in JSON."""
+    """Return the columns of an image with JSON values."""
     if row_image is None:
         return None
     values = row_image.as_dict()
@@ -53,9 +53,9 @@ def image(row_image: RowImage | None) -> dict[str, Any] | None:
 
 
 def changes(path: Path) -> list[tuple[Any, ...]]:
-    """Return the changes of a log as the reader gives them: position, time, server, table, before, after.
+    """Return the changes of a log from the event reader: file, position, time, server, table, before, after.
 
-    Names only where metadata has them.
+    Column names are used only if the table maps have them.
     """
     with BinlogReader(find_logs(path)) as reader:
         return [
@@ -75,21 +75,21 @@ def changes(path: Path) -> list[tuple[Any, ...]]:
 
 
 def failure_of(frame: DataFrame) -> str:
-    """Return the message of Spark when it has to read `frame`."""
+    """Return the error message of Spark for reading `frame`."""
     with pytest.raises(spark_errors()) as failure:
         frame.collect()
     return str(failure.value)
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions of Spark for planning and reading; imported late, since there may be no Spark."""
+    """Return the exceptions of Spark for planning and reading; a local import, because Spark is optional."""
     from pyspark.errors import AnalysisException, PythonException  # noqa: PLC0415 - after the check for Java
 
     return AnalysisException, PythonException
 
 
 def tasks(*paths: Path | str, filters: Sequence[Any] = (), **options: str) -> list[pa.RecordBatch]:
-    """Return the batches of all tasks of a read, planned and read without a session.
+    """Plan and run all tasks of a read without a Spark session; return their batches.
 
     The source must accept all `filters`.
     """
@@ -102,7 +102,7 @@ def tasks(*paths: Path | str, filters: Sequence[Any] = (), **options: str) -> li
     columns = view_columns(BinlogReadOptions.parse(given))
     schema = from_arrow_schema(pa.schema(list(columns.items())))
     source = BinlogDataSource(given)
-    source.schema()  # as Spark does where the user gives no schema
+    source.schema()  # Spark calls it if the user gives no schema
     reader = source.reader(schema)
     if filters:
         assert reader.pushFilters(list(filters)) == []
@@ -110,5 +110,5 @@ def tasks(*paths: Path | str, filters: Sequence[Any] = (), **options: str) -> li
 
 
 def records_of(*paths: Path | str, filters: Sequence[Any] = (), **options: str) -> list[dict[str, Any]]:
-    """Return the records of all tasks of a read, without a session; Spark has the same (`test_spark_views`)."""
+    """Return the records of a read without a Spark session; `test_spark_views` compares them with Spark."""
     return [row for batch in tasks(*paths, filters=filters, **options) for row in batch.to_pylist()]

@@ -1,7 +1,4 @@
-"""A streaming query over logs as Spark drives it, but without Spark: batch after batch, by offsets that are JSON.
-
-Makes the calls that Spark makes of a reader.
-"""
+"""A streaming query on logs without Spark: makes the reader calls of Spark, batch by batch, with JSON offsets."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ PLACE: Final = ["file", "pos", "row", "gtid", "sequence_number"]
 
 
 class Stream:
-    """A query over logs. `offset` survives it, as a checkpoint does, as JSON."""
+    """A query on logs. `offset` is the JSON offset, as in a checkpoint."""
 
     def __init__(self, path: Path | str, offset: str | None = None, **options: str) -> None:
         from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
@@ -37,20 +34,20 @@ class Stream:
         given = {**options, "path": str(path)}
         schema = from_arrow_schema(pa.schema(list(view_columns(BinlogReadOptions.parse(given)).items())))
         source = BinlogDataSource(given)
-        source.schema()  # as Spark does where the user gives no schema
+        source.schema()  # Spark calls it if the user gives no schema
         self.reader: Any = source.streamReader(schema)
         self.columns = PLACE
         self.offset = offset if offset is not None else json.dumps(self.reader.initialOffset())
 
     def batch(self) -> list[dict[str, Any]]:
-        """Return the records of the next batch; none where there is nothing new."""
+        """Return the records of the next batch; empty if there are no new records."""
         start = json.loads(self.offset)
         end = self.reader.latestOffset(*((start, self.reader.getDefaultReadLimit()) if HAS_READ_LIMITS else ()))
         self.offset = json.dumps(end)
         return [] if start == end else self.between(start, end)
 
     def between(self, start: Any, end: Any) -> list[dict[str, Any]]:
-        """Return the records of a batch that is in the log of batches."""
+        """Return the records of a planned batch."""
         return [
             row
             for partition in self.reader.partitions(start, end)
@@ -59,12 +56,12 @@ class Stream:
         ]
 
     def images(self) -> list[Any]:
-        """Return the JSON images after the changes of the next batch."""
+        """Return the after images of the next batch, parsed from JSON."""
         self.columns = ["after"]
         return [json.loads(row["after"]) for row in self.batch()]
 
     def batches(self) -> list[list[dict[str, Any]]]:
-        """All batches that have records, up to where there is nothing new."""
+        """Return all non-empty batches up to the current end."""
         found, before = [], ""
         while before != self.offset:
             before = self.offset
@@ -72,5 +69,5 @@ class Stream:
         return [batch for batch in found if batch]
 
     def rest(self) -> list[dict[str, Any]]:
-        """Return the records of all these."""
+        """Return the records of all these batches."""
         return list(chain(*self.batches()))

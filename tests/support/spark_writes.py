@@ -1,6 +1,6 @@
-"""Writes of records as Spark does them, but without Spark, and the logs that they leave.
+"""Writes of records without Spark: makes the writer calls of Spark, and reads the resulting logs.
 
-The records are those of real logs, or of small transactions made to order.
+The records are from real logs or from small generated transactions.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 UUID: Final = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OWN: Final = ("file", "pos", "row", "last_committed", "sequence_number")
-"""Columns of a record that another log has its own of."""
+"""Columns whose values differ in a log that is written from the records."""
 
 
 def definitions(case: Path) -> str:
-    """Return the tables of a corpus case, as option `schemaFile` takes them."""
+    """Return the tables of a corpus case in the format of the option `schemaFile`."""
     tables = json.loads((case / "expected.json").read_text())["tables"]
     return json.dumps({name: table["create"] for name, table in tables.items()})
 
 
 def records(*paths: Path | str, **options: str) -> pa.Table:
-    """Return the records of logs, as a task of Spark gives them."""
+    """Return the records of logs as a task of Spark returns them."""
     return pa.Table.from_batches(tasks(*paths, **options))
 
 
 def numbered(numbers: range, *, gtids: bool = True, rows: int = 2) -> pa.Table:
-    """Return records of small transactions with these numbers."""
+    """Return the records of small transactions with these numbers."""
     at = [number for number in numbers for _ in range(rows)]
     count = len(at)
     image = pa.struct([pa.field("id", pa.int64()), pa.field("name", pa.string())])
@@ -66,7 +66,7 @@ def kept(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def cut(table: pa.Table, count: int) -> list[pa.Table]:
-    """Return the records in `count` parts of whole transactions, as many as there are transactions at most."""
+    """Split the records into about `count` parts of whole transactions."""
     marks = list(zip(*(table.column(name).to_pylist() for name in ("file", "gtid", "sequence_number")), strict=True))
     edges = [0, *(i for i in range(1, len(marks)) if marks[i] != marks[i - 1])]
     starts = edges[:: max(1, -(-len(edges) // count))]
@@ -74,7 +74,7 @@ def cut(table: pa.Table, count: int) -> list[pa.Table]:
 
 
 def writer(schema: pa.Schema, folder: Path | str, *, overwrite: bool = False, **options: str) -> DataSourceArrowWriter:
-    """Return a writer, as the driver has it."""
+    """Return the writer of a driver."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
 
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
@@ -84,13 +84,13 @@ def writer(schema: pa.Schema, folder: Path | str, *, overwrite: bool = False, **
 
 
 def stage(driver: DataSourceArrowWriter, part: pa.Table, batch_rows: int = 7) -> Any:
-    """Run a task for a part: it gets the writer as bytes, and returns its message as bytes."""
+    """Run a task for a part; the writer and its message are pickled, as in Spark."""
     task = pickle.loads(pickle.dumps(driver))  # noqa: S301 - our own bytes
     return pickle.loads(pickle.dumps(task.write(iter(part.to_batches(max_chunksize=batch_rows)))))  # noqa: S301
 
 
 def write(parts: Sequence[pa.Table], folder: Path | str, *, overwrite: bool = False, **options: str) -> None:
-    """Write the parts, each by a task of its own; a failure of any aborts the write."""
+    """Write each part in a separate task; a failure of a task aborts the write."""
     driver = writer(parts[0].schema, folder, overwrite=overwrite, **options)
     messages: list[Any] = []
     try:
@@ -102,7 +102,7 @@ def write(parts: Sequence[pa.Table], folder: Path | str, *, overwrite: bool = Fa
 
 
 def begin_write(schema: pa.Schema, folder: Path | str, *, stream: bool, **options: str) -> Any:
-    """Return the writer of a frame, or of a batch of a stream, as the driver has it."""
+    """Return the driver's writer of a data frame or of a batch of a stream."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
 
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
@@ -112,7 +112,7 @@ def begin_write(schema: pa.Schema, folder: Path | str, *, stream: bool, **option
 
 
 def end_write(driver: Any, messages: Sequence[Any]) -> None:
-    """Commit the messages, or abort without messages, with a copy of the writer, as Spark does."""
+    """Commit the messages, or abort if there are none, with a copy of the writer, as in Spark."""
     from pyspark.sql.datasource import DataSourceArrowWriter  # noqa: PLC0415 - there may be no Spark
 
     ending = pickle.loads(pickle.dumps(driver))  # noqa: S301 - our own bytes
@@ -121,7 +121,7 @@ def end_write(driver: Any, messages: Sequence[Any]) -> None:
 
 
 def outlive_write(driver: Any, batches: Sequence[pa.RecordBatch], ends_at: int, messages: Sequence[Any]) -> None:
-    """Run a task during which the write ends, after `ends_at` of its batches."""
+    """Run a task; the write ends during the task, after `ends_at` of its batches."""
 
     def records_of_the_task() -> Iterator[pa.RecordBatch]:
         for number, batch in enumerate(batches):
@@ -135,16 +135,16 @@ def outlive_write(driver: Any, batches: Sequence[pa.RecordBatch], ends_at: int, 
 
 
 def logs(folder: Path) -> list[Path]:
-    """Return the logs of a folder, by its index."""
+    """Return the logs of a folder from its index."""
     return [folder / line.removeprefix("./") for line in (folder / "binlog.index").read_text().splitlines()]
 
 
 def events(path: Path) -> list[Any]:
-    """All events of a log."""
+    """Return all events of a log."""
     with open_logs(path) as reader:
         return list(reader)
 
 
 def folder_of(path: Path) -> dict[str, bytes]:
-    """All files below a folder."""
+    """Return the contents of all files in a folder, by relative path."""
     return {str(one.relative_to(path)): one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file()}

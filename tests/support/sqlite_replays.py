@@ -1,4 +1,4 @@
-"""Replays of logs made to order into SQLite: a table, changes of it, what is done, and what the target has then."""
+"""Replays of generated logs into SQLite: a table, its changes, the replay, and the resulting rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TWO: Final = (2, "two", None)
 
 
 def change(before: Row | None, after: Row | None, table: TableDefinition = T) -> list[Any]:
-    """TABLE_MAP_EVENT and rows event of one row change."""
+    """Return the table map event and the rows event of one row change."""
     return rows_of((before, after), table=table)
 
 

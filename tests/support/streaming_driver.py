@@ -1,8 +1,8 @@
-"""A Spark driver that copies growing logs as a stream, and prints the number of each finished batch.
+"""A Spark driver that copies growing logs as a stream and prints the number of each finished batch.
 
 Started by `test_spark_killed.py`: python streaming_driver.py SOURCE TARGET CHECKPOINT DEFINITIONS SINK forever|now.
-SINK is binlog, parquet or delta (by its connector). The end of `now` into the latter two is a line with a JSON array:
-[gtid, after] of each record, in order.
+SINK is binlog, parquet or delta (through its connector). With `now` and one of the latter two, the last line is a JSON
+array with [gtid, after] of each record, in order.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 RUNS = 2
-"""PySpark 4.1 reads with AvailableNow one batch: after a crash that which was planned before it."""
+"""Runs of the query: PySpark 4.1 reads one batch with AvailableNow; after a crash, the batch planned before it."""
 WAIT_S = 1
-TOO_SLOW = "Python worker failed to connect back"  # Spark waits ten seconds for it
+TOO_SLOW = "Python worker failed to connect back"  # Spark's timeout is ten seconds
 
 
 def main() -> None:
-    """Run until killed, or until everything is copied."""
+    """Run until the process is killed, or until everything is copied."""
     source, target, checkpoint, definitions, sink, how = sys.argv[1:]
     warnings.simplefilter("ignore")
     spark = binlogio_session("copy", settings=SETTINGS | (DELTA if sink == "delta" else {}))
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def is_done(query: StreamingQuery) -> bool:
-    """Wait for the end of a query; False if the machine was too slow for Spark, and it has to be started again."""
+    """Wait for the end of a query; return False if it failed because of a timeout and has to be restarted."""
     from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - after the check for Java
 
     done = -1

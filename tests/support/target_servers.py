@@ -1,4 +1,4 @@
-"""Real servers as targets of a replay: start options, emptying, reading tables, and the cases of each vendor."""
+"""Real servers as replay targets: start options, removal of databases, table contents, and the cases of each vendor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FOLDERS: Final = {"mysql97": "mysql", "mariadb1011": "mariadb", "mariadb118": "m
 
 
 def cases_of(kind: str) -> list[Case]:
-    """Each case once: those of `fixtures/`, and those that `BINLOGIO_CORPUS` has beside them."""
+    """Return the cases of a vendor, each once: those of `fixtures/`, then additional ones of `BINLOGIO_CORPUS`."""
     found = {case.id: case for case in reversed(cases()) if case.load("expected.json")}
     return [found[name] for name in sorted(found) if FOLDERS.get(name.split("/")[0]) == kind]
 
@@ -41,7 +41,7 @@ def url(server: Instance) -> str:
 
 
 def emptied(server: Instance) -> None:
-    """Without a database."""
+    """Drop all databases except the system databases."""
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute("SHOW DATABASES")
         for (name,) in cursor.fetchall():
@@ -56,7 +56,7 @@ def tables(server: Instance) -> dict[str, Any]:
 
 
 def rows_of(table: dict[str, Any]) -> list[Any]:
-    """Return the rows; numbers of FLOAT and DOUBLE as such, since every client spells them in its own way."""
+    """Return the rows, with FLOAT and DOUBLE as numbers, because clients print them differently."""
     columns = table["columns"]
     return [
         [float(v) if c["encoding"] == "double" and v is not None else v for v, c in zip(row, columns, strict=True)]

@@ -1,11 +1,11 @@
-"""Column type conversions that a replay allows (replica_type_conversions of the server), by type and length.
+"""Column type conversions that a replay allows (replica_type_conversions), by type and length.
 
-Values are converted elsewhere.
+This module does not convert values.
 
     same type, same size          always
     narrower to wider             ALL_NON_LOSSY: integers, FLOAT to DOUBLE, DECIMAL, BIT, strings
     wider to narrower             ALL_LOSSY: the same kinds; DECIMAL from and to FLOAT and DOUBLE
-    strings of different types    one of the two, though their lengths be the same (ALL_NON_LOSSY then)
+    strings of different types    as by length; with equal lengths ALL_NON_LOSSY
     anything else                 never
 
 Source: sql/rpl_utility_server.cc, can_convert_field_to, is_conversion_ok; sql/field.cc, compatible_field_size.
@@ -28,7 +28,7 @@ ER_REPLICA_CONVERSION_FAILED: Final = 13146
 
 
 class TypeConversions(Flag):
-    """replica_type_conversions; none by default."""
+    """Values of replica_type_conversions; the default is NONE."""
 
     NONE = 0
     ALL_LOSSY = 1
@@ -48,10 +48,10 @@ _BITS: Final = 8
 
 
 def check_conversions(source: TablePlan, target: TablePlan, allowed: TypeConversions = TypeConversions.NONE) -> None:
-    """See that the columns which both tables have may be converted, by position.
+    """Check that the common columns of both tables, by position, may be converted.
 
     Raises:
-        ReplayError: one may not; says which, and what would allow it.
+        ReplayError: a conversion is not allowed; the message has the column and the required setting.
     """
     for one, other in zip(source.columns, target.columns, strict=False):
         needed = needed_conversion(one, other)
@@ -69,7 +69,7 @@ def check_conversions(source: TablePlan, target: TablePlan, allowed: TypeConvers
 
 
 def needed_conversion(source: ColumnPlan, target: ColumnPlan) -> TypeConversions | None:
-    """Return the conversion that values of `source` need to fit `target`; None if none does."""
+    """Return the conversion that `source` requires for `target`; None if no conversion is possible."""
     order = _order(source, target)
     if order is None:
         return None
@@ -79,9 +79,9 @@ def needed_conversion(source: ColumnPlan, target: ColumnPlan) -> TypeConversions
 
 
 def _order(source: ColumnPlan, target: ColumnPlan) -> int | None:
-    """Positive where the source is wider, negative where the target is, 0 where they are the same.
+    """Compare types: positive if the source is wider, negative if the target is wider, 0 if they are equal.
 
-    None where neither.
+    None: they are not convertible.
     """
     if source.type == target.type:
         return _same_type(source, target)
@@ -104,7 +104,7 @@ def _same_type(source: ColumnPlan, target: ColumnPlan) -> int:
         fraction = source.scale - target.scale
         return max(whole, fraction) if max(whole, fraction) > 0 else min(whole, fraction)
     if kind in BLOBS:
-        return source.metadata - target.metadata  # the size of the length: every BLOB has the type BLOB in a table map
+        return source.metadata - target.metadata  # bytes of the length field; the table map has one type for all BLOBs
     if kind in _STRINGS or kind == ColumnType.BIT:
         return source.length - target.length
     if kind in (ColumnType.ENUM, ColumnType.SET):
@@ -113,7 +113,7 @@ def _same_type(source: ColumnPlan, target: ColumnPlan) -> int:
 
 
 def _string_length(column: ColumnPlan) -> int:
-    """Return the most bytes that a string of the column has."""
+    """Return the maximum size of a string of the column in bytes."""
     if column.type in BLOBS:
         return int((1 << _BITS * column.metadata) - 1)
     return column.length

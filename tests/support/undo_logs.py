@@ -1,6 +1,6 @@
-"""Logs of rows to undo, made to order, and what their inverse is as a list.
+"""Generated logs for tests of undo, and their inverse as a list.
 
-Knows two tables, one with a key, and how changes become events.
+Has two tables, one with a key, and converts changes to events.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ THREE: Final = (3, "three", None)
 
 
 def rows_of(*pairs: Pair, table: TableDefinition = KEYED, partial: bool = False) -> list[Any]:
-    """TABLE_MAP_EVENT and one rows event, of the table with a key unless another is named."""
+    """Return a table map event and one rows event, by default of the table with a key."""
     return row_events.rows_of(*pairs, table=table, partial=partial)
 
 
@@ -50,7 +50,7 @@ def undone(tmp_path: Path, *events: Any, form: Any = SqlScript, definitions: Any
 
 
 def sql_of(ready: Undo) -> list[str]:
-    """Return the statements between the settings, without comments and checks."""
+    """Return the statements, without settings, comments and checks."""
     with ready:
         lines = b"".join(ready.pieces()).decode().splitlines()
     return [line for line in lines if line and not line.startswith(("SET", "--"))]
@@ -62,7 +62,7 @@ def checks_in(ready: Undo) -> int:
 
 
 def changes_of(ready: Undo, path: Path) -> list[tuple[str, Pair]]:
-    """Every change of the inverse as a binary log, checksums and positions verified by the reader."""
+    """Write the inverse as a binary log; return its changes. The reader verifies checksums and positions."""
     with ready:
         path.write_bytes(b"".join(ready.pieces()))
     found = []

@@ -1,6 +1,6 @@
-"""The parts of a log that can be undone: transactions of rows between statements that cannot.
+"""Parts of a log that can be undone: row transactions between statements that cannot be undone.
 
-Defines a stretch, and puts the log before it and its inverse side by side, so that what the DDL said holds for both.
+Also writes the inverse of such a part, and copies of the logs up to a position.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from corpus import Case
 
 @dataclass(frozen=True)
 class Stretch:
-    """Transactions from `start` up to `end`; neither DDL nor statements as text are among them."""
+    """Transactions from `start` to `end`, without DDL and without statements logged as text."""
 
     start: Position
     end: Position
 
 
 def stretches(case: Case) -> list[Stretch]:
-    """All of a case, in the order of its logs; transactions that change no row belong to none."""
+    """Return all stretches of a case in log order; transactions without row changes belong to none."""
     found: list[Stretch] = []
     is_open = False
     with binlogio.open(case.logs, keyring=case.keys) as reader:
@@ -47,7 +47,7 @@ def stretches(case: Case) -> list[Stretch]:
 
 
 def undone(case: Case, stretch: Stretch, output: UndoOutput, path: Path, tables: Any = None) -> UndoSummary:
-    """Write what takes a stretch back."""
+    """Write the inverse of a stretch."""
     wanted = ReplayFilter(start=stretch.start, stop=stretch.end)
     with (
         binlogio.open(case.logs, keyring=case.keys, definitions=tables) as reader,
@@ -58,7 +58,7 @@ def undone(case: Case, stretch: Stretch, output: UndoOutput, path: Path, tables:
 
 
 def logs_up_to(case: Case, end: Position, folder: Path) -> Sequence[Path]:
-    """Return the logs of a case, cut at `end`, as the first ones of a series in `folder`."""
+    """Copy the logs of a case, truncated at `end`, to a series of logs in `folder`; return their paths."""
     return list(_cut(case, end, folder))
 
 

@@ -1,7 +1,4 @@
-"""A target of a replay that only writes down what happens, and transactions that are nothing but their number.
-
-Knows no log and no table.
-"""
+"""A replay target that only records calls, and transactions that consist of their number."""
 
 from __future__ import annotations
 
@@ -29,13 +26,13 @@ FILE: Final = "binlog.000001"
 
 @dataclass
 class WrittenDown:
-    """A target that keeps the sequence numbers of what was committed."""
+    """A target that records the sequence numbers of committed transactions."""
 
     shares_commits = True
     raw: RawInput | None = None
     fails: int = -1
     delays: random.Random | None = None
-    locks: dict[int, int] = field(default_factory=dict)  # number of a transaction to the lock that it takes
+    locks: dict[int, int] = field(default_factory=dict)  # the lock that each transaction acquires, by sequence number
     committed: list[int] = field(default_factory=list)
     commits: int = 0
     packets: list[int] = field(default_factory=list)
@@ -52,25 +49,25 @@ class WrittenDown:
         return (self.session_class or WrittenDownSession)(self)
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing: no commits are pending."""
 
     def prepare(self, plan: ReplayPlan) -> None:
-        """Nothing to make ready."""
+        """Do nothing."""
 
     def forget_position(self) -> None:
         """Reset the position."""
         self.progress = Progress()
 
     def keep(self, low: Position, log: KeptLog) -> None:
-        """Write it down."""
+        """Record the position."""
         _ = log
         self.progress = Progress(low)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
     def spin(self) -> None:
-        """Let other threads run for a random number of turns."""
+        """Yield to other threads a random number of times."""
         with self.lock:
             turns = self.delays.randrange(0, 60) if self.delays else 0
         for _ in range(turns):
@@ -79,14 +76,14 @@ class WrittenDown:
 
 @dataclass
 class WrittenDownSession:
-    """One worker's session."""
+    """The session of a worker."""
 
     target: WrittenDown
     counts: RowCounts = field(default_factory=RowCounts)
     number: int = -1
 
     def execute(self, transaction: LoggedTransaction) -> None:
-        """Take a lock, or fail."""
+        """Acquire the lock of each transaction, or fail."""
         self.number = transaction.clock.sequence_number
         self.target.spin()
         for number in numbers(transaction):
@@ -98,7 +95,7 @@ class WrittenDownSession:
                 raise ReplayError(f"transaction {number} cannot be applied")
 
     def commit(self, transaction: LoggedTransaction, ledger: Ledger) -> None:
-        """Write it down."""
+        """Record the commit."""
         self.target.spin()
         with self.target.lock:
             self.target.commits += 1
@@ -107,7 +104,7 @@ class WrittenDownSession:
         self._release()
 
     def apply_packet(self, packet: Sequence[LoggedTransaction]) -> tuple[int, BinlogError | None]:
-        """Execute and commit one after the other, up to the first that fails."""
+        """Execute and commit transactions one by one, up to the first failure."""
         self.target.packets.append(len(packet))
         for done, transaction in enumerate(packet):
             try:
@@ -122,7 +119,7 @@ class WrittenDownSession:
         return len(packet), None
 
     def rollback(self) -> None:
-        """Write that down, too."""
+        """Record the rollback."""
         with self.target.lock:
             self.target.rolled_back.append(self.number)
         self._release()
@@ -133,11 +130,11 @@ class WrittenDownSession:
                 del self.target.held[lock]
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 def numbers(transaction: LoggedTransaction) -> list[int]:
-    """Return the sequence numbers of a transaction, or of those that share its commit."""
+    """Return the sequence number of a transaction, or of all transactions that share its commit."""
     return [
         step.offset if isinstance(step, RawGroup) else step.event.number
         for step in transaction.steps

@@ -1,4 +1,4 @@
-"""Logs that a writer wrote into memory: tables for them, short words for sessions, and what is in them afterwards."""
+"""Logs that a writer writes to memory: tables, short words for session steps, and the contents of the logs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STMT: Final = ["BEGIN", "map n", "WriteRows", "COMMIT"]
 
 
 def writer(storage: MemoryStorage | None = None, **variables: Any) -> BinlogWriter:
-    """Return a writer whose clock advances by a millisecond with every reading."""
+    """Return a writer whose clock advances by one millisecond at each call."""
     ticks = count(START, 1000)
     settings = ServerVariables(**{"server_version": "9.7.4", "server_uuid": UUID, **variables})
     return BinlogWriter(
@@ -57,13 +57,13 @@ def insert(*ids: int, table: TableDefinition = T, sql: str = "INSERT") -> Statem
 
 
 def events_of(storage: MemoryStorage) -> list[Any]:
-    """Everything in the logs."""
+    """Return all events of the logs."""
     with open_logs(storage.streams()) as reader:
         return list(reader)
 
 
 def shape(events: list[Any]) -> list[str]:
-    """Return the content of the logs as words, without the two events that begin a file and without GTIDs."""
+    """Return the events as words, without the two events at the start of a file and without GTIDs."""
     words = []
     for event in events:
         if isinstance(event, (FormatDescriptionEvent, PreviousGtidsEvent, GtidEvent, AnonymousGtidEvent)):
@@ -78,7 +78,7 @@ def shape(events: list[Any]) -> list[str]:
 
 
 def changes(reader: BinlogReader) -> list[tuple[str, Any, Any]]:
-    """Table, before and after of each row change."""
+    """Return the table, the before image and the after image of each row change."""
     found = []
     for event in reader:
         if isinstance(event, ROWS):
@@ -100,7 +100,11 @@ def logged(storage: MemoryStorage) -> list[tuple[str, Any, Any]]:
 
 
 def run(session: Session, steps: str) -> None:
-    """B, C, R: begin, commit, rollback; T, N: a row for a table of that kind; M: one statement for both; D: DDL."""
+    """Execute steps in a session.
+
+    B, C, R: begin, commit, rollback. T, N: insert a row in the transactional or non-transactional table. M: one
+    statement for both. D: DDL. E: insert in a BLACKHOLE table. U: an update without effect and an insert in N.
+    """
     both = Statement("", [Insert(T, [(3, "m")]), Insert(N, [(3, "m")])])
     actions: dict[str, Any] = {
         "B": session.begin,
