@@ -127,7 +127,7 @@ class Recording:
 
 
 def _seen(event: Any, tables: dict[int, str]) -> dict[str, Any]:
-    """Return the fields of an event, without those that differ between runs: times, thread, table and XA ids."""
+    """Return the fields of an event without run-specific values: times and ids of threads, tables and transactions."""
     if isinstance(event, TableMapEvent):
         tables[event.table_id] = f"{event.schema}.{event.table}"
     found = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "header"}
