@@ -1,4 +1,4 @@
-"""`binlogio write`: the actions of scripts and their JSON Schema, the interpreter of scripts, and rows of data files.
+"""`binlogio write`: script actions and their JSON Schema, the script interpreter, and rows of data files.
 
-The options are in `binlogio_cli.commands.write`; the library's writer is `binlogio.writer`.
+`binlogio_cli.commands.write` has the options; `binlogio.writer` writes the logs.
 """

@@ -1,8 +1,8 @@
-"""Actions of scripts: how a method is declared as an action, the JSON Schema of all lines, and the check of a line.
+"""Actions of scripts: the decorator that declares them, the JSON Schema of script lines, and the validation of a line.
 
-The schema of an action is written beside the method that runs it, with `action`. `script_schema` puts the schemas
-together; `check` finds what in a line does not fit its schema. It knows the keywords of JSON Schema that are used here:
-type, const, enum, minimum, maximum, properties, required, additionalProperties, items, minItems, maxItems, anyOf, $ref.
+The decorator `action` attaches the schema of an action to the method that runs it. `script_schema` combines the
+schemas. `check` validates a value; it supports the JSON Schema keywords that are used here: type, const, enum, minimum,
+maximum, properties, required, additionalProperties, items, minItems, maxItems, anyOf, $ref.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def value_of(kind: str | list[str], description: str, **more: Any) -> Schema:
 
 
 def text(description: str, **more: Any) -> Schema:
-    """Return the schema of a text."""
+    """Return the schema of a string."""
     return value_of("string", description, **more)
 
 
 def flag(description: str) -> Schema:
-    """Return the schema of a value that is true or false."""
+    """Return the schema of a boolean."""
     return value_of("boolean", description)
 
 
 def unsigned(description: str, *, most: int = _UINT64_MAX) -> Schema:
-    """Return the schema of a whole number from 0 on."""
+    """Return the schema of an integer from 0 to `most`."""
     return value_of("integer", description, minimum=0, maximum=most)
 
 
@@ -53,7 +53,7 @@ def list_of(items: Schema, description: str) -> Schema:
 
 
 def object_of(description: str, required: Iterable[str] = (), **properties: Schema) -> Schema:
-    """Return the schema of an object with these keys and no others."""
+    """Return the schema of an object with exactly these possible keys."""
     found = value_of("object", description, properties=properties, additionalProperties=False)
     return {**found, "required": list(required)} if required else found
 
@@ -65,7 +65,7 @@ def defined(name: str) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action: the method that runs it, and the keys that it has besides those of every line."""
+    """An action: the method that runs it, and its keys in addition to the common keys of all lines."""
 
     run: Callable[..., None]
     required: tuple[str, ...]
@@ -73,18 +73,18 @@ class Action:
 
     @property
     def schema(self) -> Schema:
-        """The JSON Schema of its lines."""
+        """The JSON Schema of lines with this action."""
         name, doc = self.run.__name__, self.run.__doc__ or ""
         properties = {"do": {"const": name}, **_COMMON, **self.properties}
         return object_of(" ".join(doc.partition("\n\nRaises:")[0].split()), ("do", *self.required), **properties)
 
 
 ACTIONS: Final[dict[str, Action]] = {}
-"""The actions by name, filled by the methods that `action` declares."""
+"""The actions by name; `action` adds each decorated method."""
 
 
 def action(*required: str, **properties: Schema) -> Callable[[_Method], _Method]:
-    """Declare a method as the action of its name; its docstring is the description."""
+    """Declare a method as an action with its name; its docstring is the description."""
 
     def declare(method: _Method) -> _Method:
         ACTIONS[method.__name__] = Action(method, required, properties)
@@ -120,7 +120,7 @@ def fields_of(kind: type) -> dict[str, Schema]:
         if kind is ServerVariables and field.name in VARIABLE_RANGES:
             schema["minimum"], schema["maximum"] = VARIABLE_RANGES[field.name]
         if kind is ServerVariables and field.name in VARIABLE_CHOICES:
-            schema["examples"] = list(VARIABLE_CHOICES[field.name])  # small letters are accepted as well
+            schema["examples"] = list(VARIABLE_CHOICES[field.name])  # case-insensitive
     return found
 
 
@@ -168,7 +168,7 @@ EXECUTED: Final = {
         minItems=1,
     ),
 }
-"""The keys of `execute`, and of a statement in a procedure."""
+"""The keys of `execute`, and of statements in a procedure."""
 
 _DEFINITIONS: Final[dict[str, Schema]] = {
     "statement": object_of("A statement of a procedure.", ("sql",), **EXECUTED),
@@ -247,7 +247,7 @@ _DEFINITIONS: Final[dict[str, Schema]] = {
 
 
 def session_variables() -> Schema:
-    """Return the schema of the variables that SET knows."""
+    """Return the schema of the variables of the action `set`."""
     properties = {**fields_of(ServerVariables), **fields_of(ClientVariables)}
     properties["sql_mode"] |= {
         "type": ["integer", "string"],
@@ -285,7 +285,7 @@ def script_schema() -> Schema:
 
 
 def check_line(line: Json) -> Iterator[str]:
-    """Yield what is wrong with a line, by its form."""
+    """Yield the errors in the form of a line."""
     do = line.get("do")
     if do == "variables":
         yield "variables come first: in the first line of the first script"
@@ -298,12 +298,12 @@ def check_line(line: Json) -> Iterator[str]:
 
 
 def check_variables(line: Json) -> Iterator[str]:
-    """Yield what is wrong with the line of the variables, by its form."""
+    """Yield the errors in the form of the line with the variables."""
     yield from check(line, _VARIABLES, "")
 
 
 def check(value: Any, schema: Schema, path: str) -> Iterator[str]:
-    """Yield what in a value does not fit its schema; `path` says where the value is."""
+    """Yield the schema violations of a value at `path`."""
     if "$ref" in schema:
         schema = _DEFINITIONS[schema["$ref"].rpartition("/")[2]]
     if "anyOf" in schema:
@@ -345,7 +345,7 @@ def _check_object(value: Json, schema: Schema, path: str) -> Iterator[str]:
 
 
 def _check_alternatives(value: Any, alternatives: list[Schema], path: str) -> Iterator[str]:
-    """Report by the alternative whose first key the value has; if it has that of none, or of several, name them."""
+    """Yield the errors for the alternative whose first required key the value has, or else list the alternatives."""
     whole = [_DEFINITIONS[one["$ref"].rpartition("/")[2]] if "$ref" in one else one for one in alternatives]
     if any(not list(check(value, one, path)) for one in whole):
         return

@@ -1,11 +1,11 @@
-"""Rows of data files as transactions: Parquet, Arrow, CSV and JSON lines, inserted rows or change records.
+"""Writes rows of data files as transactions: Parquet, Arrow, CSV and JSON lines, with rows or change records.
 
     file    := row*  |  record*
     record  := op (insert | update | delete; c, r, u, d)  before: row?  after: row?   -- struct columns, or JSON objects
 
-Columns of Parquet, Arrow and CSV stay in Arrow arrays up to the rows events. JSON lines are converted value by value,
-as values of scripts are, and so is everything that is written for a server whose rows events `BatchSession` does not
-write. Without DDL the types of the columns follow from the file; docs/write.md has the table.
+Columns of Parquet, Arrow and CSV files are encoded from Arrow arrays. JSON lines are converted value by value, like
+values of scripts; so are all files if `BatchSession` does not support the rows events of the server version. Without
+DDL, the column types are derived from the file; docs/write.md has the mapping.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _OWN_ROW: Final = re.compile(r"^row \d+(?:, )?|, row \d+$")
 
 
 def row_refused(file: Path, row: int, reason: str) -> Refusal:
-    """Return the error about a row that does not fit its table, by its number from 1 on."""
+    """Return the error for a row that does not fit its table; rows are numbered from 1."""
     return Refusal(f"{file}: row {row}: {reason}")
 
 
@@ -67,8 +67,8 @@ def row_refused(file: Path, row: int, reason: str) -> Refusal:
 class DataFile:
     """A file of rows.
 
-    `columns` are those of its rows or images, with the types that it gives them; `is_changes` for change records.
-    `batches` are Arrow, `rows` JSON objects; one of them is None.
+    `columns` has the columns of the rows or images with the types in the file. `is_changes`: the file has change
+    records. Either `batches` (Arrow) or `rows` (JSON objects) is None.
     """
 
     path: Path
@@ -79,21 +79,21 @@ class DataFile:
 
 
 def open_data(path: Path, kind: str, table: TableDefinition | None) -> DataFile:
-    """Open a file of rows; `table` is that of the DDL, or None.
+    """Open a file of rows; `table` is the definition from DDL, or None.
 
     Raises:
-        UnsupportedFeature: the file is not of this format, or has no rows or change records.
-        OSError: it cannot be read.
+        UnsupportedFeature: the file does not have this format, or has no rows or change records.
+        OSError: the file cannot be read.
     """
     with _errors_of(path, f"as {kind}"):
         found = _READERS[kind](path, table)
-        _ = found.columns.names  # which may be no UTF-8
+        _ = found.columns.names  # raises an error if they are not UTF-8
         return found
 
 
 @contextmanager
 def _errors_of(path: Path, how: str = "") -> Iterator[None]:
-    """Turn the errors of pyarrow about a file that is damaged, or of another format, into ours."""
+    """Convert pyarrow errors for a damaged file or a file in another format to `UnsupportedFeature`."""
     try:
         yield
     except (pa.ArrowException, UnicodeDecodeError, OSError) as exc:
@@ -129,10 +129,10 @@ def _open_arrow(path: Path, _: TableDefinition | None) -> DataFile:
 
 
 def _open_csv(path: Path, table: TableDefinition | None) -> DataFile:
-    """Open a CSV file: with DDL its columns are read as text, else the types of its first rows count."""
+    """Open a CSV file. With DDL all columns are read as text, otherwise pyarrow infers types from the first rows."""
     from pyarrow import csv  # noqa: PLC0415 - slow to import
 
-    read_options = csv.ReadOptions(use_threads=False)  # errors then have the line
+    read_options = csv.ReadOptions(use_threads=False)  # then errors have the line number
     names: Sequence[str] = ()
     if table is not None:
         with csv.open_csv(path, read_options=read_options) as reader:
@@ -184,7 +184,7 @@ def _json_rows(path: Path) -> Iterator[Json]:
 
 
 def _json_types(path: Path, rows: list[Json]) -> pa.Schema:
-    """Return the columns of JSON rows: the keys in the order of their first use, with a type for all their values."""
+    """Return the columns of JSON rows: the keys in the order of first use, each with a type for all its values."""
     kinds: dict[str, set[str]] = {}
     for row in rows:
         for name, value in row.items():
@@ -227,7 +227,7 @@ def table_of(columns: pa.Schema, schema: str, name: str, key: Sequence[str]) -> 
     """Return the definition of a table with the columns of a file.
 
     Raises:
-        UnsupportedFeature: a column has a type that no column of a server has, or the key names no columns.
+        UnsupportedFeature: a column has a type without an SQL type, or the key names no columns.
     """
     keys = {one.casefold() for one in key}
     definitions = []
@@ -256,7 +256,7 @@ def _sql_type(field: pa.Field, *, is_key: bool) -> str:
 
 
 class DataWriter:
-    """Writes the rows of a file into a table, so many rows a transaction."""
+    """Writes the rows of a file to a table, `transaction_rows` rows per transaction."""
 
     def __init__(self, writer: BinlogWriter, table: TableDefinition, transaction_rows: int) -> None:
         self.row_count = 0
@@ -268,14 +268,14 @@ class DataWriter:
         context = describe_format(writer.variables).context
         self._plan = resolve_plan(table_map, context, definition=table.plan_columns(self._vendor))
         self._transaction_rows = transaction_rows
-        self._encoded: BatchSession | None = None  # of rows whose images lack columns
+        self._encoded: BatchSession | None = None  # session for rows with partial images
 
     def write(self, data: DataFile) -> None:
         """Write all rows.
 
         Raises:
             Refusal: a row does not fit the table.
-            UnsupportedFeature: a column of the file is not one of the table, or the file is damaged.
+            UnsupportedFeature: a column of the file is not in the table, or the file is damaged.
             OSError: the file cannot be read, or the log cannot be written.
         """
         if data.rows is not None:
@@ -290,7 +290,7 @@ class DataWriter:
         write: Callable[[list[BatchChange]], object]
         try:
             write = BatchSession(self._writer, self._table.schema).write
-        except UnsupportedFeature:  # rows events of another version
+        except UnsupportedFeature:  # the server version has other rows events
             write = partial(self._execute_batches, self._row_session())
         for batch in _transactions(_readable(data), self._transaction_rows):
             try:
@@ -314,7 +314,7 @@ class DataWriter:
         self._execute(session, found)
 
     def _objects(self, image: pa.RecordBatch | None) -> list[Json]:
-        """Return the rows of an image as the row encoder takes them."""
+        """Return the rows of an image as Python values for the row encoder."""
         columns = self._plan.columns
         rows = [] if image is None else image.to_pylist()
         return [{column.label: as_value(row[column.label], column) for column in columns} for row in rows]
@@ -348,12 +348,12 @@ class DataWriter:
         return found
 
     def _bitmap(self, names: Collection[str]) -> bytes:
-        """Return the bitmap of an image with these columns."""
+        """Return the present bitmap of an image with these columns."""
         bits = sum(1 << place for place, column in enumerate(self._table.columns) if column.name in names)
         return bits.to_bytes(bitmap_size(len(self._table.columns)), "little")
 
     def _columns(self, batch: pa.RecordBatch, *, is_whole: bool = True) -> pa.RecordBatch:
-        """Return the columns of the table, in types that the encoder takes; all of them for a whole image."""
+        """Return the table columns of a batch in types of the encoder; with `is_whole`, missing columns are NULL."""
         places = {name.casefold(): place for place, name in enumerate(batch.schema.names)}
         if len(places) < batch.num_columns:
             found = ", ".join(batch.schema.names)
@@ -366,7 +366,7 @@ class DataWriter:
             elif is_whole:
                 arrays[column.name] = pa.nulls(batch.num_rows)
         for name in places:
-            self._table.column_index(name)  # refuses the name
+            self._table.column_index(name)  # raises the error
         if not arrays:
             raise UnsupportedFeature("an image has no columns", field=self._table.full_name)
         return pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
@@ -378,11 +378,11 @@ class DataWriter:
         changes_of: Callable[[pa.RecordBatch], list[BatchChange]],
         refused: BinlogError,
     ) -> None:
-        """Raise the error of the first row of a transaction that is refused by itself.
+        """Find the first row of a transaction that fails on its own, and raise its error.
 
         Raises:
-            Refusal: a row is.
-            BinlogError: none is.
+            Refusal: a row fails on its own.
+            BinlogError: no row fails on its own; `refused` is raised.
         """
         for row in range(batch.num_rows):
             try:
@@ -429,7 +429,7 @@ class DataWriter:
         session.close()
 
     def _execute(self, session: Session, changes: list[_RowChange]) -> None:
-        """Execute a transaction, each run of changes of one kind as a statement."""
+        """Execute a transaction; each run of changes with the same operation is a statement."""
         if not all(map(self._is_whole, changes)):
             self._write_as_given(changes)
             return
@@ -443,7 +443,7 @@ class DataWriter:
         return all(image is None or len(image) == len(self._table.columns) for image in change[1:])
 
     def _write_as_given(self, changes: list[_RowChange]) -> None:
-        """Write a transaction whose images have the columns that they name, with any binlog_row_image."""
+        """Write a transaction with images of exactly the given columns, regardless of binlog_row_image."""
         if self._encoded is None:
             self._encoded = BatchSession(self._writer, self._table.schema)
         found = [
@@ -471,11 +471,11 @@ class DataWriter:
         return bitmaps[0], second, encode_rows([RowChange(*images)], self._plan, bitmaps[0], second)
 
     def _refuse_objects(self, path: Path, changes: list[_RowChange], refused: BinlogError) -> None:
-        """Raise the error of the first row that is refused by itself, as `_refuse`.
+        """Find the first row that fails on its own, and raise its error; like `_refuse`.
 
         Raises:
-            Refusal: a row is.
-            BinlogError: none is.
+            Refusal: a row fails on its own.
+            BinlogError: no row fails on its own; `refused` is raised.
         """
         with self._row_session() as session:
             for number, change in enumerate(changes, self.row_count + 1):
@@ -504,7 +504,7 @@ class DataWriter:
         return operation, images[0], images[1]
 
     def _json_image(self, record: Json, name: str, operation: Operation) -> Json | None:
-        """Return the columns of an image: those of its bitmap; without one all of an insert, else those it names."""
+        """Return the columns of an image: by its bitmap, or else all columns for an insert, or else the named ones."""
         image, bitmap = record.get(name), record.get(f"{name}_present")
         if not isinstance(image, dict):
             return None
@@ -519,7 +519,7 @@ _RowChange = tuple[Operation, Json | None, Json | None]
 
 
 class _RecordError(Exception):
-    """A change record of the wrong form; `row` counts from 0 in its batch."""
+    """An invalid change record; `row` is its index in the batch."""
 
     def __init__(self, row: int, reason: str) -> None:
         super().__init__(reason)
@@ -536,7 +536,7 @@ def _change_of(table: TableDefinition, operation: Operation, run: list[_RowChang
 
 
 def _readable(data: DataFile) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file, whose buffers are as their types need them; pyarrow reads those of a file as is."""
+    """Yield the batches of a file after validation; pyarrow does not validate the buffers of a file."""
     batches = iter(data.batches or ())
     while True:
         with _errors_of(data.path):
@@ -548,7 +548,7 @@ def _readable(data: DataFile) -> Iterator[pa.RecordBatch]:
 
 
 def _transactions(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches of `size` rows, the last one of the rest."""
+    """Yield batches of `size` rows; the last one has the remaining rows."""
     waiting: list[pa.RecordBatch] = []
     missing = size
     for batch in batches:
@@ -575,7 +575,7 @@ def _operations(batch: pa.RecordBatch) -> list[Operation]:
     """Return the operations of change records.
 
     Raises:
-        _RecordError: one is unknown.
+        _RecordError: an operation is unknown.
     """
     return [_operation(name, row) for row, name in enumerate(batch.column("op").to_pylist())]
 
@@ -588,10 +588,10 @@ def _operation(name: object, row: int) -> Operation:
 
 
 def _require_none(records: pa.RecordBatch, name: str, start: int, operation: Operation) -> None:
-    """Refuse images that records of a kind do not have.
+    """Check that records of an operation do not have the image `name`.
 
     Raises:
-        _RecordError: one has.
+        _RecordError: a record has this image.
     """
     if name in records.schema.names and records.column(name).null_count < records.num_rows:
         row = records.column(name).is_valid().to_pylist().index(True)
@@ -599,10 +599,10 @@ def _require_none(records: pa.RecordBatch, name: str, start: int, operation: Ope
 
 
 def _image(records: pa.RecordBatch, name: str, bits: int | None, start: int) -> pa.RecordBatch:
-    """Return the images of some records of one kind, with the columns of their bitmap.
+    """Return the images of records with the same operation, with the columns of their bitmap.
 
     Raises:
-        _RecordError: one is missing.
+        _RecordError: an image is missing.
     """
     if name not in records.schema.names:
         raise _RecordError(start, f"the record has no {name!r}")
@@ -617,10 +617,10 @@ def _image(records: pa.RecordBatch, name: str, bits: int | None, start: int) -> 
 
 
 def _bitmaps(batch: pa.RecordBatch) -> list[list[int | None]]:
-    """Return the bitmaps of the before and after images of change records; None for images with all columns.
+    """Return the bitmaps of the before and after images of change records; None: the image has all columns.
 
     Raises:
-        _RecordError: one is that of a table with other columns.
+        _RecordError: a bitmap does not match the number of columns.
     """
     found: list[list[int | None]] = []
     for name in _IMAGES:
@@ -654,10 +654,10 @@ def _bits(bitmap: bytes, count: int, name: str, row: int) -> int:
 
 
 def _bytes_of(value: object, name: str) -> bytes:
-    """Return the bytes of a bitmap in JSON, as exports write it.
+    """Return the bytes of a bitmap in JSON, in the format of exports.
 
     Raises:
-        _RecordError: it is not of this form.
+        _RecordError: it does not have this format.
     """
     if isinstance(value, str) and value.startswith("0x"):
         with suppress(ValueError):
@@ -669,7 +669,7 @@ def _bytes_of(value: object, name: str) -> bytes:
 
 
 def _fitting(array: pa.Array, column: ColumnDefinition) -> pa.Array:
-    """Return an array in a type that the encoder takes for the column; it refuses all others itself.
+    """Convert an array to a type that the encoder accepts for the column, if possible; the encoder rejects other types.
 
     Raises:
         BinlogFormatError: a value does not fit.
@@ -702,7 +702,7 @@ def _fitting(array: pa.Array, column: ColumnDefinition) -> pa.Array:
 
 
 def _from_text(array: pa.Array, column: ColumnDefinition) -> pa.Array:
-    """Return texts in a type that the encoder takes for the column.
+    """Convert an array of strings to a type that the encoder accepts for the column.
 
     Raises:
         BinlogFormatError: a value does not fit.
@@ -755,7 +755,7 @@ _NUMBERS: Final = {
     "float": (pa.float32(), pa.float32()),
     "double": (pa.float64(), pa.float64()),
 }
-"""Numbers, signed and unsigned, that are text in a CSV file."""
+"""Arrow types of numbers in CSV files, signed and unsigned."""
 
 _NOT_OF_TEXT: Final[dict[str, Callable[[list[Any]], pa.Array]]] = {
     **dict.fromkeys(BINARY_TYPES, partial(pa.array, type=pa.binary())),
@@ -763,4 +763,4 @@ _NOT_OF_TEXT: Final[dict[str, Callable[[list[Any]], pa.Array]]] = {
     "bit": partial(pa.array, type=pa.uint64()),
     "vector": partial(pa.array, type=pa.list_(pa.float32())),
 }
-"""Types whose values are text in a script and something else in Arrow."""
+"""Types whose values are strings in a script but not in Arrow."""

@@ -1,15 +1,15 @@
-"""Scripts of `binlogio write`: JSON lines that say which sessions execute and commit what, and their interpreter.
+"""Interpreter of the scripts of `binlogio write`: JSON lines with statements and transactions of sessions.
 
-The methods of `ScriptRunner` that `action` declares are the actions; docs/write_script.schema.json, which
-`binlogio write --schema` prints, has all of their keys. `binlogio.writer` writes the log. Values are as in
-`binlogio.schema.json_values`.
+The methods of `ScriptRunner` with the decorator `action` are the actions. docs/write_script.schema.json, the output of
+`binlogio write --schema`, has all of their keys. `binlogio.writer` writes the log. `binlogio.schema.json_values` has
+the format of values.
 
     script := variables?  line*
-    line   := {"do": action, "session": name, "at": time, "schema": name, key: value...}  -- all but "do" may be missing
+    line   := {"do": action, "session": name, "at": time, "schema": name, key: value...}  -- all but "do" are optional
 
-How a statement is logged depends on its text; if the text cannot be parsed, rows are logged in MIXED format, and the
-report says so. Tables are known by CREATE TABLE and the other DDL of the script; a definition by `table` counts
-instead. Empty lines and lines that start with # are ignored.
+The text of a statement decides how it is logged. If the text cannot be parsed, its rows are logged in MIXED format, and
+the report has a message. Table definitions come from CREATE TABLE and other DDL of the script; the action `table`
+overrides them. Empty lines and lines that start with # are ignored.
 """
 
 from __future__ import annotations
@@ -87,18 +87,18 @@ _XID: Final = defined("xid")
 
 
 class ScriptError(Exception):
-    """A line that is refused; the message starts with script and line."""
+    """An invalid line; the message starts with the script and the line number."""
 
     def __init__(self, script: str, line: int, reason: str) -> None:
         super().__init__(f"{script}:{line}: {reason}")
 
 
 class _InvalidLine(Exception):
-    """The reason why a line is refused, without its number."""
+    """The reason why a line is invalid, without its number."""
 
 
 def read_lines(script: str, lines: Iterable[str]) -> list[tuple[int, Json]]:
-    """Return the script's objects with the numbers of their lines.
+    """Return the JSON objects of a script with their line numbers.
 
     Raises:
         ScriptError: a line is not a JSON object.
@@ -111,7 +111,7 @@ def read_lines(script: str, lines: Iterable[str]) -> list[tuple[int, Json]]:
             value = json.loads(line)
         except json.JSONDecodeError as exc:
             raise ScriptError(script, number, f"not JSON: {exc.msg} at column {exc.colno}") from exc
-        except ValueError as exc:  # Python refuses to convert longer ones
+        except ValueError as exc:  # Python limits the number of digits
             limit = sys.get_int_max_str_digits()
             raise ScriptError(script, number, f"a whole number of more than {limit} digits") from exc
         except RecursionError as exc:
@@ -125,7 +125,7 @@ def read_lines(script: str, lines: Iterable[str]) -> list[tuple[int, Json]]:
 
 
 def _refuse_surrogates(script: str, number: int, line: Any) -> None:
-    """Refuse halves of surrogate pairs, which are not characters and cannot be written as UTF-8."""
+    """Reject lone surrogates, which are not characters and cannot be encoded as UTF-8."""
     pending = [line]
     while pending:
         value = pending.pop()
@@ -142,13 +142,13 @@ def _refuse_surrogates(script: str, number: int, line: Any) -> None:
 
 
 def variables_of(script: str, lines: list[tuple[int, Json]], overrides: Mapping[str, Any]) -> ServerVariables:
-    """Return the server variables of the script's first line, replaced by `overrides`.
+    """Return the server variables of the first line of a script, updated with `overrides`.
 
-    The line is removed from `lines`.
+    Removes the line from `lines`.
 
     Raises:
-        ScriptError: the line has an unknown variable, or a value that no server accepts.
-        BinlogError: an override is such a value.
+        ScriptError: the line has an unknown variable or an invalid value.
+        BinlogError: an override is invalid.
     """
     values: dict[str, Any] = {}
     if lines and lines[0][1].get("do") == "variables":
@@ -164,7 +164,7 @@ def variables_of(script: str, lines: list[tuple[int, Json]], overrides: Mapping[
 
 
 def check_lines(script: str, lines: Iterable[tuple[int, Json]]) -> list[str]:
-    """Return what is wrong with the form of the lines, each with its place; the first ones of many."""
+    """Return the errors in the form of the lines, each with its line number; at most `_MOST_ERRORS`."""
     found: list[str] = []
     for number, line in lines:
         try:
@@ -177,17 +177,17 @@ def check_lines(script: str, lines: Iterable[tuple[int, Json]]) -> list[str]:
 
 
 class ScriptClock:
-    """The time of the script if it sets one, else that of the machine, in microseconds since 1970."""
+    """The time that the script has set, or else the system time, in microseconds since 1970."""
 
     def __init__(self) -> None:
         self._at: int | None = None
 
     def __call__(self) -> int:
-        """Return the time now."""
+        """Return the current time."""
         return time.time_ns() // 1000 if self._at is None else self._at
 
     def start(self, script: str, lines: Iterable[tuple[int, Json]]) -> None:
-        """Start at the first time of the script, so that the log's own events have it too.
+        """Set the first time of the script, so that the initial events of the log have it too.
 
         Raises:
             ScriptError: the text is not a time.
@@ -201,7 +201,7 @@ class ScriptClock:
                 return
 
     def set(self, value: Any) -> None:
-        """Set the time, which does not advance until it is set again."""
+        """Set the time; it does not advance until it is set again."""
         try:
             at = round(_moment(value, "at").timestamp() * _MICROSECONDS)
         except (ValueError, OverflowError):
@@ -213,7 +213,8 @@ class ScriptClock:
         self._at = at
 
 
-# The bits of sql_mode by name, as 9.7.4 and 11.8.6 have them. ANSI, TRADITIONAL and the like set others, by version.
+# Bit numbers of sql_mode by name, in MySQL 9.7.4 and MariaDB 11.8.6. ANSI, TRADITIONAL and similar names stand for
+# combinations that depend on the version.
 _SQL_MODES: Final = {
     "REAL_AS_FLOAT": 0, "PIPES_AS_CONCAT": 1, "ANSI_QUOTES": 2, "IGNORE_SPACE": 3, "ONLY_FULL_GROUP_BY": 5,
     "NO_UNSIGNED_SUBTRACTION": 6, "NO_DIR_IN_CREATE": 7, "NO_AUTO_VALUE_ON_ZERO": 19, "NO_BACKSLASH_ESCAPES": 20,
@@ -229,7 +230,7 @@ _MARIADB_MODES: Final = {
 
 
 def _sql_mode(text: str, *, is_mariadb: bool) -> int:
-    """Return the number of an sql_mode that is given by names."""
+    """Return the number of an sql_mode given by names."""
     known = _SQL_MODES | (_MARIADB_MODES if is_mariadb else _MYSQL_MODES)
     found = 0
     for name in filter(None, (part.strip().upper() for part in text.split(","))):
@@ -257,7 +258,7 @@ class ScriptClient:
 
 
 class ScriptRunner:
-    """Interpreter of scripts: runs their lines, which have passed `check_lines`, on a writer."""
+    """Interpreter of scripts: executes validated lines (`check_lines`) with a writer."""
 
     def __init__(
         self,
@@ -267,7 +268,7 @@ class ScriptRunner:
         clock: ScriptClock,
         report: Callable[[str], None],
     ) -> None:
-        """Prepare; `folder` has the logs, `report` is called with warnings and with assumptions about statements."""
+        """Initialize; `folder` has the logs, `report` receives warnings and assumptions about statements."""
         self.statements = 0
         self._writer = writer
         self._folder = folder
@@ -284,10 +285,10 @@ class ScriptRunner:
         self._views: dict[str, str] = {}
 
     def run(self, script: str, lines: Iterable[tuple[int, Json]]) -> None:
-        """Run the lines; sessions and tables of earlier scripts are kept.
+        """Execute the lines; sessions and tables of earlier scripts are kept.
 
         Raises:
-            ScriptError: a line is invalid, or the writer refuses it.
+            ScriptError: a line is invalid, or the writer rejects it.
             OSError: the log cannot be written.
         """
         self._script_folder = Path(script).parent
@@ -299,7 +300,7 @@ class ScriptRunner:
                 raise ScriptError(script, number, str(exc)) from exc
 
     def close(self) -> None:
-        """Close the sessions; open transactions are rolled back. A server that has crashed stays so."""
+        """Close the sessions; open transactions are rolled back. A crashed server is not restarted."""
         for client in self._clients.values():
             client.session.close()
 
@@ -322,7 +323,7 @@ class ScriptRunner:
         self._check_warnings(line, client.session if client is not None else None)
 
     def _check_warnings(self, line: Json, session: Session | None) -> None:
-        """Report the warnings of the line, or compare them with those that it has to give."""
+        """Report the warnings of a line, or compare them with the expected warnings of the line."""
         found = [] if session is None or line["do"] in _NOT_OF_SESSIONS else session.warnings
         if "warnings" not in line:
             for warning in found:
@@ -509,7 +510,7 @@ class ScriptRunner:
             self._follow(client, sql, facts)
 
     def _statement(self, client: ScriptClient, line: Json, changes: tuple[Change, ...]) -> Statement:
-        """Return the statement with the facts of its text, or, if that cannot be parsed, of its changes."""
+        """Return the statement with the facts of its text, or of its changes if the text cannot be parsed."""
         sql, session = line["sql"], client.session
         if "facts" in line:
             return Statement(sql, changes, facts=self._facts(client, sql, line["facts"]))
@@ -540,7 +541,7 @@ class ScriptRunner:
         return Statement(sql, changes, facts=facts)
 
     def _facts(self, client: ScriptClient, sql: str, facts: Json) -> StatementFacts:
-        """Return the facts that a line gives; `sql` is empty for those of a trigger or function."""
+        """Return the explicit facts of a line; `sql` is empty for a trigger or function."""
         tables = []
         for key, write in ("writes", True), ("reads", False):
             for name in facts.get(key, ()):
@@ -556,7 +557,7 @@ class ScriptRunner:
         )
 
     def _follow(self, client: ScriptClient, sql: str, facts: StatementFacts) -> None:
-        """Follow a statement that creates, changes or drops tables."""
+        """Apply a statement that creates, changes or drops tables to the table definitions."""
         kind, schema = facts.kind, client.session.schema
         if kind in (StatementKind.CREATE_TEMPORARY, StatementKind.CREATE_TEMPORARY_SELECT):
             created = facts.tables[0]
@@ -725,7 +726,7 @@ def _json_diffs(diffs: list[Json]) -> JsonDiffs:
 
 
 def _bytes(value: str) -> bytes:
-    """Return the bytes of a text: those of its digits after "0x", or UTF-8."""
+    """Return the bytes of a string: hexadecimal digits after "0x", or UTF-8."""
     return bytes_from_json(value) if value.startswith("0x") else value.encode()
 
 
@@ -757,10 +758,10 @@ def _context(line: Json, session: Session) -> Iterable[ContextEvent]:
 
 
 def _user_variable(name: str, value: object, collation: int) -> UserVarEvent:
-    """Return the event of a user variable; texts have the given collation.
+    """Return the event of a user variable; strings have the given collation.
 
     Raises:
-        _InvalidLine: a number that no variable can have.
+        _InvalidLine: the value is out of range.
     """
     if value is None:
         return UserVarEvent(name, 1, None, None, None, b"")
@@ -783,7 +784,7 @@ def _user_variable(name: str, value: object, collation: int) -> UserVarEvent:
 
 
 def _decimal(name: str, digits: str) -> bytes:
-    """Return precision, scale and the packed digits."""
+    """Return a decimal as precision, scale and packed digits."""
     try:
         number = Decimal(digits)
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""Tables of a script: definitions that it gives, those of its DDL, and the temporary tables of a session."""
+"""Tables of a script: explicit definitions, definitions from its DDL, and temporary tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DDL_VERBS: Final = frozenset("CREATE ALTER DROP RENAME TRUNCATE GRANT REVOKE AN
 
 
 class ScriptTables:
-    """The tables that exist. A definition that the script gives counts instead of the one in its DDL."""
+    """The existing tables. An explicit definition in the script overrides the definition from DDL."""
 
     def __init__(self, server_version: str) -> None:
         self._server = ServerDefaults.of(ParseContext(server_version=server_version))
@@ -46,12 +46,12 @@ class ScriptTables:
         return self._server.vendor
 
     def define(self, definition: TableDefinition) -> None:
-        """Take the definition that the script gives; a second one replaces the first."""
+        """Add an explicit definition; a second definition replaces the first."""
         self._given[definition.full_name] = definition
         self._all = None
 
     def follow(self, sql: str, schema: str) -> None:
-        """Follow a DDL statement whose default database is `schema`."""
+        """Apply a DDL statement with the default database `schema`."""
         statement = parse_ddl(sql, self._server)
         if isinstance(statement, CreateTable):
             of, name = statement.table
@@ -60,12 +60,12 @@ class ScriptTables:
         self._all = None
 
     def read_script(self, path: Path) -> list[tuple[str, str]]:
-        """Follow the DDL statements of a file, such as those of `mysqldump --no-data`; returns them with their schemas.
+        """Apply the DDL statements of a file, such as the output of `mysqldump --no-data`.
 
-        USE sets the schema, SET is left out.
+        USE sets the schema; SET is ignored. Returns the statements with their schemas.
 
         Raises:
-            UnsupportedFeature: a statement is not DDL, or a quote or comment does not end.
+            UnsupportedFeature: a statement is not DDL, or a quote or comment is not closed.
             OSError: the file cannot be read.
         """
         found, schema = [], ""
@@ -98,10 +98,10 @@ class ScriptTables:
         return self._all
 
     def temporary(self, sql: str, schema: str, name: str) -> TableDefinition:
-        """Return the definition of a temporary table: the given one, or that of its CREATE TEMPORARY TABLE.
+        """Return the definition of a temporary table: the explicit one, or that of its CREATE TEMPORARY TABLE.
 
         Raises:
-            UnsupportedFeature: the text does not define its columns.
+            UnsupportedFeature: the statement does not define the columns.
         """
         given = self._given.get(f"{schema}.{name}")
         if given is not None:
@@ -127,11 +127,11 @@ class ScriptTables:
 def row_from_json(
     row: Mapping[str, object], table: TableDefinition, vendor: Vendor, *, is_whole: bool = True
 ) -> dict[str, object]:
-    """Return the values of a row of JSON. In a whole row, nullable columns that are missing are NULL.
+    """Convert a JSON row to column values. With `is_whole`, missing nullable columns are NULL.
 
     Raises:
         BinlogFormatError: a value does not match the type of its column.
-        UnsupportedFeature: a column is unknown, or named twice.
+        UnsupportedFeature: a column is unknown or occurs twice.
     """
     found: dict[str, object] = {}
     for name, value in row.items():
@@ -145,7 +145,7 @@ def row_from_json(
 
 
 def _statements(sql: str, server: ServerDefaults) -> Iterable[tuple[list[Token], str]]:
-    """Yield the tokens and the text of each statement; semicolons separate them."""
+    """Yield the tokens and the text of each statement; semicolons separate statements."""
     statement: list[Token] = []
     start = 0
     for token in iter_tokens(sql, server):
@@ -160,7 +160,7 @@ def _statements(sql: str, server: ServerDefaults) -> Iterable[tuple[list[Token],
 
 
 def _unique_keys(table: ParsedTable, primary_key: Collection[str]) -> Iterable[KeyDefinition]:
-    """Yield the UNIQUE keys of columns, except the one that identifies rows."""
+    """Yield the UNIQUE keys on columns, except the key that identifies rows."""
     for key in table.keys:
         columns, prefixes = tuple(name for name, _ in key.parts), tuple(size for _, size in key.parts)
         if key.is_unique and all(columns) and columns != tuple(primary_key):
