@@ -1,5 +1,5 @@
 """Output formats and filters of `binlogio dump`.
 
-`filters` selects events, and one of `text_output`, `json_output` and `sql_output` prints them. The options of the
-command are in `binlogio_cli.commands.dump`. Nothing here is public: scripts read the output, not these modules.
+`filters` selects events; `text_output`, `json_output` and `sql_output` format them. `binlogio_cli.commands.dump` has
+the options of the command. These modules are not public; only the output is.
 """

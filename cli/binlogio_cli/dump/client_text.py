@@ -1,12 +1,12 @@
-"""Statements on the standard input of the client program, so that none is split or taken for a client command.
+"""Encodes statements for the standard input of the client, so that it neither splits nor interprets them.
 
-The client parses quotes, comments, the delimiter and its own commands. A statement that it would split differently from
-the server is sent as hexadecimal digits in a prepared statement, in the session's character set.
+The client parses quotes, comments, the delimiter and client commands. A statement that the client would split
+differently from the server is sent in hexadecimal as a prepared statement, in the session's character set.
 
     statement := sql newline delimiter newline                                         -- if it is sent unchanged
-               | SET @binlogio = x'sql'  PREPARE binlogio FROM @binlogio  EXECUTE ...   -- if not
+               | SET @binlogio = x'sql'  PREPARE binlogio FROM @binlogio  EXECUTE ...   -- otherwise
 
-Source: client/mysql.cc, read_and_execute, add_line, find_command; measured with the clients of MySQL 9.7 and MariaDB
+Source: client/mysql.cc, read_and_execute, add_line, find_command; tested with the clients of MySQL 9.7 and MariaDB
 10.11.
 """
 
@@ -30,8 +30,8 @@ _COMMANDS: Final = (
 _COMMAND_LINE: Final = re.compile(
     rf"^\s*(?:\?|(?:{'|'.join(_COMMANDS.split())})\b)".encode(), re.IGNORECASE | re.MULTILINE
 )
-# Text that client and server split in the same way. Adjacent quoted strings, 'a''b', are two tokens; the client drops a
-# backslash at the end of a line; a comment that is executed contains no comment.
+# Tokens that client and server split in the same way. Adjacent quoted strings, 'a''b', are two tokens. The client drops
+# a backslash at the end of a line. An executable comment must not contain a comment.
 _BACKTICKS: Final = rb"`[^`\\]*(?:\\(?!\n)[^`\\]*)*`"
 _TOKEN: Final = rb"""[^'"`\\/*#-]+ | \*(?!/) | {strings} | {backticks}
                    | /(?!\*) | /\*!(?:[^'"`\\/*#-] | {strings} | {backticks})*\*/
@@ -46,16 +46,16 @@ def _tokens(strings: bytes) -> re.Pattern[bytes]:
 
 _ESCAPING: Final = _tokens(rb"""'[^'\\]*(?:\\[^\n][^'\\]*)*' | "[^"\\]*(?:\\[^\n][^"\\]*)*" """)
 _PLAIN: Final = _tokens(rb"""'[^'\\]*' | "[^"\\]*" """)
-# A line comment at the beginning is sent by itself, and control characters at the end are not sent.
+# The client sends a leading line comment separately, and does not send trailing control characters.
 _ENDS: Final = re.compile(rb"(?!\s*(?:--|#)).*[\x21-\x7e]\s*\Z", re.DOTALL)
 _ROUTINE: Final = re.compile(rb"\s*(?:CREATE|ALTER)\b[^'\"(]*\b(?:PROCEDURE|FUNCTION|TRIGGER|EVENT)\b", re.IGNORECASE)
 
 
 def client_lines(sql: bytes, collation_id: int | None, *, escapes: bool) -> Iterator[str]:
-    """Yield the lines that make the client send `sql`; bytes that are not text are surrogate escapes.
+    """Yield input lines that make the client send `sql`; bytes that are not UTF-8 become surrogate escapes.
 
-    `collation_id` is that of the client's character set in the session, `escapes` False where a backslash in quotes may
-    be one like any other (NO_BACKSLASH_ESCAPES, ANSI_QUOTES, or not known).
+    `collation_id` is the collation of the client character set in the session. `escapes` is False if a backslash in
+    quotes may be an ordinary character (NO_BACKSLASH_ESCAPES, ANSI_QUOTES, or unknown sql_mode).
     """
     if is_read_as_it_is(sql, collation_id, escapes=escapes):
         yield f"{sql.decode('utf-8', 'surrogateescape')}\n{DELIMITER}\n"
@@ -64,7 +64,7 @@ def client_lines(sql: bytes, collation_id: int | None, *, escapes: bool) -> Iter
 
 
 def is_read_as_it_is(sql: bytes, collation_id: int | None, *, escapes: bool) -> bool:
-    """Return whether the client sends a statement as it is written; arguments as for `client_lines`."""
+    """Return whether the client sends a statement unchanged; arguments as for `client_lines`."""
     charset = charset_of(collation_id)
     if charset is not None and charset.name in MULTI_BYTE and not sql.isascii():
         return False

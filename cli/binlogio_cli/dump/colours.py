@@ -1,4 +1,4 @@
-"""Colours of the text of `dump` on a terminal."""
+"""Colours of the text output of `dump` on a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from binlogio_cli.output import Output
 
-# What is coloured in the text of `dump`: heads of events, operations, comments.
+# Coloured parts of the text output: event headers, operations.
 _COLOURED: Final = (
     rb"(?m)^(?:(?P<dim># at \d.*|#\d{6} [^\t\n]*)(?P<bold>\t[^:\t\n]*)?"
     rb"|(?P<green>### INSERT INTO.*)|(?P<yellow>### UPDATE.*)|(?P<red>### DELETE FROM.*))"
@@ -19,10 +19,10 @@ _PLAIN: Final = b"\x1b[0m"
 
 
 class ColouredOutput(Output):
-    """Text of `dump` for a terminal. The text itself has no control characters."""
+    """Output that adds colours to the text of `dump`, which has no control characters itself."""
 
     def write(self, text: str | bytes | memoryview) -> None:
-        """Write whole lines, with colours."""
+        """Write complete lines with colours."""
         super().write(
             re.sub(_COLOURED, _with_colours, text.encode("utf-8", self._errors) if isinstance(text, str) else text)
         )
@@ -33,7 +33,7 @@ def _with_colours(match: re.Match[bytes]) -> bytes:
 
 
 def is_coloured(choice: str) -> bool:
-    """Return whether standard output gets colours: `always`, `never`, or `auto` for a terminal without NO_COLOR."""
+    """Return whether to use colours: `always`, `never`, or `auto` (standard output is a terminal, no NO_COLOR)."""
     if choice == "auto":
         return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return choice == "always"

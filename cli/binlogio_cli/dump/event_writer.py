@@ -1,4 +1,4 @@
-"""The kernel's writer of frequent events for `dump`, and what it learns from the events that Python has written."""
+"""Connects the kernel's event formatter to `dump`, and fills its caches from events that Python has formatted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MICROSECONDS: Final = (QueryStatus.MICROSECONDS, QueryStatus.MARIADB_HRNOW)
 
 
 class QueryTexts(NamedTuple):
-    """What `EventTexts.learn_query` takes."""
+    """Arguments of `EventTexts.learn_query`."""
 
     title: bytes
     text: bytes
@@ -39,7 +39,7 @@ class QueryTexts(NamedTuple):
 
 
 class EventForm(Protocol):
-    """An output format whose frequent events the kernel writes as well."""
+    """An output format that the kernel supports for frequent events."""
 
     @property
     def style(self) -> str:
@@ -47,37 +47,37 @@ class EventForm(Protocol):
 
     @property
     def has_gtids(self) -> bool:
-        """Whether SQL sets the GTIDs of transactions."""
+        """Whether SQL output sets the GTIDs of transactions."""
 
     def time_text(self, seconds: int) -> bytes:
-        """Return the time of a header."""
+        """Return the timestamp of a header as text."""
 
     def flags_text(self, flags: int) -> bytes:
-        """Return the flags of a rows event in its title."""
+        """Return the flags of a rows event for its title."""
 
     def gtid_flags_text(self, flags: int) -> bytes:
-        """Return the flags of MariaDB's GTID in its title."""
+        """Return the flags of a MariaDB GTID for its title."""
 
     def file_text(self) -> bytes:
-        """Return the file in a JSON line."""
+        """Return the field with the file name in JSON lines."""
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes] | None:
-        """Return what `EventTexts.learn_table` takes; None if the kernel is not to write the table."""
+        """Return `text` and `head` of `EventTexts.learn_table`; None: Python formats the table map."""
 
     def rest_text(self, event: Any) -> bytes:
-        """Return the text of an event; in JSON and in text without its header."""
+        """Return the text of an event; in JSON and text output without its header."""
 
     def query_texts(self, event: QueryEvent) -> QueryTexts | None:
-        """Return what `EventTexts.learn_query` takes; None if the kernel is not to write the statement."""
+        """Return the arguments of `EventTexts.learn_query`; None: Python formats the statement."""
 
     def images(self, event: RowsEvent) -> ImageText | None:
-        """Return the kernel's encoder of the images of a rows event."""
+        """Return the kernel's row formatter for a rows event."""
 
 
 class EventWriter:
-    """Gives the kernel what it needs to write events of one log after the other.
+    """Owns the kernel's event formatter and updates its caches and settings.
 
-    `kernel` is for `BinlogReader.texts`. Call `learn` after each event that Python has written.
+    `kernel` is the argument of `BinlogReader.texts`. Call `learn` after each event that Python has formatted.
     """
 
     def __init__(self, reader: BinlogReader, selection: GroupChoice, form: EventForm) -> None:
@@ -97,15 +97,15 @@ class EventWriter:
         self._reader = reader
         self._selection = selection
         self._form = form
-        self._bodies: dict[int, bytes] = {}  # of the table maps at hand, by table id
+        self._bodies: dict[int, bytes] = {}  # bodies of the table maps of the current statement, by table id
 
     @classmethod
     def of(cls, reader: BinlogReader, selection: GroupChoice, form: EventForm) -> EventWriter | None:
-        """Return the writer; None without the compiled kernel."""
+        """Return the event writer; None without the compiled kernel."""
         return cls(reader, selection, form) if is_compiled() else None
 
     def learn(self, event: Any) -> None:
-        """Let the kernel write what is like this event, which is the last one of the reader."""
+        """Add the reader's last event to the caches of the kernel, which then formats similar events."""
         frame = self._reader.frame
         if isinstance(event, QueryEvent):
             if frame is not None:
@@ -114,7 +114,7 @@ class EventWriter:
             return
         elif isinstance(event, TableMapEvent):
             self._bodies[event.table_id] = self._body_of(event, frame)
-            if self._form.style == "SQL":  # a statement may have no rows of the table
+            if self._form.style == "SQL":  # the statement may have no rows of this table
                 self._learn_table(event, None)
             self._pause_in_statement()
         elif isinstance(event, ROWS_EVENTS):
@@ -132,12 +132,12 @@ class EventWriter:
             self.kernel.prefix = self._form.file_text()
 
     def _pause_in_statement(self) -> None:
-        """Leave the rest of the statement to Python: in SQL of MySQL, its rows have all its table maps."""
+        """Pause the kernel for the rest of the statement: in SQL for MySQL, its rows need all its table maps."""
         self.kernel.paused |= self._form.style == "SQL" and not self.kernel.is_mariadb
 
     @staticmethod
     def _body_of(event: Any, frame: EventFrame) -> bytes:
-        """Return the body of an event; `frame` is that of the payload around it, if it is in one."""
+        """Return the body of an event; for an event in a payload, `frame` is the frame of the payload."""
         if event.header.inner is None:
             return frame.body
         return codec_for(event.header.type_code).build(event, frame.context)
@@ -152,7 +152,7 @@ class EventWriter:
 
     def _learn_query(self, event: QueryEvent, body: bytes) -> None:
         microseconds = [variable.value for variable in event.status_vars if variable.code in _MICROSECONDS]
-        if len(microseconds) > 1:  # no server writes them twice
+        if len(microseconds) > 1:  # no server writes two
             return
         texts = self._form.query_texts(event)
         if texts is not None:
@@ -167,7 +167,7 @@ class EventWriter:
             )
 
     def _learn_table(self, table: TableMapEvent, rows: RowsEvent | None) -> None:
-        """Let the kernel write table maps like this one, and rows after them like `rows`."""
+        """Add a table map and the formatter of its `rows` to the caches of the kernel."""
         body = self._bodies.get(table.table_id)
         texts = None if body is None else self._form.table_texts(table)
         if body is not None and texts is not None:

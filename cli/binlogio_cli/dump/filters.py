@@ -1,7 +1,7 @@
-"""Filters of `dump` by database and table: which events of a group are shown.
+"""Filters of `dump` by database and table, which select events inside groups.
 
-The reader selects groups by GTID and time (`GroupChoice`). The output of a group is buffered as strings until it is
-known whether the group has anything to show.
+The reader selects groups by GTID and time (`GroupChoice`). The output of a group is buffered as text until the group
+has a selected change.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ _DESCRIPTIONS: Final = (FormatDescriptionEvent, StartV3Event)
 class FilteredDump:
     """The text of the selected events of a log.
 
-    Groups without a selected change are left out as a whole.
+    Groups without a selected change are omitted completely.
 
     Args:
         reader: the source of events.
         selection: the filter.
-        dump: writes an event; called for the event that the reader returned last.
-        writer: the kernel's writer of frequent events; None if `dump` writes all of them.
-        rows: the selected rows; statements are left out then. Not with `writer`.
-        requires_rows: refuse changes of rows that are in the log as SQL text. Not with `writer`.
-        names: gives events other names of schemas after the selection; `dump` reads from it. Not with `writer`.
+        dump: formats an event; it is called for the last event that the reader returned.
+        writer: the kernel's event formatter; None: `dump` formats all events.
+        rows: selection of rows; statements are then omitted. Not with `writer`.
+        requires_rows: reject row changes that are logged as SQL text. Not with `writer`.
+        names: renames schemas of events after the selection; `dump` reads from it. Not with `writer`.
 
-    `found` is True once a group was selected.
+    `found` is True after the first selected group.
     """
 
     def __init__(
@@ -88,16 +88,16 @@ class FilteredDump:
         self._rows = rows
         self._looks_inside = selection.looks_inside or rows is not None
         self._dump = dump
-        self._session: object = None  # as it was written before the group
+        self._session: object = None  # session state of the output before the group
         self._is_taken_back = False
         self._writer = writer
         self.found = False
-        self._is_open = False  # the group of the last event
+        self._is_open = False  # the group of the last event is incomplete
         self._in_group = False
         self._group_shown = True
         self._group_head: list[str | bytes] = []
         self._statement_head: list[str | bytes] = []
-        self._old_files: dict[int, bool] = {}  # of servers before 5.0.3, by file_id: whether their LOAD DATA is wanted
+        self._old_files: dict[int, bool] = {}  # servers before 5.0.3, by file_id: whether the LOAD DATA is selected
 
     def choose(self) -> Iterator[str | bytes | memoryview]:
         """Yield the text of the selected events."""
@@ -120,7 +120,7 @@ class FilteredDump:
                 self._instruct(self._writer, event)
 
     def _instruct(self, writer: EventWriter, event: Any) -> None:
-        """Let the writer know the place in the group after an event."""
+        """Update the group state of the kernel's formatter after an event."""
         writer.kernel.group_shown = self._group_shown
         writer.kernel.paused = bool(self._statement_head)
         writer.learn(event)
@@ -154,12 +154,12 @@ class FilteredDump:
             self._statement_head = []
 
     def _end_group(self) -> None:
-        """Take back what the text of a group without a selected change has set."""
+        """Restore the session state after a group without a selected change."""
         if not self._group_shown and not self._is_taken_back:
             self._dump.session, self._is_taken_back = self._session, True
 
     def _outside(self, event: Any) -> Iterator[str | bytes]:
-        """Yield events outside groups: the format description always, the others by their time."""
+        """Yield the text of events outside groups: format descriptions always, other events by their time."""
         start = self._selection.start
         if isinstance(event, _DESCRIPTIONS) or start is None or event.header.timestamp >= start:
             yield from self._render(event)
@@ -215,17 +215,17 @@ class FilteredDump:
 
 
 def _may_end(event: Any) -> bool:
-    """Return whether an event of a group that is whole is its last one: in a payload, that which ends a transaction."""
+    """Return whether an event may be the last one of a complete group: in a payload, the end of a transaction."""
     if event.header.inner is None:
         return not isinstance(event, TransactionPayloadEvent)
     return isinstance(event, XidEvent) or (isinstance(event, QueryEvent) and ends_transaction(event.sql))
 
 
 def _require_rows(event: Any) -> None:
-    """Refuse a statement that changes rows, and the context of one.
+    """Reject a statement that changes rows, and context events of statements.
 
     Raises:
-        ReplayError: it is one.
+        ReplayError: the event is one of these.
     """
     from binlogio.replay.statements import OtherStatement, recognize  # noqa: PLC0415 - seldom needed
     from binlogio.replay.transactions import shown_text, text_refused  # noqa: PLC0415

@@ -1,15 +1,15 @@
 """JSON output of `dump`: one object per event and line; a rows event contains its rows.
 
-Statements and identifiers are text; other bytes are "0x" and hexadecimal digits.
+Statements and identifiers are strings; other bytes are "0x" and hexadecimal digits.
 
     event := {"file", "type", "pos", "end", "inner"?, "timestamp", "server_id", "flags", "log_pos", "checksum"?,
               field...}
     rows  := event with "schema", "table", "gtid", "commit_timestamp", "thread_id", "xid", "statement",
              "rows": [{"before"?: {column: value...}, "after"?: {...}}...]
 
-`commit_timestamp` is in microseconds since 1970. `xid` is null in a stream, which cannot be read ahead to the end of
-the transaction. `statement`, the SQL that the rows come from where the server logs it, is with the first rows event of
-the statement that is written, and null with the others.
+`commit_timestamp` is in microseconds since 1970. `xid` is null for a stream, which cannot be read ahead to the end of
+the transaction. `statement` is the SQL text of the rows, if the server logs it; only the first written rows event of a
+statement has it, in the others it is null.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)
 _GTIDS: Final = (GtidEvent, GtidTaggedEvent, AnonymousGtidEvent, MariadbGtidEvent)
 _SECOND: Final = 1_000_000
-# Of fields that have the name of one that all events have: GTID flags are not event flags.
+# Other names for event fields that have the name of a header field: GTID flags are not header flags.
 _OTHER_NAMES: Final = {"flags": "event_flags", "type": "value_type", "file": "event_file"}
 
 
 class JsonDump:
-    """Events as JSON lines."""
+    """Formats events as JSON lines."""
 
     style = "JSON"
     has_gtids = True
@@ -73,22 +73,22 @@ class JsonDump:
         self._writer: EventWriter | None = None
         self._gtid: dict[str, Any] = {"gtid": None, "commit_timestamp": None}
         self._thread_id: int | None = None
-        self._own_statement: bytes | None = None  # without the kernel
+        self._own_statement: bytes | None = None  # the statement if there is no kernel
         self._xids = XidsAhead(reader)
 
     session: object = None
 
     def discard(self, statement: object = None) -> None:
-        """Do nothing: nothing is kept for a statement."""
+        """Do nothing: no data is kept for a statement."""
 
     def writer(self, selection: GroupChoice) -> EventWriter | None:
-        """Return the kernel's writer of frequent events."""
+        """Return the kernel's event formatter; None without the compiled kernel."""
         self._writer = EventWriter.of(self._reader, selection, self)
         self._share_origin()
         return self._writer
 
     def time_text(self, seconds: int) -> bytes:
-        """Return the time of a header."""
+        """Return the timestamp of a header as JSON."""
         return _dumps(iso_time(seconds * _SECOND, self._zone)).encode()
 
     def flags_text(self, flags: int) -> bytes:
@@ -100,11 +100,11 @@ class JsonDump:
         return b""
 
     def file_text(self) -> bytes:
-        """Return the file."""
+        """Return the field with the file name."""
         return f"{_dumps({'file': self._reader.position.file})[1:-1]}, ".encode()
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes]:
-        """Return the fields of a table map, and those of its rows events that are the same for all of them."""
+        """Return the fields of a table map, and the constant fields of its rows events."""
         head = _dumps({"schema": table.schema, "table": table.table})
         return f", {_dumps(self._fields(table))[1:]}\n".encode(), f", {head[1:-1]}".encode()
 
@@ -114,7 +114,7 @@ class JsonDump:
         return f", {_dumps(self._fields(event))[1:]}\n".encode()
 
     def query_texts(self, event: QueryEvent) -> QueryTexts:
-        """Return the fields of a statement after its error code, and those after its microseconds if it has them."""
+        """Return the fields of a statement after its error code, split at the microseconds if it has them."""
         fields = _dumps({"status_vars": _json(event.status_vars), "schema": event.schema})
         text = f', {fields[1:-1]}, "sql": '
         code = (
@@ -131,15 +131,15 @@ class JsonDump:
         )
 
     def images(self, event: RowsEvent) -> ImageText | None:
-        """Return the kernel's encoder of the images of a rows event."""
+        """Return the kernel's row formatter for a rows event."""
         return self._rows.table(self._reader.plan(event))
 
     def foot(self) -> Iterator[str]:
-        """Return no text: a file of JSON lines has no end."""
+        """Return no text: JSON lines have no footer."""
         return iter(())
 
     def event(self, event: Any) -> Iterator[str | bytes]:
-        """Yield one line. It is complete or missing: values are decoded before it begins."""
+        """Yield the line of an event; all values are decoded first, so an error gives no partial line."""
         self._note_origin(event)
         line = _dumps({**self._place(event), **self._fields(event)})
         if not isinstance(event, RowsEvent):
@@ -156,12 +156,12 @@ class JsonDump:
         yield "]}\n"
 
     def end_statement(self) -> None:
-        """Forget the statement that rows come from."""
+        """Discard the statement text of rows."""
         self._statement = None
 
     @property
     def _statement(self) -> bytes | None:
-        """The statement that the next rows come from, in JSON. The kernel uses and forgets it, too."""
+        """The statement text of the next rows as JSON. The kernel also reads and resets it."""
         return self._own_statement if self._writer is None else self._writer.kernel.rows_statement
 
     @_statement.setter
@@ -172,7 +172,7 @@ class JsonDump:
             self._writer.kernel.rows_statement = text
 
     def _note_origin(self, event: Any) -> None:
-        """Note where the rows after an event come from."""
+        """Record the origin of the rows after an event: GTID, thread id, statement."""
         if isinstance(event, _GTIDS):
             gtid = None if event.gtid is None else str(event.gtid)
             commit = getattr(event, "immediate_commit_timestamp", None)
@@ -190,7 +190,7 @@ class JsonDump:
             self._share_origin()
 
     def _share_origin(self, *, begins: bool = False) -> None:
-        """Let the kernel know the origin of the next rows. `begins`: of a transaction that begins with this event."""
+        """Pass the origin of the next rows to the kernel. `begins`: the event starts a transaction."""
         if self._writer is not None:
             kernel = self._writer.kernel
             kernel.rows_gtid = f", {_dumps(self._gtid)[1:-1]}".encode()
@@ -222,7 +222,7 @@ class JsonDump:
         return values
 
     def _form(self) -> TextForm:
-        """Return the form of `_row` for the kernel."""
+        """Return the format of `_row` for the kernel."""
         from binlogio.rows.texts import WIDE, TextForm  # noqa: PLC0415 - there may be no kernel
 
         return TextForm(
@@ -274,12 +274,12 @@ def _is_quoted(column: ColumnPlan) -> bool:
 
 
 def _quoted_value(value: Any, column: ColumnPlan) -> Any:
-    """Return a value as JSON, a 64-bit integer as a string."""
+    """Return a value as JSON, with 64-bit integers as strings."""
     return json_value(value, column) if value is None or not _is_quoted(column) else str(value)
 
 
 def _dumps(value: Any) -> str:
-    """Return JSON in ASCII, so that no text of a log acts on the terminal."""
+    """Return JSON in ASCII, so that it has no terminal control characters."""
     return json.dumps(value, separators=(", ", ": "))
 
 

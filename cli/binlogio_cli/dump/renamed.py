@@ -1,6 +1,6 @@
-"""Other names of schemas in a dump (`--rewrite-db`): in table maps, rows and statements, as `copy` and `replay` rename.
+"""Renames schemas in a dump (`--rewrite-db`): in table maps, rows and statements, like `copy` and `replay`.
 
-Positions and sizes stay those of the log.
+Positions and sizes are those of the log.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 class RenamedReader:
-    """What the formats of a dump ask a reader for, with other names of schemas."""
+    """A reader with renamed schemas, for the output formats of `dump`."""
 
     def __init__(self, reader: BinlogReader, names: ReplayFilter) -> None:
         self._reader = reader
         self._names = names
         self._plans = KeySource(reader, needs_names=False)
-        self._logged: tuple[TableMapEvent, TableMapEvent] | None = None  # the last one, renamed and as it is in the log
+        self._logged: tuple[TableMapEvent, TableMapEvent] | None = None  # last table map: renamed, original
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reader, name)
 
     def renamed(self, event: Any) -> Any:
-        """Return an event of the log with the new names.
+        """Return an event with the new schema names.
 
         Raises:
-            ReplayError: the names in a statement are not known.
+            ReplayError: the names in a statement cannot be determined.
         """
         if isinstance(event, TableMapEvent):
             self._logged = self._with_schema(event), event
@@ -53,16 +53,16 @@ class RenamedReader:
         return event
 
     def table_map(self, event: RowsEvent) -> TableMapEvent:
-        """Return the table map of a rows event, as `BinlogReader.table_map`."""
+        """Return the table map of a rows event; see `BinlogReader.table_map`."""
         return self._with_schema(self._reader.table_map(event))
 
     def plan(self, event: RowsEvent) -> TablePlan:
-        """Return the plan of a rows event, as `BinlogReader.plan`."""
+        """Return the plan of a rows event; see `BinlogReader.plan`."""
         plan = self._reader.plan(event)
         return self._plans.renamed(plan, self._names.schema(plan.schema))
 
     def describe(self, event: TableMapEvent) -> Described:
-        """Return what is known of the table of the last table map, as `BinlogReader.describe`."""
+        """Return the description of the table of the last table map; see `BinlogReader.describe`."""
         return self._reader.describe(self._logged[1] if self._logged and event is self._logged[0] else event)
 
     def _with_schema(self, event: TableMapEvent) -> TableMapEvent:

@@ -1,4 +1,4 @@
-"""Rows events as text by the compiled kernel. An event that the kernel refuses is left to the Python functions."""
+"""Rows events as text by the compiled kernel. If the kernel rejects an event, the caller formats it in Python."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from binlogio.rows.texts import TextForm
 
 _MOST_TABLES: Final = 512
-_PART_BYTES: Final = 1 << 20  # of images whose text is made at once, at least
+_PART_BYTES: Final = 1 << 20  # images above this size are formatted in parts
 _PART_TEXT: Final = 1 << 24
 
 
 class RowTexts:
-    """Writes rows events in one form; `form` is called if the kernel is compiled."""
+    """Formats rows events in one format; `form` is called if the kernel is compiled."""
 
     def __init__(self, form: Callable[[], TextForm]) -> None:
         self._form = form() if is_compiled() else None
-        self._tables: dict[int, tuple[TablePlan, ImageText | None]] = {}  # by the identity of a plan
+        self._tables: dict[int, tuple[TablePlan, ImageText | None]] = {}  # by `id` of the plan
 
     def parts(self, event: RowsEvent, plan: TablePlan) -> Iterator[tuple[bytes, int, bool]]:
-        """Yield the text of an event in parts: text, number of rows, and whether it is the last one.
+        """Yield the text of an event in parts: text, number of rows, and whether it is the last part.
 
-        There is no last one if the kernel refuses the event; one of less than 1 MiB is a single part or none.
+        If the kernel rejects the event, there is no last part. An event up to 1 MiB gives one part or none.
         """
         table = self.table(plan)
         if table is None or event.column_count != len(plan.columns) or event.header.type_code in PRE_GA_EVENTS:
@@ -47,7 +47,7 @@ class RowTexts:
             yield text, rows, at == len(images)
 
     def table(self, plan: TablePlan) -> ImageText | None:
-        """Return the encoder of a table; None where the kernel writes none of its rows."""
+        """Return the row formatter of a table; None if the kernel does not support its rows."""
         if self._form is None:
             return None
         found = self._tables.get(id(plan))

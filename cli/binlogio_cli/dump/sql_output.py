@@ -1,7 +1,7 @@
 """SQL output of `dump`, for the client program: `binlogio dump --format sql FILE | mysql`.
 
-Statements come with their session context, row changes as BINLOG statements. Names and values are those of the log,
-byte for byte, so this output is for a pipe and not for a terminal.
+Statements have their session context; row changes are BINLOG statements. Names and values are copied from the log byte
+for byte, so this output is for a pipe and not for a terminal.
 
 Source: client/mysqlbinlog.cc; sql/log_event.cc, the print methods.
 """
@@ -52,17 +52,17 @@ if TYPE_CHECKING:
 
 _UTF8MB4: Final = 45
 _MODES_OF_OTHER_QUOTES: Final = MODE_ANSI_QUOTES | MODE_NO_BACKSLASH_ESCAPES
-_SETTINGS: Final = 0  # the place of MariaDB's in the kernel's settings
-# The client reads UTF-8, whatever its own options say.
+_SETTINGS: Final = 0  # index of the MariaDB settings in the kernel's settings
+# The client reads UTF-8, regardless of its options.
 _HEAD: Final = (f"DELIMITER {DELIMITER}\n", f"/*!\\C utf8mb4 */{DELIMITER}\n")
 
 
 class SqlDump:
-    """Events as SQL. With `gtids`, transactions get the GTIDs that they had.
+    """Formats events as SQL. With `gtids`, transactions keep their GTIDs.
 
-    `is_logged` is False for a server that must not log the statements, `is_idempotent` True for one of MySQL that
-    replaces rows that exist and ignores rows that do not. `load_files` is the directory for the files of LOAD DATA,
-    which is refused without one. With `requires_rows` the session of a server of MySQL takes changes of rows only.
+    `is_logged` False: the server does not log the statements. `is_idempotent`: a MySQL server replaces existing rows
+    and ignores missing rows. `load_files` is the directory for the files of LOAD DATA; without it, LOAD DATA is
+    rejected. `requires_rows`: the session of a MySQL server accepts row changes only.
     """
 
     def __init__(
@@ -81,35 +81,35 @@ class SqlDump:
         self._is_logged = is_logged
         self._is_idempotent = is_idempotent
         self._load_files = None if load_files is None else Path(load_files).absolute()
-        self._loaded: dict[int, Path] = {}  # by file_id, until their LOAD DATA
+        self._loaded: dict[int, Path] = {}  # files by file_id, until their LOAD DATA
         self._has_gtid = False
-        self._settings = 0  # the number in `_numbers` of what only MariaDB has, as written last; 0 for none
+        self._settings = 0  # number of the last MariaDB settings in the output; 0: none
         self._numbers: dict[str, int] = {}
         self._is_begun = False
         self._binlog = BinlogStatements()
-        self._maps: list[TableMapEvent] = []  # of the statement
+        self._maps: list[TableMapEvent] = []  # table maps of the current statement
         self._writer: EventWriter | None = None
 
     style = "SQL"
 
     @property
     def has_gtids(self) -> bool:
-        """Whether transactions get the GTIDs that they had."""
+        """Whether transactions keep their GTIDs."""
         return self._gtids
 
     def end_statement(self) -> None:
-        """Forget the table maps of the statement."""
+        """Discard the table maps of the statement."""
         self._maps = []
 
     def discard(self, statement: object = None) -> None:
-        """Remove the file of a LOAD DATA that is not written; without one, all files whose LOAD DATA does not come."""
+        """Remove the file of a LOAD DATA that is not written; None: all files without a LOAD DATA."""
         if statement is None:
             self._drop_files(*self._loaded)
         elif isinstance(statement, ExecuteLoadQueryEvent):
             self._drop_files(statement.file_id)
 
     def writer(self, selection: GroupChoice) -> EventWriter | None:
-        """Return the kernel's writer of frequent events of MySQL's servers."""
+        """Return the kernel's event formatter; None without the compiled kernel."""
         self._writer = EventWriter.of(self._reader, selection, self)
         return self._writer
 
@@ -130,18 +130,18 @@ class SqlDump:
         return b""
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes] | None:
-        """Return the table map in BINLOG statements."""
+        """Return the bytes of the table map in BINLOG statements."""
         return b"", self._binlog.map_frame(table)
 
     def rest_text(self, event: Any) -> bytes:
         """Return the SQL of an event."""
-        has_gtid = self._has_gtid  # the kernel follows it, which may take the event back
+        has_gtid = self._has_gtid  # the kernel tracks it, because it may discard the event
         text = "".join(self.event(event)).encode("utf-8", "surrogateescape")
         self._has_gtid = has_gtid
         return text
 
     def query_texts(self, event: QueryEvent) -> QueryTexts | None:
-        """Return what is before a statement, around the numbers of its thread and its time; None without these."""
+        """Return the SQL before a statement, without the thread id and the timestamp; None if it has no such parts."""
         if event.is_unfinished_alter:
             return None
         text = "".join(self._context(event))
@@ -165,7 +165,7 @@ class SqlDump:
 
     @property
     def session(self) -> tuple[bool, int]:
-        """Whether the GTID of a transaction was set, and the number of the settings of MariaDB that were written."""
+        """Whether a GTID was set, and the number of the last MariaDB settings in the output."""
         if self._writer is None:
             return self._has_gtid, self._settings
         kernel = self._writer.kernel
@@ -181,7 +181,7 @@ class SqlDump:
             self._writer.kernel.written_settings = written
 
     def images(self, event: RowsEvent) -> None:
-        """Return no encoder: rows are written as they are."""
+        """Return None: rows are not decoded."""
 
     def foot(self) -> Iterator[str]:
         """Yield the SQL after the last event."""
@@ -195,10 +195,10 @@ class SqlDump:
             yield "DELIMITER ;\n"
 
     def event(self, event: Any) -> Iterator[str]:
-        """Yield the SQL of one event; nothing for events that change nothing.
+        """Yield the SQL of one event; nothing for events without an effect on data.
 
         Raises:
-            ReplayError: the event has no form in SQL.
+            ReplayError: the event cannot be expressed in SQL.
         """
         if not self._is_begun:
             self._is_begun = True
@@ -218,30 +218,30 @@ class SqlDump:
         return self._reader.context.is_mariadb
 
     def description(self, event: FormatDescriptionEvent) -> Iterator[str]:
-        """Yield the format description, which the server needs for the rows events that follow."""
+        """Yield the format description, which the server requires for the following rows events."""
         self.discard()
         yield from _lines(self._binlog.describe(event))
         if not self._is_mariadb:
-            yield from _lines("/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */")  # which the description has reset
+            yield from _lines("/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */")  # reset by the format description
 
     def table_map(self, event: TableMapEvent) -> Iterator[str]:
-        """Keep the table map for the rows of its statement; those of MariaDB have their own only."""
-        self._binlog.map_frame(event)  # keeps the header of the first table map of several that are equal
+        """Keep the table map for the rows of its statement; MariaDB rows only need their own table map."""
+        self._binlog.map_frame(event)  # of equal table maps, the first header is kept
         if not self._is_mariadb:
             self._maps.append(event)
         return iter(())
 
     def rows(self, event: Any) -> Iterator[str]:
-        """Yield the rows, for the server's own applier.
+        """Yield a BINLOG statement with the rows.
 
-        They have all table maps of their statement: MySQL 9.7 logs what it changes by a foreign key without a table
-        map if it has not got that of the other table, and no replica can read such a log.
+        It has all table maps of the statement: without the table map of the child table, MySQL 9.7 logs the changes of
+        a foreign key without a table map, and no replica can read such a log.
         """
         yield from _lines(self._binlog.rows([(self._reader.table_map(event), event)], self._maps))
 
     def query(self, event: QueryEvent) -> Iterator[str]:
-        """Yield the statement, after the session variables that it ran with."""
-        self.end_statement()  # the last one may be incomplete
+        """Yield the statement, preceded by its session variables."""
+        self.end_statement()  # the previous statement may be incomplete
         if event.is_unfinished_alter:
             return
         yield self._changed_setting(event)
@@ -255,7 +255,7 @@ class SqlDump:
             yield from _lines(sql)
 
     def _changed_setting(self, event: QueryEvent | ExecuteLoadQueryEvent) -> str:
-        """Return the lines that set what only MariaDB has; none if the last statement had the same."""
+        """Return the lines with MariaDB-only settings; empty if the last statement had the same settings."""
         number, lines = self._setting_of_mariadb(event)
         has_gtid, written = self.session
         if number in (0, written):
@@ -264,7 +264,7 @@ class SqlDump:
         return lines
 
     def _setting_of_mariadb(self, event: QueryEvent | ExecuteLoadQueryEvent) -> tuple[int, str]:
-        """Return the number and the lines of the settings that only MariaDB has; 0 without any."""
+        """Return the number and the lines of the MariaDB-only settings; the number is 0 if there are none."""
         settings = settings_of_mariadb(event, self._reader.context) if self._is_mariadb else ""
         if not settings:
             return 0, ""
@@ -277,7 +277,7 @@ class SqlDump:
         return mode is not None and not int(mode) & _MODES_OF_OTHER_QUOTES
 
     def part(self, event: Any) -> Iterator[str]:
-        """Yield a part of the context of the next statement: INSERT_ID, a seed of RAND() or a user variable."""
+        """Yield the context event of the next statement: INSERT_ID, seeds of RAND() or a user variable."""
         for sql in part_of_context(event, is_mariadb=self._is_mariadb):
             yield from _lines(sql)
 
@@ -314,7 +314,7 @@ class SqlDump:
         return iter(())
 
     def append_block(self, event: AppendBlockEvent) -> Iterator[str]:
-        """Write a further block of a file; yield nothing."""
+        """Write another block of a file; yield nothing."""
         if event.file_id in self._loaded:
             with self._loaded[event.file_id].open("ab") as file:
                 file.write(event.block)
@@ -326,11 +326,11 @@ class SqlDump:
         return iter(())
 
     def load(self, event: ExecuteLoadQueryEvent) -> Iterator[str]:
-        """Yield LOAD DATA LOCAL of the file that has been written.
+        """Yield a LOAD DATA LOCAL statement with the written file.
 
         Raises:
-            ReplayError: there is no directory for it, the log does not have it, or the client would not read the
-                statement as it is.
+            ReplayError: there is no directory for the file, the log does not have the file, or the client would not
+                send the statement unchanged.
         """
         if self._load_files is None:
             raise _refusal(
@@ -351,7 +351,7 @@ class SqlDump:
         yield f"{sql.decode('utf-8', 'surrogateescape')}\n{DELIMITER}\n"
 
     def old_load(self, event: Any) -> NoReturn:
-        """Refuse LOAD DATA as servers before 5.0 logged it.
+        """Reject LOAD DATA events of servers before 5.0.3.
 
         Raises:
             ReplayError: always.
@@ -364,7 +364,7 @@ class SqlDump:
                 self._loaded.pop(number).unlink(missing_ok=True)
 
     def incident(self, event: IncidentEvent) -> NoReturn:
-        """Refuse an incident: the source lost changes, so the SQL would not give the same data.
+        """Reject an incident: the source lost changes, so the SQL would not give the same data.
 
         Raises:
             ReplayError: always.
@@ -379,8 +379,8 @@ def _refusal(event: Any, reason: str, hint: str | None = None) -> ReplayError:
 
 
 def _lines(sql: str) -> Iterator[str]:
-    """Return the lines of a statement that binlogio has made: digits and names, in UTF-8."""
-    if sql.startswith("USE "):  # a client command at the start of a line, and not allowed in a prepared statement
+    """Return the lines of a statement that binlogio has generated, in UTF-8."""
+    if sql.startswith("USE "):  # a client command at line start, not allowed in a prepared statement
         return iter((f"/**/ {sql}\n{DELIMITER}\n",))
     return client_lines(sql.encode("utf-8", "surrogateescape"), _UTF8MB4, escapes=False)
 

@@ -1,6 +1,6 @@
-"""Text of statements, and SET statements for the session variables that they ran with.
+"""Text of statements, and SET statements for their session variables.
 
-Only variables that changed since the last statement are shown.
+Only variables that changed since the last statement are printed.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 
 DELIMITER: Final = "/*!*/;"
 
-# sql/query_options.h: OPTION_*; a bit that is set switches the last three off.
+# sql/query_options.h: OPTION_*; the last three disable a feature.
 _AUTO_IS_NULL: Final = 1 << 14
 _NOT_AUTOCOMMIT: Final = 1 << 19
 _NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
 _RELAXED_UNIQUE_CHECKS: Final = 1 << 27
 _ASCII: Final = "\t\n" + "".join(map(chr, range(0x20, 0x7F)))
-# SqlReading of the kernel.
+# Values of the kernel's SqlReading.
 SQL_NOTHING: Final = 0
 SQL_ONLY_ASCII: Final = 1
 SQL_UTF_8: Final = 2
 SQL_ESCAPING: Final = 4
 
 SETTINGS: Final = 32
-"""How many places there are for settings, in the kernel too: the schema, and status variables by their code."""
+"""Number of settings, as in the kernel: 0 is the default schema, status variables are at their code + 1."""
 
 Setting = tuple[int, int, str]
-"""The place of a setting, a number for its value, and its text."""
+"""The index of a setting, a number for its value, and its text."""
 
 _MOST_VALUES: Final = 4096
-_LAST_SHARED_COLLATION: Final = 255  # higher numbers belong to one vendor, or to a new version
+_LAST_SHARED_COLLATION: Final = 255  # higher collation ids are specific to a vendor or a new version
 
 
 def sql_text(sql: bytes, collation_id: int | None = None) -> str:
-    """Return the text of a statement, decoded by the client's character set.
+    """Return the text of a statement, decoded with the client's character set.
 
-    Bytes that do not fit it are shown as escapes.
+    Invalid bytes become escapes.
     """
     charset = charset_of(collation_id)
     try:
@@ -55,13 +55,13 @@ def sql_text(sql: bytes, collation_id: int | None = None) -> str:
 
 
 def sql_reading(collation_id: int | None) -> int:
-    """Return which bytes of statements of the client's character set are the same as text (`SqlReading`)."""
+    """Return the `SqlReading` of a client character set: the statement bytes that the kernel may copy."""
     charset = charset_of(collation_id)
     if charset is None or charset.name in UTF8:
         return SQL_UTF_8
     try:
         return SQL_ONLY_ASCII if charset.decode(_ASCII.encode()) == _ASCII else SQL_NOTHING
-    except UnicodeDecodeError:  # two or four bytes for each character
+    except UnicodeDecodeError:  # UTF-16 or UTF-32
         return SQL_NOTHING
 
 
@@ -73,16 +73,16 @@ def client_collation(event: Any) -> int | None:
 
 
 class PrintedContext:
-    """The session state that has been printed; starts empty in every file.
+    """The session state in the output; reset at every file.
 
-    `settings` has a number for each value that was printed last, by status variable, and that of the schema in the
-    first place; 0 for none.
+    `settings` has the number of the last printed value of each setting: the schema at index 0, then the status
+    variables; 0: none.
     """
 
     def __init__(self) -> None:
         self.thread_id: int | None = None
         self.settings = [0] * SETTINGS
-        self._numbers: dict[tuple[int, Any], int] = {}  # of values
+        self._numbers: dict[tuple[int, Any], int] = {}  # number of each value
         self._last = 0
 
     def use(self, schema: str) -> Iterator[str]:
@@ -90,14 +90,14 @@ class PrintedContext:
         yield from self._changed(self.use_setting(schema))
 
     def changes(self, event: Any) -> Iterator[str]:
-        """Yield the SET statements for what differs from the statement before."""
+        """Yield the SET statements of variables that differ from the previous statement."""
         if self.thread_id != event.thread_id:
             self.thread_id = event.thread_id
             yield f"SET @@session.pseudo_thread_id={event.thread_id}{DELIMITER}"
         yield from self._changed(self.variable_settings(event))
 
     def use_setting(self, schema: str) -> list[Setting]:
-        """Return USE, if there is a schema."""
+        """Return the USE statement if there is a schema."""
         return [(0, self._number(0, schema), f"use {identifier(schema)}{DELIMITER}")] if schema else []
 
     def variable_settings(self, event: Any) -> list[Setting]:
@@ -109,7 +109,7 @@ class PrintedContext:
         ]
 
     def forgets_numbers(self) -> bool:
-        """Forget the numbers of values, if there are many; return whether that is so."""
+        """Discard unused numbers of values if there are too many; return whether they were discarded."""
         if len(self._numbers) < _MOST_VALUES:
             return False
         self._numbers = {key: number for key, number in self._numbers.items() if number == self.settings[key[0]]}
@@ -143,11 +143,11 @@ def _auto_increment(value: AutoIncrement) -> str:
 
 
 def _charset(value: SessionCharset) -> str:
-    """Return the settings of the client's character set; the text is UTF-8, whatever the client sent."""
+    """Return the character set settings; the output is UTF-8, regardless of the client's character set."""
     charset = charset_of(value.client)
     if charset is None:
         client = str(value.client)
-    elif charset.name in UTF8:  # MariaDB 11.8 has 579 for statements of its own, and does not know that number here
+    elif charset.name in UTF8:  # MariaDB 11.8 logs 579 in its own statements, but rejects it here
         client = charset.name if value.client > _LAST_SHARED_COLLATION else str(value.client)
     else:
         client = f"utf8mb4 /* {charset.name} in the log */"
@@ -173,12 +173,12 @@ _SETTINGS: Final[dict[int, Any]] = {
 
 
 def timestamp(event: Any) -> str:
-    """Return SET TIMESTAMP, with the microseconds that the statement saw."""
+    """Return SET TIMESTAMP with the microseconds of the statement."""
     return f"SET TIMESTAMP={event.header.timestamp}{timestamp_fraction(event)}{DELIMITER}"
 
 
 def timestamp_fraction(event: Any) -> str:
-    """Return the point and the microseconds that the statement saw, if there are any."""
+    """Return the decimal point and the microseconds of the statement; empty without microseconds."""
     microseconds = event.status(QueryStatus.MICROSECONDS)
     if microseconds is None:
         microseconds = event.status(QueryStatus.MARIADB_HRNOW)

@@ -1,7 +1,7 @@
 """Text output of `dump`: similar to mysqlbinlog, with decoded row changes.
 
-Columns have their names if the log has them, else @1, @2 and so on. Titles and statements are in `titles` and
-`statement_text`.
+Columns have their names if the log has them, otherwise @1, @2, ... The modules `titles` and `statement_text` format
+titles and statements.
 
     event  := "# at" offset   "#"date time "server id" n "end_log_pos" n "CRC32" 0x...  TAB title   hexdump?   body
     body   := statement "/*!*/;"  |  row* |  "# " fact ...
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 NOT_FOR_SERVERS: Final = (
     "This text is for people: row changes are comments. A server takes `binlogio dump --format sql`;\n"
 )
-"""The first line. It is no SQL: a server that gets the text by mistake refuses it instead of losing the row changes."""
+"""The first line. It is not valid SQL: a server that gets the text by mistake fails instead of losing row changes."""
 
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
 _LITERAL: Final = (int, float, Decimal, bytes)
@@ -96,8 +96,8 @@ _SQL_NAMES: Final = {
 class TextStyle:
     """Options of the text output.
 
-    `verbosity` 2 adds the types of columns; `short` leaves out everything but statements and row changes; `metadata`
-    adds the definition of the table to each table map.
+    `verbosity` 2 adds column types; `short` prints only statements and row changes; `metadata` adds the table
+    definition to each table map.
     """
 
     verbosity: int = 0
@@ -108,7 +108,7 @@ class TextStyle:
 
 
 class TextDump:
-    """Events as text."""
+    """Formats events as text."""
 
     style = "TEXT"
     has_gtids = True
@@ -122,20 +122,20 @@ class TextDump:
         self._writer: EventWriter | None = None
 
     def end_statement(self) -> None:
-        """Do nothing: rows do not have the text of their statement."""
+        """Do nothing: rows are printed without their statement text."""
 
     def discard(self, statement: object = None) -> None:
-        """Do nothing: nothing is kept for a statement."""
+        """Do nothing: no data is kept for a statement."""
 
     def writer(self, selection: GroupChoice) -> EventWriter | None:
-        """Return the kernel's writer of frequent events; None if it does not have this style."""
+        """Return the kernel's event formatter; None if it does not support this style."""
         if not self._options.short and not self._options.hexdump:
             self._writer = EventWriter.of(self._reader, selection, self)
         return self._writer
 
     @property
     def session(self) -> tuple[int | None, list[int]]:
-        """The thread and the session variables that were printed last."""
+        """The last thread id and session variables in the output."""
         with self._shared_context():
             return self._context.thread_id, [*self._context.settings]
 
@@ -147,33 +147,33 @@ class TextDump:
             self._share_context(self._writer.kernel)
 
     def time_text(self, seconds: int) -> bytes:
-        """Return the time of a header."""
+        """Return the timestamp of a header as text."""
         return short_time(seconds, self._options.zone).encode()
 
     def flags_text(self, flags: int) -> bytes:
-        """Return the flags of a rows event in its title."""
+        """Return the flags of a rows event for its title."""
         return rows_flags(flags).encode()
 
     def gtid_flags_text(self, flags: int) -> bytes:
-        """Return the flags of MariaDB's GTID in its title."""
+        """Return the flags of a MariaDB GTID for its title."""
         return gtid_flags(flags).encode()
 
     def file_text(self) -> bytes:
-        """Return no text: files have lines of their own."""
+        """Return no text: file names are on separate lines."""
         return b""
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes]:
-        """Return the title of a table map, and nothing for its rows events."""
+        """Return the title of a table map, and an empty text for its rows events."""
         lines = (title(table), *(self._body(table) or ()))
         return "".join(f"{line}\n" for line in lines).encode(), b""
 
     def rest_text(self, event: Any) -> bytes:
-        """Return the title of an event, and the lines after it."""
+        """Return the title and the body of an event."""
         lines = (title(event), *(self._body(event) or ()))
         return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
 
     def query_texts(self, event: QueryEvent) -> QueryTexts:
-        """Return the end of a statement's title, and the settings that it needs."""
+        """Return the end of a statement's title, and its settings."""
         if self._writer is not None:
             self._context.settings = self._writer.kernel.written_settings
             if self._context.forgets_numbers():
@@ -191,7 +191,7 @@ class TextDump:
         )
 
     def images(self, event: RowsEvent) -> ImageText | None:
-        """Return the kernel's encoder of the images of a rows event."""
+        """Return the kernel's row formatter for a rows event."""
         return self._rows.table(self._reader.plan(event))
 
     def foot(self) -> Iterator[str]:
@@ -241,7 +241,7 @@ class TextDump:
             yield from hexdump(build_header(header, context) + body, 0 if frame is None else header.offset)
 
     def _row_lines(self, event: RowsEvent) -> Iterator[str | bytes]:
-        """Yield the rows, those from the first on that the kernel refuses by `row_lines`."""
+        """Yield the rows; `row_lines` formats the first row that the kernel rejects and all later rows."""
         plan, done, is_whole = self._reader.plan(event), 0, False
         for text, count, is_last in self._rows.parts(event, plan):
             yield text
@@ -261,7 +261,7 @@ class TextDump:
         return None if show is None else show(event)
 
     def _metadata(self, event: TableMapEvent) -> Iterator[str]:
-        """Yield the definition of a table as DDL and the metadata in the log tell it."""
+        """Yield the definition of a table from DDL and from the metadata in the log."""
         try:
             table = self._reader.describe(event).definition
         except UnsupportedFeature as exc:
@@ -295,7 +295,7 @@ class TextDump:
 
     @contextmanager
     def _shared_context(self) -> Iterator[None]:
-        """Take over the settings that the kernel has written last, and give it those that are written now."""
+        """Load the session state of the kernel before the block, and store the changed state after it."""
         kernel, context = (None if self._writer is None else self._writer.kernel), self._context
         if kernel is not None:
             context.settings = kernel.written_settings
@@ -389,7 +389,7 @@ _BODIES: Final[dict[type, _Body]] = {
 
 
 def row_lines(plan: TablePlan, changes: Iterable[RowChange], *, types: bool, first_row: int = 0) -> Iterator[str]:
-    """Yield the lines of row changes of a table from row `first_row` on; `types` adds what each column is."""
+    """Yield the lines of the row changes of a table from row `first_row`; `types` adds the column types."""
     insert, update, delete, between, *_ = _pieces(plan)
     for number, change in islice(enumerate(changes), first_row, None):
         if change.before is None and change.after is not None:
@@ -406,18 +406,18 @@ def row_lines(plan: TablePlan, changes: Iterable[RowChange], *, types: bool, fir
 
 
 def _pieces(plan: TablePlan) -> tuple[str, ...]:
-    """Return the lines before the columns of an insert, an update and a delete, and between those of an update."""
+    """Return the lines before the columns of an insert, an update and a delete, and between the images of an update."""
     name = table_name(plan.schema, plan.table)
     return (
         f"### INSERT INTO {name}\n### SET",
         f"### UPDATE {name}\n### WHERE",
-        f"### DELETE FROM {name}\n### WHERE",  # noqa: S608 - a comment to read
+        f"### DELETE FROM {name}\n### WHERE",  # noqa: S608 - a comment for people
         "### SET",
     )
 
 
 def _form(ends: Callable[[ColumnPlan], tuple[str, str]]) -> TextForm:
-    """Return the form of `row_lines` for the kernel."""
+    """Return the format of `row_lines` for the kernel."""
     from binlogio.rows.texts import SQL, TextForm  # noqa: PLC0415 - there may be no kernel
 
     return TextForm(
@@ -431,12 +431,12 @@ def _form(ends: Callable[[ColumnPlan], tuple[str, str]]) -> TextForm:
 
 
 def plain_form() -> TextForm:
-    """Return the form without types."""
+    """Return the format without column types."""
     return _form(lambda column: ("\n", "\n"))
 
 
 def typed_form() -> TextForm:
-    """Return the form with the types of columns."""
+    """Return the format with column types."""
     return _form(lambda column: (f" /* {_type_text(column, 0)} */\n", f" /* {_type_text(column, None)} */\n"))
 
 
@@ -457,7 +457,7 @@ def _columns(number: int, image: RowImage, *, types: bool) -> Iterator[str]:
 
 
 def add_column(exc: BinlogError, number: int, column: ColumnPlan) -> None:
-    """Add to an error about a value which row of its event (from 0 on) and which column it is in."""
+    """Add the row number (from 0, in its event) and the column to an error about a value."""
     exc.field = ": ".join(filter(None, (f"row {number}, column {column.label}", exc.field)))
 
 
@@ -466,7 +466,7 @@ def _label(column: ColumnPlan) -> str:
 
 
 def sql_value(value: Any, column: ColumnPlan) -> str:
-    """Return the value as SQL that gives it, safe to show."""
+    """Return a value as an SQL literal without terminal control characters."""
     if value is None:
         return "NULL"
     if isinstance(value, JsonDiffs):

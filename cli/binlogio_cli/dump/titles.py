@@ -1,4 +1,4 @@
-"""Titles of events in text output: type and fields in one line, with the terms of mysqlbinlog."""
+"""Titles of events in text output: type and fields on one line, with the terms of mysqlbinlog."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _MICROSECONDS: Final = 1_000_000
 
 
 def title(event: Any) -> str:
-    """Return the event's type and fields; as in mysqlbinlog, most are separated by tabs."""
+    """Return the type and the fields of an event; as in mysqlbinlog, tabs separate most fields."""
     describe = _TITLES.get(type(event))
     return describe(event) if describe is not None else type(event).__name__
 
 
 def short_time(seconds: int, zone: tzinfo) -> str:
-    """Return a header's timestamp as mysqlbinlog writes it: `261120 19:59:41`."""
+    """Format the timestamp of a header as mysqlbinlog does: `261120 19:59:41`."""
     return datetime.fromtimestamp(seconds, zone).strftime("%y%m%d %H:%M:%S")
 
 
 def zone_text(zone: tzinfo) -> str:
-    """Return the name of a time zone, with what it is ahead of UTC now if it is the one of the machine."""
+    """Return the name of a time zone; for local time, with its current offset from UTC."""
     name = "UTC" if zone is timezone.utc else getattr(zone, "key", None)
     return str(name) if name else datetime.now(zone).strftime("local time (UTC%z)")
 
@@ -53,7 +53,7 @@ def utc_time(microseconds: int) -> str:
 
 
 def flag_names(flags: int, kind: Any) -> str:
-    """Return the names of the bits that are set, and the rest as a number."""
+    """Return the names of the set flags, and unknown flags as a number."""
     names = [flag.name for flag in kind if flags & flag]
     rest = flags & ~sum(kind)
     return " ".join(str(name) for name in (*names, f"0x{rest:x}" if rest else None) if name)
@@ -75,7 +75,7 @@ def _query(event: query.QueryEvent) -> str:
 
 
 def xid_of(event: query.QueryEvent) -> str:
-    """Return the end of a statement's title: the number of its transaction, if the event has it."""
+    """Return the end of a statement's title: its XID, if the event has one."""
     xid = event.status(QueryStatus.DDL_LOGGED_WITH_XID)
     if xid is None:
         xid = event.status(QueryStatus.MARIADB_XID)
@@ -104,7 +104,7 @@ def _mariadb_gtid(event: mariadb.MariadbGtidEvent) -> str:
 
 
 def _alter(event: mariadb.MariadbGtidEvent) -> str:
-    """Return which part of an ALTER in two phases the group is, and the number of the group that began it."""
+    """Return the phase of a two-phase ALTER, and the sequence number of the group that started it."""
     flags = event.flags_extra or 0
     start = " START ALTER" if flags & MariadbGtidExtraFlag.START_ALTER else ""
     commit = f" COMMIT ALTER id= {event.sa_seq_no}" if flags & MariadbGtidExtraFlag.COMMIT_ALTER else ""
@@ -113,7 +113,7 @@ def _alter(event: mariadb.MariadbGtidEvent) -> str:
 
 
 def gtid_flags(flags: int) -> str:
-    """Return the flags of MariaDB's GTID in its title."""
+    """Return the flags of a MariaDB GTID for its title."""
     names = flag_names(flags, MariadbGtidFlag).lower()
     return f" {names}" if names else ""
 
@@ -123,7 +123,7 @@ def _rows(name: str) -> Callable[[Any], str]:
 
 
 def rows_flags(flags: int) -> str:
-    """Return the flags of a rows event in its title."""
+    """Return the flags of a rows event for its title."""
     names = flag_names(flags, RowsFlag)
     stated = f" flags: {' '.join(f'{flag}_F' if not flag.startswith('0x') else flag for flag in names.split())}"
     return stated if names else ""

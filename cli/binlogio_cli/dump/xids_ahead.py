@@ -1,8 +1,8 @@
-"""Finds the XID of a transaction before the end of the transaction: XID_EVENT comes after the rows.
+"""Finds the XID of a transaction ahead of its rows: XID_EVENT is the last event.
 
-A second reader goes through the log ahead of the one that is dumped. It begins at the transaction where the log is
-seekable; other logs (compressed or encrypted files) are read twice at most, since transactions come one after the
-other. The kernel finds the XIDs of transactions that it writes as a whole by itself.
+A second reader reads ahead of the reader of the dump. In a seekable log it starts at the transaction. Other logs
+(compressed or encrypted files) are read at most twice, because the transactions are requested in order. The kernel
+finds the XIDs of the groups that it formats itself.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from binlogio.format.groups import EventGroup
     from binlogio.storage.log_file import LogFile
 
-_NEAR: Final = 1 << 20  # bytes that are read on rather than skipped
+_NEAR: Final = 1 << 20  # shorter distances in bytes are read, not skipped
 
 
 class XidsAhead:
-    """The XIDs of the transactions that `reader` is in."""
+    """Finds the XIDs of the current transactions of `reader`."""
 
     def __init__(self, reader: BinlogReader) -> None:
         self._reader = reader
-        self._group: EventGroup | None = None  # whose XID is known
+        self._group: EventGroup | None = None  # the group of `_xid`
         self._xid: int | None = None
         self._ahead: BinlogReader | None = None
 
@@ -38,7 +38,7 @@ class XidsAhead:
         return log is not None and log.stream is None
 
     def xid(self) -> int | None:
-        """Return the XID of the reader's transaction; None where it has none, or damage is before it."""
+        """Return the XID of the reader's transaction; None if it has none, or if there is damage before it."""
         group, log = self._reader.group, self._reader.log
         if group is None or log is None or not self.can_read_ahead:
             return None
@@ -46,7 +46,7 @@ class XidsAhead:
             self._group = group
             try:
                 self._xid = self._find(self._reader_ahead(log, group.begin), group.begin)
-            except (BinlogError, OSError):  # the reader itself gets there, and reports it
+            except (BinlogError, OSError):  # the main reader reports it later
                 self._xid = self._ahead = None
         return self._xid
 
