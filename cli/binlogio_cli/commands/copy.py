@@ -1,6 +1,6 @@
-"""`binlogio copy`: copies event groups of logs into new logs.
+"""`binlogio copy`: copies event groups to new logs.
 
-This file has the options and the report. The copy is in `binlogio.archive.copy`.
+This module has the options and the report. `binlogio.archive.copy` does the copy.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def check_outputs(output: str | None, out: str | None) -> None:
     """Check that the options name exactly one output, which is not standard output.
 
     Raises:
-        UsageError: they do not.
+        UsageError: they name none or both, or standard output.
     """
     if (output is None) == (out is None):
         raise click.UsageError("give either --output for one new log or --out for a directory")
@@ -143,10 +143,10 @@ def check_outputs(output: str | None, out: str | None) -> None:
 
 
 def _first_name(reader: BinlogReader, basename: str | None, *, merges: bool) -> str:
-    """Return the name of the first log in a directory.
+    """Return the name of the first new log in a directory.
 
     Raises:
-        UsageError: the logs are of several series, which would become one.
+        UsageError: the logs belong to several series, which would be mixed.
     """
     if basename is not None:
         return f"{basename}.{_FIRST_NUMBER}"
@@ -160,7 +160,7 @@ def _first_name(reader: BinlogReader, basename: str | None, *, merges: bool) -> 
 
 
 def _report(summary: CopySummary, paths: list[str], options: CopyOptions) -> None:
-    """Print what was copied and what was not."""
+    """Print the numbers of copied and omitted event groups."""
     say(f"copied {summary.groups} event groups into {', '.join(paths)}")
     if not summary.groups and (options.chooses_groups or options.edits):
         say("no event group matches the options: the new log has only its head")

@@ -1,7 +1,7 @@
 """`binlogio dump`: prints events and row changes as text, JSON or SQL.
 
-This file has the options, including those of mysqlbinlog that are accepted or refused. The output formats
-and the filters are in `binlogio_cli.dump`.
+This module has the options, including mysqlbinlog options that are accepted or rejected. `binlogio_cli.dump` has the
+output formats and the filters.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from binlogio_cli.progress import WatchBytes
 
 _FILES_ONLY: Final = "binlogio reads files and connects to no server: read the logs in their folder, or copy them"
-# Options of the vendors' tools that are refused, with what to do instead: (names, takes a value, what to do).
+# Rejected options of the vendors' tools: (names, takes a value, alternative).
 _ELSEWHERE: Final = (
     *((names, False, _FILES_ONLY) for names in (
         ("-R", "--read-from-remote-server"), ("-C", "--compress"), ("--ssl",), ("--ssl-verify-server-cert",),
@@ -68,12 +68,12 @@ _ELSEWHERE: Final = (
 )  # fmt: skip
 _POLL_SECONDS: Final = 0.2
 _BASE64: Final = click.Choice(["auto", "never", "decode-rows", "always", "unspec"])
-# Options of the vendors' tools without effect here: (names, type of the value; None for a flag).
+# Ignored options of the vendors' tools: (names, type of the value; None: a flag).
 _IGNORED: Final[tuple[tuple[tuple[str, ...], Any], ...]] = (
     (("--no-defaults",), None),
-    (("--base64-output",), _BASE64),  # rows are always decoded as text, and always BINLOG statements as SQL
-    (("-c", "--verify-binlog-checksum"), None),  # they are, always
-    (("-F", "--force-if-open"), None),  # a log in use is no error
+    (("--base64-output",), _BASE64),  # text always has decoded rows, SQL always has BINLOG statements
+    (("-c", "--verify-binlog-checksum"), None),  # checksums are always verified
+    (("-F", "--force-if-open"), None),  # a log in use is not an error
     (("--skip-force-if-open",), None),
     (("--open-files-limit",), click.INT),
     (("--character-sets-dir",), click.STRING),
@@ -98,7 +98,7 @@ def _refused(what_to_do: str) -> Any:
 
 
 def _habits(command: Any) -> Any:
-    """Add the options of the vendors' tools that are refused or ignored."""
+    """Add the rejected and ignored options of the vendors' tools."""
     for names, takes_value, what_to_do in _ELSEWHERE:
         callback = _refused(what_to_do)
         command = click.option(*names, is_flag=not takes_value, hidden=True, expose_value=False, callback=callback)(
@@ -243,12 +243,12 @@ def command(
     return OK if is_whole else DAMAGE
 
 
-# What is in the output where something is left out after damage: SQL must not commit half a transaction.
+# Output in place of skipped damage, by format: SQL must not commit an incomplete transaction.
 _LEFT_OUT: Final = {"text": "# Bytes {} to {} are left out.\n", "json": "", "sql": "ROLLBACK\n/*!*/;\n"}
 
 
 class Dumping:
-    """One run of `dump`. `found` is True once an event group was selected."""
+    """One run of `dump`. `found` is True after the first selected event group."""
 
     def __init__(self, form: str, selection: Selection, reading: Reading, options: dict[str, Any]) -> None:
         self.found = False
@@ -262,7 +262,7 @@ class Dumping:
         self._dump: Dump | None = None
 
     def open(self, logs: tuple[str, ...]) -> BinlogReader:
-        """Open the logs, from where the selection begins in the first one to where it ends in the last one."""
+        """Open the logs, from the start offset in the first log to the stop offset in the last log."""
         return self._open(logs, self._selection.start_offset)
 
     def _open(self, logs: tuple[str, ...], start: int | None) -> BinlogReader:
@@ -274,12 +274,12 @@ class Dumping:
         )
 
     def after(self, reader: BinlogReader, count: int) -> BinlogReader:
-        """Return a reader that begins after the first `count` events of another one, which is closed.
+        """Return a reader that begins after the first `count` events of another reader, which is closed.
 
         Raises:
-            UsageError: a log is a stream, which can be read once.
-            BinlogError: the logs are damaged before this event.
-            OSError: they cannot be read.
+            UsageError: a log is a stream, which can be read only once.
+            BinlogError: the logs are damaged before that event.
+            OSError: a log cannot be read.
         """
         if any(log.stream is not None for log in reader.logs):
             raise click.UsageError("--offset reads logs twice: give files instead of standard input")
@@ -294,20 +294,20 @@ class Dumping:
             return self._open(reader.files[-1:], reader.position.offset)
 
     def _wait(self) -> None:
-        """Wait for more of a log that grows; what was written is shown before."""
+        """Flush the output and wait for a log to grow."""
         sys.stdout.flush()
         time.sleep(_POLL_SECONDS)
 
     def say_columns(self) -> None:
-        """Report a condition whose columns no table has."""
+        """Report a condition with columns that no table has."""
         say_columns(self._rows)
 
     def write(self, reader: BinlogReader, stream: Output, watch: WatchBytes) -> bool:
-        """Write the selected events of a reader's logs; return False if something was left out after damage.
+        """Write the selected events of a reader's logs; return False if damage was skipped.
 
         Raises:
-            BinlogError: the logs are damaged, and reading is not to continue.
-            OSError: they cannot be read, or the output cannot be written.
+            BinlogError: the logs are damaged, and damage is not to be skipped.
+            OSError: a log cannot be read, or the output cannot be written.
         """
         is_whole = True
         while True:
@@ -317,7 +317,7 @@ class Dumping:
                 log, good = reader.log, reader.last_good_offset
                 if not self._options["force_read"] or log is None or log.stream is not None:
                     raise
-                from binlogio.columnar.splits.split_bounds import group_behind  # noqa: PLC0415 - after damage only
+                from binlogio.columnar.splits.split_bounds import group_behind  # noqa: PLC0415 - only needed after damage
 
                 say(error_text(exc))
                 start, is_whole = group_behind(log, max(good, exc.offset or 0) + 1, reader.keyring), False
@@ -325,7 +325,7 @@ class Dumping:
                 say(f"{log.name}: bytes {good} to {end} are left out")
                 stream.write(_LEFT_OUT[self._form].format(good, end))
                 if self._form == "sql" and self._dump is not None:
-                    stream.write_all(self._dump.foot())  # the next output sets the session again
+                    stream.write_all(self._dump.foot())  # the next output sets the session state again
                 number = reader.files.index(log.name)
                 logs = reader.files[number if start is not None else number + 1 :]
                 if not logs:
@@ -367,7 +367,7 @@ class Dumping:
     def _dump_of(self, reader: BinlogReader) -> Dump:
         selection, options = self._selection, self._options
         if self._form == "json":
-            from binlogio_cli.dump.json_output import JsonDump  # noqa: PLC0415 - each format imports much of its own
+            from binlogio_cli.dump.json_output import JsonDump  # noqa: PLC0415 - formats have different imports
 
             return JsonDump(reader, selection.zone, integers_as_strings=options["json_integers"] == "string")
         if self._form == "text":
@@ -396,7 +396,7 @@ class Dumping:
 
 
 def _logs_without(reader: binlogio.BinlogReader, selection: GroupChoice) -> frozenset[int]:
-    """Return the numbers of logs that, by their heads, add nothing to SQL output: none of their GTIDs is selected."""
+    """Return the indexes of logs without a selected GTID, by their first events; SQL output can skip them."""
     wanted = [gtids for gtids in (selection.include_gtids, selection.up_to_gtids) if gtids is not None]
     if not wanted:
         return frozenset()
@@ -407,6 +407,6 @@ def _logs_without(reader: binlogio.BinlogReader, selection: GroupChoice) -> froz
 
 
 def _report_unnamed_tables(reader: binlogio.BinlogReader) -> None:
-    """Report tables whose columns have numbers although the log seems to name them."""
+    """Report tables with numbered columns although the log seems to have column names."""
     for table, reason in reader.unnamed_tables.items():
         say(f"{table}: the columns have numbers instead of names: {reason}; give their names with --table-definitions")

@@ -1,6 +1,6 @@
-"""`binlogio explain`: how a server logs statements, in every binlog_format and under any rules.
+"""`binlogio explain`: prints how a server logs statements, in every binlog_format and with any rule set.
 
-The statements are logged by the writer itself, see `binlogio.writer.explain`.
+The writer itself logs the statements; see `binlogio.writer.explain`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LEGEND: Final = (
     "text or rows; the cache: stmt (of the statement), trx (of the transaction), none; when they come into the log:\n"
     "at once, with COMMIT, with ROLLBACK, never. Each statement that writes a table changes one row of it."
 )
-# The rows of WL#2687's definition tables, by number.
+# Rows of the definition tables of WL#2687, by number.
 _WORKLOG: Final = (
     ("1.a", "B T T C"), ("1.b", "B T T R"), ("2.a", "B T N C"), ("2.b", "B T N R"), ("3.a", "T"), ("3.b", "T!"),
     ("4.a", "N"), ("4.b", "N!"), ("5.a", "M"), ("5.b", "M!"), ("6.a", "B N N T C"), ("6.b", "B N N T R"),
@@ -112,7 +112,7 @@ def _variables(rules: str, binlog_format: str, overrides: dict[str, Any]) -> Ser
 
 
 def _grid(found: Sequence[Sequence[ExplainedStatement]]) -> str:
-    """Return the statements, one below the other, and a column for each format."""
+    """Return a text table with a row for each statement and a column for each format."""
     rows: list[tuple[str, ...]] = [("", *FORMATS)]
     for of_formats in zip(*found, strict=True):
         cells = [list(_cell(one)) for one in of_formats]
@@ -169,7 +169,7 @@ def _json_lines(rules: str, found: Sequence[Sequence[ExplainedStatement]]) -> It
 
 
 def _definition_table(rules: str, overrides: dict[str, Any]) -> Iterator[str]:
-    """Yield the definition tables as Markdown: letters for each statement of a sequence."""
+    """Yield the definition tables of WL#2687 as Markdown: letters for each statement of a sequence."""
     yield f"| rules of {rules} | sequence | {' | '.join(FORMATS)} |"
     yield "|---|---|---|---|---|"
     for number, sequence in _WORKLOG:

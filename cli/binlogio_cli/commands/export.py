@@ -1,6 +1,6 @@
 """`binlogio export`: writes the row changes of logs to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta or Iceberg.
 
-This file has the options and the report; `binlogio.archive.export` reads and writes.
+This module has the options and the report; `binlogio.archive.export` does the export.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _names(text: str | None) -> list[str] | None:
 
 
 def _report(summary: ExportSummary, to: str, what: str) -> None:
-    """Print what was written on standard error."""
+    """Print a summary of the export on standard error."""
     for table, count in summary.rows.items():
         say(f"{table}: {count} {what}")
     for name in summary.held:

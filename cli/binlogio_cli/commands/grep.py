@@ -1,6 +1,6 @@
-"""`binlogio grep`: shows the row changes in logs whose values match a condition.
+"""`binlogio grep`: prints the row changes in logs whose values match a condition.
 
-This file has the options and the output; `binlogio.archive.grep` searches.
+This module has the options and the output; `binlogio.archive.grep` does the search.
 """
 
 from __future__ import annotations

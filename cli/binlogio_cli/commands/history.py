@@ -1,6 +1,6 @@
-"""`binlogio history`: shows every change of a row in logs.
+"""`binlogio history`: prints every change of a row in logs.
 
-This file has the options and the output; `binlogio.archive.history` searches.
+This module has the options and the output; `binlogio.archive.history` does the search.
 """
 
 from __future__ import annotations

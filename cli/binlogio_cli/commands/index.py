@@ -1,6 +1,6 @@
-"""`binlogio index`: makes indexes of the keys in logs.
+"""`binlogio index`: builds key indexes of logs.
 
-This file has the options and the report; `binlogio.archive.key_index` reads and writes.
+This module has the options and the report; `binlogio.archive.key_index` builds the indexes.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Examples: an index beside each log of a directory; of logs in S3, in a local dir
 
 
 def _parse_keys(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Parse TABLE=COLUMN,... texts.
+    """Parse values of the form TABLE=COLUMN,...
 
     Raises:
-        BadParameter: a text is not of this form.
+        BadParameter: a value does not have this form.
     """
     keys = {}
     for text in texts:

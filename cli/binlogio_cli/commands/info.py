@@ -1,4 +1,4 @@
-"""`binlogio info`: what logs are, at a glance, from their heads and tails."""
+"""`binlogio info`: prints a summary of each log from its first and last events."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _iso(seconds: int | None) -> str | None:
 
 
 def _lines(info: LogInfo) -> Iterator[str]:
-    """Yield the facts about a log, one a line, those that are not known left out."""
+    """Yield the known facts about a log, one per line."""
     size = "" if info.size is None else f"  {size_text(info.size)}"
     if info.size is not None and info.size >= KIB:
         size += f" ({info.size:,} bytes)"

@@ -1,6 +1,6 @@
-"""`binlogio repair`: makes readable logs from damaged ones.
+"""`binlogio repair`: writes readable logs from damaged logs.
 
-This file has the options and the report. The repair is in `binlogio.archive.repair`.
+This module has the options and the report. `binlogio.archive.repair` does the repair.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
 
 
 def _write_index(path: str, files: tuple[str, ...], inputs: list[str], *, force: bool) -> int:
-    """Write the index file of logs in its directory."""
+    """Write an index file for logs in the same directory."""
     OutputFile.checked(path, inputs, force=force)
     folder = Path(path).resolve().parent
     others = [file for file in files if Path(file).resolve().parent != folder]
@@ -122,7 +122,7 @@ def _json(report: RepairReport, paths: list[str]) -> dict[str, Any]:
 
 
 def _report(report: RepairReport, paths: list[str]) -> None:
-    """Print what is in the new logs and what is not."""
+    """Print the recovered groups and the lost byte ranges."""
     say(f"wrote {report.groups} event groups into {', '.join(paths)}")
     for file in report.was_in_use:
         say(f"{file}: the flag IN_USE was set, and is clear in the new log")

@@ -1,6 +1,6 @@
 """`binlogio replay`: applies binary logs to a database.
 
-This file has the options, the URL of the target, and the report. The replay itself is in `binlogio.replay`.
+This module has the options, the target URL, and the report. `binlogio.replay` does the replay.
 
     target := "sqlite:///" path                                          -- relative; sqlite:////tmp/x.db is absolute
             | "mysql://..." | "mariadb://..."                            -- `binlogio.replay.targets.mysql.address`
@@ -189,7 +189,7 @@ def _show(place: Position, schema: str, sql: bytes) -> None:
 
 
 def _report_server(summary: ReplaySummary) -> None:
-    """Print what is known of rows events that a server applied itself: the server chooses how to find rows."""
+    """Print the statistics of rows events that the server applied itself; the server chooses how to find rows."""
     if not summary.server_rows:
         click.echo(
             f"{summary.events} rows events were applied by the server itself, which does not say how many rows they had"

@@ -1,6 +1,6 @@
 """`binlogio schema`: writes table definitions as JSON, from logs or from a server's information_schema.
 
-The file is what `--table-definitions` and option `schemaFile` of the Spark source take.
+`--table-definitions` and the option `schemaFile` of the Spark source read this file.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def command(
     if listing is not None:
         tables: Sequence[TableDefinition] = _read_listing(listing)
     else:
-        from binlogio.archive.table_definitions import logged_tables  # noqa: PLC0415 - for logs only
+        from binlogio.archive.table_definitions import logged_tables  # noqa: PLC0415 - needed for logs only
 
         logs = find_logs(files)
         keys = None if keyring is None else load_keyring(keyring)

@@ -1,4 +1,4 @@
-"""`binlogio stats`: statistics of logs as text, JSON, or an HTML page."""
+"""`binlogio stats`: prints statistics of logs as text, JSON, or an HTML page."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def command(
     for warning in stats.warnings:
         say(warning)
     if html is not None:
-        from binlogio_cli.stats_page import page_of  # noqa: PLC0415 - for this option only
+        from binlogio_cli.stats_page import page_of  # noqa: PLC0415 - needed for this option only
 
         with open_output(output) as file:
             file.write(page_of(stats))
@@ -182,7 +182,7 @@ def _transactions(title: str, found: Sequence[TransactionStats]) -> Iterator[str
 
 
 def _table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """Yield a table with a title; numbers and sizes to the right."""
+    """Yield a table with a title; numbers and sizes are right-aligned."""
     if not rows:
         return
     shown = rows if len(rows) <= _LONGEST_LIST else rows[:_LONGEST_LIST]

@@ -1,6 +1,6 @@
 """`binlogio undo`: reverses the row changes of logs (flashback), as SQL or as a binary log.
 
-This file has the options, the output file, and the report. The inverse of a change is in `binlogio.replay.undo`.
+This module has the options, the output file, and the report. `binlogio.replay.undo` computes the inverse changes.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def command(
     if to_binlog is None:
         form = SqlScript(checks_rows=not options["no_check_rows"])
     else:
-        from binlogio.replay.undo import BinlogFile  # noqa: PLC0415 - needs parts of the writer
+        from binlogio.replay.undo import BinlogFile  # noqa: PLC0415 - imports parts of the writer
 
         form = BinlogFile()
     with reading.open(files) as reader:
@@ -103,10 +103,10 @@ def command(
 
 
 def _write(ready: Undo, target: OutputFile) -> None:
-    """Write the output; a file is written completely or not at all.
+    """Write the output; a file is complete or is not created.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the output cannot be written.
     """
     with target.open() as stream:
         for piece in ready.pieces():
@@ -116,7 +116,7 @@ def _write(ready: Undo, target: OutputFile) -> None:
 
 
 def _report(summary: UndoSummary, reader: BinlogReader) -> None:
-    """Print what is reversed and what is not on standard error, since standard output may be the SQL."""
+    """Print the reversed and the omitted changes on standard error, because standard output may have the SQL."""
     say(f"{summary.transactions} transactions with {summary.rows.total()} row changes are reversed")
     for table in sorted({table for table, _ in summary.rows}):
         counts = (f"{summary.rows[table, kind]} {kind}s" for kind in KINDS if summary.rows[table, kind])

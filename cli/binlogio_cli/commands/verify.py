@@ -1,4 +1,4 @@
-"""`binlogio verify`: whether an archive of logs is whole."""
+"""`binlogio verify`: checks an archive of logs for damage and gaps."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def command(
 
 
 def _names(files: tuple[str, ...]) -> list[str]:
-    """Return the names of the logs for the progress bar; none if a file is missing, which is then a finding."""
+    """Return the names of the logs for the progress bar; empty if a file is missing, which the report shows."""
     try:
         return [log.name for log in find_logs(files)]
     except (OSError, BinlogError):
@@ -84,7 +84,7 @@ def _json(report: LogReport) -> dict[str, Any]:
 
 
 def _lines(report: LogReport) -> Iterator[str]:
-    """Yield the findings about a log, one a line, and the fine ranges of a log with damage."""
+    """Yield the findings about a log, one per line, and the undamaged ranges of a damaged log."""
     counts = f": {report.groups:,} event groups in {report.size:,} bytes" if report.size else ""
     yield f"{safe(report.file)}{counts}{', fine' if report.is_fine and report.size else ''}"
     is_damaged = any(found.level != NOTE and found.end is not None for found in report.findings)

@@ -1,6 +1,6 @@
-"""`binlogio write`: writes binary logs from a script.
+"""`binlogio write`: writes binary logs from a script or a data file.
 
-This file has the options. The format of a script is in `binlogio_cli.write`.
+This module has the options. `binlogio_cli.write` has the formats of scripts and data files.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FORMATS: Final = {
     "csv": (".csv",),
     "jsonl": (".jsonl", ".ndjson"),
 }
-"""The formats of data files, and the endings of their names."""
+"""The formats of data files and their file name suffixes."""
 
 
 def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
@@ -165,7 +165,7 @@ def command(
 
 
 class WriteRun(NamedTuple):
-    """What is written: by the variables of the server, its clock, and a function that returns a summary."""
+    """A run: server variables, clock, and the function that writes the logs and returns a summary."""
 
     variables: ServerVariables
     clock: Clock
@@ -173,7 +173,7 @@ class WriteRun(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """What was written: a summary, the new logs, and the GTIDs of all logs."""
+    """Result of a run: a summary, the new logs, and the GTIDs of all logs."""
 
     summary: str
     names: tuple[str, ...]
@@ -184,10 +184,10 @@ def _write(run: WriteRun, folder: Path, basename: str, keyring: str | None) -> _
     """Write the logs.
 
     Raises:
-        ScriptError: a line is refused.
-        Refusal: a row is refused.
+        ScriptError: a line is rejected.
+        Refusal: a row is rejected.
         BinlogError: the logs in the folder are damaged, or another writer has them open.
-        OSError: the log cannot be written.
+        OSError: a log cannot be written.
     """
     with BinlogWriter(folder / basename, variables=run.variables, clock=run.clock, keyring=keyring) as writer:
         names_before = writer.names[:-1]
@@ -197,11 +197,11 @@ def _write(run: WriteRun, folder: Path, basename: str, keyring: str | None) -> _
 
 
 def _scripts(scripts: tuple[str, ...], overrides: dict[str, Any]) -> WriteRun:
-    """Read scripts and check the form of their lines.
+    """Read scripts and validate the form of their lines.
 
     Raises:
-        ScriptError: a line is not JSON, or its variables are refused.
-        Refusal: a line has the wrong form; messages about others are printed before.
+        ScriptError: a line is not JSON, or the variables are invalid.
+        Refusal: a line has an invalid form; if there are several, the other errors are printed first.
     """
     lines = [(script, _read(script)) for script in scripts]
     variables = variables_of(*lines[0], overrides)
@@ -242,10 +242,10 @@ def _data(
     transaction_rows: int,
     overrides: dict[str, Any],
 ) -> WriteRun:
-    """Open a data file; without DDL its columns define the table.
+    """Open a data file; without DDL, its columns define the table.
 
     Raises:
-        BinlogError: a variable has a value that no server accepts, or file and table do not fit.
+        BinlogError: a variable has an invalid value, or the file does not match the table.
         OSError: a file cannot be read.
     """
     from binlogio_cli.write.data_files import DataWriter, open_data, table_of  # noqa: PLC0415 - pyarrow is slow to import
@@ -283,7 +283,7 @@ def _data(
 
 
 def _gtids(writer: BinlogWriter) -> str:
-    """Return the GTIDs of the logs as the server variable that shows them."""
+    """Return the GTIDs of the logs with the name of the server variable that has them."""
     if writer.variables.is_mariadb:
         return f"gtid_binlog_state: {','.join(map(str, writer.gtid_binlog_state)) or 'none'}"
     return f"gtid_executed: {str(writer.gtid_executed).replace(chr(10), '') or 'none'}"
