@@ -1,4 +1,4 @@
-"""`python -m binlogio_cli`: the program, where its script is not installed."""
+"""`python -m binlogio_cli`: runs the program if its script is not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `history` and `grep` share: the logs and the output of a search, and row changes as text and as JSON lines."""
+"""Shared code of `history` and `grep`: opens logs and output, and formats row changes as text and as JSON lines."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _NOT_LOGGED: Final = "(not in the log)"
 def opened_search(
     files: tuple[str, ...], selection: Selection, reading: Reading, output: str | None, *, force: bool, quiet: bool
 ) -> Iterator[tuple[list[LogFile], Output, dict[str, Any]]]:
-    """Provide the logs that are searched, the stream to write to, and the fields of `SearchOptions`.
+    """Provide the selected logs, the output stream, and the fields of `SearchOptions`.
 
     Raises:
-        Refusal: the selection or the output is not possible.
-        OSError: a log cannot be found, or the output cannot be written.
+        Refusal: the selection or the output is invalid.
+        OSError: a log does not exist, or the output cannot be written.
     """
     logs = selection.logs_of(find_logs(files))
     names = tuple(log.name for log in logs)
@@ -65,7 +65,7 @@ def change_json(one: RowVersion | HistoryStatement) -> str:
 
 
 def change_text(one: RowVersion | HistoryStatement, zone: tzinfo, *, names_table: bool = False) -> Iterator[str]:
-    """Yield the text of a change or a statement; `names_table` for changes of any table."""
+    """Yield the text of a change or a statement; `names_table` adds the table name to changes."""
     moment = one.timestamp.astimezone(zone).strftime("%Y-%m-%d %H:%M:%S %Z")
     op = one.op.upper() if isinstance(one, RowVersion) else "STATEMENT"
     facts = [f"{one.file}:{one.pos}"]
@@ -91,7 +91,7 @@ def change_text(one: RowVersion | HistoryStatement, zone: tzinfo, *, names_table
 
 
 def _changes(one: RowVersion) -> Iterator[str]:
-    """Yield the columns of a change, of an update those that it changed; and those that the log does not have."""
+    """Yield the columns of a change (of an update only the changed ones), then the columns that are not in the log."""
     before, after = (json.loads(image) if image is not None else None for image in (one.before, one.after))
     if before is None or after is None:
         image = before or after or {}

@@ -38,7 +38,7 @@ UNREADABLE: Final = 3
 IO_FAILED: Final = 4
 INTERRUPTED: Final = 128 + 2  # the shell's exit code for a program that SIGINT ended
 
-# The first class that matches gives the exit code.
+# The first matching class gives the exit code.
 _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
     (BadMagic, UNREADABLE),
     (UnsupportedFeature, UNREADABLE),
@@ -77,10 +77,10 @@ class LazyGroup(click.Group):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of a name, or None if there is none."""
+        """Return the command of this name, or None if it does not exist."""
         if cmd_name not in COMMANDS:
             return None
-        gc.disable()  # nothing that an import makes is garbage
+        gc.disable()  # imports create no garbage
         try:
             command: click.Command = importlib.import_module(f"binlogio_cli.commands.{cmd_name}").command
         finally:
@@ -117,15 +117,15 @@ class LazyGroup(click.Group):
         if not standalone_mode:
             return run()
         code = Interrupts().exit_code(run)
-        if "duckdb" not in sys.modules:  # it reports objects that are left at the end
-            gc.freeze()  # the process ends: the interpreter need not look for cycles in all that is left
+        if "duckdb" not in sys.modules:  # DuckDB reports objects that are alive at exit
+            gc.freeze()  # the interpreter skips the search for reference cycles at exit
         sys.exit(code)
 
 
 class Interrupts:
     """Ends a command at SIGINT with one exit code, even if the KeyboardInterrupt is lost.
 
-    Libraries in C lose it when they import a module or free an object, or raise another error.
+    C libraries can discard it while they import a module or free an object, or replace it by another error.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class Interrupts:
 
     def exit_code(self, run: Callable[[], Any]) -> int:
         """Run a command and return its exit code."""
-        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # it is ignored, after nohup
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # SIGINT is ignored, as after nohup
             return _exit_code(run)
         signal.signal(signal.SIGINT, self._interrupt)
         try:
@@ -163,18 +163,18 @@ def _exit_code(run: Callable[[], Any]) -> int:
         (_without_hidden(exc) if isinstance(exc, click.NoSuchOption) else exc).show()
         return exc.exit_code
     except (click.Abort, KeyboardInterrupt):
-        # An interrupt that has left an `eval` or `exec` of a text, as namedtuple has them, is remembered by the
-        # interpreter, which then ends by the signal, whatever the exit code is; the next one makes it forget.
+        # If a KeyboardInterrupt leaves an `eval` or `exec` of a string (used by namedtuple, for example), CPython sets
+        # a flag and later exits by the signal, regardless of the exit code. Another `exec` clears the flag.
         exec("")  # noqa: S102
         return INTERRUPTED
-    except BrokenPipeError:  # at the last flush
+    except BrokenPipeError:  # raised by the last flush
         _forget_stdout()
         return OK
     except OSError as exc:
         say(io_error_text(exc))
         try:
             sys.stdout.flush()
-        except OSError:  # else the interpreter tries again at its end, and the exit code is 120
+        except OSError:  # otherwise the interpreter flushes again at exit, with exit code 120
             _forget_stdout()
         return IO_FAILED
     except BinlogError as exc:
@@ -184,7 +184,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
 
 
 def _without_hidden(exc: click.NoSuchOption) -> click.NoSuchOption:
-    """Return the error without suggestions of options that the command has only to refuse or to ignore them."""
+    """Return the error without suggestions of hidden options, which are only rejected or ignored."""
     shown = {
         name
         for param in (exc.ctx.command.params if exc.ctx is not None else ())
@@ -204,7 +204,7 @@ def _forget_stdout() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Replace streams that the shell has closed: writing to standard output is an error, messages get lost."""
+    """Replace closed standard streams: writing to standard output is then an error, and messages are discarded."""
     for name, mode in (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, mode), "w"))
@@ -213,7 +213,7 @@ def _open_closed_streams() -> None:
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
     if not value or ctx.resilient_parsing:
         return
-    import binlogio  # noqa: PLC0415 - light, but needed only here
+    import binlogio  # noqa: PLC0415 - needed only here
 
     click.echo(f"binlogio {binlogio.__version__}")
     ctx.exit()
@@ -241,5 +241,5 @@ def cli() -> None:
 def main() -> None:
     """Run the program (entry point)."""
     _open_closed_streams()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # importing numpy starts a thread a core, each of which spins
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # by default, numpy starts one spinning thread per core
     cli(prog_name="binlogio")

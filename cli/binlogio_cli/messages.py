@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from binlogio.reader import BinlogReader
 
-# Exit codes of commands.
+# Exit codes.
 OK: Final = 0
 DAMAGE: Final = 1
 WRONG_USAGE: Final = 2
@@ -25,7 +25,7 @@ NOTHING_SELECTED: Final = "no event group of the logs is selected by the options
 
 
 def error_text(exc: BinlogError) -> str:
-    """Return the message of an error, whose hint names options of the command line."""
+    """Return the message of an error; its hint names command-line options."""
     exc.surface = Surface.COMMAND_LINE
     return str(exc)
 
@@ -46,7 +46,7 @@ def say(sentence: str) -> None:
 
 
 def say_misnumbered(files: Sequence[str]) -> None:
-    """Name the logs of a series that are not in the order of their numbers, and those before which some are missing."""
+    """Report logs of a series that are out of order, and gaps in the numbers of a series."""
     for before, file in pairwise(files):
         wrong = misnumbered(file, before)
         if wrong is not None:
@@ -54,7 +54,7 @@ def say_misnumbered(files: Sequence[str]) -> None:
 
 
 def io_error_text(exc: OSError) -> str:
-    """Return the message of an I/O error: the names of the files, and the reason."""
+    """Return the message of an I/O error: file names and reason."""
     if exc.strerror is None:
         return str(exc)
     names = " -> ".join(str(name) for name in (exc.filename, exc.filename2) if name is not None)
@@ -62,7 +62,7 @@ def io_error_text(exc: OSError) -> str:
 
 
 def say_torn_tails(reader: BinlogReader) -> None:
-    """Print where the last complete event group ends, for each log with a torn tail."""
+    """Report each log with an incomplete last event, and the end of its last complete event group."""
     for (file, last_good_offset), tail in reader.torn_tails:
         say(
             f"{file}: at {tail.offset}: the log was in use and ends in {tail.size} bytes of an "

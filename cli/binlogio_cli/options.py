@@ -1,4 +1,4 @@
-"""Values of options that several commands have: times, GTID sets, server variables, table definitions."""
+"""Option values shared by commands: input paths, GTID sets, server variables, table definitions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from binlogio.options import ServerVariables
 from binlogio.schema.given import GivenDefinitions, load_definitions
 from binlogio_cli.messages import Refusal, error_text
 
-INPUT_PATH: Final = click.Path(readable=False)  # completes names; what cannot be read is an I/O error of the command
+INPUT_PATH: Final = click.Path(readable=False)  # shell completion only; the command reports I/O errors
 _GTID_POSITION: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")
 _DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
 
 
 def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) -> Gtids | None:
-    """Parse a GTID set: of MySQL, or GTIDs and ranges of MariaDB.
+    """Parse a GTID set of MySQL, or GTIDs and ranges of MariaDB.
 
     Raises:
         BadParameter: the text is neither.
@@ -37,10 +37,10 @@ def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) ->
 
 
 def parse_set(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
-    """Parse NAME=VALUE pairs of server variables; values get the types of the variables.
+    """Parse NAME=VALUE pairs of server variables; values are converted to the types of the variables.
 
     Raises:
-        BadParameter: a name or a value is not one of a variable.
+        BadParameter: a name is unknown or a value is invalid.
     """
     kinds = {field.name: str(field.type) for field in fields(ServerVariables)}
     parsed: dict[str, Any] = {}
@@ -58,7 +58,7 @@ def _typed(value: str, kind: str, ctx: click.Context, param: click.Parameter) ->
 
 
 def gtid_position(text: str) -> MariadbGtidPosition | None:
-    """Return the GTIDs of a --start-position or --stop-position; None if the text is not such a list.
+    """Parse the MariaDB GTIDs of --start-position or --stop-position; return None if the text is not a list of GTIDs.
 
     Raises:
         BinlogFormatError: two GTIDs have the same domain, or a number is out of range.

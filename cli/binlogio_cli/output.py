@@ -1,7 +1,7 @@
 """The output of a command: standard output or a file; text always in UTF-8.
 
-A file is written under a temporary name in the same directory and renamed when it is complete. No input is ever
-overwritten, and another file that exists only with `--force`.
+A file is written under a temporary name in the same directory and renamed when it is complete. Inputs are never
+overwritten; other existing files are overwritten only with `--force`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ quiet_option: Final = click.option(
 class Output:
     """Text for a binary stream, in UTF-8 in every locale.
 
-    `errors` is the error handler for bytes that are not text (surrogates): `surrogateescape` writes the original bytes.
+    `errors` is the encoding error handler for surrogates: `surrogateescape` writes the original bytes.
     """
 
     def __init__(self, stream: BinaryIO, errors: str = "backslashreplace") -> None:
@@ -64,7 +64,7 @@ class Output:
         self._errors = errors
 
     def write(self, text: str | bytes | memoryview) -> None:
-        """Write `text` as it is; bytes are UTF-8."""
+        """Write `text` unchanged; bytes are UTF-8."""
         self._stream.write(text.encode("utf-8", self._errors) if isinstance(text, str) else text)
 
     def write_all(self, chunks: Iterable[str | bytes | memoryview]) -> None:
@@ -79,7 +79,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """The destination of output: the file `path`, or standard output if it is None. Made by `checked`."""
+    """The destination of output: the file `path`, or standard output if it is None. Create it with `checked`."""
 
     path: str | None
     replaces: bool
@@ -109,11 +109,11 @@ class OutputFile:
     def open(self, *, keeps_after: type[BaseException] | tuple[type[BaseException], ...] = ()) -> Iterator[IO[bytes]]:
         """Provide the stream to write to.
 
-        The file has its name after the `with` block; if an exception leaves it, only if it is of `keeps_after`
-        and something was written.
+        The file is renamed to its name after the `with` block. After an exception it is kept only if the exception is
+        of a class in `keeps_after` and something was written.
 
         Raises:
-            OSError: the file cannot be written; FileExistsError if another program has made it meanwhile.
+            OSError: the file cannot be written; FileExistsError if another program has created it meanwhile.
         """
         if self.path is None:
             sys.stdout.flush()
@@ -122,7 +122,7 @@ class OutputFile:
             with Path(self.path).open("wb") as device:
                 yield device
         else:
-            target = os.path.realpath(self.path)  # a symbolic link stays, and its target is replaced
+            target = os.path.realpath(self.path)  # a symbolic link is kept; its target is replaced
             side = side_path(Path(target))
             try:
                 with open_side(side) as file:
@@ -143,7 +143,7 @@ class OutputFile:
 
 
 def _is_replaced(found: os.stat_result | None) -> bool:
-    """Return whether a new file takes the place of an output; devices and pipes are written to."""
+    """Return whether the output is a new or regular file; devices and pipes are not replaced but opened for writing."""
     return found is None or stat.S_ISREG(found.st_mode)
 
 
@@ -159,15 +159,15 @@ def _stat(path: str | None) -> os.stat_result | None:
 def _stat_stream(stream: Any) -> os.stat_result | None:
     try:
         return os.fstat(stream.fileno())
-    except (OSError, ValueError, AttributeError):  # replaced by a stream without a file
+    except (OSError, ValueError, AttributeError):  # a stream without a file descriptor
         return None
 
 
 @contextlib.contextmanager
 def open_output(output: OutputFile, errors: str = "backslashreplace", kind: type[Output] = Output) -> Iterator[Output]:
-    """Provide the output as text, in an output of this kind; `errors` as for `Output`.
+    """Provide an `Output`, or the subclass `kind`, of a destination; `errors` as for `Output`.
 
-    If the input is damaged, the file has the output from before the damage, as standard output does.
+    If the input is damaged, the file keeps the output before the damage, as standard output does.
 
     Raises:
         OSError: the file cannot be written.
@@ -181,7 +181,7 @@ class Dump(Protocol):
 
     @property
     def session(self) -> object:
-        """The state of the client's session that the output has set; assigned where text after it is left out."""
+        """The session state that the output has set; assign it when later text is discarded."""
 
     @session.setter
     def session(self, state: Any) -> None: ...
@@ -190,13 +190,13 @@ class Dump(Protocol):
         """Yield the text of one event, in several chunks if it may be large."""
 
     def end_statement(self) -> None:
-        """Take note of the end of a statement's rows, written or not."""
+        """End the rows of a statement, whether they were written or not."""
 
     def discard(self, statement: object = None) -> None:
-        """Remove what was kept for a statement that is not written; without one, for all that are unfinished."""
+        """Discard the data kept for a statement that is not written; None: for all incomplete statements."""
 
     def writer(self, selection: GroupChoice) -> EventWriter | None:
-        """Return the kernel's writer of frequent events in this format; None if there is none."""
+        """Return the kernel's event formatter for this format; None if there is none."""
 
     def foot(self) -> Iterator[str]:
         """Yield the text after the last event."""

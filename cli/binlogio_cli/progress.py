@@ -1,6 +1,6 @@
-"""Progress bar (`rich`): bytes of the logs that were read, their rate, and the remaining time.
+"""Progress bar (`rich`): bytes read, rate, and remaining time.
 
-Shown after two seconds; not without `rich`, and not if standard error is not a terminal.
+It is shown after two seconds, if `rich` is installed and standard error is a terminal.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ DELAY_SECONDS: Final = 2.0
 
 @contextmanager
 def watched(files: Sequence[str], *, is_shown: bool = True) -> Iterator[Watch]:
-    """Show the bar, and provide the function to be called with every transaction that is applied."""
+    """Show the bar; provide the function to call with every applied transaction."""
     with watched_bytes([Path(file).name for file in files], _sizes(files), is_shown=is_shown) as watch:
         yield lambda transaction: watch(transaction.end.file, transaction.end.offset)
 
 
 @contextmanager
 def watched_logs(files: Sequence[str], *, is_shown: bool = True) -> Iterator[WatchBytes]:
-    """Show the bar, and provide the function to be called with the name of a log and the offset that was reached."""
+    """Show the bar; provide the function to call with a log name and the offset reached."""
     with watched_bytes(files, _sizes(files), is_shown=is_shown) as watch:
         yield watch
 
 
 @contextmanager
 def watched_bytes(names: Sequence[str], sizes: Sequence[int], *, is_shown: bool) -> Iterator[WatchBytes]:
-    """Show the bar of logs of these names and sizes; the function is called with a name and an offset."""
+    """Show the bar for logs of these names and sizes; provide the function to call with a name and an offset."""
     if not is_shown or not sys.stderr.isatty() or not all(sizes):
         yield lambda _name, _offset: None
         return
     try:
-        from rich.console import Console  # noqa: PLC0415 - an extra
+        from rich.console import Console  # noqa: PLC0415 - optional dependency
         from rich.progress import (  # noqa: PLC0415
             BarColumn,
             DownloadColumn,

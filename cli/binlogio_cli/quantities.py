@@ -1,4 +1,4 @@
-"""Sizes, moments and durations as text for people."""
+"""Formats sizes, times and durations for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def size_text(size: float) -> str:
-    """Return bytes for people: 1.2 MiB."""
+    """Format a size in bytes: 1.2 MiB."""
     for unit in _UNITS:
         if abs(size) < KIB or unit == _UNITS[-1]:
             return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
@@ -19,12 +19,12 @@ def size_text(size: float) -> str:
 
 
 def moment_text(seconds: float) -> str:
-    """Return a time, UTC."""
+    """Format seconds since 1970 as a UTC time."""
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def duration_text(microseconds: int) -> str:
-    """Return a duration for people: 350 ms, 12.3 s, 2 h 05 min, 3 days."""
+    """Format a duration: 350 ms, 12.3 s, 2 h 05 min, 3 days."""
     if microseconds < 1000:
         return f"{microseconds} us"
     seconds = microseconds / 1e6
@@ -39,7 +39,7 @@ def duration_text(microseconds: int) -> str:
 
 
 def width_text(seconds: int) -> str:
-    """Return the width of a bucket of time: 10 s, 5 min, 6 h, 7 days."""
+    """Format the width of a time bucket: 10 s, 5 min, 6 h, 7 days."""
     for unit, name in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= unit:
             return f"{seconds // unit} {name}"

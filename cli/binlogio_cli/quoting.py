@@ -1,4 +1,4 @@
-"""Quoting: escapes control characters for the terminal, and quotes SQL names and literals."""
+"""Quoting: escapes terminal control characters, and quotes SQL identifiers and literals."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# C0 and C1 controls, marks that change the direction of text, line and paragraph separators, surrogates (bytes that
-# are not UTF-8).
+# C0 and C1 control characters, bidirectional controls, line and paragraph separators, surrogates (bytes that are not
+# UTF-8).
 _ACTS: Final = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _UNSAFE: Final = f"[{_ACTS}]"
 _UNSAFE_IN_LINES: Final = f"(?![\t\n])[{_ACTS}]"
-_FIRST_ESCAPED_BYTE: Final = 0xDC80  # where `surrogateescape` puts the byte 0x80
+_FIRST_ESCAPED_BYTE: Final = 0xDC80  # the byte 0x80 with `surrogateescape`
 _HEXDUMP_WIDTH: Final = 16
 
 
@@ -25,17 +25,17 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def safe(text: str) -> str:
-    """Return `text` on one line, with escapes for all characters that act on a terminal."""
+    """Return `text` on one line, with all terminal control characters escaped."""
     return text if text.isprintable() else re.sub(_UNSAFE, _escape, text)
 
 
 def safe_lines(text: str) -> str:
-    """Return `text` as `safe` does, but keep tabs and newlines."""
+    """Return `text` with terminal control characters escaped, except tabs and newlines."""
     return text if text.isprintable() else re.sub(_UNSAFE_IN_LINES, _escape, text.replace("\r\n", "\n"))
 
 
 def identifier(name: str) -> str:
-    """Return a name of a schema, table or column as SQL writes it, in backticks."""
+    """Return the name of a schema, table or column as an SQL identifier in backticks."""
     return f"`{safe(name.replace('`', '``'))}`"
 
 
@@ -45,10 +45,10 @@ def table_name(schema: str, table: str) -> str:
 
 
 def string_literal(text: str) -> str:
-    """Return `text` as an SQL literal that has this value in every sql_mode.
+    """Return `text` as an SQL literal with the same value in every sql_mode.
 
-    Text with a backslash, whose meaning depends on the mode, or with a character that acts on a terminal becomes a
-    hexadecimal literal with the text in a comment.
+    Text with a backslash, which depends on sql_mode, or with a terminal control character becomes a hexadecimal
+    literal with the text in a comment.
     """
     if "\\" not in text and safe(text) == text:
         return "'" + text.replace("'", "''") + "'"

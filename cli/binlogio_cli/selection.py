@@ -1,6 +1,6 @@
-"""The options that select a part of the logs, and those for reading logs: the same in every command.
+"""Options that select a part of the logs, and options for reading logs, shared by all commands.
 
-Decorators for commands, and the forms of positions and times:
+Decorators for commands, and the formats of positions and times:
 
     @selection_options      adds the options, and passes `selection: Selection` in place of their values
     @reading_options        the same with `reading: Reading`
@@ -8,7 +8,7 @@ Decorators for commands, and the forms of positions and times:
     POSITION  := offset                in the first log (start) or in the last one (stop)
                | file ":" offset       in the log of this name
                | GTIDs of MariaDB      one for each domain, as in @@gtid_slave_pos
-    TIME      := as the server reads it: 2026-11-20 09:00:01.5, 2026/11/20, 20261120090001, 261120090001
+    TIME      := in a format of the server: 2026-11-20 09:00:01.5, 2026/11/20, 20261120090001, 261120090001
                | ISO 8601, with or without a zone
                | seconds since 1970
 """
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 _MOST_NAMES: Final = 10
-_HIGHEST_ID: Final = (1 << 32) - 1  # of servers and domains
+_HIGHEST_ID: Final = (1 << 32) - 1  # maximum server id and domain id
 _OPERATIONS: Final = frozenset({"insert", "update", "delete"})
 _GTIDS_HELP: Final = (
     "A GTID set (UUID:1-5:9), or GTIDs of MariaDB (0-1-9, or 0-1-5..9 for a range), each for its own transaction only."
@@ -61,32 +61,32 @@ _PARTS: Final = (
     r"(?:(?:\s+|T)(\d{1,2})(?:[^\w\s](\d{1,2})(?:[^\w\s](\d{1,2})(\.\d+)?)?)?)?"
     r"\s*(Z|[+-]\d\d:?\d\d)?"
 )
-_SHAPES: Final = {14: (4, 6), 12: (2, 6), 8: (4, 3), 6: (2, 3)}  # digits of a time: those of the year, and the parts
+_SHAPES: Final = {14: (4, 6), 12: (2, 6), 8: (4, 3), 6: (2, 3)}  # number of digits: (digits of the year, parts)
 _EPOCH_DIGITS: Final = (9, 10, 11)
 
 
 class LocalZone(tzinfo):
-    """The time zone of this machine, with its changes between summer and winter."""
+    """The local time zone of this machine, including daylight saving time."""
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
-        """Return what the zone is ahead of UTC at a moment."""
+        """Return the offset from UTC at a time."""
         if moment is None:
             return None
         try:
             return moment.replace(tzinfo=None).astimezone().utcoffset()
-        except (OverflowError, ValueError):  # the first and the last days of the calendar
+        except (OverflowError, ValueError):  # the first and last days of the calendar
             return timedelta(0)
 
     def dst(self, moment: datetime | None) -> timedelta | None:
-        """Return None: the part of the offset that is daylight saving is not known."""
+        """Return None: the daylight saving part of the offset is unknown."""
         return None
 
     def tzname(self, moment: datetime | None) -> str | None:
-        """Return the name of the zone at a moment."""
+        """Return the name of the zone at a time."""
         return None if moment is None else moment.replace(tzinfo=None).astimezone().tzname()
 
     def fromutc(self, moment: datetime) -> datetime:
-        """Return the local time of a moment in UTC."""
+        """Convert a UTC time to local time."""
         local = moment.replace(tzinfo=timezone.utc).astimezone()
         return local.replace(tzinfo=self)
 
@@ -95,7 +95,7 @@ def parse_zone(ctx: click.Context, param: click.Parameter, text: str) -> tzinfo:
     """Parse a time zone: UTC, local, or a name such as Europe/Berlin.
 
     Raises:
-        BadParameter: the zone is not known.
+        BadParameter: the zone is unknown.
     """
     if text.upper() == "UTC":
         return timezone.utc
@@ -111,7 +111,7 @@ def parse_zone(ctx: click.Context, param: click.Parameter, text: str) -> tzinfo:
 
 
 def _parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | float | None:
-    """Parse a time; without a zone where the text has none.
+    """Parse a time; the result has no zone if the text has none.
 
     Raises:
         BadParameter: the text is not a time.
@@ -126,11 +126,11 @@ def _parse_time(ctx: click.Context, param: click.Parameter, text: str | None) ->
 
 
 def time_of(text: str) -> datetime | float:
-    """Return the time of a text, without a zone where it has none; seconds since 1970 as a number.
+    """Parse a time; the result has no zone if the text has none. Seconds since 1970 are returned as a number.
 
     Raises:
         ValueError: the text is not a time.
-        OverflowError: the time is after the last day of the calendar.
+        OverflowError: the time is after the end of the calendar.
     """
     digits = re.fullmatch(_DIGITS, text)
     if digits:
@@ -162,7 +162,7 @@ def _moment(parts: list[str], fraction: str | None, zone: str | None) -> datetim
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the logs are read, from the options."""
+    """Values of the options for reading logs."""
 
     verify_checksum: bool = True
     keyring: str | None = None
@@ -183,7 +183,7 @@ class Reading:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The same as arguments of `binlogio.read_rows` and `binlogio.read_tables`."""
+        """The options as arguments of `binlogio.read_rows` and `binlogio.read_tables`."""
         return {
             "verify_checksum": self.verify_checksum,
             "limits": self.limits,
@@ -196,8 +196,8 @@ class Reading:
 class Selection:
     """The part of the logs that the options select.
 
-    `start` and `stop` are positions; one without a file counts in the first log, or in the last one. Times are in
-    seconds since 1970, UTC. Tables are globs over `table` or `database.table`.
+    `start` and `stop` are positions; a position without a file refers to the first log (start) or the last log (stop).
+    Times are in seconds since 1970, UTC. Tables are globs for `table` or `database.table`.
     """
 
     databases: tuple[str, ...] = ()
@@ -218,12 +218,12 @@ class Selection:
 
     @property
     def is_partial(self) -> bool:
-        """True if an option may leave something out."""
+        """True if any option restricts the selection."""
         return self != Selection(zone=self.zone)
 
     @property
     def name_globs(self) -> tuple[str, ...]:
-        """The tables that are selected, as globs over `database.table`; empty for all."""
+        """The selected tables, as globs for `database.table`; empty: all tables."""
         databases = self.databases or ("*",)
         if not self.tables:
             return tuple(f"{database}.*" for database in self.databases)
@@ -232,7 +232,7 @@ class Selection:
 
     @property
     def excluded_globs(self) -> tuple[str, ...]:
-        """The tables that are left out, as globs over `database.table`."""
+        """The excluded tables, as globs for `database.table`."""
         return tuple(table if "." in table else f"*.{table}" for table in self.exclude_tables)
 
     def wants_table(self, database: str, table: str) -> bool:
@@ -244,24 +244,24 @@ class Selection:
 
     @property
     def names_logs(self) -> bool:
-        """True if a position is in a log of a name."""
+        """True if a position has a file name."""
         return any(position is not None and position.file for position in (self.start, self.stop))
 
     @property
     def start_offset(self) -> int | None:
-        """The offset in the first of `logs` at which reading begins; None for its beginning."""
+        """The offset in the first of `logs` at which reading begins; None: the beginning."""
         return None if self.start is None else self.start.offset
 
     @property
     def stop_offset(self) -> int | None:
-        """The offset in the last of `logs` before which reading ends; None for its end."""
+        """The offset in the last of `logs` before which reading ends; None: the end."""
         return None if self.stop is None else self.stop.offset
 
     def logs(self, files: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the logs from that of the start to that of the stop.
+        """Return the logs from the log of the start position to the log of the stop position.
 
         Raises:
-            Refusal: the logs do not have one of them, or the stop is in a log before the start.
+            Refusal: one of these logs is missing, or the stop position is in a log before the start position.
         """
         first = _number_of("--start-position", self.start, files, 0)
         last = _number_of("--stop-position", self.stop, files, len(files) - 1)
@@ -270,7 +270,7 @@ class Selection:
         return files[first : last + 1]
 
     def logs_of(self, logs: Sequence[LogFile]) -> list[LogFile]:
-        """Return those of the logs from that of the start to that of the stop.
+        """Return the logs from the log of the start position to the log of the stop position.
 
         Raises:
             Refusal: as `logs`.
@@ -279,10 +279,10 @@ class Selection:
         return [log for log in logs if log.name in names]
 
     def check_positions(self, logs: Sequence[LogFile], keyring: Keyring | None) -> None:
-        """Refuse positions in the first and the last one of `logs_of` at which no event starts.
+        """Check that an event starts at the start and stop positions, in the first and last of `logs`.
 
         Raises:
-            PositionError: no event starts there.
+            PositionError: no event starts at a position.
             OSError, BinlogError: a log cannot be read.
         """
         for offset, log in ((self.start_offset, logs[0]), (self.stop_offset, logs[-1])):
@@ -291,7 +291,7 @@ class Selection:
 
     def group_choice(self) -> GroupChoice:
         """Return the selection of event groups, without positions."""
-        from binlogio.group_choice import GroupChoice  # noqa: PLC0415 - not of all commands
+        from binlogio.group_choice import GroupChoice  # noqa: PLC0415 - needed by some commands only
 
         return GroupChoice(
             databases=self.databases,
@@ -307,7 +307,7 @@ class Selection:
         )
 
     def row_choice(self, *, refuses_unknown: bool) -> RowChoice | None:
-        """Return the selection of single rows; None for all. `refuses_unknown` as of `RowChoice`."""
+        """Return the selection of single rows; None: all rows. `refuses_unknown`: see `RowChoice`."""
         if self.operations is None and self.condition is None:
             return None
         from binlogio.columnar.row_choice import RowChoice  # noqa: PLC0415 - imports pyarrow
@@ -315,12 +315,12 @@ class Selection:
         return RowChoice(self.operations, self.condition, refuses_unknown=refuses_unknown)
 
     def replay_filter(self, files: tuple[str, ...], rewrite_db: Iterable[str] = ()) -> ReplayFilter:
-        """Return the filter of `replay` and `undo`; `files` are the logs, `rewrite_db` texts `FROM->TO`.
+        """Return the filter of `replay` and `undo`; `files` are the logs, `rewrite_db` has items `FROM->TO`.
 
         Raises:
-            UsageError: a text is not of this form.
+            UsageError: an item does not have this form.
         """
-        from binlogio.replay import ReplayFilter  # noqa: PLC0415 - of two commands
+        from binlogio.replay import ReplayFilter  # noqa: PLC0415 - needed by some commands only
 
         return ReplayFilter(
             start=_in_log(self.start, files[:1]),
@@ -339,12 +339,12 @@ class Selection:
         )
 
     def event_filter(self, files: tuple[str, ...]) -> EventFilter:
-        """Return the filter for `read_rows` and `read_tables`, without tables; times are those of the changes.
+        """Return the filter for `read_rows` and `read_tables`, without tables; times select single changes.
 
-        `files` are the logs that are read, `logs` of those that were given.
+        `files` are the logs to read, the result of `logs`.
 
         Raises:
-            Refusal: a position is given and there are several logs, or GTIDs are in two options.
+            Refusal: a position is given with several logs, or two options have GTIDs.
         """
         if len(files) > 1 and (self.start is not None or self.stop is not None):
             raise Refusal("positions need a single log here: give only that one, or select by time or GTID")
@@ -363,7 +363,7 @@ def _defined(start: int | None, end: int | None) -> tuple[int, int]:
 
 
 def _number_of(option: str, position: Position | None, files: tuple[str, ...], default: int) -> int:
-    """Return the number of the log that a position names; `default` if it names none."""
+    """Return the index of the log that a position names; `default` if it names none."""
     if position is None or not position.file:
         return default
     name = os.path.basename(position.file)  # noqa: PTH119 - may be a URI
@@ -387,10 +387,10 @@ def _in_log(position: Position | None, files: tuple[str, ...]) -> Position | Non
 
 
 def renames(texts: Iterable[str]) -> dict[str, str]:
-    """Return the names of `--rewrite-db`.
+    """Parse the values of `--rewrite-db`.
 
     Raises:
-        UsageError: a text is not of the form FROM->TO.
+        UsageError: a value does not have the form FROM->TO.
     """
     pairs = [text.partition("->") for text in texts]
     for before, arrow, after in pairs:
@@ -400,14 +400,14 @@ def renames(texts: Iterable[str]) -> dict[str, str]:
 
 
 def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:
-    """Refuse positions and tables that the logs do not have, before anything is changed.
+    """Check, before any change, that the positions and tables exist in the logs.
 
     Raises:
         PositionError: no event starts at a position.
         Refusal: no event matches a table.
         OSError, BinlogError: a log cannot be read.
     """
-    from binlogio.replay.start_position import bounds_of, unknown_tables  # noqa: PLC0415 - of two commands
+    from binlogio.replay.start_position import bounds_of, unknown_tables  # noqa: PLC0415 - needed by some commands only
 
     bounds_of(reader, wanted)
     unknown, names = unknown_tables(reader, wanted.tables)
@@ -420,13 +420,13 @@ def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:
 
 
 def say_columns(rows: RowChoice | None) -> None:
-    """Report a condition whose columns no table has."""
+    """Report a condition with columns that no table has."""
     if rows is not None and not rows.found_columns and rows.condition is not None:
         say(f"warning: no table that was read has the columns {', '.join(sorted(rows.condition.columns))} of --where")
 
 
 def say_unmatched(patterns: tuple[str, ...]) -> None:
-    """Report globs of tables that matched nothing."""
+    """Report table globs without a match."""
     for pattern in patterns:
         say(f"warning: no event that was read matches {pattern}, given as --table or --exclude-table")
 
@@ -456,10 +456,10 @@ def _parse_position(
 
 
 def _parse_numbers(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> frozenset[int] | None:
-    """Parse numbers of 32 bits, separated by commas.
+    """Parse 32-bit numbers separated by commas.
 
     Raises:
-        BadParameter: a text is not one.
+        BadParameter: an item is not such a number.
     """
     found = set()
     for text in ",".join(texts).split(",") if texts else ():
@@ -471,17 +471,17 @@ def _parse_numbers(ctx: click.Context, param: click.Parameter, texts: tuple[str,
 
 
 def _number(text: str, highest: int) -> int | None:
-    """Return the number of some digits, up to `highest`; None for any other text."""
+    """Parse decimal digits as a number up to `highest`; return None for any other text."""
     if not (text.isdecimal() and text.isascii() and len(text.lstrip("0")) <= len(str(highest))):
         return None
     return number if (number := int(text)) <= highest else None
 
 
 def _parse_operations(ctx: click.Context, param: click.Parameter, text: str | None) -> frozenset[str] | None:
-    """Parse names of operations, separated by commas.
+    """Parse names of operations separated by commas.
 
     Raises:
-        BadParameter: one is not known.
+        BadParameter: a name is unknown.
     """
     if text is None:
         return None
@@ -492,7 +492,7 @@ def _parse_operations(ctx: click.Context, param: click.Parameter, text: str | No
 
 
 def _parse_condition(ctx: click.Context, param: click.Parameter, text: str | None) -> RowCondition | None:
-    """Parse a condition on rows.
+    """Parse a row condition.
 
     Raises:
         BadParameter: the text is not a condition.
@@ -507,15 +507,15 @@ def _parse_condition(ctx: click.Context, param: click.Parameter, text: str | Non
         raise click.BadParameter(str(exc), ctx, param) from exc
 
 
-def _numbers_option(*names: str, help: str) -> Callable[[_Command], _Command]:  # noqa: A002 - as click's
+def _numbers_option(*names: str, help: str) -> Callable[[_Command], _Command]:  # noqa: A002 - name of click
     return click.option(*names, multiple=True, metavar="N,...", callback=_parse_numbers, help=help)
 
 
 def input_once(ctx: click.Context, param: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse standard input that is given twice.
+    """Check that standard input is given at most once.
 
     Raises:
-        UsageError: it is.
+        UsageError: standard input is given twice.
     """
     if files.count("-") > 1:
         raise click.UsageError("- is standard input, which can be read once", ctx)
@@ -705,7 +705,7 @@ def _add_domains(chosen: dict[str, Any], name: str, option: str, domain_ids: fro
 
 
 def reading_options(command: _Command) -> _Command:
-    """Add the options that say how logs are read; the command takes `reading: Reading`."""
+    """Add the options for reading logs; the command takes `reading: Reading`."""
 
     @functools.wraps(command)
     def run(
@@ -736,7 +736,7 @@ def _with(options: tuple[Callable[[_Command], _Command], ...], command: _Command
 
 
 def _seconds(moment: datetime | float | None, zone: tzinfo) -> int | None:
-    """Return seconds since 1970, rounded up: events have whole seconds."""
+    """Convert a time to seconds since 1970, rounded up, because events have whole seconds."""
     if moment is None:
         return None
     if isinstance(moment, datetime):

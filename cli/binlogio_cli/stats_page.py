@@ -1,6 +1,6 @@
 """The HTML page of `binlogio stats`: one file with inline SVG charts, without scripts or other files.
 
-Colours follow the light or dark setting of the browser.
+Colours follow the light or dark mode of the browser.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _columns(stats: ArchiveStats, values: Sequence[tuple[TimeStats, tuple[int, i
 
 
 def _round_up(value: float, unit: int) -> float:
-    """Return the next round number, in thousands or in units of 1024."""
+    """Return the next round number at or above `value`, in powers of `unit` (1000 or 1024)."""
     if value <= _LINES:
         return _LINES
     size = 1.0
@@ -200,7 +200,7 @@ def _round_up(value: float, unit: int) -> float:
 
 
 def _bars(rows: Sequence[tuple[str, tuple[int, int, int], str]]) -> str:
-    """Return a chart of stacked bars, one a row, with its name and value."""
+    """Return a chart of stacked bars: one per row, with its name and value."""
     if not rows:
         return "<p>none</p>"
     most = max(sum(amounts) for _, amounts, _ in rows) or 1
@@ -248,7 +248,7 @@ def _transactions(title: str, found: Sequence[TransactionStats]) -> Iterator[str
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[Any]], texts: tuple[int, ...] = (0,)) -> Iterator[str]:
-    """Yield a table; the columns `texts` are to the left."""
+    """Yield a table; the columns `texts` are left-aligned."""
     if not rows:
         return
     kinds = ['class="text"' if column in texts else "" for column in range(len(names))]
