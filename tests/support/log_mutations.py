@@ -265,7 +265,7 @@ def _joined(events: list[bytes], seed: Seed) -> bytes:
 
 
 def _checksum(event: bytes) -> bytes:
-    """Return the CRC32 of an event; that of a format description excludes the in-use flag."""
+    """Return the CRC32 of an event; for a format description, the in-use flag counts as cleared."""
     if event[4] == EventType.FORMAT_DESCRIPTION_EVENT:
         event = event[:17] + bytes([event[17] & ~HeaderFlag.BINLOG_IN_USE & 0xFF]) + event[18:]
     return zlib.crc32(event).to_bytes(CHECKSUM_SIZE, "little")

@@ -32,7 +32,7 @@ EXTRAS: Final = ("replay", "delta", "encryption")
 TEST_PACKAGES: Final = ("pytest", "hypothesis", "pandas")
 SEARCH_PATH: Final = (ROOT, ROOT / "cli", ROOT / "spark_datasource", SUPPORT)
 UNREACHABLE: Final = re.compile(r"^.*(?:unresolved dependency|download failed).*$", re.MULTILINE)
-"""Text of Spark's output if a JVM package cannot be downloaded."""
+"""Matches the line of Spark's output about a JVM package that cannot be downloaded."""
 
 
 @cache

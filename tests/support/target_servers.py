@@ -27,7 +27,7 @@ FOLDERS: Final = {"mysql97": "mysql", "mariadb1011": "mariadb", "mariadb118": "m
 
 
 def cases_of(kind: str) -> list[Case]:
-    """Return the cases of a vendor, each once: those of `fixtures/`, then additional ones of `BINLOGIO_CORPUS`."""
+    """Return the cases of a vendor, each once; a case in `fixtures/` overrides the same case in `BINLOGIO_CORPUS`."""
     found = {case.id: case for case in reversed(cases()) if case.load("expected.json")}
     return [found[name] for name in sorted(found) if FOLDERS.get(name.split("/")[0]) == kind]
 
