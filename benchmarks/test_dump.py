@@ -78,7 +78,7 @@ def test_dump(benchmark: Any, log: Path, report: Report, tmp_path: Path, what: s
 def test_dump_with_a_filter_that_selects_nothing(
     benchmark: Any, log: Path, report: Report, tmp_path: Path, what: str
 ) -> None:
-    """The cost of a filter is that of the whole command minus its start-up, measured on the first 4 KiB of the log."""
+    """The cost of a filter is the cost of the command minus its start-up, measured on the first 4 KiB of the log."""
     options = ["dump", "--format", "json", *FILTERS[what]]
     part = large_enough(log, lambda one: child_cpu_s(binlogio_command(*options, str(one))), tmp_path)
     head = first_groups(log, HEAD_BYTES, tmp_path / "head")
