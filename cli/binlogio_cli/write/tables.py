@@ -98,7 +98,7 @@ class ScriptTables:
         return self._all
 
     def temporary(self, sql: str, schema: str, name: str) -> TableDefinition:
-        """Return the definition of a temporary table: the explicit one, or that of its CREATE TEMPORARY TABLE.
+        """Return the definition of a temporary table: the explicit one, or the one in its CREATE TEMPORARY TABLE.
 
         Raises:
             UnsupportedFeature: the statement does not define the columns.
