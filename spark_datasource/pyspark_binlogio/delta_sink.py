@@ -70,7 +70,7 @@ class DeltaSink:
             return
         changes = batch.persist()
         try:
-            stage, _ = frame_stage(changes, self.table, None, Until(), self.key)
+            stage = frame_stage(changes, self.table, Until(), self.key)
             commit = CommitProperties(app_transactions=[Transaction(writer, batch_id)])
             whole = stage.whole_after and not stage.has_diffs
             target = None if table is None or whole else _earlier_rows(batch.sparkSession, table, stage)

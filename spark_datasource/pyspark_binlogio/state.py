@@ -22,12 +22,11 @@ import json
 import os
 import pickle
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial, reduce
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Union, cast
 
 import numpy as np
@@ -58,8 +57,7 @@ from pyspark_binlogio.spark_types import quoted, spark_ddl, spark_type
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from binlogio.replay import Detour, Stretch
-    from binlogio.rows import TablePlan
+    from binlogio.replay import Detour
     from binlogio.storage import LogFile
 
 
@@ -111,6 +109,10 @@ class Until:
 AT: Final = "_at"
 LAYOUT: Final = "_layout"
 ALWAYS: Final = -1
+_PLACE_DDL: Final = "struct<file: bigint, pos: bigint, row: bigint>"
+_BITMAPS: Final = ("before_present", "after_present")
+_CHANGE: Final = ("before", "after", *_BITMAPS)
+_BEFORE_ALL: Final = Place(-1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,33 @@ class Stage:
 def whole(image: StructType) -> Column:
     """Return all columns of a frame as one struct."""
     return F.struct(*(F.col(quoted(name)) for name in image.names))
+
+
+def _key_of(stage: Stage, image: str) -> list[Column]:
+    """Return the key's columns of an image, as k0, k1 ..."""
+    return [F.col(image).getField(name).alias(f"k{n}") for n, name in enumerate(stage.key)]
+
+
+def _value_after(stage: Stage, name: str) -> Column:
+    """Return the value of a column after a change: that of the after image, else that of the before image."""
+    new, old = F.col("after").getField(name), F.col("before").getField(name)
+    present = is_present("after_present", stage.layouts, stage.image.names.index(name))
+    return F.when(F.col("before").isNull() | present, new).otherwise(old)
+
+
+def _literal(place: Place) -> Column:
+    return F.struct(*(F.lit(value).cast("bigint").alias(name) for name, value in place._asdict().items()))
+
+
+def _place(files: Sequence[str], *, is_numbered: bool) -> Column:
+    """Return the place of a record; files count from the first one, by the numbers in their names or by `files`."""
+    if len(files) <= 1:
+        number = F.lit(0)
+    elif is_numbered:
+        number = F.substring_index("file", ".", -1).cast("bigint") - log_number(files[0])[1]
+    else:
+        number = F.array_position(F.array(*(F.lit(file) for file in files)), F.col("file")) - 1
+    return F.struct(number.cast("bigint").alias("file"), F.col("pos"), F.col("row").cast("bigint").alias("row"))
 
 
 def is_present(bitmap: str, layouts: tuple[Layout, ...], column: int) -> Column:
@@ -203,57 +232,32 @@ Key = tuple[Any, ...]
 
 def folded(stage: Stage, base: DataFrame | None) -> DataFrame:
     """Return the table's rows after the changes; `base` are those before, with the same columns."""
-    changes = stage.changes.select(
-        AT,
-        LAYOUT,
-        "before",
-        "after",
-        "before_present",
-        "after_present",
-        F.when(F.col("before").isNotNull(), _key_of(stage, "before")).alias("old"),
-        F.when(F.col("after").isNotNull(), _new_key(stage)).alias("new"),
+    new_key = F.struct(*(_value_after(stage, name).alias(f"k{n}") for n, name in enumerate(stage.key)))
+    changes = stage.changes.withColumns(
+        {
+            "old": F.when(F.col("before").isNotNull(), F.struct(*_key_of(stage, "before"))),
+            "new": F.when(F.col("after").isNotNull(), new_key),
+        }
     )
     apart = _component(changes)
     if base is not None:
-        changes = _as_inserts(stage, base).unionByName(changes)
+        changes = _as_inserts(stage, base, changes.schema).unionByName(changes)
     parts = changes.sparkSession.conf.get("spark.sql.shuffle.partitions") or "1"
     ordered = apart(changes, int(parts)).sortWithinPartitions(AT)
-    fold = _Fold(stage).batches
-    wanted = ordered.select(LAYOUT, "before", "after", "before_present", "after_present", "old", "new")
-    return wanted.mapInArrow(fold, StructType([StructField(f.name, f.dataType) for f in stage.image.fields]))
+    wanted = ordered.select(LAYOUT, *_CHANGE, "old", "new")
+    return wanted.mapInArrow(_Fold(stage).batches, StructType([StructField(f.name, f.dataType) for f in stage.image]))
 
 
-def _key_of(stage: Stage, image: str) -> Column:
-    return F.struct(*(F.col(image).getField(name).alias(f"k{n}") for n, name in enumerate(stage.key)))
-
-
-def _new_key(stage: Stage) -> Column:
-    """Return the key after a change: columns that the after image lacks come from the before image."""
-    parts = []
-    for n, name in enumerate(stage.key):
-        new, old = F.col("after").getField(name), F.col("before").getField(name)
-        present = is_present("after_present", stage.layouts, stage.image.names.index(name))
-        parts.append(F.when(F.col("before").isNull() | present, new).otherwise(old).alias(f"k{n}"))
-    return F.struct(*parts)
-
-
-def _as_inserts(stage: Stage, base: DataFrame) -> DataFrame:
+def _as_inserts(stage: Stage, base: DataFrame, schema: StructType) -> DataFrame:
+    """Return rows as inserts before all changes, with the columns of the changes."""
+    values = {
+        AT: _literal(_BEFORE_ALL),
+        LAYOUT: F.lit(_BASE_LAYOUT),
+        "after": F.col("after"),
+        "new": F.struct(*_key_of(stage, "after")),
+    }
     rows = base.select(whole(stage.image).alias("after"))
-    nothing = F.lit(None).cast("binary")
-    return rows.select(
-        F.struct(
-            F.lit(-1).cast("bigint").alias("file"),
-            F.lit(0).cast("bigint").alias("pos"),
-            F.lit(0).cast("bigint").alias("row"),
-        ).alias(AT),
-        F.lit(_BASE_LAYOUT).alias(LAYOUT),
-        F.lit(None).cast(stage.image).alias("before"),
-        "after",
-        nothing.alias("before_present"),
-        nothing.alias("after_present"),
-        F.lit(None).cast(stage.changes.select(_key_of(stage, "before").alias("k")).schema["k"].dataType).alias("old"),
-        _key_of(stage, "after").alias("new"),
-    )
+    return rows.select(*(values.get(one.name, F.lit(None).cast(one.dataType)).alias(one.name) for one in schema))
 
 
 def _component(changes: DataFrame) -> Callable[[DataFrame, int], DataFrame]:
@@ -272,11 +276,8 @@ def _component(changes: DataFrame) -> Callable[[DataFrame, int], DataFrame]:
     )
 
     def apart(frame: DataFrame, parts: int) -> DataFrame:
-        joined = frame.join(
-            F.broadcast(table), F.coalesce(F.col("new"), F.col("old")).eqNullSafe(F.col("moved")), "left"
-        )
-        number = F.coalesce(F.col("component"), F.xxhash64(F.coalesce(F.col("new"), F.col("old"))))
-        return joined.repartition(parts, number)
+        joined = frame.join(F.broadcast(table), key.eqNullSafe(F.col("moved")), "left")
+        return joined.repartition(parts, F.coalesce(F.col("component"), F.xxhash64(key)))
 
     return apart
 
@@ -445,7 +446,6 @@ def _bitmaps(column: pa.Array) -> list[int]:
 
 
 DELETED: Final = "_deleted"
-BEFORE_ALL: Final = "struct(bigint(-1) AS file, bigint(0) AS pos, bigint(0) AS row)"
 
 
 def state_of(stage: Stage, base: DataFrame | None) -> DataFrame:
@@ -453,7 +453,7 @@ def state_of(stage: Stage, base: DataFrame | None) -> DataFrame:
     if not stage.key:
         return _multiset(stage, base)
     if stage.whole_after and not stage.has_diffs:
-        return _rows_of(_last_per_key(stage, base).where("row IS NOT NULL"), stage.image, "row")
+        return _last_per_key(stage, base).where("row IS NOT NULL").select("row.*")
     return folded(stage, base)
 
 
@@ -471,7 +471,7 @@ def changed_rows(stage: Stage, target: DataFrame | None) -> DataFrame:
             same = [target[name].eqNullSafe(touched[f"k{n}"]) for n, name in enumerate(stage.key)]
             base = target.join(touched, same, "left_semi")
         state = state_of(stage, base).select(whole(stage.image).alias("row"))
-        kept = state.select(*_named_key(F.col("row"), stage.key), "row")
+        kept = state.select(*_key_of(stage, "row"), "row")
         last = touched.join(kept, [f"k{n}" for n in range(len(stage.key))], "left")
     columns = []
     for name in stage.image.names:
@@ -483,19 +483,10 @@ def changed_rows(stage: Stage, target: DataFrame | None) -> DataFrame:
 
 def touched_keys(stage: Stage) -> DataFrame:
     """Return the keys of the changed rows, before and after, as k0, k1 ..."""
-    sides = F.array(*(F.struct(*_named_key(F.col(side), stage.key)) for side in ("before", "after")))
+    sides = F.array(*(F.struct(*_key_of(stage, side)) for side in ("before", "after")))
     here = F.array(F.col("before").isNotNull(), F.col("after").isNotNull())
     pairs = stage.changes.select(F.explode(F.arrays_zip(sides.alias("key"), here.alias("here"))).alias("one"))
     return pairs.where("one.here").select("one.key.*").distinct()
-
-
-def _named_key(image: Column, key: tuple[str, ...]) -> list[Column]:
-    return [image.getField(name).alias(f"k{n}") for n, name in enumerate(key)]
-
-
-def _rows_of(frame: DataFrame, image: StructType, value: str) -> DataFrame:
-    """Return the columns of a struct."""
-    return frame.select(*(F.col(value).getField(name).alias(name) for name in image.names))
 
 
 def _last_per_key(stage: Stage, base: DataFrame | None) -> DataFrame:
@@ -516,16 +507,16 @@ def _last_per_key(stage: Stage, base: DataFrame | None) -> DataFrame:
         F.when(~ends, F.col("after")).alias("row"),
     )
     if base is not None:
-        start = base.select(F.expr(BEFORE_ALL).alias(AT), whole(stage.image).alias("row"))
-        keys = (F.col("row").getField(name).alias(f"k{n}") for n, name in enumerate(stage.key))
-        keyed = start.select(AT, *keys, "row").unionByName(keyed)
+        start = base.select(_literal(_BEFORE_ALL).alias(AT), whole(stage.image).alias("row"))
+        keyed = start.select(AT, *_key_of(stage, "row"), "row").unionByName(keyed)
     return keyed.groupBy(*(f"k{n}" for n in range(len(stage.key)))).agg(F.max_by("row", AT).alias("row"))
 
 
 def _multiset(stage: Stage, base: DataFrame | None) -> DataFrame:
     after = F.col("after")
     if not stage.whole_after:
-        after = F.when(F.col("after").isNotNull(), F.struct(*(_overlaid(stage, n) for n in range(len(stage.image)))))
+        values = (_value_after(stage, name).alias(name) for name in stage.image.names)
+        after = F.when(F.col("after").isNotNull(), F.struct(*values))
     sides = F.array(
         F.struct(F.lit(-1).alias("count"), F.col("before").alias("row")),
         F.struct(F.lit(1).alias("count"), after.alias("row")),
@@ -537,18 +528,7 @@ def _multiset(stage: Stage, base: DataFrame | None) -> DataFrame:
         F.sum("count").alias("count"), F.first("row").alias("row")
     )
     many = total.where("count > 0").select(F.explode(F.expr("array_repeat(row, int(count))")).alias("row"))
-    return _rows_of(many, stage.image, "row")
-
-
-def _overlaid(stage: Stage, column: int) -> Column:
-    """Return the value of a column after a change: that of the after image, else that of the before image."""
-    name = stage.image.names[column]
-    new, old = F.col("after").getField(name), F.col("before").getField(name)
-    return (
-        F.when(F.col("before").isNull() | is_present("after_present", stage.layouts, column), new)
-        .otherwise(old)
-        .alias(name)
-    )
+    return many.select("row.*")
 
 
 def _exact(image: StructType) -> Column:
@@ -576,7 +556,7 @@ def detoured(place: Column, detours: Iterable[Detour]) -> Column:
     def moved(file: pa.Array, pos: pa.Array, row: pa.Array) -> pa.Array:
         return route.moved(file, pos, row)
 
-    udf = arrow_udf(moved, "struct<file: bigint, pos: bigint, row: bigint>")  # type: ignore[call-overload]
+    udf = arrow_udf(moved, _PLACE_DDL)  # type: ignore[call-overload]
     column: Column = udf(place.getField("file"), place.getField("pos"), place.getField("row"))
     return column
 
@@ -649,8 +629,14 @@ class ReplayLogs:
     """The logs of a replay in order, and the options for reading them."""
 
     spark: SparkSession
-    names: tuple[str, ...]
+    logs: tuple[LogFile, ...]
     options: dict[str, str]
+    parsed: BinlogReadOptions
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the logs."""
+        return tuple(log.name for log in self.logs)
 
     @classmethod
     @option_hints()
@@ -662,8 +648,9 @@ class ReplayLogs:
             BinlogOptionError: an unknown option.
         """
         parsed = BinlogReadOptions.parse({**options, "paths": json.dumps(list(paths))})
-        names = dict.fromkeys(log.name for log in _listed(spark, parsed))
-        return cls(spark, tuple(sorted(names, key=_by_number) if _is_one_series(names) else names), options)
+        logs = {log.name: log for log in _listed(spark, parsed)}
+        names = sorted(logs, key=log_number) if _is_one_series(logs) else logs
+        return cls(spark, tuple(logs[name] for name in names), options, parsed)
 
     def marks(self, until: Until) -> list[Mark]:
         """Return the facts of the logs besides row changes, up to the end of the replay.
@@ -671,10 +658,9 @@ class ReplayLogs:
         Raises:
             PythonException: a file is damaged or not a log; with file and offset.
         """
-        options = BinlogReadOptions.parse({**self.options, "paths": json.dumps(list(self.names))})
-        request = request_of(options)
+        request = request_of(self.parsed)
         numbers = {name: number for number, name in enumerate(self.names)}
-        planned = partitions((Piece(log) for log in _listed(self.spark, options)), options.max_partition_bytes)
+        planned = partitions(map(Piece, self.logs), self.parsed.max_partition_bytes)
         pieces = [part.pieces for part in planned if isinstance(part, LogPartition)]
         if not pieces:
             return []
@@ -684,20 +670,10 @@ class ReplayLogs:
 
     def place(self) -> Column:
         """Return the place of a record."""
-        return F.struct(self._number().alias("file"), F.col("pos"), F.col("row").cast("bigint").alias("row"))
-
-    def _number(self) -> Column:
-        if len(self.names) == 1:
-            return F.lit(0).cast("bigint")
-        first = log_number(self.names[0])
-        if (
-            _is_one_series(self.names)
-            and not first[2]
-            and log_number(self.names[-1])[1] - first[1] == len(self.names) - 1
-        ):
-            return F.substring_index("file", ".", -1).cast("bigint") - first[1]
-        names = F.array(*(F.lit(name) for name in self.names))
-        return (F.array_position(names, F.col("file")) - 1).cast("bigint")
+        names = self.names
+        first, last = log_number(names[0]), log_number(names[-1])
+        has_holes = last[1] - first[1] != len(names) - 1
+        return _place(names, is_numbered=_is_one_series(names) and not first[2] and not has_holes)
 
     def rows(self, stretch: Stretch, plan: TablePlan, end: Place) -> DataFrame | None:
         """Return the row changes of a stretch, with places; None if it is in none of the logs."""
@@ -706,21 +682,20 @@ class ReplayLogs:
         options = {**self.options, "table": ".".join(stretch.name)}
         if stretch.definition is not None and "schemaFile" not in options:
             options["schemaFile"] = json.dumps({".".join(stretch.name): stretch.definition.to_json()})
-        found: DataFrame | None = None
-        for files, more in self._ranges(stretch.start, end):
-            part = self.spark.read.format("binlog").schema(ddl).options(**options, **more).load(files)
-            found = part if found is None else found.unionByName(part)
-        if found is None:
+        parts = [
+            self.spark.read.format("binlog").schema(ddl).options(**options, **more).load(files)
+            for files, more in self._ranges(stretch.start, end)
+        ]
+        if not parts:
             return None
-        placed = found.withColumn("_at", self.place())
+        placed = reduce(DataFrame.unionByName, parts).withColumn(AT, self.place())
         if stretch.start.row:
-            placed = placed.where(F.col("_at") >= _literal(stretch.start))
-        return placed.where(F.col("_at") < _literal(end)) if end.row else placed
+            placed = placed.where(F.col(AT) >= _literal(stretch.start))
+        return placed.where(F.col(AT) < _literal(end)) if end.row else placed
 
     def image(self, plan: TablePlan) -> pa.DataType:
         """Return the type of an image of the table in Spark."""
-        zero_dates = BinlogReadOptions.parse(self.options).zero_dates
-        return spark_type(RecordType.of(plan, None, zero_dates=zero_dates).image_type)
+        return spark_type(RecordType.of(plan, None, zero_dates=self.parsed.zero_dates).image_type)
 
     def _ranges(self, start: Place, end: Place) -> Iterator[tuple[list[str], dict[str, str]]]:
         """Yield the files to read, with the options for their first and last position."""
@@ -755,40 +730,38 @@ def _listed_by_task(options: BinlogReadOptions, batches: Iterable[pa.RecordBatch
         yield pa.RecordBatch.from_pydict({"logs": [pickle.dumps(find_log_files(options))]})
 
 
+@dataclass(frozen=True, slots=True)
 class _MarkTask:
     """The function of the tasks that find marks; Spark pickles it."""
 
-    def __init__(
-        self, pieces: list[tuple[Piece, ...]], request: Request, numbers: dict[str, int], until: Until
-    ) -> None:
-        self._pieces = pieces
-        self._request = request
-        self._numbers = numbers
-        self._until = until
+    pieces: list[tuple[Piece, ...]]
+    request: Request
+    numbers: dict[str, int]
+    until: Until
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the marks of the parts with these numbers."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for piece in self._pieces[number]:
+                for piece in self.pieces[number]:
                     found = [pickle.dumps(mark) for mark in self._marks(piece)]
                     yield pa.RecordBatch.from_arrays([pa.array(found, pa.binary())], names=["mark"])
 
     def _marks(self, piece: Piece) -> Iterator[Mark]:
-        where = EventFilter(wanted_gtids=self._until.gtids)
-        with option_hints(), _opened(piece, self._request) as reader:
+        where = EventFilter(wanted_gtids=self.until.gtids)
+        with option_hints(), _opened(piece, self.request) as reader:
             if reader is None:
                 return
             try:
                 yield from marks_of(
-                    reader, self._numbers[piece.log.name], self._is_beyond(piece.log.name), where.wants_group
+                    reader, self.numbers[piece.log.name], self._is_beyond(piece.log.name), where.wants_group
                 )
             except BinlogError as exc:
                 exc.locate(file=piece.log.name)
                 raise
 
     def _is_beyond(self, name: str) -> Callable[[int, int], bool]:
-        until = self._until
+        until = self.until
         if until.moment is not None:
             moment = until.moment
             return lambda end, timestamp: timestamp > moment
@@ -832,18 +805,8 @@ class _PieceReader(BinlogReader):
         return event
 
 
-def _literal(place: Place) -> Column:
-    return F.struct(
-        *(F.lit(value).cast("bigint").alias(name) for name, value in zip(("file", "pos", "row"), place, strict=True))
-    )
-
-
 def _position(name: str, offset: int) -> str:
     return f"{base_name(name)}:{offset}"
-
-
-def _by_number(name: str) -> tuple[str, int, str]:
-    return log_number(name)
 
 
 def _is_one_series(names: Iterable[str]) -> bool:
@@ -857,7 +820,6 @@ def _is_one_series(names: Iterable[str]) -> bool:
 
 _NEEDED: Final = ("file", "pos", "row", "before", "after")
 _IMAGES: Final = {"before": "before_present", "after": "after_present"}
-_BITMAPS: Final = tuple(_IMAGES.values())
 _ENDS: Final = (("least", F.min), ("most", F.max))
 
 
@@ -874,10 +836,8 @@ class _Facts:
     columns: frozenset[tuple[tuple[str, ...] | None, bytes | None]] = frozenset()
 
 
-def frame_stage(
-    changes: DataFrame, table: str | TableDefinition, base: DataFrame | None, until: Until, key: Sequence[str] | None
-) -> tuple[Stage, DataFrame | None]:
-    """Return the changes of a table, and the rows before them.
+def frame_stage(changes: DataFrame, table: str | TableDefinition, until: Until, key: Sequence[str] | None) -> Stage:
+    """Return the changes of a table.
 
     Raises:
         BinlogOptionError: the frame is not in the shape of the view `rows`, or a column of the key is not in it.
@@ -912,10 +872,8 @@ def frame_stage(
         raise BinlogOptionError(
             f"binlog: key: {name} has no column {', '.join(lacking)}; it has {', '.join(image.names)}"
         )
-    placed = _until(own.withColumn("_at", _place(facts)), until)
-    return _stage(placed, image, names, facts, definition), None if base is None else base.select(
-        whole(image).alias("row")
-    ).select("row.*")
+    place = _place(facts.files, is_numbered=_is_numbered(facts.files))
+    return _stage(_until(own.withColumn(AT, place), until), image, names, facts, definition)
 
 
 def _named(changes: DataFrame, definition: TableDefinition) -> DataFrame:
@@ -1007,7 +965,7 @@ def _stage(
             "binlog: some images lack columns, and the data does not say which; give the table's definition"
         )
     return Stage(
-        changes=changes.select("_at", F.lit(0).alias("_layout"), "before", "after", *_BITMAPS),
+        changes=changes.select(AT, F.lit(0).alias(LAYOUT), *_CHANGE),
         image=image,
         key=key,
         layouts=(Layout(tuple(numbers.get(name) for name in image.names)),),
@@ -1022,18 +980,6 @@ def _documents(image: StructType, definition: TableDefinition | None) -> list[st
     if definition is not None:
         return [column.name for column in definition.columns if column.sql_type.name == "json"]
     return [field.name for field in image.fields if isinstance(field.dataType, StringType)]
-
-
-def _place(facts: _Facts) -> Column:
-    return F.struct(_number(facts.files).alias("file"), F.col("pos"), F.col("row").cast("bigint").alias("row"))
-
-
-def _number(files: tuple[str, ...]) -> Column:
-    if len(files) <= 1:
-        return F.lit(0).cast("bigint")
-    if _is_numbered(files):
-        return F.substring_index("file", ".", -1).cast("bigint")
-    return F.array_position(F.array(*(F.lit(file) for file in files)), F.col("file")).cast("bigint")
 
 
 def _until(changes: DataFrame, until: Until) -> DataFrame:
@@ -1052,12 +998,11 @@ def _until(changes: DataFrame, until: Until) -> DataFrame:
     if until.moment is None:
         return changes
     late = F.col("timestamp").cast("double") > until.moment
-    first = changes.where(late).agg(F.min(F.struct("_at", "file", "gtid", "sequence_number")).alias("first")).first()
+    first = changes.where(late).agg(F.min(F.struct(AT, "file", "gtid", "sequence_number")).alias("first")).first()
     if first is None or first["first"] is None:
         return changes
     cut = first["first"]
-    place = F.struct(*(F.lit(cut["_at"][name]).cast("bigint").alias(name) for name in ("file", "pos", "row")))
-    found = changes.where(F.col("_at") < place)
+    found = changes.where(F.col(AT) < _literal(Place(*cut[AT])))
     if cut["gtid"] is not None:
         found = found.where(~F.col("gtid").eqNullSafe(F.lit(cut["gtid"])))
     if cut["sequence_number"]:
@@ -1069,30 +1014,23 @@ def _until(changes: DataFrame, until: Until) -> DataFrame:
 _TIME = r"^(-?)(\d+):(\d+):(\d+(?:\.\d+)?)$"
 
 
-def plan_of(definition: TableDefinition) -> TablePlan:
-    """Return the columns of a definition, as MySQL has them."""
-    return resolve_plan(definition.table_map(1), definition=definition.plan_columns())
-
-
 def typed_images(changes: DataFrame, definition: TableDefinition) -> DataFrame:
     """Return the changes, with structs for `before` and `after`.
 
     Raises:
         BinlogOptionError: a column whose values cannot be parsed from their text.
     """
-    image = spark_type(RecordType.of(plan_of(definition), None, zero_dates="null").image_type)
+    plan = resolve_plan(definition.table_map(1), definition=definition.plan_columns())
+    image = spark_type(RecordType.of(plan, None, zero_dates="null").image_type)
     names = [*(field.name for field in image), *(f"@{number + 1}" for number in range(len(image)))]
     texts = ", ".join(f"{quoted(name)} string" for name in names)
     for name in ("before", "after"):
         parsed = F.from_json(F.col(name), texts)
-        values = F.struct(*(_typed(_text(parsed, n, field), field).alias(field.name) for n, field in enumerate(image)))
+        texts_or_numbers = ((parsed.getField(field.name), parsed.getField(f"@{n}")) for n, field in enumerate(image, 1))
+        columns = zip((F.coalesce(*pair) for pair in texts_or_numbers), image, strict=True)
+        values = F.struct(*(_typed(text, field).alias(field.name) for text, field in columns))
         changes = changes.withColumn(name, F.when(F.col(name).isNotNull(), values))
     return changes
-
-
-def _text(parsed: Column, number: int, field: pa.Field) -> Column:
-    """Return the text of a column, by its name or by its number where the log has no names."""
-    return F.coalesce(parsed.getField(field.name), parsed.getField(f"@{number + 1}"))
 
 
 def _typed(text: Column, field: pa.Field) -> Column:
@@ -1143,7 +1081,7 @@ def replay_changes(
                 f"binlog: {', '.join(options)}: options apply to paths of logs, but changes is a data frame, "
                 "which was read before"
             )
-        return state_of(*frame_stage(changes, table, base, Until.of(until), key))
+        return state_of(frame_stage(changes, table, Until.of(until), key), base)
     paths = [os.fspath(one) for one in ([changes] if isinstance(changes, (str, os.PathLike)) else changes)]
     given = [table] if isinstance(table, TableDefinition) else []
     log_replay = LogReplay.open(spark, paths, given, until, options)
@@ -1178,8 +1116,7 @@ class LogReplay:
         self, table: str, base: DataFrame | None = None, *, key: Sequence[str] | None = None, unfollowed: str = "error"
     ) -> DataFrame:
         """Return the rows of a table; arguments and errors as those of `pyspark_binlogio.replay`."""
-        schema, _, name = table.partition(".")
-        state = None if self.history.life((schema, name)).is_whole else base
+        state = None if self._life(table).is_whole else base
         for stage, start in self.stages(table, key, unfollowed):
             state = state_of(stage, None if state is None else start.base(state))
         if state is None:
@@ -1188,13 +1125,15 @@ class LogReplay:
 
     def plan(self, table: str) -> TablePlan:
         """Return the columns that the table has at the end; errors as those of `pyspark_binlogio.replay`."""
-        schema, _, name = table.partition(".")
-        return _known(self.history.life((schema, name)), table, UNFOLLOWED[1])[-1].plan
+        return _known(self._life(table), table, UNFOLLOWED[1])[-1].plan
 
-    def stages(self, table: str, key: Sequence[str] | None, unfollowed: str) -> list[tuple[Stage, _EarlierRows]]:
-        """Return the parts of a table's life with one key, and the conversion of earlier rows to their columns."""
+    def _life(self, table: str) -> Life:
         schema, _, name = table.partition(".")
-        life = self.history.life((schema, name))
+        return self.history.life((schema, name))
+
+    def stages(self, table: str, key: Sequence[str] | None, unfollowed: str) -> list[tuple[Stage, _StretchColumns]]:
+        """Return the parts of a table's life with one key, and the conversion of earlier rows to their columns."""
+        life = self._life(table)
         if unfollowed == "error" and life.problems:
             place, problem = life.problems[0]
             problem.locate(file=self.logs.names[max(place.file, 0)], offset=place.pos)
@@ -1203,10 +1142,11 @@ class LogReplay:
         stretches = _known(life, table, unfollowed)
         detours = self.history.detours_of(life)
         found = []
+        earlier: list[_KnownStretch] = []
         for part, leading in _parts(stretches, key, images):
             last = part[-1]
             image = self.logs.image(last.plan)
-            struct = self._struct(image)
+            struct = cast("StructType", from_arrow_type(image))
             frames = []
             layouts = []
             for number, stretch in enumerate(part):
@@ -1217,7 +1157,7 @@ class LogReplay:
                     frames.append(columns.shown(rows, number))
             changes = reduce(DataFrame.unionByName, frames) if frames else self._nothing(struct)
             if detours:
-                changes = changes.withColumn("_at", detoured(F.col("_at"), detours)).where("_at IS NOT NULL")
+                changes = changes.withColumn(AT, detoured(F.col(AT), detours)).where(F.col(AT).isNotNull())
             stage = Stage(
                 changes=changes,
                 image=struct,
@@ -1227,25 +1167,15 @@ class LogReplay:
                 whole_after=images.whole_after,
                 has_diffs=images.has_diffs,
             )
-            found.append((stage, _EarlierRows(part, image, unfollowed)))
-        for before, following in pairwise(found):
-            following[1].follows = before[1].part[-1]
+            found.append((stage, _StretchColumns([*earlier, *part], image, unfollowed)))
+            earlier = [last]
         return found
 
-    def _struct(self, image: pa.DataType) -> StructType:
-        return cast("StructType", from_arrow_type(image))
-
-    def _nothing(self, struct: StructType) -> DataFrame:
-        place = "struct<file: bigint, pos: bigint, row: bigint>"
-        empty = self.logs.spark.range(0)
-        return empty.select(
-            F.lit(None).cast(place).alias("_at"),
-            F.lit(0).alias("_layout"),
-            F.lit(None).cast(struct).alias("before"),
-            F.lit(None).cast(struct).alias("after"),
-            F.lit(None).cast("binary").alias("before_present"),
-            F.lit(None).cast("binary").alias("after_present"),
-        )
+    def _nothing(self, image: StructType) -> DataFrame:
+        """Return no changes."""
+        kinds: tuple[StructType | str, ...] = (_PLACE_DDL, "int", image, image, "binary", "binary")
+        columns = zip((AT, LAYOUT, *_CHANGE), kinds, strict=True)
+        return self.logs.spark.range(0).select(*(F.lit(None).cast(kind).alias(name) for name, kind in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -1330,38 +1260,41 @@ def _key(known: _KnownStretch, images: Images) -> tuple[str, ...]:
 
 
 class _StretchColumns:
-    """The columns of a stretch, converted to those of the last stretch of its part."""
+    """The columns of the first of some stretches, converted to those of the last one."""
 
     def __init__(self, stretches: list[_KnownStretch], image: pa.DataType, unfollowed: str) -> None:
         self._first = stretches[0]
         self._image = image
         self._steps = [one.stretch.then for one in stretches[:-1]]
         self._unfollowed = unfollowed
-        self._labels = {column.label.casefold(): column.label for column in self._first.plan.columns}
+        self._numbers = {column.label: number for number, column in enumerate(self._first.plan.columns)}
+        self._labels = {label.casefold(): label for label in self._numbers}
         self._origins = [self._origin(field.name) for field in image]
 
     def layout(self) -> Layout:
         """Return the places of the columns in the bitmaps of the stretch."""
-        numbers = {column.label: number for number, column in enumerate(self._first.plan.columns)}
-        unlogged = dict.fromkeys(self._first.stretch.unlogged(), ALWAYS)
-        return Layout(tuple({**numbers, **unlogged}[one] if isinstance(one, str) else None for one in self._origins))
+        bits = {**self._numbers, **dict.fromkeys(self._first.stretch.unlogged(), ALWAYS)}
+        return Layout(tuple(bits[one] if isinstance(one, str) else None for one in self._origins))
 
     def shown(self, rows: DataFrame, number: int) -> DataFrame:
         """Return the changes of the stretch, with the columns of the last one."""
         return rows.select(
-            "_at",
-            F.lit(number).alias("_layout"),
-            self.image("before").alias("before"),
-            self.image("after", number).alias("after"),
-            "before_present",
-            "after_present",
+            AT,
+            F.lit(number).alias(LAYOUT),
+            self._converted("before").alias("before"),
+            self._converted("after", defaults=self._first.stretch.defaults).alias("after"),
+            *_BITMAPS,
         )
 
-    def image(self, name: str, number: int | None = None) -> Column:
+    def base(self, rows: DataFrame) -> DataFrame:
+        """Return rows of the table at the beginning of the first stretch, with the columns of the last one."""
+        one = rows.select(whole(rows.schema).alias("row"))
+        return one.select(self._converted("row").alias("row")).select("row.*")
+
+    def _converted(self, name: str, *, defaults: Mapping[str, Default] | None = None) -> Column:
         """Return an image; an insert gets the defaults of the columns that its image lacks."""
         identical = all(origin == field.name for origin, field in zip(self._origins, self._image, strict=True))
-        defaults = self._first.stretch.defaults if number is not None else {}
-        own = Layout(tuple(range(len(self._first.plan.columns))))
+        own = Layout(tuple(self._numbers.values()))
         parts = []
         for origin, field in zip(self._origins, self._image, strict=True):
             kind = spark_ddl(field.type)
@@ -1369,19 +1302,15 @@ class _StretchColumns:
                 parts.append(self._literal(origin, kind).alias(field.name))
                 continue
             value = F.col(name).getField(origin).cast(kind)
-            default = defaults.get(origin.casefold())
+            default = (defaults or {}).get(origin.casefold())
             if default is not None and default.is_known and default.text is not None:
                 identical = False
-                column = self._labels_in_order().index(origin)
-                lacks = F.col("before").isNull() & ~is_present("after_present", (own,), column)
+                lacks = F.col("before").isNull() & ~is_present("after_present", (own,), self._numbers[origin])
                 value = F.when(lacks, self._literal(default, kind)).otherwise(value)
             parts.append(value.alias(field.name))
         if identical:
             return F.col(name).cast(spark_ddl(self._image))
         return F.when(F.col(name).isNotNull(), F.struct(*parts))
-
-    def _labels_in_order(self) -> list[str]:
-        return [column.label for column in self._first.plan.columns]
 
     def _origin(self, name: str) -> str | Default:
         """Return the name of a column in the stretch; if it was added later, the default of existing rows."""
@@ -1406,20 +1335,3 @@ class _StretchColumns:
         if is_zero and kind != "string":
             return F.lit(None).cast(kind)
         return literal(default, kind)
-
-
-class _EarlierRows:
-    """The conversion of the rows before a stage to the columns of the stage."""
-
-    def __init__(self, part: list[_KnownStretch], image: pa.DataType, unfollowed: str) -> None:
-        self.part = part
-        self.follows: _KnownStretch | None = None
-        self._image = image
-        self._unfollowed = unfollowed
-
-    def base(self, rows: DataFrame) -> DataFrame:
-        """Return the rows with the columns of the stage."""
-        stretches = self.part if self.follows is None else [self.follows, *self.part]
-        columns = _StretchColumns(stretches, self._image, self._unfollowed)
-        one = rows.select(whole(rows.schema).alias("row"))
-        return one.select(columns.image("row").alias("row")).select("row.*")
