@@ -149,21 +149,14 @@ def row_values(filters: Iterable[Filter], images: tuple[str, ...]) -> list[dict[
 _Taken = tuple[Pushed, bool] | None
 
 
-def _equal(found: Pushed, name: str, value: object) -> _Taken:
-    if name not in RANGES:
-        return found.narrowed(name, frozenset() if value is None else frozenset({value})), True
-    bound = _bound(value)
-    return None if bound is None else (found.narrowed(name, Range(_up(bound), _down(bound) + 1)), True)
-
-
-def _in(found: Pushed, name: str, values: Any) -> _Taken:
+def _in(found: Pushed, name: str, values: Iterable[Any]) -> _Taken:
     known = [value for value in values if value is not None]  # x IN (1, NULL) is true for 1 only
     if name not in RANGES:
         return found.narrowed(name, frozenset(known)), True
     bounds = [bound for bound in map(_bound, known) if bound is not None]
     if not bounds or len(bounds) != len(known):
         return None
-    return found.narrowed(name, Range(_up(min(bounds)), _down(max(bounds)) + 1)), False
+    return found.narrowed(name, Range(_up(min(bounds)), _down(max(bounds)) + 1)), len(bounds) == 1
 
 
 def _compare(make: Callable[[int], Range]) -> Callable[[Pushed, str, object], _Taken]:
@@ -192,7 +185,7 @@ def _down(bound: int) -> int:
 
 
 _NARROW: Final[dict[str, Callable[[Pushed, str, Any], _Taken]]] = {
-    "EqualTo": _equal,
+    "EqualTo": lambda found, name, value: _in(found, name, [value]),
     "In": _in,
     "GreaterThanOrEqual": _compare(lambda bound: Range(start=_up(bound))),
     "GreaterThan": _compare(lambda bound: Range(start=_down(bound) + 1)),
@@ -264,7 +257,7 @@ class BinlogBatchReader(DataSourceReader):
         self._row_values: list[dict[str, int | str]] = []
         has_every_column = (has_every_column and options.columns is None) or options.schema_changes == "rescue"
         columns = _table_columns(options, self._schema)
-        self._columns = None if columns is None else TableColumns(columns, is_every_one=has_every_column)
+        self._conversion = Conversion(self._schema, options, columns, has_every_column)
         self._request = replace(
             request_of(options), columns=None if has_every_column else columns, names=tuple(self._schema.names)
         )
@@ -303,8 +296,14 @@ class BinlogBatchReader(DataSourceReader):
         self._pushed, rest = push(given, view.filters, view.never_null())
         if self._options.table is not None and self._options.schema_file is None and self._has_own_types:
             self._row_values = row_values(given, () if self._options.view == "changes" else _IMAGES)
-        where = self._request.where
-        self._request = replace(self._request, where=_both(where, self._pushed.events))
+        where = self._request.where  # the restrictions of the options
+        both = replace(
+            self._pushed.events,
+            timestamp=where.timestamp.within(self._pushed.events.timestamp),
+            known_gtids=where.known_gtids,
+            wanted_gtids=where.wanted_gtids,
+        )
+        self._request = replace(self._request, where=both)
         self._pieces = None
         return given if self._options.mode == "PERMISSIVE" else rest
 
@@ -387,7 +386,14 @@ class BinlogBatchReader(DataSourceReader):
         return [piece for piece in pieces if piece.log.name not in skipped]
 
     def _where(self, log: LogFile) -> EventFilter:
-        return _within_positions(self._request.where, log, self._options)
+        """Apply `startingPosition` and `endingPosition` to their log; logs before and after these are not planned."""
+        name, pos = base_name(log.name), self._request.where.pos
+        start, end = self._options.starting_position, self._options.ending_position
+        if start is not None and name == start[0]:
+            pos = pos.within(Range(start=start[1]))
+        if end is not None and name == end[0]:
+            pos = pos.within(Range(end=end[1]))
+        return replace(self._request.where, pos=pos)
 
     def _cut_at_groups(self, log: LogFile, within: Split, max_bytes: int) -> Iterable[Split]:
         if is_one_piece(log, self.keyring):
@@ -425,27 +431,7 @@ class BinlogBatchReader(DataSourceReader):
         request = replace(self._request, where=where, statements=statements or self._request.statements)
         batches = VIEWS[self._options.view].batches
         for batch in tolerant(lambda part: batches(part, request), piece, self._options):
-            yield from conforming(batch, self._schema, self._options, piece.log.name, self._columns)
-
-
-def _both(one: EventFilter, other: EventFilter) -> EventFilter:
-    """Return the filter of the query, with the restrictions of the options."""
-    return replace(
-        other,
-        timestamp=one.timestamp.within(other.timestamp),
-        known_gtids=one.known_gtids,
-        wanted_gtids=one.wanted_gtids,
-    )
-
-
-def _within_positions(where: EventFilter, log: LogFile, options: BinlogReadOptions) -> EventFilter:
-    """Apply `startingPosition` and `endingPosition` to their log; logs before and after these are not planned."""
-    name, pos = base_name(log.name), where.pos
-    if options.starting_position is not None and name == options.starting_position[0]:
-        pos = pos.within(Range(start=options.starting_position[1]))
-    if options.ending_position is not None and name == options.ending_position[0]:
-        pos = pos.within(Range(end=options.ending_position[1]))
-    return replace(where, pos=pos)
+            yield from self._conversion.batches(batch, piece.log.name)
 
 
 def _table_columns(options: BinlogReadOptions, schema: pa.Schema) -> tuple[str, ...] | None:
@@ -461,24 +447,22 @@ def _table_columns(options: BinlogReadOptions, schema: pa.Schema) -> tuple[str, 
 
 def _check_schema(schema: pa.Schema, options: BinlogReadOptions) -> None:
     """Refuse a column that the view does not have, or that has another type in it."""
-    typed = options.table is not None and options.view in ("rows", "changes")
+    is_flat, is_typed = options.view == "changes", options.view == "rows" and options.table is not None
     no_table = Request(options=replace(options, table=None))
-    untyped = VIEWS["rows" if options.view == "changes" else options.view].columns(no_table, [])
-    more = {options.column_name_of_corrupt_record: pa.string()}
+    known = dict(CHANGES_COLUMNS if is_flat else VIEWS[options.view].columns(no_table, []))
+    names = tuple(known)
+    known[options.column_name_of_corrupt_record] = pa.string()
     if options.schema_changes == "rescue":
-        more[_RESCUED] = pa.string()
-    known = {**(CHANGES_COLUMNS if options.view == "changes" else untyped), **more}
+        known[_RESCUED] = pa.string()
     for field in schema:
-        if (options.view == "changes" and field.name not in known) or (
-            typed and field.name in _IMAGES and pa.types.is_struct(field.type)
-        ):
-            continue
         kind = known.get(field.name)
+        if (is_flat and kind is None) or (is_typed and field.name in _IMAGES and pa.types.is_struct(field.type)):
+            continue
         if kind is None:
-            near = nearest(field.name, tuple(untyped))
+            near = nearest(field.name, names)
             raise BinlogOptionError(
                 f"binlog: view {options.view} has no column {field.name!r}; did you mean {near!r}? "
-                f"It has {', '.join(untyped)}"
+                f"It has {', '.join(names)}"
             )
         if field.type != kind:
             raise BinlogOptionError(
@@ -498,22 +482,39 @@ _NO_ROOM: Final = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 
 @dataclass(frozen=True, slots=True)
-class TableColumns:
-    """The columns of the table that a read names.
+class Conversion:
+    """The conversion of record batches to the schema of the read.
 
-    `is_every_one`: they are all columns of the table, not a selection.
+    `columns` are the columns of the table that the read names, None where images are text; `is_every_one`: they are all
+    columns of the table, not a selection.
     """
 
-    names: tuple[str, ...]
+    schema: pa.Schema
+    options: BinlogReadOptions
+    columns: tuple[str, ...] | None
     is_every_one: bool
 
-    def difference(self, batch: pa.RecordBatch, schema_changes: str) -> str | None:
-        """Return how the table's columns in a batch differ from these; None if `schemaChanges` accepts the batch."""
-        found = _own_columns(batch)
-        if found is None or schema_changes not in ("error", "addColumns"):
+    def batches(self, batch: pa.RecordBatch, file: str) -> Iterator[pa.RecordBatch]:
+        """Yield the batch with the schema of the read; in parts if some records do not fit.
+
+        Raises:
+            BinlogFormatError: a record does not fit, and the mode is FAILFAST.
+        """
+        difference = self._difference(batch)
+        if difference is not None:
+            for number in range(batch.num_rows):
+                record = batch.slice(number, 1)
+                yield from self._refused(_other_columns(record, self.options.table, difference, file), file)
+            return
+        yield from self._fitting(self._with_rescued(batch), file)
+
+    def _difference(self, batch: pa.RecordBatch) -> str | None:
+        """Return how the columns of the table differ from those of the read; None if `schemaChanges` accepts it."""
+        found, mode = _own_columns(batch), self.options.schema_changes
+        if found is None or self.columns is None or mode not in ("error", "addColumns"):
             return None
-        lacking = [name for name in self.names if name not in found] if schema_changes == "error" else []
-        more = self.more(found) if self.is_every_one else []
+        lacking = [name for name in self.columns if name not in found] if mode == "error" else []
+        more = self._more(found) if self.is_every_one else []
         parts = []
         if lacking:
             parts.append(f"the table has no column {', '.join(lacking)} here")
@@ -521,9 +522,60 @@ class TableColumns:
             parts.append(f"this read has no column {', '.join(more)}")
         return "; ".join(parts) or None
 
-    def more(self, found: Iterable[str]) -> list[str]:
+    def _more(self, found: Iterable[str]) -> list[str]:
         """Return the columns that a batch has, and the read lacks."""
-        return [name for name in found if name not in self.names]
+        return [name for name in found if name not in (self.columns or ())]
+
+    def _with_rescued(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with the values of the columns that the read lacks as JSON, if the read has a column for it.
+
+        They are those of the record, or of its images.
+        """
+        if self.columns is None or self.options.schema_changes != "rescue" or _RESCUED not in self.schema.names:
+            return batch
+        more = self._more(_own_columns(batch) or ())
+        if not more:
+            return batch
+        if OP in batch.schema.names:
+            found = batch.select(more).to_pylist()
+        else:
+            images = zip(*(batch.column(name).to_pylist() for name in _IMAGES), strict=True)
+            found = [
+                {
+                    name: {one: image[one] for one in more}
+                    for name, image in zip(_IMAGES, pair, strict=True)
+                    if image is not None
+                }
+                for pair in images
+            ]
+        texts = [json.dumps(one, default=_json_text, ensure_ascii=False) for one in found]
+        return batch.append_column(_RESCUED, pa.array(texts, pa.string()))
+
+    def _fitting(self, batch: pa.RecordBatch, file: str) -> Iterator[pa.RecordBatch]:
+        try:
+            yield self._whole(batch)
+        except _NO_ROOM as exc:
+            if batch.num_rows != 1:
+                for number in range(batch.num_rows):
+                    yield from self._fitting(batch.slice(number, 1), file)
+                return
+            refusal = _refusal(batch, self.schema, file)
+            refusal.__cause__ = exc
+            yield from self._refused(refusal, file)
+
+    def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = []
+        for field in self.schema:
+            index = batch.schema.get_field_index(field.name)
+            array = pa.nulls(batch.num_rows, field.type) if index < 0 else conformed(batch.column(index), field.type)
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _refused(self, refusal: BinlogFormatError, file: str) -> Iterator[pa.RecordBatch]:
+        if self.options.mode == "FAILFAST":
+            raise refusal
+        if self.options.mode == "PERMISSIVE":
+            yield self._whole(corrupt_record(file, refusal, self.options.column_name_of_corrupt_record))
 
 
 def _own_columns(batch: pa.RecordBatch) -> list[str] | None:
@@ -536,81 +588,8 @@ def _own_columns(batch: pa.RecordBatch) -> list[str] | None:
     return [field.name for field in batch.schema.field(index).type]
 
 
-def conforming(
-    batch: pa.RecordBatch, schema: pa.Schema, options: BinlogReadOptions, file: str, columns: TableColumns | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the batch with the schema of the read; in parts if some records do not fit.
-
-    Raises:
-        BinlogFormatError: a record does not fit, and the mode is FAILFAST.
-    """
-    difference = None if columns is None else columns.difference(batch, options.schema_changes)
-    if columns is not None and difference is not None:
-        for number in range(batch.num_rows):
-            refusal = _other_columns(batch.slice(number, 1), options.table, difference, file)
-            yield from _refused(refusal, schema, options, file)
-        return
-    if columns is not None and options.schema_changes == "rescue" and _RESCUED in schema.names:
-        batch = _with_rescued(batch, columns)
-    try:
-        yield _whole(batch, schema)
-    except _NO_ROOM:
-        yield from _one_by_one(batch, schema, options, file)
-
-
-def _with_rescued(batch: pa.RecordBatch, columns: TableColumns) -> pa.RecordBatch:
-    """Return the batch with the values of the columns that the read lacks as JSON: of the record, or of its images."""
-    more = columns.more(_own_columns(batch) or ())
-    if not more:
-        return batch
-    if OP in batch.schema.names:
-        found = batch.select(more).to_pylist()
-    else:
-        images = zip(*(batch.column(name).to_pylist() for name in _IMAGES), strict=True)
-        found = [
-            {
-                name: {one: image[one] for one in more}
-                for name, image in zip(_IMAGES, pair, strict=True)
-                if image is not None
-            }
-            for pair in images
-        ]
-    texts = [json.dumps(one, default=_json_text, ensure_ascii=False) for one in found]
-    return batch.append_column(_RESCUED, pa.array(texts, pa.string()))
-
-
 def _json_text(value: object) -> str:
     return f"0x{value.hex().upper()}" if isinstance(value, bytes) else str(value)
-
-
-def _whole(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    arrays = []
-    for field in schema:
-        index = batch.schema.get_field_index(field.name)
-        arrays.append(pa.nulls(batch.num_rows, field.type) if index < 0 else conformed(batch.column(index), field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _one_by_one(
-    batch: pa.RecordBatch, schema: pa.Schema, options: BinlogReadOptions, file: str
-) -> Iterator[pa.RecordBatch]:
-    for number in range(batch.num_rows):
-        record = batch.slice(number, 1)
-        try:
-            yield _whole(record, schema)
-        except _NO_ROOM as exc:
-            refusal = _refusal(record, schema, file)
-            refusal.__cause__ = exc
-            yield from _refused(refusal, schema, options, file)
-
-
-def _refused(
-    refusal: BinlogFormatError, schema: pa.Schema, options: BinlogReadOptions, file: str
-) -> Iterator[pa.RecordBatch]:
-    if options.mode == "FAILFAST":
-        raise refusal
-    if options.mode == "PERMISSIVE":
-        yield _whole(corrupt_record(file, refusal, options.column_name_of_corrupt_record), schema)
 
 
 def _other_columns(record: pa.RecordBatch, table: str | None, difference: str, file: str) -> BinlogFormatError:

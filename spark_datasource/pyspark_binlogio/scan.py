@@ -40,7 +40,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from binlogio.errors import BinlogError, BinlogFormatError, Surface
-from binlogio.event_filter import EVERY_EVENT, EventFilter, Range, parse_gtid_state
+from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range, parse_gtid_state
 from binlogio.format import Split, cut
 from binlogio.schema import GivenDefinitions, load_definitions
 from binlogio.storage import COMPRESSED_SUFFIXES, base_name, find_logs, is_index_file, log_number, read_index
@@ -96,11 +96,8 @@ def request_of(options: BinlogReadOptions) -> Request:
     known, wanted = (
         None if text is None else parse_gtid_state(text) for text in (options.starting_gtids, options.ending_gtids)
     )
-    times = Range()
-    if options.starting_timestamp is not None:
-        times = times.within(Range(start=options.starting_timestamp))
-    if options.ending_timestamp is not None:
-        times = times.within(Range(end=options.ending_timestamp))
+    start, end = options.starting_timestamp, options.ending_timestamp
+    times = Range(LOWEST if start is None else start, HIGHEST if end is None else end)
     where = EventFilter(timestamp=times, known_gtids=known, wanted_gtids=wanted)
     return Request(options=options, where=where, keyring=keyring, definitions=given_definitions(options.schema_file))
 

@@ -391,11 +391,7 @@ class _Rows:
             return None
         if number < 0:
             return self._documents[-2 - number]
-        low, high = 0, len(self._parts)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._parts[middle][0] <= number else (low, middle)
-        begin, arrays = self._parts[low]
+        begin, arrays = self._parts[bisect_right(self._parts, number, key=lambda part: part[0]) - 1]
         found: str | None = arrays[column][number - begin].as_py()
         return found
 
@@ -1094,7 +1090,6 @@ class LogReplay:
 
     logs: ReplayLogs
     history: TableHistory
-    until: Until
 
     @classmethod
     def open(
@@ -1110,7 +1105,7 @@ class LogReplay:
         if stop.gtids is not None:
             options = {**options, "endingGtids": str(stop.gtids)}
         logs = ReplayLogs.find(spark, paths, options)
-        return cls(logs, TableHistory(logs.marks(stop), definitions), stop)
+        return cls(logs, TableHistory(logs.marks(stop), definitions))
 
     def state(
         self, table: str, base: DataFrame | None = None, *, key: Sequence[str] | None = None, unfollowed: str = "error"

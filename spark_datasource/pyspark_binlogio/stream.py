@@ -152,10 +152,8 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         latest = self._latest(dict(_NOTHING), None, logs)
         if not latest["file"]:
             return None
-        done, lag = self._planned, 0
-        for log in _from(done, logs, latest):
-            end = latest["pos"] if _base(log) == _name(latest) else log.size or 0
-            lag += max(0, end - (done["pos"] if _base(log) == _name(done) else 0))
+        ranges = _ranges(self._planned, logs, latest)
+        lag = sum(max(0, (one.end if one.end != HIGHEST else log.size or 0) - one.start) for log, one in ranges)
         return {**latest, "lag_bytes": lag}
 
     @option_hints()
@@ -177,14 +175,8 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
             return []  # with changedLogs=restart, a batch of logs that are gone
         if _place(first) > _place(end):
             self._refuse_other_log(end, f"an offset before {_name(first)}:{first['pos']}, from which the batch begins")
-        pieces = []
-        logs = _from(first, logs, end)
-        self._refuse_holes(logs)
-        for log in logs:
-            begin = first["pos"] if _base(log) == _name(first) else 0
-            last = end["pos"] if _base(log) == _name(end) else HIGHEST
-            if begin < last:
-                pieces.append(Piece(log, None, Range(begin, last)))
+        self._refuse_holes(_from(first, logs, end))
+        pieces = [Piece(log, None, one) for log, one in _ranges(first, logs, end) if one.start < one.end]
         return self._with_statements(self._batches.plan(pieces), end)
 
     def _with_statements(self, planned: list[InputPartition], end: Offset) -> list[InputPartition]:
@@ -398,6 +390,13 @@ def _from(start: Offset, logs: list[LogFile], end: Offset | None = None) -> list
     """Return the logs from that of one offset on, up to that of another one."""
     first, last = _key(start["file"]), (HIGHEST, "") if end is None else _key(end["file"])
     return [log for log in logs if first <= _key(log.name) <= last]
+
+
+def _ranges(start: Offset, logs: list[LogFile], end: Offset) -> Iterator[tuple[LogFile, Range]]:
+    """Yield the logs between two offsets, each with the positions between them."""
+    for log in _from(start, logs, end):
+        begin = start["pos"] if _base(log) == _name(start) else 0
+        yield log, Range(begin, end["pos"] if _base(log) == _name(end) else HIGHEST)
 
 
 @lru_cache(maxsize=1 << 14)  # a stream compares the same names again and again

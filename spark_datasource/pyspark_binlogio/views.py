@@ -59,7 +59,7 @@ from pyspark_binlogio.spark_types import VARIANT, spark_type
 if TYPE_CHECKING:
     from binlogio.rows import TablePlan
     from binlogio.schema import DefinitionSource
-    from binlogio.storage import LogFile
+    from binlogio.storage import Keyring, LogFile
     from pyspark_binlogio.scan import Request
 
 
@@ -74,15 +74,14 @@ _SHOWN: Final = 20  # of the tables that a message names
 _SPARK_BATCH_ROWS: Final = 1 << 13  # Spark is slower with fewer or many more
 
 
-def typed_row_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataType]:
-    """Return the columns of the view `rows`, with images that are structs of the table's columns."""
-    image = image_type(request, logs)
-    return wanted_images({**ROW_COLUMNS, "before": image, "after": image}, request)
-
-
-def wanted_images(columns: Mapping[str, pa.DataType], request: Request) -> Mapping[str, pa.DataType]:
-    """Return the columns of the view `rows` without those of an image that is not selected."""
+def row_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataType]:
+    """Return the columns of the view `rows`, without those of an image that is not selected."""
+    if request.options.table is not None:
+        image = image_type(request, logs)
+    else:
+        image = VARIANT if request.options.image_type == "variant" else ROW_COLUMNS["after"]
     unwanted = {"both": (), "before": ("after", "after_present"), "after": ("before", "before_present")}
+    columns = {**ROW_COLUMNS, "before": image, "after": image}
     return {name: kind for name, kind in columns.items() if name not in unwanted[request.options.images]}
 
 
@@ -399,46 +398,39 @@ def _fixed(schema: pa.Schema) -> Callable[[Request, list[LogFile]], Columns]:
     return lambda request, logs: dict(zip(schema.names, schema.types, strict=True))
 
 
-def _row_columns(request: Request, logs: list[LogFile]) -> Columns:
-    if request.options.table is None:
-        images = {"before": VARIANT, "after": VARIANT} if request.options.image_type == "variant" else {}
-        return wanted_images({**ROW_COLUMNS, **images}, request)
-    return typed_row_columns(request, logs)
+def _of_events(
+    read: Callable[[LogFile, Split | None, EventSelection, Keyring | None], Iterator[pa.RecordBatch]],
+) -> Callable[[Piece, Request], Iterator[pa.RecordBatch]]:
+    """Return a function that reads the records of a piece with the selection of a request."""
 
+    def batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
+        options = request.options
+        selection = EventSelection(
+            tables=options.wants_table if options.selects_tables else None,
+            where=request.where,
+            verify_checksum=options.verify_checksum,
+            definitions=request.definitions,
+        )
+        return read(piece.log, piece.split, selection, request.keyring)
 
-def _events(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
-    return read_events(piece.log, piece.split, _event_selection(request), request.keyring)
-
-
-def _transactions(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
-    return read_transactions(piece.log, piece.split, _event_selection(request), request.keyring)
-
-
-def _event_selection(request: Request) -> EventSelection:
-    options = request.options
-    return EventSelection(
-        tables=options.wants_table if options.selects_tables else None,
-        where=request.where,
-        verify_checksum=options.verify_checksum,
-        definitions=request.definitions,
-    )
+    return batches
 
 
 _PLACE: Final = {"file": "files", "pos": "pos", "timestamp": "timestamp", "server_id": "server_ids", "gtid": "gtids"}
 
 VIEWS: Final = {
     "rows": View(
-        _row_columns, row_batches, {**_PLACE, "schema": "schemas", "table": "tables", "op": "ops"}, frozenset({"gtid"})
+        row_columns, row_batches, {**_PLACE, "schema": "schemas", "table": "tables", "op": "ops"}, frozenset({"gtid"})
     ),
     "events": View(
         _fixed(EVENT_SCHEMA),
-        _events,
+        _of_events(read_events),
         {**_PLACE, "schema": "schemas", "table": "tables"},
         frozenset({"gtid", "schema", "table"}),
     ),
     "transactions": View(
         _fixed(TRANSACTION_SCHEMA),
-        _transactions,
+        _of_events(read_transactions),
         _PLACE,
         frozenset({"gtid"}),
     ),
