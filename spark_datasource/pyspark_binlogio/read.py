@@ -24,7 +24,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -34,7 +33,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from binlogio.columnar import group_around, is_one_piece, logs_without, splits_at_groups
-from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.format import Split, check_event_start
 from binlogio.storage import base_name
@@ -55,6 +54,7 @@ from pyspark_binlogio.scan import (
     wanted_pieces,
 )
 from pyspark_binlogio.spark_types import conformed, spark_ddl
+from pyspark_binlogio.task_statements import TaskStatements
 from pyspark_binlogio.views import CHANGES_COLUMNS, OP, POS, VIEWS
 
 if TYPE_CHECKING:
@@ -261,20 +261,14 @@ class BinlogBatchReader(DataSourceReader):
         self._request = replace(
             request_of(options), columns=None if has_every_column else columns, names=tuple(self._schema.names)
         )
-        self._follows_logs = follows_logs
-        self._statements = statements
-        self._pieces: list[Piece] | None = None
+        self._known = statements
+        self._statements = TaskStatements(lambda: self._plan()[1]) if follows_logs else None
+        self._planned: tuple[list[Piece], LoggedStatements | None] | None = None
         _check_schema(self._schema, options)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state for the tasks, with the DDL that they need.
-
-        Spark pickles the reader after it has pushed filters, before it calls `partitions`, which raises the errors.
-        """
-        if self._follows_logs:
-            with suppress(BinlogError, OSError):
-                self._wanted()
-        return {**self.__dict__, "_pieces": self._pieces and [], "_statements": None}
+        """Return the state for the tasks, without what only the driver needs."""
+        return {**self.__dict__, "_known": None, "_planned": None}
 
     @property
     def keyring(self) -> Keyring | None:
@@ -304,7 +298,7 @@ class BinlogBatchReader(DataSourceReader):
             wanted_gtids=where.wanted_gtids,
         )
         self._request = replace(self._request, where=both)
-        self._pieces = None
+        self._planned = None
         return given if self._options.mode == "PERMISSIVE" else rest
 
     @option_hints()
@@ -316,16 +310,16 @@ class BinlogBatchReader(DataSourceReader):
             PositionError: `startingPosition` is not the start of an event.
             BinlogError: a URI that cannot be opened.
         """
-        return self._cut(self._wanted())
+        return self._cut(self._plan()[0])
 
-    def _wanted(self) -> list[Piece]:
-        """Return the pieces of the logs that may have wanted events, and find the DDL up to the last of them."""
-        if self._pieces is None:
-            self._pieces = [] if self._pushed.is_empty else self._without_skipped_logs(self._found())
-            if self._follows_logs and self._pieces:
-                statements = statements_of(self._options, self.keyring, self._statements, self._pieces[-1].log)
-                self._request = replace(self._request, statements=statements)
-        return self._pieces
+    def _plan(self) -> tuple[list[Piece], LoggedStatements | None]:
+        """Return the pieces of the logs that may have wanted events, and the DDL up to the last of them."""
+        if self._planned is None:
+            pieces = [] if self._pushed.is_empty else self._without_skipped_logs(self._found())
+            last = pieces[-1].log if pieces else None
+            found = None if last is None else statements_of(self._options, self.keyring, self._known, last)
+            self._planned = pieces, found
+        return self._planned
 
     def _found(self) -> list[Piece]:
         files = self._pushed.files
@@ -410,13 +404,10 @@ class BinlogBatchReader(DataSourceReader):
         """
         if not isinstance(partition, LogPartition):
             return  # Spark's own partition for an empty plan
-        if self._follows_logs and self._pieces is None:
-            raise UnsupportedFeature(
-                "the DDL in the logs could not be read when the query was planned", hint="run the query again"
-            )
+        statements = partition.statements if self._statements is None else self._statements.get()
         for piece in partition.pieces:
             try:
-                yield from self._read(piece, partition.statements)
+                yield from self._read(piece, statements)
             except FileNotFoundError:
                 if not self._options.ignore_missing_files:
                     raise
@@ -428,7 +419,7 @@ class BinlogBatchReader(DataSourceReader):
             piece = replace(piece, split=Split(begin, piece.split.end))
         if piece.within is not None:
             where = replace(where, pos=where.pos.within(piece.within))
-        request = replace(self._request, where=where, statements=statements or self._request.statements)
+        request = replace(self._request, where=where, statements=statements)
         batches = VIEWS[self._options.view].batches
         for batch in tolerant(lambda part: batches(part, request), piece, self._options):
             yield from self._conversion.batches(batch, piece.log.name)

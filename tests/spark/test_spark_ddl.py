@@ -171,14 +171,16 @@ def test_logs_after_the_last_wanted_one_are_not_scanned(tmp_path: Path, monkeypa
     assert CountedFile.count < FILLER / 4
 
 
+@pytest.mark.parametrize("names", ["", "binlog.0*"], ids=["the logs cannot be listed", "a log cannot be opened"])
 def test_tasks_refuse_to_read_without_the_ddl_that_the_driver_could_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str
 ) -> None:
     """Without it, columns would have no names, or those of another time."""
     folder = tmp_path / "log"
     with_long_log(folder, "binlog.000003")
-    columns = pa.schema(list(view_columns(BinlogReadOptions.parse({"path": str(folder)})).items()))
-    reader = BinlogDataSource({"path": str(folder), "followDdl": "true"}).reader(from_arrow_schema(columns))
+    given = {"path": str(folder / names)}
+    columns = pa.schema(list(view_columns(BinlogReadOptions.parse(given)).items()))
+    reader = BinlogDataSource({**given, "followDdl": "true"}).reader(from_arrow_schema(columns))
     with monkeypatch.context() as patch:
         patch.setattr(LogFile, "open_raw", unreadable)
         tasks_reader = pickle.loads(pickle.dumps(reader))  # noqa: S301 - of the line itself
