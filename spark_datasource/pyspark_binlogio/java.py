@@ -67,10 +67,10 @@ def _read_version(java: Path) -> int:
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise _refusal(f"and {java} does not run ({exc})") from exc
-    said = run.stderr + run.stdout
-    match = _VERSION.search(said)
+    output = run.stderr + run.stdout
+    match = _VERSION.search(output)
     if match is None:
-        first_line = next((line.strip() for line in said.splitlines() if line.strip()), "nothing")
+        first_line = next((line.strip() for line in output.splitlines() if line.strip()), "nothing")
         raise _refusal(f"and `{java} -version` says {first_line!r}")
     return int(match[1])
 
@@ -81,7 +81,7 @@ def _refusal(fact: str, *, install: bool = True) -> JavaNotFoundError:
 
 
 def main() -> None:
-    """Print the path of Java, or the sentence and exit code 1."""
+    """Print the path of Java; or print the error, and exit with code 1."""
     try:
         sys.stdout.write(f"{require_java()}\n")
     except JavaNotFoundError as exc:

@@ -114,7 +114,7 @@ def _text(name: str, value: str) -> str:
 
 
 def _boolean(name: str, value: str) -> bool:
-    """Return True or false, as Spark writes them."""
+    """Return the boolean for `true` or `false`, in any case."""
     try:
         return {"true": True, "false": False}[value.strip().lower()]
     except KeyError:
@@ -122,7 +122,7 @@ def _boolean(name: str, value: str) -> bool:
 
 
 def _choice(*allowed: str) -> Callable[[str, str], str]:
-    """Return the parser of one of some words, in any case."""
+    """Return a parser that accepts one of the words, in any case."""
 
     def parse(name: str, value: str) -> str:
         for word in allowed:
@@ -254,7 +254,7 @@ def _paths(name: str, value: str) -> tuple[str, ...]:
 
 
 def _absolute(path: str) -> str:
-    """Return the path as every task can open it, wherever it runs; Spark's own file sources show paths with `file:`."""
+    """Return an absolute path, since tasks run in other directories; Spark's file sources show paths with `file:`."""
     if path.startswith("file:/"):
         path = "/" + path.removeprefix("file:").lstrip("/")
     return path if "://" in path else os.path.abspath(path)
@@ -267,7 +267,7 @@ def _option(parse: Callable[[str, str], Any], default: Any = None, *, is_shown: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SharedOptions:
-    """The options of reads and writes. `paths`, those of `path` and `paths`, are absolute, or URIs."""
+    """The options of reads and writes. `paths` has the values of `path` and `paths`: absolute paths, or URIs."""
 
     paths: tuple[str, ...] = _option(_paths, ())
     table: str | None = _option(_table)
@@ -333,7 +333,7 @@ class BinlogReadOptions(_SharedOptions):
         return self.table is not None or bool(self.tables)
 
     def wants_table(self, schema: str | None, table: str | None) -> bool:
-        """Return True if the table is selected, where not every table is; False for events without a table."""
+        """Return True if `table` or `tables` selects the table; False for events without a table."""
         name = f"{schema}.{table}"
         if schema is None or table is None:
             return False

@@ -1,11 +1,11 @@
 """The method `pushFilters` of the reader, in a form that Spark accepts with filter pushdown disabled.
 
 Filter pushdown of Python sources (SPARK-51271) is disabled by default, and then Spark refuses every read by a reader
-that overrides `pushFilters` (DATA_SOURCE_PUSHDOWN_DISABLED), also a read without a filter. A reader does not learn the
+that overrides `pushFilters` (DATA_SOURCE_PUSHDOWN_DISABLED), also a read without a filter. A reader cannot read the
 setting, so a source could either never push filters down, or be unusable by default. Spark recognizes an override by
-`__func__`, which this object has of the inherited method. It is a workaround: with the setting on by default, or with
-an inherited method where pushdown is disabled, this file goes. `test_spark_filters` fails if a new Spark compares
-something else.
+the attribute `__func__`; here it is that of the inherited method. It is a workaround: this file can be removed if Spark
+enables the setting by default, or ignores the override where it is disabled. `test_spark_filters` fails if a new Spark
+recognizes an override in another way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PushFilters:
-    """A method `pushFilters` that Spark takes for the inherited one.
+    """A method `pushFilters` that Spark treats as the inherited one.
 
     Args:
         push: accepts filters, and returns those that Spark must evaluate.

@@ -2,8 +2,8 @@
 
 Imports PySpark inside of functions only, except for one class that an old version may lack.
 
-    4.1   the first with record batches in both directions. `latestOffset` has no arguments and is called once for
-          AvailableNow and Once, so a limited answer would end such a query early: limits are refused. A source
+    4.1   the first version that reads and writes record batches. `latestOffset` has no arguments, and is called once
+          for AvailableNow and Once, so a limited offset would end such a query early: limits are refused. A source
           cannot implement AvailableNow
     4.2   `pyspark.sql.streaming.datasource`: limits, AvailableNow, `reportLatestOffset`; `to_arrow_schema` takes a
           time zone

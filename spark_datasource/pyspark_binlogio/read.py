@@ -207,7 +207,7 @@ _LOGGER.setLevel(logging.INFO)  # Spark collects the logs of its Python processe
 def view_columns(
     options: BinlogReadOptions, note_statements: Callable[[LoggedStatements | None], None] = lambda _: None
 ) -> Mapping[str, pa.DataType]:
-    """Return the columns of a read without a schema of the user.
+    """Return the columns of a read for which the user gives no schema.
 
     Where the columns are those of a table, `note_statements` is called with the DDL in the logs, if the read needs it.
     """
@@ -267,7 +267,7 @@ class BinlogBatchReader(DataSourceReader):
         _check_schema(self._schema, options)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state for the tasks, without what only the driver needs."""
+        """Return the state for the tasks, without the attributes that only the driver needs."""
         return {**self.__dict__, "_known": None, "_planned": None}
 
     @property
@@ -283,7 +283,7 @@ class BinlogBatchReader(DataSourceReader):
     def push(self, filters: Iterable[Filter]) -> list[Filter]:
         """Accept filters, and return those that Spark must evaluate.
 
-        With PERMISSIVE, Spark evaluates all filters again, since records of damage have no values.
+        With PERMISSIVE, Spark evaluates all filters again, since records of errors have no values.
         """
         view = VIEWS[self._options.view]
         given = list(filters)
@@ -570,7 +570,7 @@ class Conversion:
 
 
 def _own_columns(batch: pa.RecordBatch) -> list[str] | None:
-    """Return the columns of the table; None for records of damage and records without typed images."""
+    """Return the columns of the table; None for records of errors, and for records without typed images."""
     if OP in batch.schema.names:
         return [name for name in batch.schema.names if name not in CHANGES_COLUMNS]
     index = batch.schema.get_field_index("after")

@@ -1,11 +1,11 @@
 """Planning of a read: its request, log files and partitions, and the handling of damaged logs.
 
-Readers, views and replays use the same planning. Nothing in here decodes rows.
+Readers, views and replays use the same planning. No rows are decoded here.
 
 Partitions: large logs are cut into byte ranges, and small logs packed into one partition, by file sizes only, so that a
-thousand files of a gigabyte are planned fast wherever they are; only a `Cut` that a caller passes in may read. A file
-that cannot be cut (relay log, encrypted, compressed) is detected by the task of its first range, which reads all of it;
-the tasks of the other ranges read nothing. Compressed files are known by their names, and are one piece from the start.
+thousand files of a gigabyte are planned fast on any storage; only a function `Cut` reads the files. A file that cannot
+be cut (relay log, encrypted, compressed) is detected by the task of its first range, which reads all of it; the tasks
+of the other ranges read nothing. Compressed files are recognized by their names, and are never cut.
 
     partition := piece+          the pieces of a partition have at most maxPartitionBytes together, except for a
                                  larger single piece
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 _LOGGER: Final = logging.getLogger("pyspark_binlogio")
 _PROBED_LOGS: Final = 8
-_MOST_SCANNED: Final = 1 << 30  # bytes that the driver scans without being asked to
+_MOST_SCANNED: Final = 1 << 30  # bytes of logs that the driver scans with followDdl=auto
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +239,7 @@ def _find_one(path: str, *, missing_ok: bool) -> Iterator[LogFile]:
 
 
 Cut = Callable[["LogFile", Split, int], Iterable[Split]]
-"""A function that cuts a range of a log into pieces of about so many bytes."""
+"""A function that cuts a range of a log into pieces of about a number of bytes."""
 
 OPEN_COST_BYTES: Final = 4 << 20
 """The cost of opening a file when files are packed, as Spark's spark.sql.files.openCostInBytes."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 SETTINGS: Final = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",  # a tenth more throughput than the default collector
-    "spark.driver.memory": "4g",  # the limit of Java's heap, not what it takes
-    "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",  # else each process of a query starts a thread a core, which spins
+    "spark.driver.memory": "4g",  # the limit of Java's heap
+    "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",  # else each process starts threads that wait busily
     "spark.log.level": "ERROR",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -47,7 +47,7 @@ def start_session(app_name: str, settings: dict[str, str]) -> SparkSession:
     """
     require_pyspark()
     require_java()
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - slow, and no use without Java
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - slow to import, and needs Java
 
     spark = SparkSession.getActiveSession()
     if spark is None:

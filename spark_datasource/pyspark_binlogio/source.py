@@ -51,7 +51,7 @@ class BinlogDataSource(DataSource):
         return "binlog"
 
     def schema(self) -> str:
-        """Return the columns of the view as DDL; those of a table as in its last change in the newest log with one.
+        """Return the columns of the view as DDL; the columns of a table are those of its last change in the logs.
 
         Raises:
             BinlogOptionError: no path is given; or no log has a change of the table.
@@ -107,7 +107,7 @@ class BinlogDataSource(DataSource):
         return BinlogStreamWriter(options, schema)
 
     def _note(self, statements: LoggedStatements | None) -> None:
-        """Keep the DDL that the schema has found: Spark pickles the source for the readers."""
+        """Keep the DDL that `schema` found: Spark pickles the source, and creates the readers from the copy."""
         self._statements = statements
 
     def _read_options(self) -> BinlogReadOptions:

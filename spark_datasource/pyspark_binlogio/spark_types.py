@@ -49,7 +49,7 @@ _NAMES: Final = {
 
 
 def spark_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the type of Spark for a type of a log, as an Arrow type."""
+    """Return the Arrow type of a column in Spark, for its type in a log."""
     if pa.types.is_decimal256(arrow_type):
         return pa.string()
     if pa.types.is_struct(arrow_type):

@@ -9,9 +9,9 @@ stretch are converted to the columns of a later one. The rows of a stage are com
 
 From logs, tasks search for the marks of the history first; then each stretch is read with the columns that the table
 had there. A data frame has no statements and no rollbacks, so all of its changes take effect. Its JSON images become
-structs of the columns of a given table definition: the text that `binlogio.values.text` makes of values is parsed,
-numbers and dates from their text, bytes from 0x and hexadecimal digits. Dates that are not in the calendar become NULL.
-Images with other columns than those of the definition are refused: a value would be lost, or belong to another column.
+structs of the columns of a given table definition: values are parsed from their text (`binlogio.values.text`; bytes
+are 0x and hexadecimal digits). Dates that are not in the calendar become NULL. Images with other columns than those of
+the definition are refused: a value would be lost, or assigned to another column.
 
 The public entry is `pyspark_binlogio.replay`; a module of that name would replace the function.
 """
@@ -83,7 +83,7 @@ class Until:
 
     @classmethod
     def of(cls, given: UntilLike) -> Until:
-        """Return the end that the caller gives.
+        """Return the end for an argument `until`.
 
         Raises:
             BinlogError: the text is not a GTID set.
@@ -215,12 +215,12 @@ def literal(default: Default, kind: str) -> Column:
 # Applies the changes in the order of the log, in Python tasks, and determines from which image each column of a row
 # comes. Only key values become Python objects: a row is a list of image numbers, one for each column, and the values
 # are gathered at the end. Rows with different keys are folded in different tasks, unless an update changed one key to
-# the other. A partial JSON update is in a record as the SQL functions that `JsonDiffs.sql` makes of it where the
-# document itself is unknown. They are parsed, and applied to the document.
+# the other. A record has a partial JSON update as SQL functions (`JsonDiffs.sql`), since the document itself is
+# unknown. They are parsed, and applied to the document.
 
 
 MOST_MOVES: Final = 500_000
-"""Changes of keys that the driver follows; with more of them one task folds the whole table."""
+"""The most key changes that the driver follows; if there are more, one task folds the whole table."""
 
 _UNKNOWN: Final = -1
 _COMPACT_ROWS: Final = 1 << 17
@@ -357,7 +357,7 @@ class _Fold:
 class _Rows:
     """The current rows: for each key and column the number of the image that has the value.
 
-    Numbers below -1 are documents that a change to another document made.
+    Numbers below -1 are documents that result from a partial update of another document.
     """
 
     def __init__(self, width: int) -> None:
@@ -538,11 +538,11 @@ def _exact(image: StructType) -> Column:
 
 # --------------------------------------------------------------------------------------------------------- detours
 
-# Changes in groups that are rolled back take effect nowhere, those of XA transactions at the commit.
+# Changes of groups that are rolled back have no effect. Those of XA transactions take effect at the commit.
 
 
 _KIND: Final = pa.struct([("file", pa.int64()), ("pos", pa.int64()), ("row", pa.int64())])
-_ROW_BITS: Final = 30  # of a number that orders the rows of a group: offset in the group, row
+_ROW_BITS: Final = 30  # low bits, for the row, of the number that orders the rows of a group; the offset is above
 
 
 def detoured(place: Column, detours: Iterable[Detour]) -> Column:
@@ -662,7 +662,7 @@ class ReplayLogs:
             return []
         scan = _MarkTask(pieces, request, numbers, until)
         found = self.spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(scan, "mark binary").collect()
-        return [pickle.loads(row["mark"]) for row in found]  # noqa: S301 - our own tasks made it
+        return [pickle.loads(row["mark"]) for row in found]  # noqa: S301 - pickled by our own tasks
 
     def place(self) -> Column:
         """Return the place of a record."""
@@ -717,7 +717,7 @@ def _listed(spark: SparkSession, options: BinlogReadOptions) -> list[LogFile]:
     if not is_connect(spark):
         return find_log_files(options)
     (row,) = spark.range(0, 1, 1, 1).mapInArrow(partial(_listed_by_task, options), "logs binary").collect()
-    found: list[LogFile] = pickle.loads(row["logs"])  # noqa: S301 - our own task made it
+    found: list[LogFile] = pickle.loads(row["logs"])  # noqa: S301 - pickled by our own task
     return found
 
 
@@ -806,7 +806,7 @@ def _position(name: str, offset: int) -> str:
 
 
 def _is_one_series(names: Iterable[str]) -> bool:
-    """Return whether the names are those of one server's logs, so that their numbers are their order."""
+    """Return whether the names are those of one server's logs, whose numbers give their order."""
     found: list[Any] = [log_number(name) for name in names]
     return len({(stem, more) for stem, _, more in found}) == 1 and all(number >= 0 for _, number, _ in found)
 
@@ -821,7 +821,7 @@ _ENDS: Final = (("least", F.min), ("most", F.max))
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """Facts of one pass over all changes: files, and the bitmaps that occur; of JSON images, their columns.
+    """Facts from one pass over all changes: the files, the bitmaps, and the columns of JSON images.
 
     `columns` has names of columns with the bitmap of their image; None for an image that is no JSON object.
     """
@@ -891,7 +891,7 @@ def _of_table(changes: DataFrame, name: str) -> DataFrame:
 
 
 def _facts(changes: DataFrame, *, has_json: bool = False) -> _Facts:
-    """Return the files and bitmaps: by minimum and maximum, which are cheap; one by one only if these differ."""
+    """Return the facts of the changes; all files and bitmaps are collected only if minimum and maximum differ."""
     names = ("file", *_BITMAPS)
     ends = [end(name).alias(f"{which}_{name}") for name in names for which, end in _ENDS]
     images = [_columns(*pair).alias(pair[0]) for pair in _IMAGES.items()] if has_json else []

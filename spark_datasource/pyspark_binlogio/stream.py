@@ -172,7 +172,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
             self._refuse_other_log(start, "no log")
         first = self._resolved(start, logs)
         if self._resolved(end, logs) == _NOTHING:
-            return []  # with changedLogs=restart, a batch of logs that are gone
+            return []  # with changedLogs=restart, the logs of the batch no longer exist
         if _place(first) > _place(end):
             self._refuse_other_log(end, f"an offset before {_name(first)}:{first['pos']}, from which the batch begins")
         self._refuse_holes(_from(first, logs, end))
@@ -180,7 +180,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return self._with_statements(self._batches.plan(pieces), end)
 
     def _with_statements(self, planned: list[InputPartition], end: Offset) -> list[InputPartition]:
-        """Give the tasks of a batch the DDL in the logs up to its end; what is known is not scanned again."""
+        """Add the DDL in the logs up to the end of a batch to its partitions; known logs are not scanned again."""
         keyring = self._batches.keyring
         logs = _from(_NOTHING, find_log_files(replace(self._options, starting_position=None)), end)
         if self._follows_ddl is None:
@@ -258,7 +258,7 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
         return offset
 
     def _growing_end(self, log: LogFile, begin: int) -> int:
-        """Return how far the last log may be read."""
+        """Return the offset up to which the last log may be read."""
         if is_one_piece(log, self._batches.keyring):
             return begin  # its groups cannot be found by position: it is read as a whole when it is finished
         known = max(begin, self._ends.get(log.name, 0))
@@ -401,6 +401,6 @@ def _ranges(start: Offset, logs: list[LogFile], end: Offset) -> Iterator[tuple[L
 
 @lru_cache(maxsize=1 << 14)  # a stream compares the same names again and again
 def _key(file: str) -> tuple[int, str]:
-    """Return a key that sorts the logs of one series; nothing sorts first."""
+    """Return a key that sorts the logs of one series; an empty name sorts first."""
     name = base_name(file)
     return (log_number(name)[1], name) if name else (-2, "")

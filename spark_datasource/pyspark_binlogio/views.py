@@ -18,11 +18,11 @@ its last change in the newest log that has one.
     _sequence := log "." pos "." row "." part     -- digits of fixed width: sorts as text in the order of the logs
 
 The columns have the values after the change; those of a delete are the values before it. The last record of a key, by
-`_sequence`, says what the row is. An update that changes the key of a row is therefore two records: a delete of the
-row with the old key (part 0), and an insert of that with the new one (part 1). So is each update of a table whose
-key the log does not name. An after image without all columns (binlog_row_image other than FULL) is refused. Columns
-that an update does not change are not completed from the before image, since virtual columns are missing in it or in
-the after image too.
+`_sequence`, is the current state of the row. An update that changes the key of a row is therefore two records: a delete
+of the row with the old key (part 0), and an insert of the row with the new key (part 1). The same applies to each
+update of a table whose key is not in the log. An after image without all columns (binlog_row_image other than FULL) is
+refused. Columns that an update does not change are not filled from the before image, since virtual columns may be
+missing in both images.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ if TYPE_CHECKING:
 ROW_COLUMNS: Final = {field.name: spark_type(field.type) for field in MIXED_SCHEMA}
 """The columns of the view with JSON images, in types of Spark."""
 
-_PIECE_BYTES: Final = 16 << 20  # of a log in which the last change of a table is searched for
-_SHOWN: Final = 20  # of the tables that a message names
-_SPARK_BATCH_ROWS: Final = 1 << 13  # Spark is slower with fewer or many more
+_PIECE_BYTES: Final = 16 << 20  # size of the pieces of a log in which the last change of a table is searched
+_SHOWN: Final = 20  # number of tables in a message
+_SPARK_BATCH_ROWS: Final = 1 << 13  # rows of a batch for Spark, which is slower with fewer or many more
 
 
 def row_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataType]:
@@ -215,7 +215,7 @@ _SOURCE_COLUMNS: Final = {
     "_commit_timestamp": "commit_timestamp", "_thread_id": "thread_id", "_statement": "statement"
 }  # fmt: skip
 _LOG_DIGITS, _POS_DIGITS, _ROW_DIGITS = 10, 13, 10
-_STATEMENT_BYTES: Final = 4 << 20  # of statements in one batch: each row of a statement has its text
+_STATEMENT_BYTES: Final = 4 << 20  # bytes of statements in a batch: each row has the text of its statement
 _OPS: Final = ("insert", "update", "delete")
 _INSERT, _UPDATE, _DELETE = range(3)
 
@@ -326,7 +326,7 @@ def _partial_image(change: pa.RecordBatch) -> BinlogFormatError:
 
 
 def _sequences(batch: pa.RecordBatch, change: Numbers, is_second: Bits) -> pa.Array:
-    """Return the texts of `_sequence`."""
+    """Return the values of the column `_sequence`."""
     digits = np.full((len(change), _LOG_DIGITS + _POS_DIGITS + _ROW_DIGITS + 4), ord("."), np.uint8)
     number = max(0, log_number(batch.column("file")[0].as_py())[1]) if len(change) else 0
     at = 0

@@ -2,7 +2,7 @@
 
 Implements Spark's writer interfaces, adds missing columns, and puts a data frame in the order of its transactions:
 Spark passes the partitions of a frame to a writer unchanged, so a frame must be partitioned between transactions first.
-What the tasks write, and the commit, are in `binlogio.writer.record_logs`.
+The files of the tasks, and the commit, are implemented in `binlogio.writer.record_logs`.
 
     driver    makes the staging directory, with a marker that has the id of this attempt to write
     a task    stages files in that directory, which readers ignore, and returns a description of them
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 STAGING: Final = "_binlog_staging"
 _MARKER: Final = "open"
-_REMOVALS: Final = 100  # of a directory in which a running task creates files
+_REMOVALS: Final = 100  # attempts to remove a directory in which a running task creates files
 _NEEDED: Final = ("op", "timestamp", "pos")
 _IMAGES: Final = ("before", "after")
 
@@ -93,7 +93,7 @@ class _LogWriter:
             (Path(self._options.paths[0]) / self._staging).mkdir(parents=True, exist_ok=True)
         else:
             storage.make_folder(self._staging)
-        with suppress(FileNotFoundError):  # of an attempt that was killed
+        with suppress(FileNotFoundError):  # it exists if an earlier attempt was killed
             storage.remove(marker)
         storage.create(marker)
         storage.append(marker, self._attempt.encode())
@@ -158,7 +158,7 @@ class _LogWriter:
         self._clear()
 
     def _clear(self) -> None:
-        """Remove what is staged, the marker first, so that running tasks notice."""
+        """Remove the staged files, the marker first, so that running tasks detect it."""
         storage = self._storage()
         with suppress(OSError):
             storage.remove(f"{self._staging}/{_MARKER}")
@@ -192,11 +192,11 @@ class BinlogBatchWriter(_LogWriter, DataSourceArrowWriter):
         return self._write(iterator, self._executed)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Append what all tasks have staged as logs."""
+        """Commit the staged files of all tasks as logs."""
         self._commit(messages, overwrite=self._overwrite, batch=self._batch)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove what is staged."""
+        """Remove the staged files."""
         self._clear()
 
 
@@ -214,11 +214,11 @@ class BinlogStreamWriter(_LogWriter, DataSourceStreamArrowWriter):
         return self._write(iterator, no_gtids(self._variables))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Append what all tasks of a batch have staged as logs, unless that was done before."""
+        """Commit the staged files of a batch as logs, unless the batch was committed before."""
         self._commit(messages, overwrite=False, batch=BatchNumber(self._application, batchId))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Remove what is staged."""
+        """Remove the staged files."""
         self._clear()
 
 
