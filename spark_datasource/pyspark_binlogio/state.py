@@ -193,20 +193,29 @@ def is_present(bitmap: str, layouts: tuple[Layout, ...], column: int) -> Column:
     return found
 
 
+_TIME: Final = r"^(-?)(\d+):(\d+):(\d+(?:\.\d+)?)$"
+
+
+def interval(text: Column) -> Column:
+    """Return the interval for a TIME in text."""
+    sign = F.when(F.regexp_extract(text, _TIME, 1) == "-", -1).otherwise(1)
+    hours, minutes = (F.regexp_extract(text, _TIME, n).cast("int") * sign for n in (2, 3))
+    seconds = F.regexp_extract(text, _TIME, 4).cast("decimal(18,6)") * sign
+    return F.when(text.isNotNull(), F.make_dt_interval(F.lit(0), hours, minutes, seconds))
+
+
 def literal(default: Default, kind: str) -> Column:
-    """Return a column's default as a value of a Spark type."""
+    """Return a column's default as a value of a Spark type; a date of zeros is NULL unless the type is string."""
     text = default.text
     if isinstance(text, bytes) and kind != "binary":
         text = text.decode("latin-1") if kind == "string" else str(int.from_bytes(text, "big"))
     if isinstance(text, str) and kind == "binary":
         text = text.encode()
-    if text is None:
+    is_zero_date = isinstance(text, str) and text.startswith("0000-00-00") and kind != "string"
+    if text is None or is_zero_date:
         return F.lit(None).cast(kind)
     if kind.startswith("interval"):
-        hours, minutes, seconds = str(text).split(":")
-        sign = -1 if hours.startswith("-") else 1
-        parts = (int(hours), sign * int(minutes), sign * float(seconds))
-        return F.expr(f"make_dt_interval(0, {parts[0]}, {parts[1]}, {parts[2]})")
+        return interval(F.lit(text))
     return F.lit(bytearray(text) if isinstance(text, bytes) else text).cast(kind)
 
 
@@ -435,7 +444,11 @@ def _keys(column: pa.StructArray) -> list[Key | None]:
 
 
 def _bitmaps(column: pa.Array) -> list[int]:
-    return [0 if bits is None else int.from_bytes(bits, "little") for bits in column.to_pylist()]
+    return [0 if bitmap is None else _bits(bitmap) for bitmap in column.to_pylist()]
+
+
+def _bits(bitmap: bytes) -> int:
+    return int.from_bytes(bitmap, "little")
 
 
 # ------------------------------------------------------------------------------------------------- rows of a stage
@@ -827,9 +840,9 @@ class _Facts:
     """
 
     files: tuple[str, ...]
-    before: frozenset[bytes]
-    after: frozenset[bytes]
-    columns: frozenset[tuple[tuple[str, ...] | None, bytes | None]] = frozenset()
+    before: frozenset[int]
+    after: frozenset[int]
+    columns: frozenset[tuple[tuple[str, ...] | None, int | None]] = frozenset()
 
 
 def frame_stage(changes: DataFrame, table: str | TableDefinition, until: Until, key: Sequence[str] | None) -> Stage:
@@ -898,16 +911,16 @@ def _facts(changes: DataFrame, *, has_json: bool = False) -> _Facts:
     bounds = changes.agg(*ends, *images).first()
     least, most = ([None if bounds is None else bounds[f"{which}_{name}"] for name in names] for which, _ in _ENDS)
     columns = frozenset(
-        (None if one.names is None else tuple(one.names), None if one.bitmap is None else bytes(one.bitmap))
+        (None if one.names is None else tuple(one.names), None if one.bitmap is None else _bits(one.bitmap))
         for image in (_IMAGES if has_json else ())
         for one in (bounds[image] if bounds is not None else ())
     )
     files = tuple(dict.fromkeys(file for file in (least[0], most[0]) if file is not None))
     if least[1:] == most[1:] and (len(files) < 2 or _is_numbered(files)):
-        before, after = (frozenset({bytes(one)} if one is not None else ()) for one in least[1:])
+        before, after = (frozenset({_bits(one)} if one is not None else ()) for one in least[1:])
         return _Facts(files, before, after, columns)
     seen = changes.groupBy(*names).count().collect()
-    before, after = (frozenset(bytes(row[name]) for row in seen if row[name] is not None) for name in _BITMAPS)
+    before, after = (frozenset(_bits(row[name]) for row in seen if row[name] is not None) for name in _BITMAPS)
     return _Facts(tuple(sorted({row["file"] for row in seen}, key=log_number)), before, after, columns)
 
 
@@ -917,17 +930,16 @@ def _columns(image: str, bitmap: str) -> Column:
     return F.collect_set(F.when(F.col(image).isNotNull(), found))
 
 
-def _check_columns(columns: frozenset[tuple[tuple[str, ...] | None, bytes | None]], table: TableDefinition) -> None:
+def _check_columns(columns: frozenset[tuple[tuple[str, ...] | None, int | None]], table: TableDefinition) -> None:
     """Refuse JSON images whose columns are not those of the definition, by name and by place in the bitmap.
 
     Raises:
         BinlogOptionError: there is such an image, or one that is no JSON object.
     """
     places = {name: number for number, column in enumerate(table.columns) for name in (column.name, f"@{number + 1}")}
-    for names, bitmap in sorted(columns, key=str):
+    for names, bits in sorted(columns, key=str):
         if names is None:
             raise BinlogOptionError(f"binlog: an image of {table.full_name} is not a JSON object")
-        bits = None if bitmap is None else int.from_bytes(bitmap, "little")
         found = [places.get(name) for name in names]
         if None in found or (bits is not None and bits != sum(1 << place for place in found if place is not None)):
             raise BinlogOptionError(
@@ -948,11 +960,9 @@ def _stage(
     changes: DataFrame, image: StructType, key: tuple[str, ...], facts: _Facts, definition: TableDefinition | None
 ) -> Stage:
     width = len(definition.columns) if definition is not None else len(image)
-    bitmaps = [int.from_bytes(bits, "little") for bits in facts.before | facts.after]
-    width = max([width, *(bits.bit_length() for bits in bitmaps)])
+    width = max([width, *(bits.bit_length() for bits in facts.before | facts.after)])
     every = (1 << width) - 1
-    whole_after = all(int.from_bytes(bits, "little") == every for bits in facts.after)
-    whole_before = all(int.from_bytes(bits, "little") == every for bits in facts.before)
+    whole_before, whole_after = facts.before <= {every}, facts.after <= {every}
     numbers = {column.name: n for n, column in enumerate(definition.columns)} if definition is not None else {}
     if not numbers and width == len(image):
         numbers = {name: n for n, name in enumerate(image.names)}
@@ -1007,9 +1017,6 @@ def _until(changes: DataFrame, until: Until) -> DataFrame:
     return found
 
 
-_TIME = r"^(-?)(\d+):(\d+):(\d+(?:\.\d+)?)$"
-
-
 def typed_images(changes: DataFrame, definition: TableDefinition) -> DataFrame:
     """Return the changes, with structs for `before` and `after`.
 
@@ -1041,10 +1048,7 @@ def _typed(text: Column, field: pa.Field) -> Column:
     if pa.types.is_list(kind):
         return F.from_json(text, spark_ddl(kind))
     if pa.types.is_duration(kind):
-        sign = F.when(F.regexp_extract(text, _TIME, 1) == "-", -1).otherwise(1)
-        hours, minutes = (F.regexp_extract(text, _TIME, n).cast("int") * sign for n in (2, 3))
-        seconds = F.regexp_extract(text, _TIME, 4).cast("decimal(18,6)") * sign
-        return F.when(text.isNotNull(), F.make_dt_interval(F.lit(0), hours, minutes, seconds))
+        return interval(text)
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return F.try_to_timestamp(F.concat(text, F.lit("+00:00")))
     return text.cast("string") if pa.types.is_string(kind) else text.try_cast(spark_ddl(kind))
@@ -1294,14 +1298,14 @@ class _StretchColumns:
         for origin, field in zip(self._origins, self._image, strict=True):
             kind = spark_ddl(field.type)
             if not isinstance(origin, str):
-                parts.append(self._literal(origin, kind).alias(field.name))
+                parts.append(literal(origin, kind).alias(field.name))
                 continue
             value = F.col(name).getField(origin).cast(kind)
             default = (defaults or {}).get(origin.casefold())
             if default is not None and default.is_known and default.text is not None:
                 identical = False
                 lacks = F.col("before").isNull() & ~is_present("after_present", (own,), self._numbers[origin])
-                value = F.when(lacks, self._literal(default, kind)).otherwise(value)
+                value = F.when(lacks, literal(default, kind)).otherwise(value)
             parts.append(value.alias(field.name))
         if identical:
             return F.col(name).cast(spark_ddl(self._image))
@@ -1324,9 +1328,3 @@ class _StretchColumns:
                 field=f"{'.'.join(self._first.stretch.name)}.{name}",
             )
         return default if default.is_known else Default()
-
-    def _literal(self, default: Default, kind: str) -> Column:
-        is_zero = isinstance(default.text, str) and default.text.startswith("0000-00-00")
-        if is_zero and kind != "string":
-            return F.lit(None).cast(kind)
-        return literal(default, kind)
