@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import os
 import signal
 import sys
@@ -210,6 +211,27 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, mode), "w"))
 
 
+class _LossyFile(io.FileIO):
+    """Standard error: what cannot be written to it is lost, and the exit code stays that of the command."""
+
+    def write(self, data: Any, /) -> int:
+        """Write the bytes, or lose them; return their number."""
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def _lose_messages_that_fail() -> None:
+    """Replace standard error, if it is a file, by one whose write errors are ignored."""
+    stream = sys.stderr
+    buffer = getattr(stream, "buffer", None)
+    raw = getattr(buffer, "raw", buffer)  # PYTHONUNBUFFERED leaves out the buffer
+    if type(raw) is io.FileIO:  # not the console of Windows, nor the stream of a test
+        lossy = io.BufferedWriter(_LossyFile(raw.fileno(), "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(lossy, encoding=stream.encoding, errors=stream.errors, line_buffering=True)
+
+
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
     if not value or ctx.resilient_parsing:
         return
@@ -241,5 +263,6 @@ def cli() -> None:
 def main() -> None:
     """Run the program (entry point)."""
     _open_closed_streams()
+    _lose_messages_that_fail()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # by default, numpy starts one spinning thread per core
     cli(prog_name="binlogio")

@@ -194,6 +194,20 @@ def test_a_closed_standard_error_loses_messages_only() -> None:
     assert done.stdout
 
 
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [(COMMANDS["copy"], 0), (("copy", "-o", "OUT", "missing"), 4), (("copy", "--no-such-option"), 2)],
+    ids=["success", "I/O error", "wrong usage"],
+)
+def test_a_full_standard_error_does_not_change_the_exit_code(
+    command: tuple[str, ...], code: int, tmp_path: Path
+) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(arguments(command, LOG, tmp_path / "out"), stderr=full, check=False, timeout=60)
+
+    assert done.returncode == code
+
+
 @pytest.mark.parametrize("command", PRINTING.values(), ids=PRINTING)
 def test_a_closed_pipe_ends_a_command_in_silence(command: tuple[str, ...]) -> None:
     read_end, write_end = os.pipe()
