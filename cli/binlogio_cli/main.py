@@ -4,7 +4,7 @@ Each subcommand is a module in `binlogio_cli.commands`, imported when it is call
 not load the library.
 
     exit code := 0 success  |  1 damaged log or conflict  |  2 wrong usage  |  3 not readable as a binary log
-               | 4 I/O error  |  130 interrupted
+               | 4 I/O error  |  130 interrupted  |  143 terminated
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 UNREADABLE: Final = 3
 IO_FAILED: Final = 4
 INTERRUPTED: Final = 128 + 2  # the shell's exit code for a program that SIGINT ended
+TERMINATED: Final = 128 + 15  # and SIGTERM
 
 # The first matching class gives the exit code.
 _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
@@ -124,26 +125,30 @@ class LazyGroup(click.Group):
 
 
 class Interrupts:
-    """Ends a command at SIGINT with one exit code, even if the KeyboardInterrupt is lost.
+    """Ends a command at SIGINT or SIGTERM with one exit code, even if the KeyboardInterrupt is lost.
 
-    C libraries can discard it while they import a module or free an object, or replace it by another error.
+    C libraries can discard it while they import a module or free an object, or replace it by another error. At SIGTERM
+    the command removes its temporary files, as at SIGINT.
     """
 
     def __init__(self) -> None:
-        self._is_interrupted = False
+        self._code: int | None = None  # that of the signal
 
     def exit_code(self, run: Callable[[], Any]) -> int:
         """Run a command and return its exit code."""
-        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # SIGINT is ignored, as after nohup
-            return _exit_code(run)
-        signal.signal(signal.SIGINT, self._interrupt)
+        defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        handled = {one: default for one, default in defaults.items() if signal.getsignal(one) is default}
+        for one in handled:  # another handler stays: SIGINT is ignored after nohup
+            signal.signal(one, self._interrupt)
         try:
-            return _exit_code(lambda: self._checked(run))
+            code = _exit_code(lambda: self._checked(run))
         finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            for one, default in handled.items():
+                signal.signal(one, default)
+        return self._code if code == INTERRUPTED and self._code is not None else code
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        self._is_interrupted = True
+        self._code = TERMINATED if number == signal.SIGTERM else INTERRUPTED
         sys.unraisablehook = lambda _: None
         signal.default_int_handler(number, frame)
 
@@ -151,7 +156,7 @@ class Interrupts:
         try:
             return run()
         except Exception as exc:
-            if self._is_interrupted:
+            if self._code is not None:
                 raise KeyboardInterrupt from exc
             raise
 
@@ -245,7 +250,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
     cls=LazyGroup,
     context_settings={"help_option_names": ["-?", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 success, 1 damaged log or conflict with the target, 2 wrong usage, 3 input not readable as a"
-    " binary log, 4 I/O error, 130 interrupted.",
+    " binary log, 4 I/O error, 130 interrupted, 143 terminated.",
 )
 @click.option(
     "-V",

@@ -283,6 +283,19 @@ def test_an_interrupt_ends_a_command_in_silence(
     check_nothing_is_left(tmp_path, command, 0 if is_done else INTERRUPTED)
 
 
+@pytest.mark.parametrize("name", ["dump to a file", "undo to a log", "copy to a directory"])
+def test_sigterm_removes_temporary_files(name: str, large_log: Path, tmp_path: Path) -> None:
+    process = start(COMMANDS[name], large_log, tmp_path)
+    while process.poll() is None and not list(tmp_path.rglob(".binlogio-*.part")):
+        time.sleep(0.002)
+    time.sleep(0.05)
+    process.terminate()
+    said = process.communicate(timeout=60)[1]
+
+    assert (process.returncode, said.strip()) == (128 + signal.SIGTERM, "")
+    check_nothing_is_left(tmp_path, COMMANDS[name], process.returncode)
+
+
 @TAKES_FILES
 def test_a_log_that_shrinks_is_damage(command: tuple[str, ...], large_log: Path, tmp_path: Path) -> None:
     """It says where, or everything was read before."""
