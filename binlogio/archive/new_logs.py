@@ -42,7 +42,7 @@ class NewLog:
         self.groups = 0
         self._waiting = bytearray()
         self._side: Final = side_path(path)
-        self._file = open_side(self._side, buffering=_PIECE_SIZE)
+        self._file = open_side(self._side, path, buffering=_PIECE_SIZE)
         self._cipher: LogCipher | None = None
 
     @property

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from binlogio.constants import NEW_FILE_MODE
 
@@ -28,9 +29,35 @@ def is_side(path: Path) -> bool:
     return re.fullmatch(_SIDE, path.name) is not None
 
 
-def open_side(side: Path, *, buffering: int = -1) -> IO[bytes]:
-    """Open a file under its temporary name."""
-    return open(side, "xb", buffering=buffering, opener=_private)
+def open_side(side: Path, target: Path, *, buffering: int = io.DEFAULT_BUFFER_SIZE) -> IO[bytes]:
+    """Open a new file under its temporary name; errors name `target`.
+
+    Raises:
+        OSError: the file cannot be created. Its methods raise OSError if it cannot be written.
+    """
+    try:
+        raw = _NewFile(side, "xb", opener=_private)
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, str(target)) from exc
+    raw.target = target
+    return io.BufferedWriter(raw, buffering)
+
+
+class _NewFile(io.FileIO):
+    """A file whose write errors name the file that it becomes."""
+
+    target: Path
+
+    def write(self, data: Any, /) -> int:
+        """Write bytes.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        try:
+            return super().write(data)
+        except OSError as exc:
+            raise OSError(exc.errno, exc.strerror, str(self.target)) from exc
 
 
 def give_name(side: Path, target: Path, *, replaces: bool) -> None:
@@ -60,7 +87,7 @@ def new_file(target: Path, *, replaces: bool) -> Iterator[IO[bytes]]:
     """
     side = side_path(target)
     try:
-        with open_side(side) as file:
+        with open_side(side, target) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -26,11 +26,18 @@ class TemporaryFile:
         self._file: IO[bytes] = tempfile.TemporaryFile(prefix="ML", buffering=0)  # noqa: SIM115 - closed with the cache
 
     def write(self, offset: int, data: bytes) -> None:
-        """Write bytes at an offset."""
+        """Write bytes at an offset.
+
+        Raises:
+            OSError: they cannot be written; it names the folder.
+        """
         self._file.seek(offset)
         view = memoryview(data)
-        while view:
-            view = view[self._file.write(view) :]
+        try:
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as exc:
+            raise OSError(exc.errno, exc.strerror, tempfile.gettempdir()) from exc
 
     def read(self, offset: int, size: int) -> bytes:
         """Return the bytes at an offset.

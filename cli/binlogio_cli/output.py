@@ -125,7 +125,7 @@ class OutputFile:
             target = os.path.realpath(self.path)  # a symbolic link is kept; its target is replaced
             side = side_path(Path(target))
             try:
-                with open_side(side) as file:
+                with open_side(side, Path(self.path)) as file:
                     try:
                         yield file
                     except keeps_after:

@@ -52,6 +52,7 @@ COMMANDS: Final = {
     "repair": ("repair", "-o", "OUT", "LOG"),
     "index": ("index", "--index-dir", "OUT", "LOG"),
 }
+NEW_FILES: Final = ("dump to a file", "undo to a file", "undo to a log", "copy", "repair")
 INTERRUPTED: Final = 130
 TAKES_FILES: Final = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 
@@ -175,6 +176,32 @@ def test_a_full_disk_is_an_io_error(command: tuple[str, ...]) -> None:
     assert done.returncode == 4
     assert "Traceback" not in done.stderr
     assert "No space left on device" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", NEW_FILES)
+def test_a_new_file_that_cannot_be_created_is_named(name: str, tmp_path: Path) -> None:
+    """The message does not name the temporary file."""
+    output = tmp_path / "no" / "out"
+    done = run(COMMANDS[name], LOG, output)
+
+    assert (done.exit_code, done.stderr) == (4, f"binlogio: {output}: No such file or directory\n")
+
+
+@pytest.mark.parametrize("name", [*NEW_FILES, "write"])
+def test_a_new_file_that_cannot_be_written_is_named(name: str, tmp_path: Path) -> None:
+    """A limit on the size of files stands for a full disk. The undo has a temporary file, whose folder is named."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text("".join(f"{number}\n" for number in ("id", *range(9000))))
+    write = ("write", "--out", "OUT", "--table", "a.t", "--from", str(rows))
+    output = tmp_path / "out"
+    words = arguments(write if name == "write" else COMMANDS[name], LOG, output)
+    shell = ("sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *words)
+    done = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=60)
+    named = {"write": output / "binlog.000001", "undo to a log": tempfile.gettempdir()}
+    file = named.get(name, output)
+
+    assert (done.returncode, done.stderr) == (4, f"binlogio: {file}: File too large\n")
+    assert name == "write" or [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
 
 
 @pytest.mark.parametrize("command", PRINTING.values(), ids=PRINTING)

@@ -116,9 +116,12 @@ class LocalStorage:
     def append(self, name: str, data: bytes | bytearray | memoryview) -> None:
         """Append bytes; the file position is always at the end."""
         file = self._open.get(name) or self._opened(name)
-        written = file.write(data)
-        if written != len(data):
-            _write_rest(file, memoryview(data)[written:])
+        try:
+            written = file.write(data)
+            if written != len(data):
+                _write_rest(file, memoryview(data)[written:])
+        except OSError as exc:
+            raise OSError(exc.errno, exc.strerror, str(self._directory / name)) from exc
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
         """Replace existing bytes."""
