@@ -52,6 +52,7 @@ from binlogio.events.mariadb import MariadbGtidListEvent
 from binlogio.gtid import EMPTY_GTID_SET, NO_TAG, Gtid, GtidSet, GtidSetEncoding, Interval, MariadbGtid, Tsid, Uuid
 from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
+from binlogio.replay.start_position import BEGINNING, LogPlace, place_in
 from binlogio.storage.index_file import base_name
 from binlogio.writer.log.encrypted_storage import mariadb_log, mysql_log, start_encryption
 from binlogio.writer.log.gtids import DomainState
@@ -189,13 +190,14 @@ def copy_logs(
         watch: called with the name of the current source and the offset up to which it was read.
 
     Raises:
+        PositionError: a position of the options is in none of the logs, or in several.
         BinlogError: a log is damaged, or the filters cannot be applied to one of its statements.
         WriterStateError: an output file exists, or one file cannot be split.
         OSError: a log cannot be read or written.
     """
     if options.splits and target.is_one:
         raise WriterStateError("one file cannot be split", hint="write into a directory")
-    copier = LogCopier(target, options)
+    copier = LogCopier(target, options, logs)
     for log in logs:
         with closing(LogEvents(log, read_options, keyring)) as events:
             if not copier.copy(events, watch):
@@ -371,11 +373,16 @@ def gtid_of(raw: bytes, context: ParseContext) -> Gtid | MariadbGtid | None:
 class LogCopier:
     """Copies the groups of logs, one log after the other.
 
-    Call `begin_source`, then `take` for each batch, then `end_source` for each log; call `finish` at the end.
+    Call `begin_source`, then `take` for each batch, then `end_source` for each log; call `finish` at the end. `logs`
+    are all sources; they are needed if the options have positions.
     """
 
-    def __init__(self, target: NewLogs, options: CopyOptions) -> None:
+    def __init__(self, target: NewLogs, options: CopyOptions, logs: Sequence[LogFile] = ()) -> None:
         self.summary: Final = CopySummary()
+        start, stop = options.wanted.start, options.wanted.stop
+        self._start_place = BEGINNING if start is None else place_in(logs, start, "start")
+        self._stop_place = None if stop is None else place_in(logs, stop, "stop")
+        self._number = -1  # index of the current source
         self._target = target
         self._options = options
         self._merges = options.merges or target.is_one
@@ -431,6 +438,7 @@ class LogCopier:
                 version does not support the options.
         """
         self._events = events
+        self._number += 1
         self._name = base_name(events.name)
         self._context: ParseContext = events.context
         self._has_checksum = self._context.has_checksum
@@ -622,22 +630,19 @@ class LogCopier:
 
     def _choices(self, batch: EventBatch, begins: Iterable[int]) -> list[bool]:
         """Return which groups are selected, up to the first group that ends the copy."""
-        wanted = self._options.wanted
-        has_places = wanted.start is not None or wanted.stop is not None
+        wanted, groups = self._options.wanted, self._options.wanted.groups
         gtid_sets = (wanted.include_gtids, wanted.exclude_gtids, wanted.after_gtids, wanted.up_to_gtids)
         asks_for_gtids = any(one is not None for one in gtid_sets)
         choices: list[bool] = []
-        place = Position(self._name, 0)
         for number in begins:
             at = int(batch.starts[number])
             timestamp = int.from_bytes(batch.data[at : at + 4], "little")
-            if has_places:
-                place = Position(self._name, batch.offset + at)
-            if wanted.is_behind_end(place, timestamp):
+            place = LogPlace(self._number, batch.offset + at)
+            if (self._stop_place is not None and place >= self._stop_place) or groups.is_over(timestamp):
                 break
             gtid = gtid_of(batch.event(number), self._context) if asks_for_gtids else None
             server_id = int.from_bytes(batch.data[at + 5 : at + 9], "little")
-            choices.append(wanted.wants_group(place, timestamp, gtid, server_id))
+            choices.append(place >= self._start_place and groups.wants_group(timestamp, gtid, server_id))
         return choices
 
     def _leave_out(self, batch: EventBatch, begins: NDArray[np.int64]) -> None:

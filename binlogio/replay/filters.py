@@ -25,14 +25,12 @@ from binlogio.schema.statement_scope import (
     scope_of,
     statement_words,
 )
-from binlogio.storage.index_file import is_before
 
 if TYPE_CHECKING:
     from binlogio.columnar.row_choice import RowChoice
     from binlogio.event_filter import Gtids
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
-    from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import Position
 
 _EventT = TypeVar("_EventT", bound="QueryEvent | ExecuteLoadQueryEvent")
@@ -91,18 +89,6 @@ class ReplayFilter:
             server_ids=self.server_ids,
         )
         object.__setattr__(self, "groups", groups)
-
-    def is_behind_end(self, place: Position, timestamp: int) -> bool:
-        """Return whether a group that begins there ends the replay."""
-        if self.stop is not None and not is_before(place, self.stop):
-            return True
-        return self.groups.is_over(timestamp)
-
-    def wants_group(self, place: Position, timestamp: int, gtid: Gtid | MariadbGtid | None, server_id: int) -> bool:
-        """Return whether the changes of a group are wanted."""
-        if self.start is not None and is_before(place, self.start):
-            return False
-        return self.groups.wants_group(timestamp, gtid, server_id)
 
     def wants_table(self, schema: str, table: str) -> bool:
         """Return whether the rows of a table are wanted."""

@@ -118,21 +118,31 @@ def bounds_of(reader: BinlogReader, wanted: ReplayFilter) -> Bounds:
     return Bounds(start, stop, wanted.start, {log.name: number for number, log in enumerate(reader.logs)})
 
 
-def numbers_of(reader: BinlogReader, name: str) -> list[int]:
+def numbers_of(logs: Sequence[LogFile], name: str) -> list[int]:
     """Return the numbers of the logs of this base name."""
-    return [number for number, log in enumerate(reader.logs) if base_name(log.name) == base_name(name)]
+    return [number for number, log in enumerate(logs) if base_name(log.name) == base_name(name)]
+
+
+def place_in(logs: Sequence[LogFile], position: Position, what: str) -> LogPlace:
+    """Return a position as a place in logs; `what` is "start" or "stop".
+
+    Raises:
+        PositionError: it is in none of the logs, or in several.
+    """
+    numbers = numbers_of(logs, position.file)
+    if len(numbers) != 1:
+        found = ", ".join(logs[number].name for number in numbers[:_MOST_NAMES])
+        raise PositionError(
+            f"the {what} position is in {'several' if numbers else 'none'} of the given logs",
+            found=found or position.file,
+            hint="give only one of them" if numbers else None,
+        )
+    return LogPlace(numbers[0], position.offset)
 
 
 def _place(reader: BinlogReader, position: Position, what: str) -> LogPlace:
     reader.check_start(position)
-    numbers = numbers_of(reader, position.file)
-    if len(numbers) > 1:
-        raise PositionError(
-            f"the {what} position is in several of the given logs",
-            found=", ".join(reader.logs[number].name for number in numbers[:_MOST_NAMES]),
-            hint="give only one of them",
-        )
-    return LogPlace(numbers[0], position.offset)
+    return place_in(reader.logs, position, what)
 
 
 def _text(position: Position | None) -> str:
@@ -161,7 +171,7 @@ def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resu
         raise _new_source(reader, progress.others, bounds)
     if kept is None or not reader.logs or any(log.stream is not None for log in reader.logs):
         return None
-    numbers = numbers_of(reader, kept.file)
+    numbers = numbers_of(reader.logs, kept.file)
     if not numbers:
         _check_next_log(reader, progress, bounds)
         return None
@@ -204,7 +214,7 @@ def _new_source(reader: BinlogReader, others: Sequence[Progress], bounds: Bounds
     These logs may be of another source, or of the same data by another server (failover): the caller has to say where
     they begin.
     """
-    other = next((one for one in others if one.low is not None and numbers_of(reader, one.low.file)), others[0])
+    other = next((one for one in others if one.low is not None and numbers_of(reader.logs, one.low.file)), others[0])
     name = "" if other.low is None else other.low.file
     refusal = PositionError(
         f"the target has a position of another source, {_text(other.low)}",
@@ -214,8 +224,8 @@ def _new_source(reader: BinlogReader, others: Sequence[Progress], bounds: Bounds
     try:
         if reader.logs[bounds.start.number].stream is not None:
             pass  # its head is read only with the rest
-        elif numbers_of(reader, name):
-            check_identity(other.log, name, log_identity(reader.logs[numbers_of(reader, name)[0]], reader.keyring))
+        elif numbers_of(reader.logs, name):
+            check_identity(other.log, name, log_identity(reader.logs[numbers_of(reader.logs, name)[0]], reader.keyring))
         else:
             _check_next_log(reader, other, bounds)
     except PositionError as exc:

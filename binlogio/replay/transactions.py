@@ -468,15 +468,13 @@ class TransactionReader:
     def _is_behind_end(self, offset: int, timestamp: int) -> bool:
         if self._bounds.stop is not None and self._place(offset) >= self._bounds.stop:
             return True
-        if self._filter.stop is None and self._filter.stop_timestamp is None:
-            return False
-        return self._filter.is_behind_end(self._position(offset), timestamp)
+        return self._filter.groups.is_over(timestamp)
 
     def _raw(self, group: RawGroup) -> LoggedTransaction:
         """Return the transaction of a raw group, which the reader has just returned."""
         start = self._position(group.offset)
-        is_filtered = self._place(group.offset) < self._bounds.start or not self._filter.wants_group(
-            start, group.timestamp, group.gtid, group.server_id
+        is_filtered = self._place(group.offset) < self._bounds.start or not self._filter.groups.wants_group(
+            group.timestamp, group.gtid, group.server_id
         )
         if self._description is not None and self._description.context.is_mariadb:
             clock = self._mariadb_clock.next(group.commit_id)
@@ -511,8 +509,8 @@ class TransactionReader:
         if group is None or end is None:
             return
         steps, outcome = tuple(group.steps), group.outcome
-        is_filtered = group.is_before_start or not self._filter.wants_group(
-            group.start, group.timestamp, group.gtid, group.server_id
+        is_filtered = group.is_before_start or not self._filter.groups.wants_group(
+            group.timestamp, group.gtid, group.server_id
         )
         if outcome == "prepare" and group.xid is not None:
             self._skipped.prepared.pop(group.xid, None)

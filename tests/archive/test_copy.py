@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,14 @@ import binlogio
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
 from binlogio.columnar.row_choice import RowChoice
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
-from binlogio.errors import BinlogError, BinlogFormatError, ReplayError, UnsupportedFeature, WriterStateError
+from binlogio.errors import (
+    BinlogError,
+    BinlogFormatError,
+    PositionError,
+    ReplayError,
+    UnsupportedFeature,
+    WriterStateError,
+)
 from binlogio.event_filter import parse_gtid_set
 from binlogio.events import RowsEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
@@ -220,6 +228,31 @@ def test_a_cut_has_the_groups_from_its_start_to_its_stop(tmp_path: Path) -> None
     assert type(events[-1]).__name__ == "StopEvent"
     previous = next(event for event in events if isinstance(event, PreviousGtidsEvent))
     assert previous.gtid_set.count == 50
+
+
+def test_a_position_is_in_a_log_given_by_its_path(tmp_path: Path) -> None:
+    """A cut over two logs of different series, whose directories do not count."""
+    logs = [Path(shutil.copy(MANY, tmp_path / name)) for name in ("b.000007", "a.000003")]
+    with binlogio.open(MANY) as reader:
+        places = [group.first.header.offset for group in reader.groups()]
+    cuts = (
+        (Position(str(logs[0]), places[50]), None, (2 * len(places) - 50, 50)),
+        (None, Position(str(logs[1]), places[30]), (len(places) + 30, 0)),
+        (Position("b.000007", places[50]), Position("a.000003", places[30]), (len(places) - 20, 50)),
+        (None, Position(str(logs[0]), places[30]), (30, 0)),
+    )
+    for number, (start, stop, counts) in enumerate(cuts):
+        options = CopyOptions(wanted=ReplayFilter(start=start, stop=stop))
+        summary = copied(logs, tmp_path / f"cut.{number:06d}", options)
+
+        assert (summary.groups, summary.left_out) == counts
+
+
+def test_a_position_in_another_log_is_refused(tmp_path: Path) -> None:
+    options = CopyOptions(wanted=ReplayFilter(start=Position("other.000001", 4)))
+
+    with pytest.raises(PositionError, match="none of the given logs"):
+        copied([MANY], tmp_path / "x", options)
 
 
 def test_groups_are_chosen_by_gtid(tmp_path: Path) -> None:
