@@ -16,6 +16,7 @@ from binlogio.constants import EventType
 from binlogio.events.control import XidEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.rows import WriteRowsEvent
+from binlogio.replay import SqliteTarget, replay
 from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL
 from logs import header, log, query
@@ -44,6 +45,40 @@ def test_replay_says_what_it_did_and_goes_on_where_it_was(tmp_path: Path) -> Non
     assert "replayed 0 event groups" in second.stdout
     assert "19 event groups were skipped" in second.stdout
     assert value == "18446744073709551615"
+
+
+def test_a_replay_that_applies_nothing_leaves_no_new_database(tmp_path: Path) -> None:
+    """The first event is damaged, so that the target is open when the replay fails."""
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(FULL_METADATA.read_bytes()[:200])
+    result = run(tmp_path, path)
+
+    assert result.exit_code == 1
+    assert [one.name for one in tmp_path.iterdir()] == ["binlog.000001"]
+
+
+@pytest.mark.parametrize("has_groups", [False, True])
+def test_a_failed_replay_keeps_a_database_that_was_there(tmp_path: Path, has_groups: bool) -> None:
+    """A new one is kept too if event groups are in it."""
+    if not has_groups:
+        sqlite3.connect(tmp_path / "x.db").execute("CREATE TABLE mine (a)").connection.close()
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(FULL_METADATA.read_bytes()[: 5000 if has_groups else 200])
+    result = run(tmp_path, path)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
+
+    assert result.exit_code == 1
+    assert "corpus.m1" in tables if has_groups else "mine" in tables
+
+
+def test_a_full_disk_is_an_io_error_of_the_database(tmp_path: Path) -> None:
+    """PRAGMA max_page_count of the file stands for a full disk."""
+    target = SqliteTarget.open(tmp_path / "x.db")
+    target.connection.execute("PRAGMA max_page_count = 6")
+    message = r"x\.db: SQLite cannot write the database: database or disk is full"
+    with closing(target), binlogio.open(FULL_METADATA) as reader, pytest.raises(OSError, match=message):
+        replay(reader, target)
 
 
 def test_log_without_keys_asks_for_definitions(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ This module has the options, the target URL, and the report. `binlogio.replay` d
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -36,9 +36,12 @@ from binlogio_cli.selection import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
     from binlogio.replay.targets import Target
+    from binlogio.replay.targets.sqlite.target import SqliteTarget
 
 DRY_RUN: Final = "dry-run:"
 _EXAMPLE: Final = """\b
@@ -138,7 +141,7 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
         say_misnumbered(reader.files)
         check_selection(reader, wanted)
         with (
-            closing(_target(target_url, options)) as target,
+            _target(target_url, options) as target,
             watched(reader.files, is_shown=not options["quiet"]) as watch,
         ):
             summary = replay(
@@ -158,9 +161,9 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
     say_columns(wanted.rows)
 
 
-def _target(url: str, options: dict[str, Any]) -> Target:
+def _target(url: str, options: dict[str, Any]) -> AbstractContextManager[Target]:
     if url == DRY_RUN:
-        return DryRunTarget(_show)
+        return closing(DryRunTarget(_show))
     if url.startswith(SCHEMES):
         try:
             MysqlAddress.parse(url)
@@ -171,7 +174,7 @@ def _target(url: str, options: dict[str, Any]) -> Target:
         except ImportError as exc:
             raise Refusal("a server target needs PyMySQL: pip install 'binlogio[replay]'") from exc
         applies_events = {"auto": None, "events": True, "sql": False}[options["how"]]
-        return MysqlTarget.open(url, idempotent=options["idempotent"], applies_events=applies_events)
+        return closing(MysqlTarget.open(url, idempotent=options["idempotent"], applies_events=applies_events))
     from binlogio.replay.targets.sqlite.target import SCHEME, SqliteTarget  # noqa: PLC0415 - imports sqlite3
 
     path = url.removeprefix(SCHEME)
@@ -179,7 +182,18 @@ def _target(url: str, options: dict[str, Any]) -> Target:
         raise click.UsageError(
             f"--to {without_password(url)}: expected sqlite:///FILE, mysql://USER@HOST/ or {DRY_RUN}"
         )
-    return SqliteTarget.open(path, idempotent=options["idempotent"])
+    return _kept_if_used(SqliteTarget.open(path, idempotent=options["idempotent"]))
+
+
+@contextmanager
+def _kept_if_used(target: SqliteTarget) -> Iterator[SqliteTarget]:
+    """Provide a target, and close it; a new file without event groups is deleted if the replay fails."""
+    try:
+        yield target
+    except BaseException:
+        target.discard()
+        raise
+    target.close()
 
 
 def _show(place: Position, schema: str, sql: bytes) -> None:

@@ -1,5 +1,7 @@
 """SQLite connection that raises `SqliteRefusal` for anything that SQLite or Python's binding does not accept.
 
+Errors of the file system are `OSError`, as those of other files: a full disk, a file that cannot be written.
+
 All SQL of the target goes through `execute` and `executemany` here, all its rows through `fetchone` and `fetchall`.
 
     sqlite3.Error       SQLite refuses the statement, or the database is damaged
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 DAMAGED_HINT: Final = "restore a copy of the database, or replay into a new one"
+_SYSTEM_ERRORS: Final = ("database or disk is full", "disk I/O error", "attempt to write a readonly database")
 _REFUSALS: Final = (sqlite3.Error, ValueError, OverflowError)
 
 
@@ -56,31 +59,36 @@ class SqliteRows(sqlite3.Cursor):
 
 
 class SqliteConnection(sqlite3.Connection):
-    """A connection whose statements run, or raise a `SqliteRefusal`."""
+    """A connection whose statements run, or raise a `SqliteRefusal`. `path` is for messages."""
+
+    path = ":memory:"
 
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> SqliteRows:  # type: ignore[override]
         """Run a statement.
 
         Raises:
             SqliteRefusal: it cannot be run.
+            OSError: the file cannot be written.
         """
         try:
             return self.cursor(SqliteRows).execute(sql, values)
         except _REFUSALS as exc:
-            raise _refusal(exc) from exc
+            raise self._refusal(exc) from exc
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> sqlite3.Cursor:  # type: ignore[override]
         """Run a statement once for each of the rows.
 
         Raises:
             SqliteRefusal: it cannot be run for one of them.
+            OSError: as `execute`.
         """
         try:
             return super().executemany(sql, rows)
         except _REFUSALS as exc:
-            raise _refusal(exc) from exc
+            raise self._refusal(exc) from exc
 
-
-def _refusal(exc: Exception) -> SqliteRefusal:
-    kind = ConstraintViolated if isinstance(exc, sqlite3.IntegrityError) else SqliteRefusal
-    return kind(f"SQLite refused: {exc}")
+    def _refusal(self, exc: Exception) -> Exception:
+        if isinstance(exc, sqlite3.OperationalError) and str(exc) in _SYSTEM_ERRORS:
+            return OSError(f"{self.path}: SQLite cannot write the database: {exc}")
+        kind = ConstraintViolated if isinstance(exc, sqlite3.IntegrityError) else SqliteRefusal
+        return kind(f"SQLite refused: {exc}")

@@ -16,6 +16,7 @@ import os
 import sqlite3
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -84,6 +85,7 @@ class SqliteTarget:
         self._progress: Progress | None = None
         self._source: str | None = None  # before `prepare`
         self._ddl = SqliteDdl(connection)
+        self._new_file: str | os.PathLike[str] | None = None
 
     @classmethod
     def open(
@@ -104,27 +106,28 @@ class SqliteTarget:
             OSError: the file cannot be opened or is no SQLite database.
             BinlogError: what an earlier replay kept in it is damaged.
         """
-        if path != ":memory:":
-            with suppress(
-                OSError
-            ):  # a file that SQLite makes can be read by everyone; its errors are SQLite's to report
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, NEW_FILE_MODE))
+        is_new = path != ":memory:" and _create(path)
         try:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=SqliteConnection)
+            connection.path = os.fspath(path)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 position_table.create(connection)
-            except SqliteRefusal:
+            except (SqliteRefusal, OSError):
                 connection.close()
+                if is_new:
+                    _delete(path)
                 raise
         except (sqlite3.Error, SqliteRefusal) as exc:
             raise OSError(f"{path}: cannot be used as a SQLite database: {exc}") from exc
         try:
-            return cls(connection, idempotent=idempotent, groups_per_commit=groups_per_commit)
+            target = cls(connection, idempotent=idempotent, groups_per_commit=groups_per_commit)
         except BinlogError:
             connection.close()
             raise
+        target._new_file = path if is_new else None
+        return target
 
     @property
     def progress(self) -> Progress:
@@ -242,17 +245,45 @@ class SqliteTarget:
         """Close the file; what was not flushed is forgotten."""
         if self._connection.in_transaction:
             self.execute("ROLLBACK")
-        with suppress(SqliteRefusal):  # another program reads the file at the moment
+        with suppress(SqliteRefusal, OSError):  # another program reads the file at the moment, or the disk is full
             self._connection.execute("PRAGMA journal_mode = DELETE")  # one file again, which readers need not write to
         self._connection.close()
+
+    def discard(self) -> None:
+        """Close the file; delete it if this target has created it and no event group is in it."""
+        if self._connection.in_transaction:
+            self.execute("ROLLBACK")
+        is_empty = not self._connection.execute(position_table.READ).fetchall()
+        self.close()
+        if self._new_file is not None and is_empty:
+            _delete(self._new_file)
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Run a statement.
 
         Raises:
             SqliteRefusal: SQLite refuses.
+            OSError: the file cannot be written.
         """
         self._connection.execute(sql, values)
+
+
+def _create(path: str | os.PathLike[str]) -> bool:
+    """Create the file if it does not exist, and return whether it was created. One that SQLite makes is for everyone.
+
+    Errors are left to SQLite.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, NEW_FILE_MODE))
+    except OSError:
+        return False
+    return True
+
+
+def _delete(path: str | os.PathLike[str]) -> None:
+    """Delete a database, with its write-ahead log and index, which SQLite leaves on a full disk."""
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{os.fspath(path)}{suffix}").unlink(missing_ok=True)
 
 
 class SqliteSession:
