@@ -164,6 +164,8 @@ class _Repair:
             try:
                 events = LogEvents(plain, self._options, self._keyring)
             except BinlogError as exc:
+                if cut is not None:
+                    exc.reason, exc.expected, exc.found = cut, None, None
                 exc.file = log.name
                 if not isinstance(exc, BinlogFormatError) or self._target.is_one:
                     raise

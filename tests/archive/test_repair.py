@@ -275,6 +275,27 @@ def test_the_command_reports_and_exits_with_1_if_something_is_lost(tmp_path: Pat
     assert bad.read_bytes() == data
 
 
+@pytest.mark.parametrize("name", ["orders", "binlog.000001.orig"])
+def test_a_log_without_a_number_is_not_repaired_into_a_directory(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(MANY.read_bytes())
+    result = run("--out", tmp_path / "out", MANY, tmp_path / name)
+
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"binlogio: {tmp_path / name}: the name does not end in a number, so that an index file cannot list it, "
+        "expected a name such as binlog.000001 (repair this log with --output)\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_truncated_compressed_log_without_any_event_is_named_so(tmp_path: Path) -> None:
+    packed = gzip.compress(MANY.read_bytes()[:2000])
+    (tmp_path / "binlog.000001.gz").write_bytes(packed[:100])
+    result = run("-o", tmp_path / "new", tmp_path / "binlog.000001.gz")
+
+    assert (result.exit_code, "the compressed file is truncated" in result.stderr) == (1, True)
+
+
 def test_the_index_file_is_rebuilt(tmp_path: Path) -> None:
     for name in ("binlog.000002", "binlog.000010", "binlog.000001"):
         (tmp_path / name).write_bytes(MANY.read_bytes())

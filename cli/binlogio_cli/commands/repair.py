@@ -14,9 +14,10 @@ import click
 
 from binlogio.archive import NewLogs, repair_logs
 from binlogio.archive.new_logs import write_index
-from binlogio.storage.index_file import base_name, log_number, numbered_name
+from binlogio.errors import BinlogFormatError
+from binlogio.storage.index_file import base_name, log_number, next_log_name, plain_name
 from binlogio_cli.commands.copy import check_outputs
-from binlogio_cli.messages import DAMAGE, OK, say, say_misnumbered
+from binlogio_cli.messages import DAMAGE, OK, Refusal, say, say_misnumbered
 from binlogio_cli.output import OutputFile, force_option, new_log_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import Reading, files_argument, reading_options
@@ -77,8 +78,8 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
                 raise click.UsageError("--output is for one log: give --out for several")
             target = NewLogs.in_file(OutputFile.checked(output, inputs, force=force).path or output, replaces=force)
         else:
-            first = reader.files[0]
-            target = NewLogs.in_directory(out, numbered_name(first) or base_name(first), replaces=force, inputs=inputs)
+            names = [_numbered(file) for file in reader.files]
+            target = NewLogs.in_directory(out, names[0], replaces=force, inputs=inputs)
         with target, watched_logs(reader.files, is_shown=not options["quiet"]) as watch:
             report = repair_logs(
                 reader.logs,
@@ -94,6 +95,23 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
     else:
         _report(report, paths)
     return DAMAGE if report.lost else OK
+
+
+def _numbered(file: str) -> str:
+    """Return the name that a log has in the directory.
+
+    Raises:
+        Refusal: it does not end in a number, apart from a suffix of compression.
+    """
+    name = base_name(plain_name(file))
+    try:
+        next_log_name(name)
+    except BinlogFormatError as exc:
+        raise Refusal(
+            f"{file}: the name does not end in a number, so that an index file cannot list it, expected a name such as "
+            "binlog.000001 (repair this log with --output)"
+        ) from exc
+    return name
 
 
 def _write_index(path: str, files: tuple[str, ...], inputs: list[str], *, force: bool) -> int:
