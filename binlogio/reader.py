@@ -693,13 +693,18 @@ def may_skip(framer: EventFramer, frame: EventFrame) -> bool:
     return not framer.context.is_mariadb or frame.header.offset > _FIRST_OFFSET
 
 
-def mariadb_decryptor_for(keyring: Keyring | None) -> Callable[[StartEncryptionEvent], Decryptor] | None:
-    """Return the function that makes a decryptor for a START_ENCRYPTION_EVENT; None without a keyring."""
-    if keyring is None:
-        return None
-    from binlogio.storage.encryption import mariadb_decryptor  # noqa: PLC0415 - needs an extra
+def mariadb_decryptor_for(keyring: Keyring | None) -> Callable[[StartEncryptionEvent], Decryptor]:
+    """Return the function that makes a decryptor for a START_ENCRYPTION_EVENT.
 
-    return lambda event: mariadb_decryptor(event, keyring)
+    Without a keyring the decryptor refuses encrypted events; events that are plain need none.
+    """
+
+    def decryptor_for(event: StartEncryptionEvent) -> Decryptor:
+        from binlogio.storage.encryption import events_after_start  # noqa: PLC0415 - seldom needed
+
+        return events_after_start(event, keyring)
+
+    return decryptor_for
 
 
 def open(  # noqa: A001 - binlogio.open, as gzip.open and the like

@@ -235,6 +235,8 @@ def _read_head(opened: OpenedLog, found: _Ends, keyring: Keyring | None) -> Pars
         if header.type_code == EventType.START_ENCRYPTION_EVENT:
             found.info = replace(found.info, encryption="events")
             continue
+        if found.info.encryption == "events" and keyring is None:  # `mariadb-binlog --raw` has decrypted them
+            found.info = replace(found.info, encryption=None)
         event = _parsed(frame)
         if header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL):
             found.info = replace(found.info, is_relay_log=True)

@@ -478,9 +478,8 @@ class _LogWalk:
             (event,) = self._decoder.decode(frame)
             if raw[4] == EventType.START_ENCRYPTION_EVENT:
                 self._framer.feed(raw)
-                self._framer.next_frame()  # raises if there is no key
-                make = mariadb_decryptor_for(self._keyring)
-                self._decrypt = None if make is None else make(event)  # type: ignore[arg-type]
+                self._framer.next_frame()
+                self._decrypt = mariadb_decryptor_for(self._keyring)(event)  # type: ignore[arg-type]
             if raw[4] == EventType.QUERY_COMPRESSED_EVENT:
                 self._kernel.define(raw[4], frame.body)
             if isinstance(event, TransactionPayloadEvent):

@@ -6,11 +6,12 @@ and representations never contain a key.
     mysql           := header: u8[512]  AES-256-CTR(file)                     -- offset 0 inside is the magic 0xfe "bin"
     header          := 0xfd "bin"  version: u8 (1)  field*  0x00*
     field           := 1  len: u8  key_id: u8[len]  |  2  encrypted_password: u8[32]  |  3  iv: u8[16]
-    mariadb         := 0xfe "bin"  FORMAT_DESCRIPTION_EVENT  START_ENCRYPTION_EVENT  encrypted_event*
+    mariadb         := 0xfe "bin"  FORMAT_DESCRIPTION_EVENT  START_ENCRYPTION_EVENT  (encrypted_event* | event*)
     encrypted_event := u8[4], which belong at 9  AES(u8[5])  event_size: u32  AES(u8[*])
 
 Source: sql/rpl_log_encryption.{h,cc}, sql/stream_cipher.cc; MariaDB sql/rpl_constants.h, Binlog_crypt_data;
-sql/log_event.cc, encrypt_event; mysys_ssl/my_crypt.cc, MyCTX_nopad.
+sql/log_event.cc, encrypt_event; mysys_ssl/my_crypt.cc, MyCTX_nopad; sql/sql_repl.cc, send_format_descriptor_event: it
+sends START_ENCRYPTION_EVENT before events that it has decrypted, and `mariadb-binlog --raw` writes such logs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from binlogio.constants import (
     EventType,
     HeaderFlag,
 )
-from binlogio.errors import BadMagic, BinlogFormatError, TruncatedEvent, UnsupportedFeature
+from binlogio.errors import BadMagic, BinlogFormatError, Hint, TruncatedEvent, UnsupportedFeature
 from binlogio.events.base import parse_header
 from binlogio.events.mariadb import StartEncryptionEvent
 from binlogio.frozen import dataclass
@@ -52,6 +53,7 @@ __all__ = [
     "MysqlCipher",
     "MysqlKeyring",
     "build_encryption_header",
+    "events_after_start",
     "load_keyring",
     "mariadb_decryptor",
     "open_mysql",
@@ -67,6 +69,7 @@ _BLOCK_SIZE: Final = 16
 _MASTER_KEY_SIZE: Final = 32
 _PASSWORD_SIZE: Final = 32
 _KNOWN_FLAGS: Final = sum(HeaderFlag)
+_IS_EVENT: Final = 2  # `_sense` of bytes that are an event
 
 _KEY_ID, _PASSWORD, _IV = 1, 2, 3  # sql/rpl_log_encryption.h, Rpl_encryption_header_v1::Field_type
 _FIELD_VALUES: Final = {0: Pass, _KEY_ID: Utf8(Bytes8), _PASSWORD: Bytes(_PASSWORD_SIZE), _IV: Bytes(_BLOCK_SIZE)}
@@ -240,6 +243,41 @@ def mariadb_decryptor(event: StartEncryptionEvent, keyring: Keyring) -> Callable
     return _MariadbDecryptor(event, _mariadb_key(event, keyring))
 
 
+def events_after_start(event: StartEncryptionEvent, keyring: Keyring | None) -> Callable[[int, bytes], bytes]:
+    """Return the function that makes the events after `event` plain; the first one tells whether they are encrypted.
+
+    It takes an offset (in the file) and the bytes of an event, and returns plain bytes.
+
+    Raises:
+        UnsupportedFeature: by the function, at the first event, if it is encrypted and there is no keyring; or as
+            `mariadb_decryptor`.
+    """
+    chosen: Callable[[int, bytes], bytes] | None = None
+
+    def plain(offset: int, data: bytes) -> bytes:
+        nonlocal chosen
+        if chosen is None:
+            chosen = _plain_or_decrypted(event, keyring, offset, data)
+        return chosen(offset, data)
+
+    return plain
+
+
+def _plain_or_decrypted(
+    event: StartEncryptionEvent, keyring: Keyring | None, offset: int, data: bytes
+) -> Callable[[int, bytes], bytes]:
+    if len(data) >= HEADER_SIZE and _sense(data, offset) == _IS_EVENT:
+        return lambda _, data: data
+    if keyring is None:
+        raise UnsupportedFeature(
+            "the events from this offset on are encrypted (MariaDB encrypt_binlog=ON)",
+            offset=event.header.offset,
+            event_type=EventType.START_ENCRYPTION_EVENT.name,
+            hint=Hint.KEY_VERSION.about(event.key_version),
+        )
+    return mariadb_decryptor(event, keyring)
+
+
 def _mariadb_key(event: StartEncryptionEvent, keyring: Keyring) -> bytes:
     if event.scheme != MARIADB_SCHEME:
         raise UnsupportedFeature(
@@ -331,7 +369,7 @@ def _sense(plain: bytes, offset: int) -> int:
     end = (offset + len(plain)) & 0xFFFFFFFF
     checksum = int.from_bytes(plain[-CHECKSUM_SIZE:], "little")
     if header.log_pos == end or zlib.crc32(memoryview(plain)[:-CHECKSUM_SIZE]) == checksum:
-        return 2
+        return _IS_EVENT
     return int(isinstance(header.event_type, EventType) and not header.flags & ~_KNOWN_FLAGS)
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given
 from hypothesis import strategies as st
 
+import binlogio
 from binlogio.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC, EventType
 from binlogio.errors import BadMagic, BinlogError, BinlogFormatError, TruncatedEvent, UnsupportedFeature
 from binlogio.events.mariadb import StartEncryptionEvent
@@ -25,8 +30,12 @@ from binlogio.storage.encryption import (
     parse_encryption_header,
 )
 from binlogio.storage.keyring import MariadbKeys, MysqlKeyring, load_keyring
+from binlogio_cli.main import cli
 from corpus import FIXTURES
 from logs import raw_events
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MYSQL = FIXTURES / "mysql97" / "encrypted"
 MARIADB = FIXTURES / "mariadb1011" / "encrypted"
@@ -252,6 +261,34 @@ def test_mariadb_events_decrypt_to_what_the_server_sent() -> None:
     assert encrypted[0] == expected[0]
     assert actual == expected[2:]
     assert len(actual) == 17
+
+
+@pytest.mark.parametrize("has_keys", [False, True])
+@pytest.mark.parametrize("folder", [MARIADB, FIXTURES / "mariadb118" / "encrypted"], ids=["10.11", "11.8"])
+def test_a_log_that_mariadb_binlog_has_decrypted_reads_without_keys(folder: Path, has_keys: bool) -> None:
+    """`mariadb-binlog --raw` writes START_ENCRYPTION_EVENT, and then plain events; keys change nothing."""
+    decrypted, keys = folder / "binlog.000001.decrypted", folder / "keys.txt"
+    expected = binlogio.read_rows(folder / "binlog.000001", keyring=keys)
+    with binlogio.open(decrypted, keyring=keys if has_keys else None) as reader:
+        types = [event.header.type_code for event in reader]
+    actual = binlogio.read_rows(decrypted, keyring=keys if has_keys else None)
+    left_out = ["file"]
+
+    assert types[:3] == [15, EventType.START_ENCRYPTION_EVENT, EventType.MARIADB_GTID_LIST_EVENT]
+    assert types[-1] == EventType.ROTATE_EVENT
+    assert pa.table(actual).drop_columns(left_out) == pa.table(expected).drop_columns(left_out)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["dump", "dump --format json", "dump --format sql", "info", "verify", "stats", "copy -o OUT", "repair -o OUT"],
+)
+def test_every_command_reads_a_log_that_mariadb_binlog_has_decrypted(command: str, tmp_path: Path) -> None:
+    log = shutil.copy(MARIADB / "binlog.000001.decrypted", tmp_path / "binlog.000001")
+    words = [str(tmp_path / "new.000001") if word == "OUT" else word for word in command.split()]
+    done = CliRunner().invoke(cli, [*words, str(log)])
+
+    assert (done.exit_code, "encrypted" in done.stdout) == (0, False), done.output
 
 
 def test_mariadb_file_reads_as_events_with_right_checksums() -> None:
