@@ -38,7 +38,7 @@ from binlogio.storage.index_file import (
     plain_name,
     read_index,
 )
-from binlogio.storage.sources import find_logs
+from binlogio.storage.sources import find_logs, no_log_in_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -169,6 +169,8 @@ def _logs_of(source: str) -> tuple[list[LogFile], LogReport | None]:
     if is_index_file(source) and path.is_file():
         indexes = [path]
         names = {name: path.parent / name for name in read_index(path)}
+        if not names:
+            raise no_log_in_index(str(path))
         logs = [log for name in names.values() if name.is_file() for log in find_logs(name)]
     else:
         logs = find_logs(source)

@@ -45,10 +45,27 @@ def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | Non
     list adds only the logs that the list does not name, since `binlog.*` names the logs and their index file.
 
     Raises:
-        FileNotFoundError: a path, glob or directory that names no file; an index file that names a missing log.
+        FileNotFoundError: a path, glob or directory that names no file; an index file that names a missing log, or, if
+            no other log is given, none.
         BinlogFormatError: an index file that is damaged.
         UnsupportedFeature: a named pipe.
     """
+    if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
+        source = list(source)
+    logs = _logs_of(source, filesystem)
+    if not logs:
+        for one in source if isinstance(source, list) else [source]:
+            if isinstance(one, (str, os.PathLike)) and is_index_file(one):
+                raise no_log_in_index(os.fspath(one))
+    return logs
+
+
+def no_log_in_index(path: str) -> FileNotFoundError:
+    """Return the error for an index file without logs."""
+    return FileNotFoundError(2, "the index file lists no log", path)
+
+
+def _logs_of(source: Source | Iterable[Source], filesystem: FileSystem | None) -> list[LogFile]:
     if isinstance(source, (str, os.PathLike)):
         return list(_find(os.fspath(source), filesystem))
     if hasattr(source, "read"):
@@ -61,7 +78,7 @@ def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | Non
         name = os.fspath(one) if isinstance(one, (str, os.PathLike)) else ""
         if _is_index_of(names, name):
             continue
-        found = find_logs(one, filesystem=filesystem)
+        found = _logs_of(one, filesystem)
         if is_index_file(name):
             places = {os.path.realpath(other) for other in names}
             found = [log for log in found if os.path.realpath(log.name) not in places]

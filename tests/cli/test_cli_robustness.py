@@ -82,6 +82,7 @@ def wrong_inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
     (folder / "empty").mkdir()
     (folder / "text").write_text("not a log\n")
     (folder / "nothing").write_bytes(b"")
+    (folder / "none.index").write_text("")
     (folder / "cut").write_bytes(LOG.read_bytes()[:700] + bytes(30))
     place = str(folder / "socket")
     os.mkfifo(folder / "pipe")
@@ -89,6 +90,7 @@ def wrong_inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
         listening.bind(place)
         yield {
             "a missing file": (str(folder / "missing"), {4}),
+            "an index file without logs": (str(folder / "none.index"), {4}),
             "an empty directory": (str(folder / "empty"), {3, 4}),
             "a text": (str(folder / "text"), {3}),
             "an empty file": (str(folder / "nothing"), {1, 3}),

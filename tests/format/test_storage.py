@@ -236,6 +236,17 @@ def test_log_that_is_purged_while_its_index_is_read_is_left_out(folder: Path) ->
     _purge_while_it_is_read(folder, folder / "purged.index")
 
 
+def test_an_index_without_logs_is_an_error_unless_other_logs_are_given(folder: Path) -> None:
+    empty = folder / "empty.index"
+    empty.write_text("\n")
+    for source in (empty, [str(empty)]):
+        with pytest.raises(FileNotFoundError, match="the index file lists no log") as caught:
+            find_logs(source)
+
+        assert caught.value.filename == str(empty)
+    assert len(find_logs([empty, folder / "binlog.000010"])) == 1
+
+
 def test_missing_log_of_an_index_names_the_log_and_the_index(folder: Path) -> None:
     """The index still names it, so it was not purged."""
     (folder / "binlog.000010").unlink()
