@@ -366,6 +366,25 @@ def test_the_command_reports_tables_and_logs(tmp_path: Path) -> None:
     assert wrong.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("folder", 2, "this exists, and is not a file (give a new file)"),
+        ("text", 2, "this exists, and DuckDB cannot open it"),
+        ("no/such/file", 4, "No such file or directory"),
+    ],
+)
+def test_a_wrong_duckdb_file_is_no_damage_of_the_log(tmp_path: Path, name: str, code: int, message: str) -> None:
+    pytest.importorskip("duckdb")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("not a database")
+    log = MYSQL / "rowimage_full" / "binlog.000001"
+    result = CliRunner().invoke(cli, ["export", "--format", "duckdb", "--to", str(tmp_path / name), str(log)])
+
+    assert (result.exit_code, f"binlogio: {tmp_path / name}: {message}" in result.stderr) == (code, True), result.stderr
+    assert (tmp_path / "text").read_text() == "not a database"
+
+
 def test_the_command_prints_only_its_report_with_duckdb(tmp_path: Path) -> None:
     """Its library reports objects that the end of the process does not free."""
     words = [sys.executable, "-m", "binlogio", "export", "--to", str(tmp_path / "a.duckdb"), "--format", "duckdb"]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from binlogio.archive.export.lakes import leaves, missing_extra
 from binlogio.archive.export.ledger import ExportLedger, HeldLog
 from binlogio.archive.export.type_map import ExportFormat, converted_batch, merged_schema, plain_type, stored_schema
-from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.errors import ExportError, UnsupportedFeature
 from binlogio.storage.new_file import side_path
 
 if TYPE_CHECKING:
@@ -49,7 +49,11 @@ class DuckdbFile:
                 self._open_path.unlink(missing_ok=True)
             if not isinstance(exc, duckdb.Error):
                 raise
-            raise BinlogFormatError("DuckDB cannot open the file", file=str(path), found=_line(exc)) from exc
+            if is_new:
+                raise OSError(None, f"{path}: {_line(exc)}") from exc
+            raise ExportError(
+                "this exists, and DuckDB cannot open it", file=str(path), found=_line(exc), hint="give a new file"
+            ) from exc
         self._schemas: dict[str, pa.Schema] = {}
         self._waiting: dict[str, list[pa.RecordBatch]] = {}
         self._bytes = 0

@@ -8,6 +8,7 @@ export of a log in use can be continued later. Values are converted by `type_map
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections import Counter
@@ -582,6 +583,10 @@ class _DuckdbTarget:
 
 def _open_duckdb(path: Path, settings: _Settings) -> _DuckdbTarget:
     """Open a DuckDB file for an export. Raises the errors of `_open_directory`."""
+    if path.exists() and not path.is_file():
+        raise ExportError("this exists and is not a file", file=str(path), hint="give a new file")
+    if not path.parent.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     if settings.replace and path.exists():
         old = DuckdbFile(path, is_new=False)
         is_export = old.ledger() is not None
