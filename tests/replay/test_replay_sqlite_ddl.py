@@ -147,7 +147,10 @@ def test_alter_is_followed_by_a_replay_of_the_next_log(tmp_path: Path) -> None:
         ("MODIFY b VARCHAR(2) NOT NULL", "converts a value"),
         ("MODIFY a INT NOT NULL", "converts a value"),
         ("MODIFY b INT NOT NULL", "converts a value"),
-        ("MODIFY e ENUM('x')", "converts a value"),
+        (
+            "MODIFY e ENUM('x')",
+            r"e: ALTER TABLE converts a value.*expected one of the members 'x', found '.'.*replay into a server",
+        ),
         ("MODIFY a TINYINT UNSIGNED, MODIFY b DATE", "converts a value"),
         ("ADD COLUMN c INT DEFAULT (RAND())", "the value of this column in existing rows"),
         ("ADD COLUMN c INT AUTO_INCREMENT UNIQUE", "the value of this column in existing rows"),

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from binlogio.schema.definition import TableDefinition
 
 _NEW: Final = "binlogio new table"
+_SHOWN_MEMBERS: Final = 10
+_CONVERSION_HINT: Final = (
+    "change such rows of the target first, leave out the table, or replay into a server, which converts them"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +209,15 @@ def _source(
         try:
             return converted(value, before, column)
         except Lossy as exc:
+            members = ", ".join(map(repr, (column.members or ())[:_SHOWN_MEMBERS]))
             problems.append(
-                ReplayError("ALTER TABLE converts a value, and the result is not known", field=field, found=str(exc))
+                ReplayError(
+                    "ALTER TABLE converts a value, and the result is not known",
+                    field=field,
+                    expected=f"one of the members {members}" if members else None,
+                    found=str(exc),
+                    hint=_CONVERSION_HINT,
+                )
             )
             raise
 
