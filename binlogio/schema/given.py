@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.tokens import Token
 
 # The parser of DDL is imported where it is needed: most readers of logs have no definitions to parse.
+_PIECE_SIZE: Final = 1 << 20
 _FORMS: Final = "a TableDefinition, a CREATE TABLE text, or a JSON object"
 
 
@@ -212,7 +213,7 @@ def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None
         return GivenDefinitions(definitions)
     path = Path(definitions)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = _read_bytes(path).decode("utf-8-sig")
         return (
             GivenDefinitions(_tables(text)) if text.lstrip().startswith(("{", "[")) else GivenDefinitions(script=text)
         )
@@ -221,6 +222,22 @@ def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None
         raise
     except (ValueError, RecursionError) as exc:
         raise UnsupportedFeature("the file of table definitions is not valid", file=str(path), found=str(exc)) from exc
+
+
+def _read_bytes(path: Path) -> bytes:
+    """Return the contents of a file, which are read up to the first zero byte: an endless device is no text.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it has a zero byte.
+    """
+    data = bytearray()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE_SIZE):
+            if b"\0" in piece:
+                raise ValueError(f"a zero byte at {len(data) + piece.index(0)}")
+            data += piece
+    return bytes(data)
 
 
 def _tables(text: str) -> Mapping[str, Any]:

@@ -134,6 +134,7 @@ def test_who_gives_all_that_is_asked_for_reads_with_threads(monkeypatch: pytest.
         ("a.sql", b"SELECT 1;", "no table definition found"),
         ("a.sql", b"CREATE TABLE d.t (a INT COMMENT 'no end", "unterminated quote"),
         ("a.sql", b"\xff\xfe", "is not valid"),
+        ("a.sql", b"CREATE TABLE \0", "is not valid, found a zero byte at 13"),
         ("a.json", b"[", "is not valid"),
         ("a.json", b"[7]", "not a JSON object"),
     ],
@@ -145,6 +146,11 @@ def test_files_without_definitions_are_refused_by_name(tmp_path: Path, name: str
         binlogio.read_tables(tmp_path, definitions=path)
 
     assert caught.value.file == str(path)
+
+
+def test_an_endless_device_is_no_file_of_definitions(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFeature, match="/dev/zero: the file of table definitions is not valid"):
+        binlogio.read_tables(tmp_path, definitions="/dev/zero")
 
 
 def test_definitions_travel_between_processes() -> None:
