@@ -188,7 +188,7 @@ def _ends_of(log: LogFile, keyring: Keyring | None) -> _Ends:
         exc.locate(file=log.name)
         found.info = replace(found.info, error=str(exc))
     except OSError as exc:
-        found.info = replace(found.info, error=exc.strerror or str(exc))
+        found.info = replace(found.info, error=f"{log.name}: {exc.strerror}" if exc.strerror else str(exc))
     return found
 
 

@@ -136,6 +136,13 @@ def test_a_log_without_permission_is_an_io_error(command: tuple[str, ...]) -> No
     assert left == []
 
 
+def test_info_as_json_names_a_log_that_cannot_be_opened(inputs: dict[str, tuple[str, set[int]]]) -> None:
+    place, _ = inputs["a socket"]
+    done = run(("info", "--json", "LOG"), place, "out")
+
+    assert (done.exit_code, done.stderr) == (1, f"binlogio: {place}: No such device or address\n")
+
+
 @contextlib.contextmanager
 def another_user() -> Iterator[None]:
     """Have the rights of a user without any, if this process is root's."""
