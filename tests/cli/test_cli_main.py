@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -279,3 +281,17 @@ def test_shells_complete_the_names_of_logs(command: str) -> None:
     )
 
     assert done.stdout == "file,b\n", done.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_examples_of_help_are_accepted(name: str) -> None:
+    """Files of examples need not exist."""
+    command = importlib.import_module(f"binlogio_cli.commands.{name}").command
+    lines = [line.strip() for line in (command.epilog or "").splitlines()]
+    examples = [re.split(r"\s{3,}", line)[0] for line in lines if line.startswith(f"binlogio {name} ")]
+    for example in examples:
+        words = shlex.split(example)
+        with contextlib.suppress(click.BadParameter):  # a file that does not exist
+            command.make_context(name, words[2 : words.index("|") if "|" in words else None])
+
+    assert examples

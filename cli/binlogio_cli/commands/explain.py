@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _EXAMPLE: Final = """\b
 Examples
   binlogio explain "B T N C"                        B BEGIN, C COMMIT, R ROLLBACK, S SAVEPOINT, RS ROLLBACK TO,
-  binlogio explain "B N M! R" --rules 5.5.9 9.7     T InnoDB, N MyISAM, M both; ! ends with an error
+  binlogio explain "B N M! R" --rules 5.5.9         T InnoDB, N MyISAM, M both; ! ends with an error
   binlogio explain "BEGIN; INSERT INTO n SELECT UUID(), 1 FROM t; COMMIT"
   binlogio explain --table --rules 5.5.9
 """
