@@ -369,7 +369,7 @@ def test_the_command_reports_tables_and_logs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
-        ("folder", 2, "this exists, and is not a file (give a new file)"),
+        ("folder", 2, "this exists and is not a file (give a new file)"),
         ("text", 2, "this exists, and DuckDB cannot open it"),
         ("no/such/file", 4, "No such file or directory"),
     ],
