@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from datetime import date
+from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -409,6 +409,34 @@ def test_versioned_table_has_rows_of_all_times(tmp_path: Path, target: SqliteTar
     table = parse_table("CREATE TABLE t (id INT PRIMARY KEY) WITH SYSTEM VERSIONING")
 
     assert table.definition().primary_key == ("id", "row_end")
+
+
+def versioned(keys: str = "PRIMARY KEY (id)") -> str:
+    """Return the CREATE TABLE of a versioned table with a ROW END column `e`."""
+    return (
+        "CREATE TABLE t (id INT, v INT NOT NULL, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END,"
+        f" PERIOD FOR SYSTEM_TIME (s, e), {keys}) WITH SYSTEM VERSIONING"
+    )
+
+
+VERSIONS: Final = tuple(
+    (1, 10, *(datetime(year, 1, 1, tzinfo=timezone.utc) for year in years)) for years in ((2020, 2021), (2021, 2037))
+)
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+@pytest.mark.parametrize("keys", ["PRIMARY KEY (id), UNIQUE (v)", "UNIQUE (v), UNIQUE (v, id)", "UNIQUE (v, e)"])
+def test_unique_key_of_a_versioned_table_admits_the_history_of_a_row(
+    tmp_path: Path, keys: str, *, is_idempotent: bool
+) -> None:
+    """Each unique key contains the ROW END column, whatever its name, once."""
+    with closing(SqliteTarget.open(":memory:", idempotent=is_idempotent)) as target:
+        replayed(tmp_path, target, query(versioned(keys)), *inserts(versioned(keys), *VERSIONS))
+        found = [row[:2] for row in contents(target)]
+        definitions = " ".join(sql_of(target))
+
+    assert found == [(1, 10), (1, 10)]
+    assert '"e", "e"' not in definitions
 
 
 @pytest.mark.parametrize("rest", ["AS SELECT 1 AS a", "(a INT) SELECT 1", "(a INT) NO_SUCH_OPTION SELECT 1 AS a"])

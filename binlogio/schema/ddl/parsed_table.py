@@ -110,6 +110,20 @@ class ParsedTable:
         """The columns of the application period as parts of a key WITHOUT OVERLAPS."""
         return () if self.period is None else ((self.period.end, 0), (self.period.start, 0))
 
+    def parts_with_row_end(self, key: Key) -> tuple[tuple[str, int], ...]:
+        """Return the parts of a key, with the ROW END column that a versioned table adds to its unique keys.
+
+        Such a table contains rows of all times. The column comes before those of the application period.
+        sql/sql_table.cc, append_system_key_parts of MariaDB.
+        """
+        position = self.index(self.row_end)
+        if not (key.is_unique and self.is_versioned) or position is None:
+            return key.parts
+        if any(self.index(name) == position for name, _ in key.parts):
+            return key.parts
+        last = self._period_parts if key.parts[-2:] == self._period_parts else ()
+        return (*key.parts[: len(key.parts) - len(last)], (self.row_end, 0), *last)
+
     def without_key(self, name: str) -> ParsedTable:
         """Return the table without the key of this name."""
         return replace(self, keys=tuple(key for key in self.keys if key.name.casefold() != name.casefold()))
@@ -146,17 +160,10 @@ class ParsedTable:
         """Return the primary key; without one, the first UNIQUE key of whole columns that are NOT NULL.
 
         Sql/table.cc, open_binary_frm.
-
-        Keys of a versioned table have the end of a row's time as well: rows of all times are in it. It comes before an
-        application period. sql/sql_table.cc, append_system_key_parts.
         """
         primary = next((key for key in self.keys if key.name.upper() == PRIMARY), None)
         key = primary or next((key for key in self.keys if key.is_unique and self._names_rows(key)), None)
-        if key is not None and self.is_versioned and self.index(self.row_end) is not None:
-            last = self._period_parts if key.parts[-2:] == self._period_parts else ()
-            first = key.parts[: len(key.parts) - len(last)]
-            return replace(key, parts=(*first, (self.row_end, 0), *last))
-        return key
+        return None if key is None else replace(key, parts=self.parts_with_row_end(key))
 
     def _names_rows(self, key: Key) -> bool:
         indexes = [self.index(name) if name and not size else None for name, size in key.parts]

@@ -21,7 +21,7 @@ from binlogio.replay.targets.sqlite.conversion import Lossy, converted, is_kept,
 from binlogio.replay.targets.sqlite.values import SqliteValue, sqlite_type
 from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
-from binlogio.schema.ddl.parsed_table import PRIMARY, ROW_END
+from binlogio.schema.ddl.parsed_table import PRIMARY
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tree import Default
 from binlogio.values.column import ColumnPlan
@@ -111,12 +111,11 @@ class SqliteDefinition:
     def _indexes(self, name: str) -> Iterator[tuple[str, str]]:
         key = tuple(column.casefold() for column in self.definition.primary_key)
         for one in self.table.keys:
-            columns = tuple(column.casefold() for column, _ in one.parts)
-            is_whole = all(column and not prefix for column, prefix in one.parts)
+            parts = self.table.parts_with_row_end(one)
+            columns = tuple(column.casefold() for column, _ in parts)
+            is_whole = all(column and not prefix for column, prefix in parts)
             if one.name.upper() == PRIMARY or not is_whole or columns == key:
                 continue
-            has_all_times = one.is_unique and self.table.is_versioned and self.table.index(ROW_END) is not None
-            parts = (*one.parts, (ROW_END, 0)) if has_all_times else one.parts
             yield index_name(name, one.name), _index_sql(name, one.name, parts, is_unique=one.is_unique)
 
 
