@@ -439,6 +439,45 @@ def test_unique_key_of_a_versioned_table_admits_the_history_of_a_row(
     assert '"e", "e"' not in definitions
 
 
+BITEMPORAL: Final = (
+    "CREATE TABLE t (id INT, b DATE, c DATE, PERIOD FOR p (b, c), PRIMARY KEY (id, p WITHOUT OVERLAPS))"
+    " WITH SYSTEM VERSIONING"
+)
+
+
+@pytest.mark.parametrize(
+    ("create", "rows", "key"),
+    [(versioned(), VERSIONS, '("id", "e")'), (BITEMPORAL, (), '("id", "row_end", "c", "b")')],
+)
+def test_periods_of_a_table_are_kept_for_the_replay_of_the_next_log(
+    tmp_path: Path, create: str, rows: tuple[Row, ...], key: str
+) -> None:
+    """An ALTER TABLE of the next log makes the table with the same primary key again."""
+    path = tmp_path / "x.db"
+    with closing(SqliteTarget.open(path)) as target:
+        replayed(tmp_path, target, query(create), *(inserts(create, *rows) if rows else ()))
+    with closing(SqliteTarget.open(path)) as target:
+        replayed(tmp_path, target, query("ALTER TABLE t ADD w INT DEFAULT 5"), name="binlog.000002")
+
+        assert f"PRIMARY KEY {key}" in sql_of(target)[0]
+        assert [row[-1] for row in contents(target)] == [5] * len(rows)
+
+
+def test_definition_stored_without_periods_has_the_default_row_end(tmp_path: Path) -> None:
+    """Older versions stored neither the ROW END column nor the application period."""
+    path, create = tmp_path / "x.db", "CREATE TABLE t (id INT PRIMARY KEY) WITH SYSTEM VERSIONING"
+    with closing(SqliteTarget.open(path)) as target:
+        replayed(tmp_path, target, query(create))
+        target.connection.execute(
+            "UPDATE binlogio_tables SET definition = json_remove(definition, '$.row_end', '$.period')"
+        )
+        target.connection.commit()
+    with closing(SqliteTarget.open(path)) as target:
+        replayed(tmp_path, target, query("ALTER TABLE t ADD w INT"), name="binlog.000002")
+
+        assert 'PRIMARY KEY ("id", "row_end")' in sql_of(target)[0]
+
+
 @pytest.mark.parametrize("rest", ["AS SELECT 1 AS a", "(a INT) SELECT 1", "(a INT) NO_SUCH_OPTION SELECT 1 AS a"])
 def test_create_select_as_text_is_refused(tmp_path: Path, target: SqliteTarget, rest: str) -> None:
     """Its rows are nowhere in the log, whatever else is in the statement."""

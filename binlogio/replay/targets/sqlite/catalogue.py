@@ -3,8 +3,8 @@
     table "binlogio_tables"    "name" (schema.table as the source calls it), and "definition", a JSON object:
         {"schema", "name", "columns": [column...], "keys": [[name, [[column, prefix]...], unique]...], "engine",
         "collation", "collation_is_assumed",
-         "assumed": [name...], "is_versioned", "is_tentative", "defaults": {column: default}, "partitions": [...] |
-         null}
+         "assumed": [name...], "is_versioned", "row_end", "period": [name, start, end] | null, "is_tentative",
+         "defaults": {column: default}, "partitions": [...] | null}
         default := {} (NULL) | {"text"} | {"hex"} | {"is_now": true} | {"is_known": false}
 
     table "binlogio_foreign_keys"    created if needed: "child" (schema.table), and "definition", a JSON array of its
@@ -23,7 +23,7 @@ from binlogio.replay.targets.sqlite.connection import DAMAGED_HINT
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable
 from binlogio.schema.ddl.column_history import ColumnChanges, defaults_after, effective_defaults
 from binlogio.schema.ddl.foreign_keys import Cascade
-from binlogio.schema.ddl.parsed_table import Key, ParsedTable
+from binlogio.schema.ddl.parsed_table import ROW_END, Key, ParsedTable, Period
 from binlogio.schema.ddl.partitions import PartitionChange, Partitions
 from binlogio.schema.ddl.tree import CreateTable, Default, TableBody
 from binlogio.schema.definition import ColumnDefinition
@@ -169,6 +169,8 @@ def _text(known: KnownTable, facts: TableFacts) -> str:
         "collation_is_assumed": table.collation_is_assumed,
         "assumed": sorted(table.assumed),
         "is_versioned": table.is_versioned,
+        "row_end": table.row_end,
+        "period": None if table.period is None else astuple(table.period),
         "is_tentative": known.is_tentative,
         "defaults": {column: _default_json(default) for column, default in facts.defaults.items()},
         "partitions": None if facts.partitions is None else facts.partitions.to_json(),
@@ -177,6 +179,7 @@ def _text(known: KnownTable, facts: TableFacts) -> str:
 
 
 def _from_json(value: Any) -> tuple[KnownTable, TableFacts]:
+    period = value.get("period")  # older stores have neither `period` nor `row_end`
     table = ParsedTable(
         schema=value["schema"],
         name=value["name"],
@@ -190,6 +193,8 @@ def _from_json(value: Any) -> tuple[KnownTable, TableFacts]:
         collation_is_assumed=value["collation_is_assumed"],
         assumed=frozenset(value["assumed"]),
         is_versioned=value["is_versioned"],
+        row_end=str(value.get("row_end", ROW_END)),
+        period=None if period is None else Period(*map(str, period)),
     )
     partitions = value["partitions"]
     facts = TableFacts(
