@@ -86,6 +86,19 @@ def test_columns_go_in_before_those_of_system_versioning_and_these_go_with_it() 
     assert shape(after(*statements, "ALTER TABLE t DROP SYSTEM VERSIONING", server=MARIADB)) == "a int, c text, d int"
 
 
+def test_versioning_that_is_added_again_names_the_default_row_end() -> None:
+    """The first time, the table had a ROW END column of its own."""
+    own = (
+        "CREATE TABLE t (a INT PRIMARY KEY, b TIMESTAMP(6) AS ROW START, c TIMESTAMP(6) AS ROW END,"
+        " PERIOD FOR SYSTEM_TIME (b, c)) WITH SYSTEM VERSIONING"
+    )
+    dropped = "ALTER TABLE t DROP b, DROP c, DROP PERIOD FOR SYSTEM_TIME, DROP SYSTEM VERSIONING"
+    known = after(own, dropped, "ALTER TABLE t ADD SYSTEM VERSIONING", server=MARIADB).find("s", "t")
+
+    assert known is not None
+    assert known.table.definition().primary_key == ("a", "row_end")
+
+
 def test_the_default_character_set_holds_for_new_columns_only() -> None:
     catalogue = after(START, "ALTER TABLE t CHARACTER SET cp1251", "ALTER TABLE t ADD d TEXT, MODIFY b CHAR(3)")
     known = catalogue.find("s", "t")

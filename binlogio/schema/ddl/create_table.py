@@ -36,6 +36,7 @@ from binlogio.schema.ddl.parsed_table import (
     MOST_COLUMNS,
     MOST_KEYS,
     PRIMARY,
+    ROW_END,
     WITHOUT_OVERLAPS,
     Key,
     ParsedTable,
@@ -48,7 +49,7 @@ from binlogio.schema.ddl.tree import Default, FromSelect, Like, TableBody, Unpar
 from binlogio.schema.definition import ColumnDefinition
 
 VERSIONING_COLUMNS: Final = tuple(
-    ColumnDefinition(name, "timestamp(6)", nullable=False, visible=False) for name in ("row_start", "row_end")
+    ColumnDefinition(name, "timestamp(6)", nullable=False, visible=False) for name in ("row_start", ROW_END)
 )
 """The columns that MariaDB adds to a table WITH SYSTEM VERSIONING that does not define period columns."""
 
@@ -251,8 +252,9 @@ def keys_of_column(parsed: ParsedColumn) -> Iterator[Key]:
 def versioned(table: ParsedTable, periods: tuple[Period, ...] = ()) -> ParsedTable:
     """Return the table WITH SYSTEM VERSIONING: with two more columns, unless it names its own as SYSTEM_TIME."""
     has_own = any(period.is_system_time for period in periods)
-    added = () if has_own or table.is_versioned else VERSIONING_COLUMNS
-    return replace(table, is_versioned=True, columns=(*table.columns, *added))
+    if has_own or table.is_versioned:
+        return replace(table, is_versioned=True)
+    return replace(table, is_versioned=True, columns=(*table.columns, *VERSIONING_COLUMNS), row_end=ROW_END)
 
 
 # ------------------------------------------------------------------------------------------------------------- keys
