@@ -6,7 +6,6 @@ only the compared columns of a log, or of parts of it, and then all columns of t
 
 from __future__ import annotations
 
-import json
 from array import array
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
@@ -47,9 +46,9 @@ class RowVersion:
     """A change of a row.
 
     `before` and `after` are row images as JSON text, without columns that the log does not have; None: the change has
-    no such image. `columns` are the columns of the table; empty if an ALTER TABLE makes them ambiguous. `key` is the
-    key that was searched for, empty in a search by condition. If the change modifies the key, `old_key` is the previous
-    key of a row that has the searched key after the change, and `new_key` the new key of a row that had it before.
+    no such image. `columns` are the columns of the table at the time of the change. `key` is the key that was
+    searched for, empty in a search by condition. If the change modifies the key, `old_key` is the previous key of a
+    row that has the searched key after the change, and `new_key` the new key of a row that had it before.
     """
 
     file: str
@@ -108,10 +107,11 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class RowMatch:
-    """The position of a matching row change, with the searched key and, if the change modifies it, the other key."""
+    """The position of a matching row change, the columns of its table, and the keys, as in `RowVersion`."""
 
     pos: int
     row: int
+    columns: tuple[str, ...]
     key: dict[str, str] = field(default_factory=dict)
     old_key: dict[str, str] | None = None
     new_key: dict[str, str] | None = None
@@ -128,32 +128,6 @@ class RowMatcher(Protocol):
 
     def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
         """Yield the rows of a batch that match."""
-
-    @property
-    def labels(self) -> ColumnLabels:
-        """The column names of the tables read so far."""
-
-
-class ColumnLabels:
-    """Records the column names of tables, in each version between ALTER TABLE statements."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str], dict[tuple[str, ...], None]] = {}
-
-    def add(self, plan: TablePlan) -> tuple[str, ...]:
-        """Record the columns of a table map and return their names."""
-        labels = tuple(column.label for column in plan.columns)
-        self._known.setdefault((plan.schema, plan.table), {})[labels] = None
-        return labels
-
-    def of(self, schema: str, table: str, *images: str | None) -> tuple[str, ...]:
-        """Return the columns of a table at a change with these row images (JSON text); empty if they are ambiguous."""
-        known = self._known.get((schema, table), {})
-        if len(known) > 1:
-            present = {name for image in images if image is not None for name in json.loads(image)}
-            known = {one: None for one in known if present.issubset(one)}
-            known = {one: None for one in known if len(one) == len(present)} or known
-        return next(iter(known)) if len(known) == 1 else ()
 
 
 class MatchReader:
@@ -205,7 +179,7 @@ class MatchReader:
             raise UnsupportedFeature(
                 "a search reads a log twice, which a stream does not allow", file=log.name, hint="give the file by name"
             )
-        plain = self._selection()
+        plain = self._selection(names_columns=True)
         values = {one.name: getattr(plain, one.name) for one in fields(plain)}
         selection = KeySelection(**values, key_of=self._matcher.columns_of)
         ranges = iter([_WHOLE]) if places is None else self.ranges(log, places)
@@ -272,7 +246,7 @@ class MatchReader:
             self._summary.versions += 1
             yield RowVersion(
                 **values,
-                columns=self._matcher.labels.of(values["schema"], values["table"], values["before"], values["after"]),
+                columns=match.columns,
                 key=match.key,
                 old_key=match.old_key,
                 new_key=match.new_key,

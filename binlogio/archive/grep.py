@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
-from binlogio.archive.found_rows import ColumnLabels, MatchReader, RowMatch, SearchOptions, SearchSummary, no_note
+from binlogio.archive.found_rows import MatchReader, RowMatch, SearchOptions, SearchSummary, no_note
 from binlogio.archive.statements import LogStatements
+from binlogio.columnar.record_types import column_names
 from binlogio.errors import BinlogError, ConditionError
 from binlogio.row_condition import RowCondition
 from binlogio.schema.given import GivenDefinitions
@@ -102,7 +104,6 @@ class _ConditionMatcher:
         self._condition = condition
         self._wants = wants
         self._summary = summary
-        self.labels: Final = ColumnLabels()
         self._compared: set[tuple[str, str]] = set()
         self._lacking: dict[tuple[str, str], tuple[str, ...]] = {}  # tables that lack a column, and their columns
         # NULL and NOT must tell a NULL value from a column that is not in the image: this needs all columns.
@@ -114,7 +115,7 @@ class _ConditionMatcher:
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
         """Return the columns of the condition; empty if the table lacks one; None: all columns."""
-        labels, name = self.labels.add(plan), (plan.schema, plan.table)
+        labels, name = tuple(column.label for column in plan.columns), (plan.schema, plan.table)
         if not self._condition.columns <= set(labels):
             self._lacking[name] = labels
             return ()
@@ -133,7 +134,7 @@ class _ConditionMatcher:
         places, rows = (
             batch.column(name).take(pa.array(hits.tolist(), pa.int64())).to_pylist() for name in ("pos", "row")
         )
-        yield from map(RowMatch, places, rows)
+        yield from map(RowMatch, places, rows, repeat(column_names(batch)))
 
     def finish(self, note: Callable[[str], None]) -> None:
         """End the search, and report tables that had the columns only in some of the logs.

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlogio.archive.found_rows import (
-    ColumnLabels,
     MatchReader,
     RowMatch,
     RowVersion,
@@ -29,6 +28,7 @@ from binlogio.archive.key_index import IndexUnusable, KeyIndex, index_place, lea
 from binlogio.archive.row_keys import FoundKeys, KeyChoice, KeyRefused, RowKey, names_table, value_of
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar import EventSelection, read_events
+from binlogio.columnar.record_types import column_names
 from binlogio.errors import BinlogError
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
@@ -133,7 +133,6 @@ class _KeyMatcher:
         self.choice: Final = KeyChoice(names or key.names)
         self.misfit: str | None = None  # reason why rows of the table were not compared
         self._summary = summary
-        self.labels: Final = ColumnLabels()
         self._orders: dict[frozenset[str], tuple[str, ...]] = {}  # set of key columns -> key columns in key order
 
     def wants(self, schema: str, table: str) -> bool:
@@ -146,7 +145,7 @@ class _KeyMatcher:
         Raises:
             KeyRefused: the primary key now has its columns in another order, and the key does not name them.
         """
-        labels, found = self.labels.add(plan), self.choice.of(plan)
+        labels, found = [column.label for column in plan.columns], self.choice.of(plan)
         if found:
             known = self._orders.setdefault(frozenset(found), found)
             if known != found and not self.key.names:
@@ -177,12 +176,14 @@ class _KeyMatcher:
         hits = np.flatnonzero(is_old | is_new)
         if not len(hits):
             return
+        labels = column_names(batch)
         places, rows = (batch.column(name).to_numpy()[hits].tolist() for name in ("pos", "row"))
         for hit, place, row in zip(hits.tolist(), places, rows, strict=True):
             is_changed = keys.has_before[hit] and keys.has_after[hit] and is_old[hit] != is_new[hit]
             yield RowMatch(
                 place,
                 row,
+                labels,
                 text,
                 keys.texts(keys.before, hit) if is_changed and is_new[hit] else None,
                 keys.texts(keys.after, hit) if is_changed and is_old[hit] else None,

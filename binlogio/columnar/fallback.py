@@ -243,6 +243,7 @@ class RowsWalk:
                 self._selection.columns_of(plan) if is_typed else (),
                 zero_dates=self._selection.zero_dates,
                 json_diffs=self._selection.json_diffs,
+                names_columns=self._selection.names_columns,
             )
         return found
 

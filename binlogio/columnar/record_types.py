@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -49,6 +50,7 @@ SOURCE_FIELDS: Final = (
     pa.field("statement", pa.dictionary(pa.int32(), pa.string())),
 )
 """Optional columns, after the others (`source_columns` of `read_tables`)."""
+_COLUMN_NAMES: Final = b"columns"
 
 
 def with_source_fields(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
@@ -74,6 +76,7 @@ class RowSelection:
         source_columns: names of `SOURCE_FIELDS`.
         note_plan: called with the plan of each selected table map before its rows are read, from any thread.
         mixed: batches contain all tables in the order of the log, and images are JSON text.
+        names_columns: the schemas of batches of one table contain the names of all its columns; see `column_names`.
     """
 
     wants: Callable[[str, str], bool]
@@ -89,6 +92,7 @@ class RowSelection:
     json_diffs: str = "error"
     source_columns: tuple[str, ...] = ()
     note_plan: Callable[[TablePlan], None] | None = None
+    names_columns: bool = False
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
         """Return the names of the selected columns of a table; None: all columns."""
@@ -115,9 +119,17 @@ class RecordType:
 
     @classmethod
     def of(
-        cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str, json_diffs: str = "error"
+        cls,
+        plan: TablePlan,
+        wanted: Collection[str] | None,
+        *,
+        zero_dates: str,
+        json_diffs: str = "error",
+        names_columns: bool = False,
     ) -> RecordType:
         """Return the record type of a plan; `wanted` names columns, None: all columns.
+
+        With `names_columns`, the metadata of the schema has the names of all columns of the table.
 
         Raises:
             BinlogFormatError: the table lacks a selected column.
@@ -139,13 +151,14 @@ class RecordType:
         kept = tuple(specs[i] for i in chosen)
         names = (column.label.encode("utf-8", "replace").decode() for column in columns)
         image = pa.struct([pa.field(name, spec.type) for name, spec in zip(names, kept, strict=True)])
+        metadata = {_COLUMN_NAMES: json.dumps(labels)} if names_columns else None
         return cls(
             plan=plan,
             widths=tuple(spec.width for spec in specs),
             columns=columns,
             specs=kept,
             image_type=image,
-            schema=pa.schema([*HEAD, pa.field("before", image), pa.field("after", image), *PRESENT]),
+            schema=pa.schema([*HEAD, pa.field("before", image), pa.field("after", image), *PRESENT], metadata),
             zero_dates=zero_dates,
             json_diffs=json_diffs,
         )
@@ -155,3 +168,8 @@ class RecordType:
         return RecordType(
             plan, self.widths, self.columns, self.specs, self.image_type, self.schema, self.zero_dates, self.json_diffs
         )
+
+
+def column_names(batch: pa.RecordBatch) -> tuple[str, ...]:
+    """Return the names of all columns of the table of a batch that was read with `RowSelection.names_columns`."""
+    return tuple(json.loads(batch.schema.metadata[_COLUMN_NAMES]))

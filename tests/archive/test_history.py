@@ -17,18 +17,27 @@ from click.testing import CliRunner
 
 import binlogio
 from binlogio import ColumnDefinition, TableDefinition
-from binlogio.archive import HistoryOptions, KeyRefused, RowVersion, SearchSummary, index_logs, row_history
+from binlogio.archive import (
+    HistoryOptions,
+    KeyRefused,
+    RowVersion,
+    SearchSummary,
+    find_changes,
+    index_logs,
+    row_history,
+)
 from binlogio.archive.key_index import IndexSummary, KeyIndex, index_place
 from binlogio.errors import UnsupportedFeature
 from binlogio.options import ServerVariables
 from binlogio.storage import find_logs
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio_cli.main import cli
+from both_kernels import KERNELS, kernel_set_to
 from corpus import MARIADB, MYSQL
 from written_logs import ITEMS, UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from binlogio.storage import LogFile
 
@@ -328,7 +337,7 @@ def test_minimal_images_show_what_the_log_lacks() -> None:
     assert "(not in the log) -> " in result.stdout
 
 
-ALTERED: Final = (
+ALTERED: Final[tuple[dict[str, Any], ...]] = (
     {"do": "ddl", "sql": "CREATE DATABASE d"},
     {"do": "ddl", "sql": "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)"},
     {"do": "execute", "sql": "INSERT INTO d.t VALUES (1, 10)", "changes": [
@@ -342,13 +351,19 @@ ALTERED: Final = (
 )  # fmt: skip
 
 
+def written(folder: Path, lines: Iterable[dict[str, Any]]) -> list[str]:
+    """Write the logs of a script, and return their names."""
+    (folder / "script.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    arguments = ["write", str(folder / "script.jsonl"), "--out", str(folder / "logs"), "--basename", "binlog"]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    return [log.name for log in find_logs(folder / "logs")]
+
+
 @pytest.fixture
 def altered(tmp_path: Path) -> str:
     """Return a log in which a table gets a column, and its key another name."""
-    (tmp_path / "script.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in ALTERED))
-    arguments = ["write", str(tmp_path / "script.jsonl"), "--out", str(tmp_path / "logs"), "--basename", "binlog"]
-    assert CliRunner().invoke(cli, arguments).exit_code == 0
-    return str(tmp_path / "logs" / "binlog.000001")
+    (name,) = written(tmp_path, ALTERED)
+    return name
 
 
 def test_index_in_a_folder_whose_name_is_not_utf_8(altered: str, tmp_path: Path) -> None:
@@ -367,6 +382,25 @@ def test_changes_have_the_columns_of_their_time(altered: str) -> None:
 
     assert [one.columns for one in found] == [("id", "v"), ("id", "v", "w"), ("pk", "v", "w")]
     assert "not in the log" not in result.stdout
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_minimal_images_have_the_columns_of_their_time(tmp_path: Path, kernel: str) -> None:
+    """Those of an UPDATE after ADD COLUMN have as many columns as the table had before; another table is alike."""
+    minimal: dict[str, Any] = {"do": "variables", "binlog_row_image": "MINIMAL"}
+    change = {"columns": ["v"], **ALTERED[4]["changes"][0]}
+    alike = (
+        {"do": "ddl", "sql": "CREATE TABLE d.u (id INT PRIMARY KEY, v INT, w INT)"},
+        {**ALTERED[4], "changes": [{**change, "update": "d.u"}]},
+    )
+    names = written(tmp_path, (minimal, *ALTERED[:4], {**ALTERED[4], "changes": [change]}, *alike))
+    with kernel_set_to(kernel):
+        by_key, _ = searched(find_logs(names), "d.t", "1", statements=False)
+        by_condition = list(find_changes(find_logs(names), "id = 1"))
+    of_all = [("t", ("id", "v")), ("t", ("id", "v", "w")), ("u", ("id", "v", "w"))]
+
+    assert [one.columns for one in by_key] == [columns for _, columns in of_all[:2]]
+    assert [(one.table, one.columns) for one in by_condition] == of_all
 
 
 def test_changes_without_the_columns_of_the_search_are_noted(altered: str) -> None:

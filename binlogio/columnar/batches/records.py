@@ -61,15 +61,21 @@ class TableRecords:
 
     @classmethod
     def of(
-        cls, plan: TablePlan, wanted: Collection[str] | None, *, zero_dates: str, json_diffs: str = "error"
+        cls,
+        plan: TablePlan,
+        wanted: Collection[str] | None,
+        *,
+        zero_dates: str,
+        json_diffs: str = "error",
+        names_columns: bool = False,
     ) -> TableRecords:
-        """Return the records of a plan; `wanted` names columns, None: all columns.
+        """Return the records of a plan, whose arguments are those of `RecordType.of`.
 
         Raises:
             BinlogFormatError: the table lacks a selected column.
             UnsupportedFeature: a column has a type without values.
         """
-        kind = RecordType.of(plan, wanted, zero_dates=zero_dates, json_diffs=json_diffs)
+        kind = RecordType.of(plan, wanted, zero_dates=zero_dates, json_diffs=json_diffs, names_columns=names_columns)
         slots = [-1] * len(plan.columns)
         for slot, column in enumerate(kind.columns):
             slots[column.position] = slot

@@ -82,6 +82,7 @@ class TableBatcher:
                 self._selection.columns_of(plan),
                 zero_dates=self._selection.zero_dates,
                 json_diffs=self._selection.json_diffs,
+                names_columns=self._selection.names_columns,
             )
         self._records[number] = records
         return records.images
