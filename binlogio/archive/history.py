@@ -305,10 +305,11 @@ class _KeySearch:
 
     def _read(self, log: LogFile) -> _LogMatches:
         """Return the matches and statements found by reading a log."""
-        before = self._statements
+        before, misfit = self._statements, self._matcher.misfit
         found = self._pass(log, before)
         if self._statements.has_unnamed and self._passed:
             learn_statements(before, self._passed, self._options.keyring, self._options.limits)
+            self._matcher.misfit = misfit
             found = self._pass(log, before)
         self._passed.clear()
         self._follow(log, found, lambda: self._reader.matches(log, before.copy()))

@@ -414,6 +414,27 @@ def test_changes_without_the_columns_of_the_search_are_noted(altered: str) -> No
     assert history.stdout.count("UPDATE") == grep.stdout.count("UPDATE") == 1
 
 
+def test_changes_that_the_second_pass_compares_are_not_noted(tmp_path: Path) -> None:
+    """The first pass does not know the key, because the first log, whose index was used, contains the CREATE TABLE."""
+    update = {"update": "d.t", "before": [{"id": 1, "v": 10}], "after": [{"id": 1, "v": 11}]}
+    minimal: dict[str, Any] = {"do": "variables", "binlog_row_metadata": "MINIMAL"}
+    logs = find_logs(
+        written(
+            tmp_path,
+            (minimal, *ALTERED[:3], {"do": "flush_logs"}, {"do": "execute", "sql": "UPDATE d.t", "changes": [update]}),
+        )
+    )
+    list(index_logs(logs[:1]))
+    notes: list[str] = []
+    found = list(row_history(logs, "d.t", "1", HistoryOptions(statements=False), note=notes.append))
+
+    assert [(one.op, one.columns) for one in found if isinstance(one, RowVersion)] == [
+        ("insert", ("id", "v")),
+        ("update", ("id", "v")),
+    ]
+    assert notes == []
+
+
 def test_another_order_of_the_key_is_refused_without_names(tmp_path: Path) -> None:
     """`1,2` would be another row after the ALTER TABLE."""
     columns = (ColumnDefinition("a", "int", nullable=False), ColumnDefinition("b", "int", nullable=False))
