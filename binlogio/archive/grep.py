@@ -106,6 +106,7 @@ class _ConditionMatcher:
         self._summary = summary
         self._compared: set[tuple[str, str]] = set()
         self._lacking: dict[tuple[str, str], tuple[str, ...]] = {}  # tables that lack a column, and their columns
+        self._passed_over: dict[tuple[str, str], tuple[str, ...]] = {}  # those of them with selected rows
         # NULL and NOT must tell a NULL value from a column that is not in the image: this needs all columns.
         self._takes_all = "NULL" in condition.text.upper() or "NOT" in condition.text.upper()
 
@@ -124,20 +125,23 @@ class _ConditionMatcher:
 
     def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
         """Yield the rows of a batch that match."""
+        name = batch.column("schema")[0].as_py(), batch.column("table")[0].as_py()
         if not batch.schema.field("before").type.num_fields:
+            self._passed_over[name] = column_names(batch)
             return
+        self._compared.add(name)
         self._summary.rows_compared += batch.num_rows
         hits = np.flatnonzero(self._condition.mask(batch).to_numpy(zero_copy_only=False))
         if not len(hits):
             return
-        self.matched.add((batch.column("schema")[0].as_py(), batch.column("table")[0].as_py()))
+        self.matched.add(name)
         places, rows = (
-            batch.column(name).take(pa.array(hits.tolist(), pa.int64())).to_pylist() for name in ("pos", "row")
+            batch.column(one).take(pa.array(hits.tolist(), pa.int64())).to_pylist() for one in ("pos", "row")
         )
         yield from map(RowMatch, places, rows, repeat(column_names(batch)))
 
     def finish(self, note: Callable[[str], None]) -> None:
-        """End the search, and report tables that had the columns only in some of the logs.
+        """End the search, and report tables with selected rows that lack a column, which other maps of them have.
 
         Raises:
             ConditionError: no table has the columns of the condition.
@@ -148,8 +152,8 @@ class _ConditionMatcher:
             raise ConditionError(
                 f"no table that is searched has the columns {columns}", hint=f"{'.'.join(name)} has {', '.join(labels)}"
             )
-        for name in sorted(self._compared & self._lacking.keys()):
+        for name in sorted(self._compared & self._passed_over.keys()):
             note(
                 f"in a part of the logs, whose changes were not compared, {'.'.join(name)} lacks one of the columns"
-                f" {columns}: it has {', '.join(self._lacking[name])}"
+                f" {columns}: it has {', '.join(self._passed_over[name])}"
             )

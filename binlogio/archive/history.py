@@ -131,7 +131,8 @@ class _KeyMatcher:
         self.name: Final = table
         self.key = key
         self.choice: Final = KeyChoice(names or key.names)
-        self.misfit: str | None = None  # reason why rows of the table were not compared
+        self.misfit: str | None = None  # reason why selected rows of the table were not compared
+        self._refusal: str | None = None  # the same of a table map, with or without selected rows
         self._summary = summary
         self._orders: dict[frozenset[str], tuple[str, ...]] = {}  # set of key columns -> key columns in key order
 
@@ -140,12 +141,12 @@ class _KeyMatcher:
         return schema == self.schema and table == self.table
 
     def columns_of(self, plan: TablePlan) -> tuple[str, ...]:
-        """Return the key columns of the table; empty, with `misfit` set, if it has no such key.
+        """Return the key columns of the table; empty if it has no such key.
 
         Raises:
             KeyRefused: the primary key now has its columns in another order, and the key does not name them.
         """
-        labels, found = [column.label for column in plan.columns], self.choice.of(plan)
+        found = self.choice.of(plan)
         if found:
             known = self._orders.setdefault(frozenset(found), found)
             if known != found and not self.key.names:
@@ -154,18 +155,28 @@ class _KeyMatcher:
                     f" {', '.join(found)}: give KEY as column=value"
                 )
         else:
-            self.misfit = (
-                f"{self.name} has no column {', '.join(self.choice.names)}: it has {', '.join(labels)}"
-                if self.choice.names
-                else f"the primary key of {self.name} is not known: give KEY as column=value; its columns are "
-                + ", ".join(labels)
-            )
+            self._refusal = self._reason(column.label for column in plan.columns)
         return found
+
+    def _reason(self, labels: Iterable[str]) -> str:
+        """Return why rows of a table with these columns are not compared."""
+        if self.choice.names:
+            return f"{self.name} has no column {', '.join(self.choice.names)}: it has {', '.join(labels)}"
+        return (
+            f"the primary key of {self.name} is not known: give KEY as column=value; its columns are "
+            f"{', '.join(labels)}"
+        )
+
+    @property
+    def refusal(self) -> str | None:
+        """The reason why no table map has the key; None if one has it, or there is none."""
+        return None if self._orders else self._refusal
 
     def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
         """Yield the rows of a batch that have the key before or after the change."""
         keys = FoundKeys.of(batch)
         if not keys.columns:
+            self.misfit = self._reason(column_names(batch))
             return
         self._summary.rows_compared += batch.num_rows
         text = self.key.by_column(self._orders[frozenset(keys.columns)], self.name)
@@ -228,11 +239,11 @@ class _KeySearch:
         """End the search.
 
         Raises:
-            KeyRefused: no row of the table could be compared with the key.
+            KeyRefused: no table map of the table has the key.
         """
-        misfit = self._matcher.misfit
-        if misfit is not None and not self._summary.rows_compared:
-            raise KeyRefused(misfit)
+        misfit, refusal = self._matcher.misfit, self._matcher.refusal
+        if refusal is not None and not self._summary.rows_compared:
+            raise KeyRefused(refusal)
         if misfit is not None:
             self._note(f"in a part of the logs, whose changes were not compared, {misfit}")
 

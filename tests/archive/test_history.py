@@ -414,6 +414,25 @@ def test_changes_without_the_columns_of_the_search_are_noted(altered: str) -> No
     assert history.stdout.count("UPDATE") == grep.stdout.count("UPDATE") == 1
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "options", [["--start-datetime", "2026-02-01"], ["--operation", "update"], ["--stop-datetime", "2026-01-01"]]
+)
+def test_tables_without_selected_changes_are_not_noted(tmp_path: Path, kernel: str, options: list[str]) -> None:
+    """The table lacks the column only at changes outside the selection."""
+    times = ({"at": f"2026-0{month}-01T00:00:00Z"} for month in (1, 2))
+    lines = (ALTERED[0] | next(times), *ALTERED[1:3], ALTERED[3] | next(times), ALTERED[4])
+    names = written(tmp_path, lines)
+    history, grep = ["history", "d.t", "w=1"], ["grep", "w IS NULL"]
+    with kernel_set_to(kernel):
+        results = [CliRunner().invoke(cli, [*command, *options, *names]) for command in (history, grep)]
+        whole = [CliRunner().invoke(cli, [*command, *names]) for command in (history, grep)]
+
+    assert [one.exit_code for one in (*results, *whole)] == [0] * 4
+    assert not [one.stderr for one in results if "not compared" in one.stderr]
+    assert all("not compared, d.t " in one.stderr for one in whole)
+
+
 def test_changes_that_the_second_pass_compares_are_not_noted(tmp_path: Path) -> None:
     """The first pass does not know the key, because the first log, whose index was used, contains the CREATE TABLE."""
     update = {"update": "d.t", "before": [{"id": 1, "v": 10}], "after": [{"id": 1, "v": 11}]}
