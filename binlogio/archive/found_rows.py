@@ -215,7 +215,7 @@ class MatchReader:
         if statements is not None:
             ranges, source = iter([(None, Range(places[0], places[-1] + 1))]), statements.copy()
         for batch in self._batches(log, ranges, selection, source):
-            yield from self._versions_in(batch, wanted, np.asarray(places))
+            yield from self._versions_in(log.name, batch, wanted, np.asarray(places))
 
     def _batches(
         self,
@@ -233,7 +233,7 @@ class MatchReader:
                     yield batch
 
     def _versions_in(
-        self, batch: pa.RecordBatch, wanted: Mapping[tuple[int, int], RowMatch], places: np.ndarray
+        self, file: str, batch: pa.RecordBatch, wanted: Mapping[tuple[int, int], RowMatch], places: np.ndarray
     ) -> Iterator[RowVersion]:
         found, rows = batch.column("pos").to_numpy(), batch.column("row").to_numpy()
         near = np.flatnonzero(np.searchsorted(places, found, "right") > np.searchsorted(places, found, "left"))
@@ -245,6 +245,7 @@ class MatchReader:
             values = {name: column[one].as_py() for name, column in columns.items()}
             self._summary.versions += 1
             yield RowVersion(
+                file=file,
                 **values,
                 columns=match.columns,
                 key=match.key,
@@ -272,6 +273,6 @@ def no_note(_sentence: str) -> None:
 
 
 _OF_BATCH: Final = [
-    "file", "pos", "row", "op", "timestamp", "commit_timestamp", "server_id", "gtid", "thread_id", "xid", "schema",
+    "pos", "row", "op", "timestamp", "commit_timestamp", "server_id", "gtid", "thread_id", "xid", "schema",
     "table", "before", "after", "statement",
 ]  # fmt: skip

@@ -362,10 +362,10 @@ class _KeySearch:
                     sql = one["sql"]
                     if one["schema"] == self._matcher.schema or names_table(sql.encode(), self._matcher.schema):
                         self._summary.statements += 1
-                        yield HistoryStatement(**{name: one[name] for name in _OF_EVENT})
+                        yield HistoryStatement(file=log.name, **{name: one[name] for name in _OF_EVENT})
 
 
-_OF_EVENT: Final = ("file", "pos", "timestamp", "server_id", "gtid", "schema", "sql")
+_OF_EVENT: Final = ("pos", "timestamp", "server_id", "gtid", "schema", "sql")
 
 
 def _equal(column: pa.Array, value: pa.Scalar) -> np.ndarray:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from binlogio.columnar.record_types import MIXED_SCHEMA, SOURCE_FIELDS, RecordType, RowSelection, with_source_fields
+from binlogio.columnar.record_types import (
+    MIXED_SCHEMA,
+    SOURCE_FIELDS,
+    RecordType,
+    RowSelection,
+    name_text,
+    with_source_fields,
+)
 from binlogio.constants import ColumnType, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, Hint, MissingTableMap, UnsupportedFeature
 from binlogio.events import EVENT_CODECS, ROWS_EVENTS
@@ -342,11 +349,10 @@ class _Pending:
 
     def add(self, file: str, found: FoundRows) -> None:
         """Add the rows of an event."""
-        errors = "backslashreplace" if self.kind is None else "replace"  # invalid bytes as \udcff, as in the kernel
         plan, event, header = found.kind.plan, found.event, found.event.header
-        names = (_encodable(plan.schema, errors), _encodable(plan.table, errors))
+        names = (name_text(plan.schema), name_text(plan.table))
         common = (event.operation.op, header.timestamp, header.server_id, *found.group, *names)
-        place, present = (_encodable(file, "replace"), header.offset), present_bitmaps(event)
+        place, present = (name_text(file), header.offset), present_bitmaps(event)
         source = [found.source.get(one.name) for one in SOURCE_FIELDS if one.name in self.source_columns]
         self.rows += (
             (*place, row, *common, *images, *present, *source)

@@ -173,3 +173,11 @@ class RecordType:
 def column_names(batch: pa.RecordBatch) -> tuple[str, ...]:
     """Return the names of all columns of the table of a batch that was read with `RowSelection.names_columns`."""
     return tuple(json.loads(batch.schema.metadata[_COLUMN_NAMES]))
+
+
+def name_text(name: str) -> str:
+    r"""Return the name of a log, schema or table as the columns of records contain it.
+
+    Bytes that are not UTF-8 are surrogates in `name`, and escapes such as `\udcff` in the text.
+    """
+    return name.encode("utf-8", "backslashreplace").decode()

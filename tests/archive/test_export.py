@@ -25,6 +25,7 @@ from binlogio.archive.export.ledger import LEDGER_NAME
 from binlogio.errors import BinlogError, ExportError, UnsupportedFeature
 from binlogio.row_condition import RowCondition
 from binlogio_cli.main import cli
+from both_kernels import KERNELS, kernel_set_to
 from corpus import MYSQL
 
 NARROW = TableDefinition("shop", "orders", (ColumnDefinition("id", "bigint"), ColumnDefinition("total", "int")), ())
@@ -217,6 +218,41 @@ def test_a_name_that_is_not_utf_8_is_taken_or_refused(form: Any, tmp_path: Path)
         export(MYSQL / "types_int", to, format=form)
 
     assert to.exists() == (form not in ("delta", "iceberg"))
+
+
+def named_logs(folder: Path, *names: bytes) -> list[Path]:
+    """Write logs with these names, each with one row: 0, 1, and so on."""
+    for number, name in enumerate(names):
+        write(folder / str(number), (NARROW, [(number, 0)]))
+        (folder / str(number) / "binlog.000001").rename(folder / os.fsdecode(name))
+    return [folder / os.fsdecode(name) for name in names]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("latest", [False, True])
+def test_logs_whose_names_differ_in_bytes_that_are_not_utf_8_are_kept_apart(
+    tmp_path: Path, kernel: str, *, latest: bool
+) -> None:
+    r"""Such a byte is an escape in the column `file`, as in other text: \udcff."""
+    logs, seen = named_logs(tmp_path, b"\xfe.000001", b"\xff.000001"), dict[str, int]()
+    with kernel_set_to(kernel):
+        export(logs, tmp_path / "to", latest=latest, key=["id"] if latest else None, watch=seen.__setitem__)
+        again = None if latest else export(logs, tmp_path / "to", append=True)
+    (part,) = (tmp_path / "to").rglob("*.parquet")
+    rows = pq.read_table(part).to_pylist()
+
+    assert [row["id"] if latest else row["after"]["id"] for row in rows] == [0, 1]
+    assert latest or [row["file"].rpartition("/")[2] for row in rows] == ["\\udcfe.000001", "\\udcff.000001"]
+    assert again is None or again.row_count == 0
+    assert set(seen) == set(map(str, logs))
+
+
+def test_log_whose_name_is_that_of_another_one_in_the_records_is_refused(tmp_path: Path) -> None:
+    r"""A name may contain the text \udcff instead of the byte."""
+    logs = named_logs(tmp_path, b"\xff.000001", b"\\udcff.000001")
+
+    with pytest.raises(ExportError, match="two logs have the same name"):
+        export(logs, tmp_path / "to")
 
 
 @pytest.mark.parametrize("folder", ["gtid_on", "gtid_off"])

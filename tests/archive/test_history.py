@@ -375,6 +375,19 @@ def test_index_in_a_folder_whose_name_is_not_utf_8(altered: str, tmp_path: Path)
     assert (summary.logs_by_index, summary.versions) == (1, 3)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_name_of_a_log_that_is_not_utf_8_is_written_as_by_dump(altered: str, kernel: str) -> None:
+    r"""As an escape of JSON, \udcff, from which the bytes can be restored."""
+    log = os.path.join(os.path.dirname(altered), os.fsdecode(b"binlog\xff.000001"))  # noqa: PTH118, PTH120
+    os.rename(altered, log)  # noqa: PTH104
+    commands = (["dump", "--format", "json"], ["grep", "--json", "v = 12"], ["history", "--json", "d.t", "1"])
+    with kernel_set_to(kernel):
+        found = [CliRunner().invoke(cli, [*command, log]).stdout.splitlines() for command in commands]
+
+    assert all(found)
+    assert {json.loads(line)["file"] for lines in found for line in lines} == {log}
+
+
 def test_changes_have_the_columns_of_their_time(altered: str) -> None:
     """By the primary key, whatever its column is called."""
     found, _ = searched(find_logs(altered), "d.t", "1", statements=False)

@@ -29,6 +29,7 @@ from binlogio.archive.export.latest import LatestRows, table_marks
 from binlogio.archive.export.ledger import ExportLedger, HeldLog, begin_commit, complete, load_ledger
 from binlogio.archive.export.type_map import ExportFormat
 from binlogio.columnar import is_one_piece, last_group_end, log_identity
+from binlogio.columnar.record_types import name_text
 from binlogio.columnar.rows_reader import read_tables
 from binlogio.errors import ExportError, Hint, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
@@ -234,15 +235,20 @@ def export(
 
 
 def _check_logs(ranges: Iterable[_LogRange], *, in_order: bool) -> None:
-    """Check that no log is given twice and, with `in_order`, that logs are in the order of their numbers.
+    """Check that no log is given twice and that no two logs have the same name in the records.
+
+    With `in_order`, also check that logs are in the order of their numbers.
 
     Raises:
         ExportError: a log violates this.
     """
     known: dict[tuple[LogIdentity, str], str] = {}
     last: dict[str, int] = {}
+    names: dict[str, str] = {}
     for one in ranges:
         file = one.log.name
+        if names.setdefault(name_text(file), file) != file:
+            raise ExportError("two logs have the same name in the records", file=file, hint="rename one of them")
         if one.identity is not None:
             name = base_name(plain_name(file)) if one.identity.first_gtid is None else ""
             other = known.setdefault((one.identity, name), file)
@@ -345,17 +351,17 @@ def _records(
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the rows of tables in the ranges, with the columns of an export."""
     wanted = [one for one in ranges if not one.is_held]
-    by_name = {one.log.name: one for one in wanted}
+    by_name = {name_text(one.log.name): one for one in wanted}
     if not wanted:
         return
     logs, held = [one.log for one in ranges], [one.log for one in ranges if one.is_held]
     for table, batch in rows_of.of_logs(logs, skipped=held, may_lack_columns=True, note_plan=note_plan):
         if any(fnmatchcase(table, glob) for glob in chosen.excluded):
             continue
-        file = batch.column("file")[0].as_py()
-        kept = by_name[file].within(batch)
+        log_range = by_name[batch.column("file")[0].as_py()]
+        kept = log_range.within(batch)
         if watch is not None:
-            watch(file, batch.column("pos")[-1].as_py())
+            watch(log_range.log.name, batch.column("pos")[-1].as_py())
         if kept.num_rows and chosen.condition is not None:
             kept = _pruned(chosen.condition.filter(kept), chosen.columns)
         if kept.num_rows:
@@ -400,7 +406,7 @@ def _latest(
         raise ExportError("the latest state needs logs that can be read twice", found="a stream")
     logs = [(one.log, one.part.start, one.part.end) for one in ranges]
     marks = table_marks(logs, where, keyring, verify_checksum=verify_checksum)
-    numbers = {one.log.name: number for number, one in enumerate(ranges)}
+    numbers = {name_text(one.log.name): number for number, one in enumerate(ranges)}
     rows = LatestRows(marks, numbers, None if key is None else list(key))
     with closing(rows):
         for table, batch in _records(rows_of, ranges, chosen, watch, rows.note_plan):

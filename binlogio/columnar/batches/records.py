@@ -28,7 +28,7 @@ from binlogio._kernel.row_decoder import (
     text_node,
 )
 from binlogio.arrow.types import ZERO_DATES, ColumnSpec, column_spec
-from binlogio.columnar.record_types import RecordType, with_source_fields
+from binlogio.columnar.record_types import RecordType, name_text, with_source_fields
 from binlogio.errors import BinlogError
 from binlogio.primitives import BAD_BYTES
 from binlogio.rows.image import record_bits
@@ -216,7 +216,7 @@ class Repeated:
         rows, offsets, data = self._texts.get(value, _NO_TEXT)
         if rows < count:
             rows = max(_FEWEST_REPEATED, 1 << count.bit_length())
-            offsets, data = repeated_text(value.encode("utf-8", "replace"), rows)
+            offsets, data = repeated_text(name_text(value).encode(), rows)
             if len(self._texts) >= _MOST_REPEATED:
                 self._texts.clear()
             self._texts[value] = rows, offsets, data
