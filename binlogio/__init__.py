@@ -1,8 +1,8 @@
-"""The binary log of MySQL and MariaDB, read and written byte for byte, without a server.
+"""Reads and writes the binary logs of MySQL and MariaDB, byte for byte, without a server.
 
-`open` returns a reader: an iterator over typed events (`BinlogEvent`, a union) from files of any server from 5.0 to 9.7
-and of MariaDB, in use or closed, compressed or encrypted. Checksums are verified; a file that ends in the middle of an
-event because it is still being written is not an error (`reader.last_good_offset`). `reader.rows(event)` turns a rows
+`open` returns a reader: an iterator over typed events (`BinlogEvent`, a union). It reads logs of MySQL 5.0 to 9.7 and
+of MariaDB, in use or closed, compressed or encrypted. Checksums are verified. A file that ends in the middle of an
+event because it is still being written is not an error (`reader.last_good_offset`). `reader.rows(event)` decodes a rows
 event into row changes with Python values; a column that is not in the row image is absent, which is not NULL.
 
     with binlogio.open("binlog.000001") as reader:
@@ -10,13 +10,13 @@ event into row changes with Python values; a column that is not in the row image
             if isinstance(event, binlogio.RowsEvent):
                 print(reader.table_map(event).table, *reader.rows(event))
 
-`read_rows` gives the row changes of a table as Arrow record batches, read by a compiled kernel, and `read_tables` those
-of every table in one pass; `EventFilter` selects changes before their rows are decoded.
+`read_rows` returns the row changes of one table as Arrow record batches, decoded by a compiled kernel; `read_tables`
+returns the row changes of all tables in one pass. `EventFilter` selects changes before their rows are decoded.
 
-`BinlogWriter` writes logs that servers read: sessions execute statements with the rows that they changed, and commit.
-What goes into the log, in which order, follows the server's rules. `BatchSession` writes record batches.
+`BinlogWriter` writes logs that servers can read: a session executes statements with the rows that they changed, and
+commits. Content and order of the log follow the server's rules. `BatchSession` writes record batches.
 
-Reading raises only `BinlogError`, which says where and what, or `OSError`, whatever the bytes are.
+Invalid bytes raise only `BinlogError`, with the position and the reason; I/O errors are `OSError`.
 
     with binlogio.BinlogWriter("data/binlog", variables=binlogio.ServerVariables()) as log, log.session() as session:
         session.begin()
@@ -138,7 +138,7 @@ if not TYPE_CHECKING:  # a type checker refuses a name that is not imported abov
 
     def __getattr__(name: str) -> object:
         """Import a public name at its first use, so that `import binlogio` costs nothing."""
-        if name == "KERNEL":  # asked each time: BINLOGIO_KERNEL may have changed
+        if name == "KERNEL":  # not cached: BINLOGIO_KERNEL may have changed
             from binlogio.implementation import implementation  # noqa: PLC0415
 
             return implementation()
@@ -146,5 +146,5 @@ if not TYPE_CHECKING:  # a type checker refuses a name that is not imported abov
 
 
 def __dir__() -> list[str]:
-    """Return the public names, imported yet or not."""
+    """Return the public names, whether they are imported yet or not."""
     return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""`python -m binlogio`: the program, where its script is not on PATH."""
+"""`python -m binlogio`: runs the command-line program if its script is not on PATH."""
 
 from __future__ import annotations
 

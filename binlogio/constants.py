@@ -8,8 +8,7 @@ from __future__ import annotations
 from enum import IntEnum, IntFlag
 from typing import Final
 
-# libs/mysql/binlog/event/binlog_event.h, BINLOG_MAGIC; sql/binlog_crypt_data / rpl_log_encryption.h for the encrypted
-# one.
+# libs/mysql/binlog/event/binlog_event.h, BINLOG_MAGIC; encrypted logs: sql/rpl_log_encryption.h.
 BINLOG_MAGIC: Final = b"\xfebin"
 ENCRYPTED_MAGIC: Final = b"\xfdbin"
 INNODB_BINLOG_MAGIC: Final = (0x010DFEFE).to_bytes(
@@ -17,23 +16,22 @@ INNODB_BINLOG_MAGIC: Final = (0x010DFEFE).to_bytes(
 )  # MariaDB storage/innobase/include/fsp_binlog.h, IBB_MAGIC
 
 HEADER_SIZE: Final = 4 + 1 + 4 + 4 + 4 + 2  # timestamp, type_code, server_id, event_size, log_pos, flags
-HEADER_SIZE_V1: Final = 4 + 1 + 4 + 4  # 3.23 had neither log_pos nor flags
-TIMESTAMP_BYTES: Final = slice(0, 4)  # offsets of the fields, for reading them from unparsed frames
+HEADER_SIZE_V1: Final = 4 + 1 + 4 + 4  # headers of 3.23 have neither log_pos nor flags
+TIMESTAMP_BYTES: Final = slice(0, 4)  # the offsets of header fields in an unparsed frame
 TYPE_CODE_AT: Final = 4
 SERVER_ID_BYTES: Final = slice(4 + 1, 4 + 1 + 4)
 EVENT_SIZE_BYTES: Final = slice(4 + 1 + 4, 4 + 1 + 4 + 4)
 LOG_POS_BYTES: Final = slice(4 + 1 + 4 + 4, 4 + 1 + 4 + 4 + 4)
 CHECKSUM_SIZE: Final = 4
 MAX_EVENT_SIZE: Final = (1 << 32) - 1
-BIG_EVENT_SIZE: Final = 1 << 20  # the size of a larger event is judged by its header before more of it is read
+BIG_EVENT_SIZE: Final = 1 << 20  # the header of a larger event is checked before the rest of the event is read
 
-# libs/mysql/binlog/event/binlog_event.h: ST_SERVER_VER_LEN, and the split version since which events may carry a
-# checksum.
+# libs/mysql/binlog/event/binlog_event.h: ST_SERVER_VER_LEN, and the first server version with checksums.
 SERVER_VERSION_LENGTH: Final = 50
 CHECKSUM_SINCE: Final = (5, 6, 1)
 CHECKSUM_SINCE_MARIADB: Final = (5, 3, 0)
 
-# sql/mysqld.cc, my_umask: logs hold data, so other users of the machine may not read them. The umask takes more away.
+# sql/mysqld.cc, my_umask: logs contain data, so other users of the machine cannot read them. The umask applies too.
 NEW_FILE_MODE: Final = 0o640
 
 DEFAULT_ROW_EVENT_MAX_SIZE: Final = 8192
@@ -85,7 +83,7 @@ class EventType(IntEnum):
     TRANSACTION_PAYLOAD_EVENT = 40
     HEARTBEAT_LOG_EVENT_V2 = 41
     GTID_TAGGED_LOG_EVENT = 42
-    # MariaDB counts on from 160.
+    # MariaDB's own event types start at 160.
     ANNOTATE_ROWS_EVENT = 160
     BINLOG_CHECKPOINT_EVENT = 161
     MARIADB_GTID_EVENT = 162
@@ -140,7 +138,7 @@ class TableMapFlag(IntFlag):
     BIT_LEN_EXACT = 0x1
     REFERRED_FK_DB = 0x2
     GENERATED_INVISIBLE_PK = 0x4
-    HAS_TRIGGERS = 0x4000  # MariaDB's, whose flags begin at the other end
+    HAS_TRIGGERS = 0x4000  # MariaDB, which assigns its flags from the high bits down
 
 
 class ColumnType(IntEnum):
@@ -212,7 +210,7 @@ class QueryStatus(IntEnum):
     DEFAULT_COLLATION_FOR_UTF8MB4 = 18
     SQL_REQUIRE_PRIMARY_KEY = 19
     DEFAULT_TABLE_ENCRYPTION = 20
-    UNNAMED_21 = 21  # since 9.7, one byte, always 0 where seen (fixtures: mysql97/format_statement)
+    UNNAMED_21 = 21  # since 9.7: one byte, 0 in all known logs (fixtures: mysql97/format_statement)
     MARIADB_HRNOW = 128
     MARIADB_XID = 129
     MARIADB_GTID_FLAGS3 = 130

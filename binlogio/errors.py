@@ -1,22 +1,22 @@
-"""Exceptions of binlogio, and the hints that they give (what to do).
+"""Exceptions of binlogio, and their hints: what the user can do about an error.
 
-A message names file, position, field, what was expected and what was found. A hint that names an argument, an option of
-the command line or an option of Spark is a `Hint`, which has a text for each of the three.
+A message names the file, the position, the field, the expected value and the value found. A hint that names a Python
+argument, a command-line option or a Spark option is a `Hint`, which has a text for each of these three interfaces.
 
     BinlogError
-      BinlogFormatError      the bytes are at fault
+      BinlogFormatError      the bytes are invalid
         BadMagic  TruncatedEvent  ChecksumMismatch  MissingTableMap
-      UnsupportedFeature     the bytes are fine, this version (or this call, without a key) cannot read them
+      UnsupportedFeature     this version of binlogio cannot read or write this, or an argument such as a key is missing
       LoggingError           the statement cannot be logged, with the server's error number and symbol
         CacheLimitExceeded
-      WriterStateError       the writer was used in an impossible order
+      WriterStateError       methods of the writer were called in an invalid order
         CommitOutcomeUnknown the group may or may not be in the log
       ExportError            an export cannot be made with these arguments, or into this target
-      PositionError          a position that the caller gave is not the start of an event
-      ConditionError         a condition on rows cannot be read, or does not fit the table
+      PositionError          a position given by the caller is not the start of an event
+      ConditionError         a condition on rows cannot be parsed, or does not fit the table
       ReplayError            a change cannot be applied to the target
 
-I/O errors stay `OSError`. All of these can be pickled (Spark carries them between processes).
+I/O errors are raised as `OSError`. All exceptions can be pickled, because Spark passes them between processes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 
 class Surface(Enum):
-    """The interface that a user works with; hints name its arguments or options."""
+    """The user interface whose arguments or options the hints name."""
 
     PYTHON = 0
     COMMAND_LINE = 1
@@ -35,9 +35,9 @@ class Surface(Enum):
 
 
 class Hint(Enum):
-    """What to do about an error, in the words of each `Surface`: Python, command line, Spark (default: Python).
+    """What to do about an error: one text for each `Surface` (Python, command line, Spark).
 
-    `{}` is replaced by the value that `about` gives, such as a GTID.
+    If the text for a surface is missing, the text for Python is used. `about` replaces `{}` by a value, such as a GTID.
     """
 
     KEYRING = (
@@ -172,7 +172,7 @@ class Hint(Enum):
     )
 
     def about(self, value: object) -> HintAbout:
-        """Return the hint with a value that its text names."""
+        """Return the hint with the value for the `{}` in its text."""
         return HintAbout(self, str(value))
 
     def text(self, surface: Surface) -> str:
@@ -183,13 +183,13 @@ class Hint(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HintAbout:
-    """A hint with the value that its text names."""
+    """A hint with the value for the `{}` in its text."""
 
     hint: Hint
     value: str
 
     def text(self, surface: Surface) -> str:
-        """Return the text for a surface."""
+        """Return the text for a surface, with the value."""
         return self.hint.text(surface).format(self.value)
 
 
@@ -204,11 +204,11 @@ def hint_text(hint: Hints, surface: Surface = Surface.PYTHON) -> str:
 
 
 class BinlogError(Exception):
-    """The base class of all exceptions of binlogio. Never raised itself.
+    """The base class of all exceptions of binlogio; only subclasses are raised.
 
-    `reason` says what is wrong. The other facts are None where unknown: `file`, `offset` (bytes from the start of the
-    file), `event_type` (the server's name), `field`, `expected`, `found`, and `hint` (what to do). The message has
-    hints in the words of `surface`, which the command line and Spark set.
+    `reason` describes the error. The other attributes are None if unknown: `file`, `offset` (bytes from the start of
+    the file), `event_type` (the server's name), `field`, `expected`, `found`, and `hint` (what to do). The message
+    contains the text of the hint for `surface`, which the command line and Spark set.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class BinlogError(Exception):
         self.surface = Surface.PYTHON
 
     def locate(self, *, file: str | None = None, offset: int | None = None, event_type: str | None = None) -> None:
-        """Add facts that only an outer layer has; facts that are already there stay."""
+        """Set attributes that only the caller knows; an attribute that is already set is not changed."""
         self.file = self.file if self.file is not None else file
         self.offset = self.offset if self.offset is not None else offset
         self.event_type = self.event_type if self.event_type is not None else event_type
@@ -276,19 +276,19 @@ def _rebuild(kind: type[BinlogError], reason: str, state: dict[str, Any]) -> Bin
 
 
 class BinlogFormatError(BinlogError):
-    """The bytes are not what the format says."""
+    """The bytes are not valid in the binary log format."""
 
 
 class BadMagic(BinlogFormatError):
-    """The file does not begin like a binary log."""
+    """The file does not begin with the magic number of a binary log."""
 
 
 class TruncatedEvent(BinlogFormatError):
-    """The file ends in the middle of an event, and nothing says that it is still being written."""
+    """The file ends in the middle of an event, although it is not being written."""
 
 
 class ChecksumMismatch(BinlogFormatError):
-    """The CRC32 stored after an event is not that of its bytes."""
+    """The CRC32 stored at the end of an event differs from the CRC32 of the event's bytes."""
 
     def __init__(self, *, offset: int, expected: int, actual: int, event_type: str | None = None) -> None:
         super().__init__(
@@ -302,15 +302,15 @@ class ChecksumMismatch(BinlogFormatError):
 
 
 class MissingTableMap(BinlogFormatError):
-    """A rows event refers to a table id that no TABLE_MAP_EVENT before it has defined."""
+    """A rows event refers to a table id that no earlier TABLE_MAP_EVENT defines."""
 
 
 class UnsupportedFeature(BinlogError):
-    """The bytes may be right, but this version of binlogio, or this call, cannot read or write them."""
+    """The input may be valid, but this version of binlogio, or this call with its arguments, does not support it."""
 
 
 class LoggingError(BinlogError):
-    """The statement cannot be logged. `errno` and `symbol` are the server's."""
+    """The statement cannot be logged. `errno` and `symbol` are the server's error number and error symbol."""
 
     def __init__(self, reason: str, *, errno: int, symbol: str, hint: Hints | None = None) -> None:
         super().__init__(reason, hint=hint)
@@ -324,25 +324,26 @@ class LoggingError(BinlogError):
 class CacheLimitExceeded(LoggingError):
     """A statement or transaction does not fit max_binlog_cache_size or max_binlog_stmt_cache_size.
 
-    `at_statement_end`: the statement had been executed as a whole.
+    `at_statement_end` is True if the whole statement was executed before the error.
     """
 
     at_statement_end: bool = True
 
 
 class WriterStateError(BinlogError):
-    """The writer or a session was used in an impossible order."""
+    """Methods of the writer or of a session were called in an invalid order."""
 
 
 class CommitOutcomeUnknown(WriterStateError):
-    """A write to the log failed, or was interrupted, and could not be undone: the group may or may not be in the log.
+    """A write to the log failed or was interrupted, and could not be rolled back.
 
-    The log accepts no more groups. Opening the log again recovers it, and shows which groups it contains.
+    The group may or may not be in the log. The log accepts no more groups. Opening the log again runs crash recovery;
+    reading it afterwards shows which groups it contains.
     """
 
 
 class PositionError(BinlogError):
-    """A position that the caller gave is not the start of an event, or in none of the logs."""
+    """A position given by the caller is not the start of an event, or is in none of the logs."""
 
 
 class ExportError(BinlogError):
@@ -350,7 +351,7 @@ class ExportError(BinlogError):
 
 
 class ConditionError(BinlogError):
-    """A condition on rows cannot be parsed, names a column that does not exist, or does not fit its type."""
+    """A condition on rows cannot be parsed, names a missing column, or compares a column with an unsuitable value."""
 
 
 class ReplayError(BinlogError):

@@ -1,10 +1,11 @@
 """Event filters (predicate pushdown): by position, time, server, GTID, table and operation.
 
-Readers skip other events without decoding their rows.
+Readers skip events that do not match, without decoding their rows. Selection of whole event groups is in
+`binlogio.group_choice`. GTIDs are given in one of two forms:
 
-    GTIDs        a set of MySQL, or of MariaDB: each GTID means its own transaction (`parse_gtid_set`)
-    GTID state   a set of MySQL, or a position of MariaDB, as in @@gtid_slave_pos: each GTID means all
-                 transactions of its domain up to it (`parse_gtid_state`)
+    GTID set     of MySQL or MariaDB: each GTID identifies one transaction (`parse_gtid_set`)
+    GTID state   a GTID set of MySQL, or a position of MariaDB as in @@gtid_slave_pos: each GTID of a position stands
+                 for all transactions of its domain up to this GTID (`parse_gtid_state`)
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class MariadbGtids(Protocol):
-    """GTIDs of MariaDB: a set, a position, or the state of a server."""
+    """GTIDs of MariaDB: a GTID set, a position, or the GTID state of a server."""
 
     def __contains__(self, gtid: MariadbGtid, /) -> bool: ...
 
@@ -36,7 +37,7 @@ HIGHEST: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Whole numbers from `start` up to `end`, without `end`."""
+    """The integers from `start` to `end`, without `end`."""
 
     start: int = LOWEST
     end: int = HIGHEST
@@ -51,7 +52,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class AllExcept:
-    """All numbers but some."""
+    """All integers except `numbers`."""
 
     numbers: AbstractSet[int]
 
@@ -77,12 +78,12 @@ class EventFilter:
         pos: offset of the rows event, or of the payload event around it, in bytes from the start of the file.
         timestamp: the event's time, in seconds since 1970, UTC.
         server_ids: ids of the servers on which the change was made.
-        ops: "insert", "update", "delete".
+        ops: operations: "insert", "update", "delete".
         schemas: names of schemas.
         tables: names of tables, without their schemas.
-        gtids: as text; excludes changes without a GTID.
-        known_gtids: excludes these transactions; those without a GTID are included.
-        wanted_gtids: excludes all other transactions.
+        gtids: GTIDs as text; a change without a GTID does not match.
+        known_gtids: excludes the transactions with these GTIDs; a transaction without a GTID matches.
+        wanted_gtids: excludes all other transactions, also those without a GTID.
     """
 
     pos: Range = field(default_factory=Range)
@@ -101,7 +102,10 @@ class EventFilter:
 
     @property
     def is_empty(self) -> bool:
-        """True if no change can match."""
+        """True if a range or a set of the filter is empty, so that no change can match.
+
+        `known_gtids` and `wanted_gtids` are not examined.
+        """
         values = (getattr(self, one.name) for one in fields(self) if not one.name.endswith("_gtids"))
         return any(one.start >= one.end if isinstance(one, Range) else one is not None and not one for one in values)
 
@@ -111,7 +115,10 @@ class EventFilter:
         return not (self.gtids is None and self.known_gtids is None and self.wanted_gtids is None)
 
     def wants_event(self, *, pos: int, timestamp: int, server_id: int, op: str) -> bool:
-        """Return whether the changes of a rows event are wanted."""
+        """Return whether a rows event matches the conditions on position, time, server and operation.
+
+        `pos` in bytes from the start of the file, `timestamp` in seconds since 1970, UTC.
+        """
         return (
             pos in self.pos
             and timestamp in self.timestamp
@@ -120,18 +127,21 @@ class EventFilter:
         )
 
     def wants_table(self, schema: str, table: str) -> bool:
-        """Return whether the changes of a table are wanted."""
+        """Return whether a table matches `schemas` and `tables`."""
         return (self.schemas is None or schema in self.schemas) and (self.tables is None or table in self.tables)
 
     def wants_group(self, gtid: str | None) -> bool:
-        """Return whether the changes of a transaction are wanted; `gtid` is None where it has none."""
+        """Return whether a transaction matches the conditions on GTIDs; `gtid` is None if it has no GTID."""
         if self.gtids is not None and gtid not in self.gtids:
             return False
         is_known = self.known_gtids is not None and _has(self.known_gtids, gtid)
         return not is_known and (self.wanted_gtids is None or _has(self.wanted_gtids, gtid))
 
     def gtid_answer(self, gtid: str | None) -> tuple[bool, int, int]:
-        """Return `wants_group`, and the range of numbers around that of the GTID for which the result is the same."""
+        """Return `wants_group(gtid)`, and the first and last number for which it has the same result.
+
+        The numbers are transaction numbers of the GTID's source, around the GTID's own number.
+        """
         parsed = None if gtid is None else parse_gtid(gtid)
         first, last = like_numbers(parsed, self.known_gtids, self.wanted_gtids)
         if self.gtids is not None and parsed is not None:
@@ -152,10 +162,10 @@ class EventFilter:
 
 
 def parse_gtid_set(text: str) -> GtidSet | MariadbGtidSet:
-    """Parse the GTIDs of single transactions: a GTID set of MySQL, or GTIDs and ranges of MariaDB (`0-1-5,0-1-7..9`).
+    """Parse a GTID set of MySQL, or a list of GTIDs and ranges of MariaDB (`0-1-5,0-1-7..9`).
 
     Raises:
-        BinlogFormatError: it is neither.
+        BinlogFormatError: the text is neither.
     """
     from binlogio.gtid import GtidSet, MariadbGtidSet  # noqa: PLC0415 - only for filters on GTIDs
 
@@ -166,7 +176,7 @@ def parse_gtid_state(text: str) -> GtidSet | MariadbGtidPosition:
     """Parse the GTID state of a server: the set @@gtid_executed of MySQL, or the position @@gtid_slave_pos of MariaDB.
 
     Raises:
-        BinlogFormatError: it is neither.
+        BinlogFormatError: the text is neither.
     """
     from binlogio.gtid import GtidSet, MariadbGtidPosition  # noqa: PLC0415 - only for filters on GTIDs
 
@@ -174,10 +184,10 @@ def parse_gtid_state(text: str) -> GtidSet | MariadbGtidPosition:
 
 
 def parse_gtid(text: str) -> Gtid | MariadbGtid:
-    """Parse a GTID of MySQL or of MariaDB.
+    """Parse a GTID of MySQL or MariaDB.
 
     Raises:
-        BinlogFormatError: it is neither.
+        BinlogFormatError: the text is neither.
     """
     from binlogio.gtid import Gtid, MariadbGtid  # noqa: PLC0415
 
@@ -185,7 +195,11 @@ def parse_gtid(text: str) -> Gtid | MariadbGtid:
 
 
 def like_numbers(gtid: Gtid | MariadbGtid | None, *filters: Gtids | None) -> tuple[int, int]:
-    """Return the first and the last number around that of a GTID that have its answer from each set, of its source."""
+    """Return the range of transaction numbers that every filter treats like `gtid`, as first and last number.
+
+    The range is that of the GTID's source and contains the GTID's number. A filter of the other vendor, or None, does
+    not limit it; without a GTID it is 0 to 2**64 - 1.
+    """
     from binlogio.gtid import Gtid, GtidSet, MariadbDomains, MariadbGtidPosition, MariadbGtidSet  # noqa: PLC0415
 
     first, end = 0, 1 << 64
@@ -207,9 +221,9 @@ def _number_of(gtid: Gtid | MariadbGtid) -> int:
 
 
 def has_gtid(gtids: Gtids, gtid: Gtid | MariadbGtid | None) -> bool:
-    """Return whether a transaction is in a set or up to a position.
+    """Return whether a GTID set contains a GTID, or a position covers it.
 
-    One without a GTID is not, nor one of the other vendor.
+    False for None, and if GTID and set are of different vendors.
     """
     from binlogio.gtid import Gtid, GtidSet  # noqa: PLC0415
 
@@ -219,10 +233,10 @@ def has_gtid(gtids: Gtids, gtid: Gtid | MariadbGtid | None) -> bool:
 
 
 def _has(gtids: Gtids, gtid: str | None) -> bool:
-    """As `has_gtid`, of a GTID as text."""
+    """Return `has_gtid` for a GTID as text."""
     return gtid is not None and has_gtid(gtids, parse_gtid(gtid))
 
 
-_OPERATIONS: Final = {"insert": (0,), "update": (1, 3), "delete": (2,)}  # the kernel's numbers; 3 is a partial update
+_OPERATIONS: Final = {"insert": (0,), "update": (1, 3), "delete": (2,)}  # numbers of the kernel; 3: partial update
 _MARIADB_GTID: Final = r"\s*\d+-\d+-\d+\s*(?:,|\.\.|$)"  # domain-server-number
 EVERY_EVENT: Final = EventFilter()

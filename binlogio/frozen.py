@@ -1,9 +1,10 @@
-"""The decorator `dataclass`, which creates frozen classes with slots in a tenth of the time of the standard one.
+"""The decorator `dataclass`: creates frozen classes with slots in a tenth of the time of `dataclasses.dataclass`.
 
-The standard one compiles six functions for each class, half a millisecond in all, and a program that reads a small log
-imports a hundred classes of which it needs fifty, most of them for a few instances. Here `__init__` is compiled after
-some instances, and the others are functions of the fields. Instances and classes are otherwise as the standard
-decorator makes them, which makes all classes that are not frozen with slots.
+The standard decorator compiles six methods for each class, which takes half a millisecond. A program that reads a small
+log imports a hundred such classes, uses half of them, and creates few instances of most. Here, `__init__` is compiled
+only after several instances were created, and the other methods are closures over the field names. Otherwise classes
+and instances behave as with the standard decorator. Classes that are not both frozen and with slots are passed to the
+standard decorator.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen: bool = False, slots: bool = False, order: bool = False, **options: bool) -> Any:
-        """Return the decorator; arguments as the standard one's."""
+        """Return the class decorator; arguments as of `dataclasses.dataclass`."""
         if not (frozen and slots) or options.keys() - {"kw_only"}:
             return dataclasses.dataclass(frozen=frozen, slots=slots, order=order, **options)
         return lambda cls: _frozen(cls, order=order, **options)
@@ -29,7 +30,7 @@ __all__ = ["dataclass"]
 
 _Key: TypeAlias = "Callable[[Any], tuple[Any, ...]]"
 _FACTORY: Final = object()
-_UNCOMPILED_CALLS: Final = 16  # of `__init__`; to compile it takes as long as a hundred
+_UNCOMPILED_CALLS: Final = 16  # calls of `__init__` before it is compiled, which takes as long as a hundred calls
 
 
 def _frozen(cls: type[Any], *, order: bool, kw_only: bool = False) -> type[Any]:
@@ -54,7 +55,11 @@ def _frozen(cls: type[Any], *, order: bool, kw_only: bool = False) -> type[Any]:
 
 
 def _with_slots(cls: type[Any], *, kw_only: bool) -> type[Any]:
-    """Return the class with its slots and fields, and without methods: as one that is not frozen, as are its bases."""
+    """Return the class with slots and fields, and without generated methods.
+
+    The standard decorator creates it as a class that is not frozen. Its bases are marked as not frozen during the call,
+    because the standard decorator refuses other bases.
+    """
     known = (vars(base).get("__dataclass_params__") for base in cls.__mro__[1:])
     bases = [params for params in known if params is not None and params.frozen]
     for params in bases:
@@ -67,7 +72,10 @@ def _with_slots(cls: type[Any], *, kw_only: bool) -> type[Any]:
 
 
 def _first_init(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:
-    """Return an `__init__` that looks the fields up; `_init` replaces it after some calls, or at a wrong one."""
+    """Return an uncompiled `__init__`, which loops over the fields.
+
+    It replaces itself by the compiled one (`_init`) after `_UNCOMPILED_CALLS` calls, or at a call with wrong arguments.
+    """
     by_place = tuple(field.name for field in fields if field.init and not field.kw_only)
     settable = frozenset(field.name for field in fields if field.init)
     needed = frozenset(field.name for field in fields if field.init and _default_of(field) is None)
@@ -102,7 +110,7 @@ def _default_of(field: dataclasses.Field[Any]) -> Callable[[], Any] | None:
 
 
 def _init(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:
-    """Compile `__init__`, which writes the slots by their descriptors."""
+    """Compile an `__init__` that sets the fields through the descriptors of their slots."""
     names: dict[str, Any] = {"_FACTORY": _FACTORY}
     by_place: list[str] = []
     by_name: list[str] = []
@@ -125,7 +133,7 @@ def _init(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...]) -> Callabl
     if hasattr(cls, "__post_init__"):
         lines.append(" self.__post_init__()\n")
     parameters = ", ".join(["self", *by_place, *(["*", *by_name] if by_name else [])])
-    exec(f"def __init__({parameters}):\n{''.join(lines) or ' pass'}", names)  # noqa: S102 - of names of fields
+    exec(f"def __init__({parameters}):\n{''.join(lines) or ' pass'}", names)  # noqa: S102 - contains only field names
     made: Callable[..., None] = names["__init__"]
     made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     made.__annotations__ = {field.name: field.type for field in fields if field.init} | {"return": None}
@@ -142,7 +150,7 @@ def _repr(names: tuple[str, ...]) -> Callable[[Any], str]:
 
 
 def _key(names: tuple[str, ...]) -> _Key:
-    """Return the function from an instance to the values that are compared."""
+    """Return a function that returns the compared values of an instance as a tuple."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda self: tuple(getattr(self, name) for name in names)

@@ -1,4 +1,8 @@
-"""Selection of event groups: by time, server, GTID, database and table."""
+"""Selection of event groups: by time, server, GTID, database and table.
+
+`GroupChoice.compiled` returns the kernel's version of the selection. Filters on single rows events are in
+`binlogio.event_filter`.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +29,21 @@ if TYPE_CHECKING:
 class GroupChoice:
     """Selection of event groups; empty tuples and None select everything.
 
-    A group is selected by the time, the server and the GTID of its first event, and, with `databases` or `tables`, if
-    one of its changes is selected. A row change belongs to the database of its table; a statement to its default
-    database, as in mysqlbinlog, and to the tables that it changes. A statement whose tables are not known is selected,
-    unless it names none of `tables`.
+    A group is selected by the time, the server and the GTID of its first event. With `databases`, `tables` or
+    `exclude_tables`, one of its changes must be selected as well. A row change belongs to the database of its table. A
+    statement belongs to its default database, as in mysqlbinlog, and to the tables that it changes. A statement whose
+    tables cannot be determined is selected, unless its text names none of `tables`.
 
     Args:
-        start: groups that begin before this time are left out, in seconds since 1970, UTC.
+        start: excludes groups that begin before this time, in seconds since 1970, UTC.
         stop: the first group that begins at this time or later ends the selection.
-        include_gtids: leaves out all other transactions.
-        exclude_gtids: leaves out these transactions.
-        after_gtids: the state of a server: leaves out the transactions that it has.
-        up_to_gtids: the state of a server: leaves out the transactions that it does not have.
-        server_ids: leaves out the groups of all other servers.
-        databases: globs.
-        tables, exclude_tables: globs; those with a dot are `database.table`.
+        include_gtids: excludes all other transactions.
+        exclude_gtids: excludes these transactions.
+        after_gtids: a GTID state of a server; excludes the transactions that it contains.
+        up_to_gtids: a GTID state of a server; excludes the transactions that it does not contain.
+        server_ids: excludes the groups of all other servers.
+        databases: glob patterns of database names.
+        tables, exclude_tables: glob patterns of table names; a pattern with a dot matches `database.table`.
     """
 
     start: int | None = None
@@ -54,7 +58,7 @@ class GroupChoice:
     exclude_tables: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Return True if there is a condition."""
+        """Return True if the selection has a condition."""
         return self != EVERY_GROUP
 
     @property
@@ -63,17 +67,17 @@ class GroupChoice:
         return bool(self.databases or self.tables or self.exclude_tables)
 
     def is_over(self, timestamp: int) -> bool:
-        """Return whether a group that begins at this time ends the selection."""
+        """Return whether a group that begins at this time (seconds since 1970, UTC) ends the selection."""
         return self.stop is not None and timestamp >= self.stop
 
     def wants_group(self, timestamp: int, gtid: Gtid | MariadbGtid | None, server_id: int) -> bool:
-        """Return whether a group is selected by its first event."""
+        """Return whether a group is selected by the time, GTID and server of its first event; `stop` is not checked."""
         if self.start is not None and timestamp < self.start:
             return False
         return (self.server_ids is None or server_id in self.server_ids) and self.wants_gtid(gtid)
 
     def wants_gtid(self, gtid: Gtid | MariadbGtid | None) -> bool:
-        """Return whether a group with this GTID is selected, if its time is right."""
+        """Return whether a GTID matches the conditions on GTIDs; None is a group without a GTID."""
         for gtids in (self.include_gtids, self.up_to_gtids):
             if gtids is not None and not has_gtid(gtids, gtid):
                 return False
@@ -83,11 +87,11 @@ class GroupChoice:
         return True
 
     def wants_database(self, database: str) -> bool:
-        """Return whether changes in the database are selected."""
+        """Return whether the name of a database matches `databases`."""
         return not self.databases or any(fnmatchcase(database, glob) for glob in self.databases)
 
     def wants_table(self, database: str, table: str) -> bool:
-        """Return whether changes of the table are selected."""
+        """Return whether changes of a table are selected."""
         return self.wants_database(database) and self._wants_name(database, table)
 
     def _wants_name(self, database: str, table: str) -> bool:
@@ -109,7 +113,7 @@ class GroupChoice:
         return not tables or any(self._wants_name(*name) for name in tables)
 
     def gtid_answer(self, gtid: str | None) -> tuple[bool, int, int]:
-        """Return `wants_gtid` of a GTID as text, and the range of numbers around it that have the same result."""
+        """Return `wants_gtid` for a GTID as text, and the first and last number for which it has the same result."""
         parsed = None if gtid is None else parse_gtid(gtid)
         return self.wants_gtid(parsed), *like_numbers(parsed, *self._gtids)
 
@@ -118,8 +122,8 @@ class GroupChoice:
         return self.include_gtids, self.exclude_gtids, self.after_gtids, self.up_to_gtids
 
     def compiled(self) -> GroupFilter:
-        """Return the same in the kernel."""
-        from binlogio._kernel.event_scanner import GroupFilter  # noqa: PLC0415 - there may be no kernel
+        """Return the selection as an object of the kernel."""
+        from binlogio._kernel.event_scanner import GroupFilter  # noqa: PLC0415 - the kernel may not be installed
 
         return GroupFilter(
             start=self.start,
@@ -136,13 +140,13 @@ _WORDS: Final = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
 
 
 def _names_table(sql: str, glob: str) -> bool:
-    """Return whether a word or a quoted name of the text fits the glob's table name."""
+    """Return whether a word or a quoted name of the statement matches the table name of a glob pattern."""
     name = glob.rpartition(".")[2]
     return any(fnmatchcase(quoted.replace("``", "`") or word, name) for quoted, word in _WORDS.findall(sql))
 
 
 def _changed_tables(sql: str, database: str) -> tuple[TableName, ...]:
-    """Return the tables that a statement changes; empty if it changes other things, or that is not known."""
+    """Return the tables that a statement changes; empty if it changes no table or cannot be parsed."""
     try:
         return scope_of(statement_words(sql, NEWEST_MYSQL, 0), database).tables
     except UnsupportedFeature:

@@ -1,7 +1,9 @@
-"""Selects the implementation of bulk work: the compiled kernel, or construct, which is slow and gives the same results.
+"""Selects the implementation of decoding and encoding: the compiled kernel, or construct.
+
+Both give the same results; construct is about a hundred times slower. The environment variable selects:
 
 BINLOGIO_KERNEL := (unset)    the compiled kernel; if it is not installed, construct, with one warning per process.
-                              An error if binlogio is imported from a zip archive, which cannot hold it
+                              An error if binlogio is imported from a zip archive, which cannot contain the kernel
                  | construct  construct, without a warning
                  | compiled   the compiled kernel; an error if it is not installed
 """
@@ -39,11 +41,11 @@ MODULES: Final = (
 
 
 def implementation() -> str:
-    """Return `compiled` or `construct`, for a read or write that begins now.
+    """Return `compiled` or `construct`, from the current value of the environment variable.
 
     Raises:
-        UnsupportedFeature: the variable has an unknown value, the requested kernel is not installed, or binlogio is
-            in a zip archive, such as one of Spark's `--py-files`.
+        UnsupportedFeature: the variable has an unknown value; or the kernel is not installed, and the variable is
+            `compiled`, or is unset and binlogio is in a zip archive, such as one of Spark's `--py-files`.
     """
     wanted = os.environ.get(VARIABLE, "")
     if wanted == CONSTRUCT:
@@ -70,7 +72,7 @@ def is_compiled() -> bool:
     """Return True if the compiled kernel is used.
 
     Raises:
-        UnsupportedFeature: as `implementation`.
+        UnsupportedFeature: as in `implementation`.
     """
     return implementation() == COMPILED
 
@@ -88,7 +90,7 @@ def missing_module() -> str | None:
 
 @cache
 def _warn(missing: str) -> None:
-    """Warn, once per process, that construct is slow."""
+    """Warn once per process that construct is slow."""
     warnings.warn(
         f"binlogio runs without its compiled kernel ({missing}) and is about a hundred times slower; {INSTALL}."
         f" Set {VARIABLE}={CONSTRUCT} to disable this warning",

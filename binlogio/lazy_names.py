@@ -1,4 +1,4 @@
-"""Public names of a package that are imported at their first use (PEP 562), so that unused ones cost nothing."""
+"""Lazy imports: public names of a package are imported at their first use (PEP 562), so unused names cost no time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from importlib import import_module
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Return the `__getattr__` of a package; `homes` has the names in each of its modules, separated by spaces."""
+    """Return the `__getattr__` of a package.
+
+    `homes` maps a module, relative to the package, to its public names, separated by spaces. The returned function
+    raises AttributeError for any other name.
+    """
     modules = {name: f"{package}.{module}" for module, names in homes.items() for name in names.split()}
 
     def find(name: str) -> object:

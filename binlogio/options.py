@@ -1,9 +1,8 @@
-"""Options of readers and writers, and the server's variables that shape a log, as frozen values.
+"""Options of readers, and the server variables that determine the content of a log, as frozen dataclasses.
 
-Defines names, defaults and ranges, and which variables each session can set.
+Defines names, defaults and ranges of the variables, and which of them a session can set.
 
-Source of the variables: sql/sys_vars.cc; the defaults of a 9.7.4 server, and the values to which it changes 0 and
-2**64 - 1; MariaDB: sql/sys_vars.cc.
+Source of the variables: sql/sys_vars.cc of MySQL and of MariaDB. Defaults and limits are those of a 9.7.4 server.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from binlogio.frozen import dataclass
 
 
 class Position(NamedTuple):
-    """A place in a log.
+    """A position in a log.
 
-    `offset` in bytes from the start of the file, 64 bits: it never wraps, unlike the log_pos of events.
+    `offset` is in bytes from the start of the file and has no limit, unlike the 32-bit log_pos of events.
     """
 
     file: str
@@ -27,13 +26,13 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The largest sizes that a log may claim, in bytes; an event beyond them is refused before memory is taken.
+    """The largest sizes that are accepted, in bytes; a larger size is refused before memory is allocated.
 
     Args:
-        event_size: of an event as stored. No server replicates more than its max_allowed_packet, which is 1 GiB at
-            most.
-        opened_size: of compressed data that is kept in memory as a whole after decompression: a compressed event of
-            MariaDB, a value of one of its compressed columns, an event inside a compressed transaction. A compressed
+        event_size: the size of an event as stored. No server replicates more than its max_allowed_packet, which is at
+            most 1 GiB.
+        opened_size: the size after decompression of data that must be in memory as a whole: a compressed event of
+            MariaDB, a value of a compressed column of MariaDB, an event inside a compressed transaction. A compressed
             transaction itself may have any size.
     """
 
@@ -46,11 +45,12 @@ DEFAULT_LIMITS: Final = Limits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """How to read.
+    """Options of a reader.
 
     Args:
-        verify_checksum: compare the CRC32 of every event with its bytes.
-        start_offset: in the first file, skip events before this offset, which must be the start of an event.
+        verify_checksum: verify the CRC32 of every event that has one.
+        start_offset: in the first file, skip events before this offset, which must be the start of an event or the end
+            of the file.
         stop_offset: in the last file, stop before the first event at or after this offset.
         open_payloads: return the events inside compressed transactions as well.
         limits: the largest sizes that are accepted.
@@ -73,26 +73,30 @@ _LARGEST_CACHE: Final = (1 << 64) - IO_SIZE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerVariables:
-    """The server's variables that shape a log, with the server's names, defaults and ranges.
+    """The server variables that determine the content of a log, with the server's names, defaults and ranges.
 
-    Sizes are in bytes, delays in microseconds. A value out of range is refused, not clipped as the server does. Those
-    in SESSION_VARIABLES are what a session starts with, and may be set by it.
+    Sizes are in bytes, delays in microseconds. A value that is out of range is refused; the server would clip it. The
+    variables in SESSION_VARIABLES are the initial values of a session, which the session can change.
 
-    Two defaults are not those of a 9.7 server. `binlog_row_metadata` is FULL (server: MINIMAL), because readers need
-    the column names. `enforce_gtid_consistency` is None, which follows `gtid_mode` (server: always ON, which is
-    stricter than necessary if gtid_mode is OFF).
+    Two defaults differ from a 9.7 server. `binlog_row_metadata` is FULL (server: MINIMAL), because readers need the
+    column names. `enforce_gtid_consistency` is None, which follows `gtid_mode` (server: always ON, which is stricter
+    than necessary if gtid_mode is OFF).
 
-    `rule_set` names the rules of an older server (`binlogio.writer.rules.rule_sets`); None: those of `server_version`.
+    `server_version` is a version of MySQL from 5.0 on or of MariaDB from 5.5 on (`binlogio.writer.server_format` lists
+    them). A variable that this version does not have is ignored: a log of 5.5 has no checksums, GTIDs and row images.
+    The defaults are those of 9.7 for every version.
+    `rule_set` names the rules of an older server (`binlogio.writer.rules.rule_sets`); None uses the rules of
+    `server_version`.
     `binlog_transaction_dependency_tracking` was removed from the server in 8.4, which always uses WRITESET.
+    `mysql56_temporal_format` is a variable of MariaDB. With False, TIME, DATETIME and TIMESTAMP columns of all tables
+    are written in the formats of MariaDB 5.3. The log then does not contain their fraction digits; readers need a table
+    definition or the DDL.
+    `binlog_encryption` is a variable of MySQL, `encrypt_binlog` of MariaDB; both need the server's keyring.
+    `file_key_management_encryption_algorithm` is the encryption of MariaDB's events: AES_CBC or AES_CTR.
+    `gtid_seq_no` is the sequence number of the next group only; 0 assigns the next free number.
 
-    `server_version` is any of MySQL from 5.0 and MariaDB from 5.5 (`binlogio.writer.server_format` lists them). A
-    variable that it does not have is ignored: a log of 5.5 has no checksums, GTIDs and row images. The defaults are
-    those of 9.7 for every version.
-    `mysql56_temporal_format` is MariaDB's; False: TIME, DATETIME and TIMESTAMP of all tables have the formats of
-    MariaDB 5.3, as in tables that a server created with OFF. Their fraction digits are only in a definition or the DDL.
-    `binlog_encryption` is MySQL's, `encrypt_binlog` MariaDB's; a writer that has them ON needs the server's keyring.
-    `file_key_management_encryption_algorithm` is how MariaDB's events are encrypted: AES_CBC or AES_CTR.
-    `gtid_seq_no` applies to one group; 0 is the next number.
+    Raises:
+        UnsupportedFeature: a value is invalid, or does not fit the vendor or another variable.
     """
 
     server_version: str = "9.7.0"
@@ -138,7 +142,7 @@ class ServerVariables:
     file_key_management_encryption_algorithm: str = "AES_CBC"
 
     def __post_init__(self) -> None:
-        """Refuse values that the server does not accept."""
+        """Check the values and convert names to capital letters."""
         for name, allowed in VARIABLE_CHOICES.items():
             found = getattr(self, name)
             if found is None:
@@ -157,14 +161,14 @@ class ServerVariables:
 
     @property
     def is_mariadb(self) -> bool:
-        """True for MariaDB servers, by their version text."""
+        """True if `server_version` is a version of MariaDB."""
         return "MariaDB" in self.server_version
 
     @property
     def gtid_consistency(self) -> str:
-        """ON, OFF or WARN: whether statements that break GTID consistency are refused.
+        """ON, OFF or WARN: whether statements that violate GTID consistency are refused, allowed, or cause a warning.
 
-        MariaDB's GTIDs can identify any statement.
+        Always OFF for MariaDB, whose GTIDs have no such restriction.
         """
         if self.is_mariadb:
             return "OFF"
@@ -178,7 +182,7 @@ def _refused(name: str, expected: str, found: object) -> UnsupportedFeature:
 
 
 ISOLATION_LEVELS: Final = ("READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE")
-"""From the weakest to the strongest."""
+"""The isolation levels, from the weakest to the strongest."""
 
 VARIABLE_CHOICES: Final = {
     "binlog_format": ("ROW", "STATEMENT", "MIXED"),
@@ -193,7 +197,7 @@ VARIABLE_CHOICES: Final = {
     "transaction_isolation": ISOLATION_LEVELS,
     "file_key_management_encryption_algorithm": ("AES_CBC", "AES_CTR"),
 }
-"""The values of a variable that has a few, in capital letters."""
+"""The allowed values of each enumerated variable, in capital letters."""
 VARIABLE_RANGES: Final = {
     "server_id": (0, _UINT32_MAX),
     "binlog_row_event_max_size": (256, _UINT32_MAX),
@@ -211,7 +215,7 @@ VARIABLE_RANGES: Final = {
     "gtid_seq_no": (0, (1 << 64) - 1),
     "log_bin_compress_min_len": (10, 1024),
 }
-"""The least and the largest number."""
+"""The smallest and the largest value of each numeric variable."""
 VARIABLE_NAMES: Final = tuple(field.name for field in fields(ServerVariables))
 SESSION_VARIABLES: Final = frozenset(
     (
@@ -226,7 +230,7 @@ SESSION_VARIABLES: Final = frozenset(
         "transaction_isolation",
     )
 )
-"""The variables that each session can set."""
+"""The variables that a session can set, with a MySQL server version."""
 MARIADB_SESSION_VARIABLES: Final = (
     SESSION_VARIABLES
     - {
@@ -243,4 +247,4 @@ MARIADB_SESSION_VARIABLES: Final = (
     "server_id",
     "skip_parallel_replication",
 }
-"""The same with MariaDB."""
+"""The variables that a session can set, with a MariaDB server version."""

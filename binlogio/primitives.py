@@ -1,10 +1,10 @@
-"""Elements of all layouts: lengths, names, bitmaps, records.
+"""Construct elements that the layouts of all events share: lengths, names, bitmaps, records.
 
-Based on construct, independent of events. A layout made of these parses and builds with one definition; what construct
-raises on bad bytes is translated by the codec that owns the layout (`binlogio.events.base`).
+A layout of these elements both parses and builds. The codec of an event (`binlogio.events.base`) translates the
+exceptions of construct.
 
     lenenc := u8 < 251 | 0xfc u16 | 0xfd u24 | 0xfe u64         -- mysys/pack.cc, net_field_length_ll
-    varlen := low bits of the first byte, ones then a zero, count the bytes that follow   -- mysql::serialization
+    varlen := first: u8  more: u8[n]    n is the number of low one-bits of `first`        -- mysql::serialization
 """
 
 from __future__ import annotations
@@ -52,10 +52,7 @@ BAD_BYTES: Final = (
     AttributeError,
     MemoryError,
 )
-"""What construct and the adapters raise on bytes (or values) that do not fit.
-
-Codecs turn these into BinlogFormatError.
-"""
+"""Exceptions of construct and of the adapters for invalid bytes or values; codecs raise BinlogFormatError instead."""
 
 
 class _LenencInt(Construct):  # type: ignore[misc]
@@ -78,7 +75,11 @@ class _LenencInt(Construct):  # type: ignore[misc]
 
 
 def lenenc(value: int) -> bytes:
-    """Return `value` as a length-encoded integer, in the shortest form."""
+    """Return `value` as a length-encoded integer, in the shortest form.
+
+    Raises:
+        ValidationError: the value is negative or does not fit 64 bits.
+    """
     if not 0 <= value < 1 << 64:
         raise ValidationError(f"{value} does not fit a length-encoded integer")
     if value < 251:
@@ -91,10 +92,10 @@ def lenenc(value: int) -> bytes:
 
 
 class _VarlenInt(Construct):  # type: ignore[misc]
-    """An unsigned integer of mysql::serialization: 1 to 9 bytes, the first says how many.
+    """A variable-length unsigned integer of mysql::serialization, 1 to 9 bytes.
 
-    n low one-bits and a zero in the first byte announce n more bytes; the value is in the bits above,
-    little-endian.
+    The number of low one-bits in the first byte is the number of bytes that follow. The value is in the bits above the
+    next zero bit and in the following bytes, little-endian.
     Source: libs/mysql/serialization/variable_length_integers.h.
     """
 
@@ -132,7 +133,7 @@ VarlenSignedInt: Final = ExprAdapter(
 
 
 class _Prefixed(Construct):  # type: ignore[misc]
-    """Bytes after their length; read by slices, so a length beyond the data costs no memory."""
+    """A length, then as many bytes. A length beyond the end of the data does not allocate memory."""
 
     def __init__(self, length: Construct) -> None:
         super().__init__()
@@ -149,7 +150,11 @@ class _Prefixed(Construct):  # type: ignore[misc]
 
 
 def read_exactly(stream: BytesIO, size: int, path: str = "") -> bytes:
-    """Read `size` bytes from an in-memory stream; fewer is a StreamError, before anything of that size is allocated."""
+    """Read `size` bytes from an in-memory stream.
+
+    Raises:
+        StreamError: the stream has fewer bytes; no memory of that size is allocated.
+    """
     data = stream.read(size)
     if len(data) != size:
         raise StreamError(f"{size} bytes expected, {len(data)} left", path=path)
@@ -162,7 +167,7 @@ Bytes16: Final = _Prefixed(Int16ul)
 
 
 class _ZeroEnded(Adapter):  # type: ignore[misc]
-    """Bytes up to a zero byte, which therefore cannot hold one."""
+    """Bytes up to a terminating zero byte; building refuses bytes that contain a zero byte."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> bytes:
         return obj
@@ -177,7 +182,7 @@ ZeroEnded: Final = _ZeroEnded(NullTerminated(GreedyBytes))
 
 
 class Utf8(Adapter):  # type: ignore[misc]
-    """An identifier. The server stores them in UTF-8; invalid bytes are kept as surrogates, so nothing is lost."""
+    """An identifier in UTF-8. Invalid bytes become surrogates (`surrogateescape`), so they can be written back."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> str:
         return bytes(obj).decode("utf-8", "surrogateescape")
@@ -187,7 +192,7 @@ class Utf8(Adapter):  # type: ignore[misc]
 
 
 class TupleOf(Adapter):  # type: ignore[misc]
-    """A list layout whose value is a tuple, so that it fits a frozen dataclass."""
+    """Converts the list of a layout to a tuple, as fields of a frozen dataclass need it."""
 
     def _decode(self, obj: ListContainer, context: Container, path: str) -> tuple[Any, ...]:
         return tuple(obj)
@@ -197,9 +202,9 @@ class TupleOf(Adapter):  # type: ignore[misc]
 
 
 class Many(Construct):  # type: ignore[misc]
-    """One `layout` after the other up to the end of the stream, as a tuple.
+    """A repeated `layout` up to the end of the stream, as a tuple.
 
-    A broken one is an error, unlike in GreedyRange.
+    An invalid element is an error; construct's GreedyRange would stop before it.
     """
 
     def __init__(self, layout: Construct) -> None:
@@ -224,7 +229,7 @@ class Many(Construct):  # type: ignore[misc]
 
 
 class Record(Adapter):  # type: ignore[misc]
-    """A Struct whose value is a dataclass with the same public names."""
+    """Converts the value of a Struct to the dataclass `kind`, whose fields have the same names."""
 
     def __init__(self, kind: type, layout: Construct) -> None:
         super().__init__(layout)
@@ -239,7 +244,7 @@ class Record(Adapter):  # type: ignore[misc]
 
 
 class Whole(Adapter):  # type: ignore[misc]
-    """Bytes that `layout` must fill completely: remaining bytes are an error, in parsing and in building."""
+    """The bytes of `source`, parsed by `layout`, which must consume all of them."""
 
     def __init__(self, source: Construct, layout: Construct) -> None:
         super().__init__(source)
@@ -248,7 +253,7 @@ class Whole(Adapter):  # type: ignore[misc]
     def _decode(self, obj: bytes, context: Container, path: str) -> Any:
         try:
             value, used = parse_prefix(self.layout, bytes(obj), **context._params)
-        except ConstructError as exc:  # its path begins inside; ours says where that is
+        except ConstructError as exc:  # prepend our path to the path of the inner layout
             inner, _, detail = str(exc).partition("\n")
             raise ValidationError(
                 detail or inner, path=path + inner.removeprefix("Error in path (parsing) -> value")
@@ -262,28 +267,32 @@ class Whole(Adapter):  # type: ignore[misc]
 
 
 def parse_prefix(layout: Construct, data: bytes, **params: Any) -> tuple[Any, int]:
-    """Parse `layout` from the start of `data`; return its value and how many bytes it used."""
+    """Parse `layout` from the start of `data`; return its value and its size in bytes.
+
+    Raises:
+        ConstructError: the bytes do not fit the layout.
+    """
     both = Struct("value" / layout, "end" / Tell).parse(data, **params)
     return both.value, both.end
 
 
 def utf8_size(name: str) -> int:
-    """Return the size of an identifier in the file, in bytes."""
+    """Return the size of an identifier in bytes, as stored by `Utf8`."""
     return len(name.encode("utf-8", "surrogateescape"))
 
 
 def bitmap_size(bits: int) -> int:
-    """Return the number of bytes that `bits` bits fill."""
+    """Return the number of bytes of a bitmap with `bits` bits."""
     return (bits + 7) // 8
 
 
 def bitmap(count: Callable[[Container], int]) -> Construct:
-    """Return the bytes of a bitmap of `count(context)` bits, lowest bit first."""
+    """Return a layout for the bytes of a bitmap with `count(context)` bits, lowest bit first."""
     return Bytes(lambda ctx: bitmap_size(count(ctx)))
 
 
 class _Bits(Adapter):  # type: ignore[misc]
-    """Bits highest first, as booleans: how optional metadata writes them. The tuple is a multiple of eight long."""
+    """Bits of the optional metadata, highest bit of a byte first, as booleans; parsing returns a multiple of 8."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> tuple[bool, ...]:
         return tuple(bool(byte >> 7 - i & 1) for byte in obj for i in range(8))

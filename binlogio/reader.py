@@ -49,26 +49,26 @@ if TYPE_CHECKING:
     from binlogio.schema.given import Definitions, Described
     from binlogio.storage.keyring import Keyring, KeyringSource
 
-_MOST_PLANS: Final = 2048  # of one log, with its definitions as they are now
+_MOST_PLANS: Final = 2048  # the limit of the cache of table plans
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The text of events that a text writer has processed; it may be empty."""
+    """The output of a text writer for one or more events; it may be empty."""
 
     text: bytes | memoryview
 
 
 class WholeGroup(Protocol):
-    """An event group as another object than its events."""
+    """An event group as one object, which a `GroupSource` yields instead of the group's events."""
 
     @property
     def offset(self) -> int:
-        """The offset of the first event."""
+        """The offset of the first event, in bytes from the start of the file."""
 
     @property
     def end(self) -> int:
-        """The offset after the last event."""
+        """The offset after the last event, in bytes from the start of the file."""
 
 
 GroupT_co = TypeVar("GroupT_co", bound=WholeGroup, covariant=True)
@@ -78,21 +78,20 @@ class GroupSource(Protocol[GroupT_co]):
     """Reads logs for a reader, as frames and event groups."""
 
     framer: EventFramer
-    """That of the last frame; its format is that of the groups after it."""
+    """The framer of the last frame; its context is the format of the groups after this frame."""
 
     def items(self, opened: OpenedLog, framer: EventFramer, start: int | None) -> Iterator[EventFrame | GroupT_co]:
-        """Yield the items of a log; from `start` on, with the format description before it."""
+        """Yield the frames and groups of a log; with `start`, the format description and then those from `start` on."""
 
 
 class BinlogReader:
-    """An iterator over the events of one log or of many, in order.
+    """An iterator over the events of one or more logs, in order.
 
-    A log that is still in use may end in the middle of an event: the iteration then stops there without an error,
-    `torn_tail` describes the incomplete rest, and `last_good_offset` is the end of the last whole event group.
-    `torn_tails` keeps both for each file that was read to such an end. `frame` is that of the last event, or of the
-    payload that the last event is in.
+    A log that is still in use may end in the middle of an event. The reader then stops there without an error,
+    `torn_tail` describes the incomplete event, and `last_good_offset` is the end of the last complete event group.
+    `torn_tails` contains both, as (position, torn tail), for each file that ended so.
 
-    Use `binlogio.open` to make one.
+    `binlogio.open` creates a reader.
     """
 
     def __init__(
@@ -107,16 +106,16 @@ class BinlogReader:
         self.files: Final = tuple(log.name for log in logs)
         self.torn_tail: TornTail | None = None
         self.torn_tails: Final[list[tuple[Position, TornTail]]] = []
-        self._frame: EventFrame | None = None  # of the last event, if it is not in a list
-        self._event: BinlogEvent | None = None  # the last event, if it is in a list
-        self._end = 0  # of the event before `_event`
+        self._frame: EventFrame | None = None  # the frame of the last event, if it is not from a list of events
+        self._event: BinlogEvent | None = None  # the last event, if it is from a list of events
+        self._end = 0  # the offset after the last event, if `_event` is None
         self._good = 0
         self._good_event: BinlogEvent | None = None
         self._tracker = GroupTracker()
         self._choice: GroupChoice | None = None
-        self._chosen: GroupFilter | None = None  # the same in the kernel
-        self._is_chosen = True  # the group of the last event
-        self._is_over = False  # no group is wanted from here on
+        self._chosen: GroupFilter | None = None  # the kernel's version of `_choice`
+        self._is_chosen = True  # whether the group of the last event is selected
+        self._is_over = False  # whether the selection has ended
         self._frames_of_payloads: ZstdFrames | None = None
         self._logs = logs
         self._options = options
@@ -125,12 +124,12 @@ class BinlogReader:
         self._decoder = decoder or Decoder(decompress=decompress_zstd if options.open_payloads else None)
         self._definitions = definitions or DefinitionSource(follows_ddl=False)
         self._plans: dict[tuple[Any, ...], TablePlan] = {}
-        # By the identity of a table map's column types: the copies that the kernel makes of a table map share them.
+        # Keyed by the identity of the column types, which copies of a table map made by the kernel share.
         self._last_plans: dict[int, tuple[TableMapEvent, TablePlan]] = {}
         self._opened: OpenedLog | None = None
         self._framer: EventFramer | None = None
         self._log: LogFile | None = None
-        self._begun: str | None = None  # the log whose statements up to `start_offset` the definitions know already
+        self._begun: str | None = None  # the log whose DDL up to `start_offset` is already in the definitions
         self._writer: EventTexts | None = None
         self._source: GroupSource[WholeGroup] | None = None
         self._events = self._iterate()
@@ -150,15 +149,15 @@ class BinlogReader:
         return next(self._events)
 
     def texts(self, writer: EventTexts) -> Iterator[BinlogEvent | bytes | memoryview]:
-        """Iterate over the events; whole groups and statements that `writer` writes are their text instead."""
+        """Return an iterator over the events in which groups and statements written by `writer` are text."""
         self._writer = writer
         writer.chosen = self._chosen
         return self._events
 
     def read_by(self, source: GroupSource[GroupT_co]) -> Iterator[BinlogEvent | GroupT_co]:
-        """Let `source` read the logs, and return an iterator over events and over the groups that `source` yields.
+        """Let `source` read the logs, and return an iterator over its groups and over the events of its frames.
 
-        To be called before the first event is read.
+        Call this before the first event is read.
         """
         self._source = source
         return cast("Iterator[BinlogEvent | GroupT_co]", self._events)
@@ -180,22 +179,22 @@ class BinlogReader:
 
     @property
     def options(self) -> ReadOptions:
-        """How the logs are read."""
+        """The options with which the logs are read."""
         return self._options
 
     @property
     def keyring(self) -> Keyring | None:
-        """The keys of encrypted logs."""
+        """The keys of encrypted logs; None if none were given."""
         return self._keyring
 
     @property
     def definitions(self) -> DefinitionSource:
-        """The table definitions, as far as the logs were read."""
+        """The table definitions: those that were given, and those of the DDL that was read so far."""
         return self._definitions
 
     @property
     def is_seekable(self) -> bool:
-        """True if the log that is being read can be read from an event on, without the bytes before it."""
+        """True if the log that is being read can be opened at the offset of any event, without the bytes before it."""
         framer, opened = self._framer, self._opened
         if framer is None or opened is None:
             return False
@@ -203,34 +202,34 @@ class BinlogReader:
 
     @property
     def can_begin_elsewhere(self) -> bool:
-        """True for logs that can be read twice and were not read yet."""
+        """True if `begin_at` can be called: no log is an open stream, reading has not begun, no offset is set."""
         is_begun = self._framer is not None or self._options.start_offset is not None
         return not is_begun and all(log.stream is None for log in self._logs)
 
     def begin_at(self, number: int, offset: int | None) -> None:
         """Begin with log `number` (from 0) at `offset`, the start of an event; logs before it are not read.
 
-        Call this before the first event is read. If column names come from DDL, `definitions` must have the definitions
-        of the logs up to this position.
+        Call this before the first event is read. If column names come from DDL, `definitions` must already contain the
+        DDL up to this position.
         """
         self._logs = self._logs[number:]
         self._options = replace(self._options, start_offset=offset)
         self._begun = self._logs[0].name if self._logs and offset is not None else None
 
     def leave_out(self, numbers: Collection[int]) -> None:
-        """Do not read the logs with these numbers (from 0). Call this before the first event is read.
+        """Skip the logs with these numbers (from 0). Call this before the first event is read.
 
-        DDL in these logs is not known then, so tables in later logs may lack column names.
+        DDL in these logs is not read, so tables in later logs may lack column names.
         """
         self._logs = [log for number, log in enumerate(self._logs) if number not in numbers]
 
     def choose(self, choice: GroupChoice | None) -> None:
-        """Return only event groups that are selected by their time and GTID; end before the first group at `stop`.
+        """Return only event groups that are selected by time, server and GTID; end before the first group at `stop`.
 
-        The kernel skips other groups, and groups without a selected table or statement, without making their events:
-        damage in skipped groups is detected only in headers and by checksums. Groups without a selected change that the
-        kernel cannot skip, and events outside of groups, are returned. Call this before the first event is read. The
-        selection does not apply to groups that `read_by` yields.
+        The kernel skips the other groups, and groups without a selected table or statement, without creating their
+        events; in skipped groups, only headers and checksums are verified. A group without a selected change that the
+        kernel cannot skip is returned, and so are events outside of groups. The selection does not apply to groups of
+        `read_by`. Call this before the first event is read.
         """
         self._choice = choice or None
         self._chosen = self._choice.compiled() if self._choice is not None and self._decoder.is_compiled else None
@@ -238,7 +237,7 @@ class BinlogReader:
             self._writer.chosen = self._chosen
 
     def part(self, log: LogFile, start: int, stop: int) -> BinlogReader:
-        """Return a reader of one log from `start` to `stop`, with the table definitions that this one has now."""
+        """Return a reader of one log from offset `start` to `stop`, with a copy of the current table definitions."""
         definitions = self._definitions.copy()
         options = replace(self._options, start_offset=start, stop_offset=stop)
         other = BinlogReader([log], options, keyring=self._keyring, definitions=definitions)
@@ -255,24 +254,24 @@ class BinlogReader:
 
     @property
     def frame(self) -> EventFrame | None:
-        """The frame of the last event, or of the payload that the last event is in; None before the first event."""
+        """The frame of the last event, or of the payload event that contains it; None before the first event."""
         if self._event is not None and self._framer is not None:
             return self._framer.cut_frame(self._event.header)
         return self._frame
 
     @property
     def last_good_offset(self) -> int:
-        """The end of the last whole event group of the current file."""
+        """The end of the last complete event group of the current file, in bytes from the start of the file."""
         header = self._good_event.header if self._good_event is not None else None
         return header.offset + header.event_size if header is not None else self._good
 
     @property
     def group(self) -> EventGroup | None:
-        """The event group of the last event, also of one inside a payload; None for an event outside of groups."""
+        """The event group of the last event, also if this event is in a payload; None outside of groups."""
         return self._tracker.group
 
     def groups(self) -> Iterator[EventGroup]:
-        """Yield the event groups from here on. Each iterates over its events; unread events of a group are skipped.
+        """Yield the following event groups. A group iterates over its events; events that were not read are skipped.
 
         Raises:
             BinlogError: while iterating, if the bytes are not a valid binary log.
@@ -298,10 +297,10 @@ class BinlogReader:
 
     @property
     def context(self) -> ParseContext:
-        """The format that the last format description defines.
+        """The event format, as defined by the last format description.
 
         Raises:
-            WriterStateError: no event was read yet.
+            WriterStateError: reading has not begun.
         """
         if self._framer is None:
             raise WriterStateError("the format is unknown before the first event is read")
@@ -309,20 +308,22 @@ class BinlogReader:
 
     @property
     def in_use(self) -> bool:
-        """True if the IN_USE flag of the current file is set: a server was still writing to it."""
+        """True if the IN_USE flag of the current file is set: the server is writing to it, or crashed."""
         return self._framer is not None and self._framer.in_use
 
     @property
     def unnamed_tables(self) -> dict[str, str]:
-        """Tables (`schema.table`) that have no column names despite DDL in the log, with the reason."""
+        """The tables (`schema.table`) whose column names cannot be determined from the DDL, each with the reason."""
         return {".".join(name): reason for name, reason in self._definitions.unnamed.items()}
 
     def check_start(self, position: Position) -> None:
-        """Refuse a position at which no event starts. The file is found by its base name; the reader does not move.
+        """Check that an event starts at a position; the state of the reader does not change.
+
+        The log is found by the base name of the file.
 
         Raises:
             PositionError: no event starts there, or none of the logs has this name.
-            OSError, BinlogError: as `check_event_start`.
+            OSError, BinlogError: as in `check_event_start`.
         """
         name = os.path.basename(position.file)  # noqa: PTH119 - may be a URI
         log = next((log for log in self._logs if os.path.basename(log.name) == name), None)  # noqa: PTH119
@@ -337,15 +338,16 @@ class BinlogReader:
         """Return the table map of a rows event, which must be the last event that the reader returned.
 
         Raises:
-            MissingTableMap: the log does not define the table before the event.
+            MissingTableMap: no table map before the event has its table id.
         """
         return self._decoder.table_map(event)
 
     def plan(self, event: RowsEvent) -> TablePlan:
-        """Return the plan of the columns of a rows event, which must be the last event that the reader returned.
+        """Return the decoding plan of the columns of a rows event, which must be the last event that was returned.
 
         Raises:
-            BinlogFormatError: a table definition that was given has other columns than the table.
+            MissingTableMap: no table map before the event has its table id.
+            BinlogFormatError: a given table definition has other columns than the table map.
         """
         table = self._decoder.table_map(event)
         known = self._last_plans.get(id(table.column_types))
@@ -373,34 +375,35 @@ class BinlogReader:
             self._writer.forget_tables()
 
     def given_table(self, event: RowsEvent) -> TableDefinition | None:
-        """Return the table of a rows event as defined in `definitions`; None if it is not there.
+        """Return the given definition of the table of a rows event; None if no definition of it was given.
 
-        The event must be the last one.
+        The event must be the last event that the reader returned.
         """
         table = self.table_map(event)
         return self._definitions.given(table.schema, table.table, self.context)
 
     def logged_table(self, event: RowsEvent) -> ParsedTable | None:
-        """Return the table of a rows event as defined by the DDL in the log up to here; None without such DDL.
+        """Return the definition of the table of a rows event from the DDL read so far; None if there is no such DDL.
 
-        The event must be the last one.
+        The event must be the last event that the reader returned.
         """
         table = self.table_map(event)
         known = self._definitions.logged(table.schema, table.table)
         return known.table if known is not None else None
 
     def describe(self, event: TableMapEvent) -> Described:
-        """Return the definition of a table and where it comes from, for its table map.
+        """Return the definition of the table of a table map, and the source of the definition.
 
         Raises:
-            UnsupportedFeature: neither the log nor a given definition has the names of the columns.
+            UnsupportedFeature: neither the log nor a given definition contains the column names.
         """
         return self._definitions.describe(event, self.context)
 
     def cascades(self, event: RowsEvent) -> tuple[Cascade, ...]:
         """Return the foreign keys by which a change of the event's table changes other tables.
 
-        Definitions and DDL in the log say which. The event must be the last one.
+        They come from the given definitions and from DDL in the log. The event must be the last event that the reader
+        returned.
         """
         table = self.table_map(event)
         return self._definitions.cascades(table.schema, table.table, self.context)
@@ -409,6 +412,7 @@ class BinlogReader:
         """Yield the row changes of a rows event, which must be the last event that the reader returned.
 
         Raises:
+            MissingTableMap: no table map before the event has its table id.
             BinlogFormatError: a row image does not fit its table.
         """
         try:
@@ -511,7 +515,7 @@ class BinlogReader:
                 self._good_event = event
 
     def _wants(self, choice: GroupChoice, event: BinlogEvent) -> bool:
-        """Return whether the group of an event is wanted; True outside of groups."""
+        """Return whether the group of an event is selected; outside of groups, True until the selection has ended."""
         group = self._tracker.group
         if group is None:
             self._is_chosen = not self._is_over
@@ -527,15 +531,15 @@ class BinlogReader:
             self._forget_plans()
 
     def _follow_body(self, code: int, body: bytes) -> None:
-        """Follow a statement that was passed over, or those in a payload."""
+        """Update the definitions with the DDL of a skipped QUERY_EVENT or payload."""
         if code == EventType.TRANSACTION_PAYLOAD_EVENT:
             self._follow_payload(body)
         elif self._definitions.follow_body(code, body, self.context):
             self._forget_plans()
 
     def _follow_payload(self, body: bytes) -> None:
-        """Follow the statements in a payload that was passed over; one that is damaged has none."""
-        from binlogio._kernel.event_scanner import payload_definitions, payload_head  # noqa: PLC0415 - it is there
+        """Update the definitions with the DDL in a skipped payload; a damaged payload is ignored."""
+        from binlogio._kernel.event_scanner import payload_definitions, payload_head  # noqa: PLC0415 - optional import
 
         if not self._options.open_payloads:
             return
@@ -557,7 +561,7 @@ class BinlogReader:
             return
 
     def _made(self, framer: EventFramer, opened: OpenedLog, stop: int | None) -> _Text | list[BinlogEvent]:
-        """Return what the kernel makes of the next bytes: text if a text writer is set, otherwise events."""
+        """Return what the kernel creates from the buffered bytes: text if a text writer is set, otherwise events."""
         if self._writer is None:
             return self._decoder.cut(framer, stop, by_group=self._choice is not None)
         place = self._tracker.place
@@ -571,7 +575,10 @@ class BinlogReader:
     def _written(
         self, writer: EventTexts, framer: EventFramer, opened: OpenedLog, stop: int | None
     ) -> bytes | memoryview | None:
-        """Return the next text of the text writer, None if it takes no event; reads more bytes if an event is cut."""
+        """Return the next text of the text writer; None if it cannot write the next event.
+
+        Reads more bytes if the writer needs them.
+        """
         while (found := self._decoder.write(framer, stop, writer)) is None and writer.needs_data:
             before = framer.buffered
             if before >= _MOST_WRITTEN:
@@ -582,9 +589,9 @@ class BinlogReader:
         return found
 
     def _frames(self, start: int | None, stop: int | None) -> Iterator[EventFrame | _Text | list[BinlogEvent]]:
-        """Yield the frames of the open file, or lists of events where the kernel makes them, up to offset `stop`.
+        """Yield the frames of the open file, or the lists of events or texts that the kernel creates, up to `stop`.
 
-        From `start` on, with the format description before it.
+        With `start`, yield the format description and then the frames from offset `start` on.
 
         Raises:
             PositionError: no event starts at `start`.
@@ -592,7 +599,7 @@ class BinlogReader:
         framer, opened = self._framer, self._opened
         if framer is None or opened is None:
             return
-        is_unwanted = False  # whether the next event is in the middle of a group that is not wanted
+        is_unwanted = False  # whether the next event is in the middle of a group that is not selected
         while True:
             if is_unwanted:
                 is_unwanted = self._pass_over(framer, stop, inside=True)
@@ -619,7 +626,7 @@ class BinlogReader:
     def _lists(
         self, framer: EventFramer, opened: OpenedLog, stop: int | None
     ) -> Generator[_Text | list[BinlogEvent], None, bool]:
-        """Yield what `_made` returns; return True if the next event is in the middle of a group that is not wanted."""
+        """Yield the results of `_made`; return True if the next event is in the middle of a group to skip."""
         while not self._pass_over(framer, stop, inside=False):
             made = self._made(framer, opened, stop)
             if not made:
@@ -628,7 +635,7 @@ class BinlogReader:
         return True
 
     def _pass_over(self, framer: EventFramer, stop: int | None, *, inside: bool) -> bool:
-        """Pass over groups that are not wanted; return True if the next event is in the middle of one."""
+        """Skip groups that are not selected; return True if the next event is in the middle of such a group."""
         if self._chosen is None or not (inside or self._tracker.place is GroupPlace.OUTSIDE):
             return inside
         before = framer.offset
@@ -638,7 +645,7 @@ class BinlogReader:
         return inside
 
     def _skip_to(self, start: int, before: EventFramer, opened: OpenedLog) -> EventFramer:
-        """Continue at `start` with a new framer that has the format of the current one.
+        """Continue at offset `start` with a new framer that has the context of the current one.
 
         Raises:
             PositionError: no event starts there.
@@ -663,15 +670,15 @@ GROUP_BOUNDARIES: Final = frozenset({
     EventType.GTID_TAGGED_LOG_EVENT, EventType.MARIADB_GTID_EVENT, EventType.MARIADB_GTID_LIST_EVENT,
     EventType.START_ENCRYPTION_EVENT,
 })  # fmt: skip
-"""The types of events that a group with a GTID event ends before."""
+"""Types of events that are never inside a group: a group that begins with a GTID event ends before them."""
 
-_MOST_WRITTEN: Final = 1 << 23  # bytes of a group that are waited for, to write it as a whole
-_MOST_OPENED: Final = 1 << 23  # plain bytes of a payload that is opened at once
-_FIRST_OFFSET: Final = 4  # after the magic number: the format description, which every reader needs
+_MOST_WRITTEN: Final = 1 << 23  # bytes that are buffered to write a group as a whole
+_MOST_OPENED: Final = 1 << 23  # uncompressed bytes of a payload that the kernel searches for DDL
+_FIRST_OFFSET: Final = 4  # the offset of the first event, after the magic number
 
 
 def _start_after(start: int | None, at: int) -> int | None:
-    """Return the offset to begin at, if it is still to come after an event at `at`.
+    """Return `start` if it is after the event at offset `at`, or None if reading has reached it.
 
     Raises:
         PositionError: no event starts there.
@@ -686,7 +693,7 @@ def _start_after(start: int | None, at: int) -> int | None:
 def may_skip(framer: EventFramer, frame: EventFrame) -> bool:
     """Return whether the reader can continue at another offset after `frame`.
 
-    A relay log has a second format description further on, and in MariaDB's logs the second event may start encryption.
+    A relay log may contain a second format description, and in MariaDB's logs the second event may start encryption.
     """
     if framer.is_relay_log or framer.decrypts:
         return False
@@ -723,23 +730,23 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
     """Open binary logs for reading.
 
     Args:
-        source: a path, a glob, a directory, an index file, a URI (`s3://...`), `-`, an open file, or a list of these.
-            Files compressed with gzip, zstd, xz or bzip2 are decompressed, encrypted ones decrypted. In a directory,
-            all files are read that are logs by their content, and the other numbered files of the same series.
-        verify_checksum: compare the CRC32 of every event with its bytes.
+        source: a path, a glob, a directory, an index file, a URI (`s3://...`), `-` (standard input), an open file, or
+            a list of these. Files compressed with gzip, zstd, xz or bzip2 are decompressed, encrypted files decrypted.
+            In a directory, all files are read whose content is a log, and the other numbered files of the same series.
+        verify_checksum: verify the CRC32 of every event that has one.
         start_offset: in the first file, begin at this offset, which must be the start of an event or the end of the
-            file; the format description before it is returned too.
+            file. The format description at the start of the file is returned too.
         stop_offset: in the last file, stop before the first event at or after this offset.
         open_payloads: return the events inside compressed transactions as well.
-        limits: the largest sizes that a log may claim before it is refused.
+        limits: the largest sizes that are accepted.
         keyring: the server's keys, for encrypted logs: a file, or a mapping from key id to key.
-        filesystem: a `pyarrow.fs` filesystem on which to find `source`.
+        filesystem: a `pyarrow.fs` filesystem that contains `source`.
         definitions: definitions of tables, for logs without binlog_row_metadata=FULL: a mapping from `schema.table` to
-            a `TableDefinition`, a CREATE TABLE text or a JSON object; or a file that has the same as JSON, or as SQL
-            such as the output of `mysqldump --no-data --databases shop`. The columns of other tables come from the DDL
-            in the log, from a CREATE TABLE on; without DDL they are named `@1`, `@2`.
-        follow: read the last log as it grows, and the logs that the server creates after it. The function is called
-            when no more bytes are available; it waits, or raises an exception to end the iteration.
+            a `TableDefinition`, a CREATE TABLE text or a JSON object; or a file that contains the mapping as JSON, or
+            SQL such as the output of `mysqldump --no-data --databases shop`. The column names of other tables come
+            from the DDL in the log, after a CREATE TABLE; without DDL they are `@1`, `@2`.
+        follow: read the last log as it grows, and the logs that the server creates after it. The reader calls this
+            function when no more bytes are available; it waits, or raises an exception to end the iteration.
 
     Raises:
         OSError: a file does not exist or cannot be opened.
@@ -756,7 +763,7 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
     )
     ring = None
     if keyring is not None:
-        from binlogio.storage.encryption import load_keyring  # noqa: PLC0415 - needs an extra
+        from binlogio.storage.encryption import load_keyring  # noqa: PLC0415 - needs an optional dependency
 
         ring = load_keyring(keyring)
     given = DefinitionSource(load_definitions(definitions))

@@ -8,10 +8,10 @@
     column     := [("before" | "after") "."] name
     value      := number | 'text' | x'hex' | "TRUE" | "FALSE"
 
-A change matches if its before image or its after image does; a column with `before.` or `after.` is that of this image.
-NULL makes a comparison unknown, as in SQL, and so does a column that the image does not have (absent), which is not
-NULL. Texts are equal if their characters are: collations are not followed. A time is a text; one of a TIMESTAMP column
-is in UTC.
+A change matches if its before image or its after image matches. `before.` or `after.` selects the image of a column.
+As in SQL, a comparison with NULL is unknown. A column that is absent from the image makes a comparison and IS NULL
+unknown as well; `<=>` is never unknown and treats an absent column as NULL. Strings are compared by code points, not by
+collation. Dates and times are written as text; those for TIMESTAMP columns are in UTC.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _COMPARE: Final[dict[str, Callable[..., pa.Array]]] = {
 }
 _WIDE: Final = Context(prec=200)
 _MICROSECONDS: Final = 1_000_000
-_MOST_NESTED: Final = 100  # NOT and parentheses around each other
+_MOST_NESTED: Final = 100  # the greatest depth of NOT and parentheses
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +94,13 @@ _Node = _Comparison | _Pattern | _IsNull | _Not | _AllOf | _AnyOf
 
 
 class RowCondition:
-    """A condition on the images of row changes. `columns` are the names of the columns that it reads."""
+    """A condition on the images of row changes. `text` is its source, `columns` the set of column names in it."""
 
     def __init__(self, text: str) -> None:
         """Parse a condition.
 
         Raises:
-            ConditionError: the text is not a condition.
+            ConditionError: the text is not a valid condition.
         """
         self.text: Final = text
         self._root = _ConditionParser(text).condition()
@@ -109,20 +109,21 @@ class RowCondition:
         self._names_images = any(column.image for column in columns)
 
     def mask(self, batch: pa.RecordBatch, positions: Mapping[str, int] | None = None) -> pa.BooleanArray:
-        """Return which changes of a batch match, without nulls.
+        """Return for each change of a batch whether it matches: a boolean array without nulls.
 
         Args:
             batch: a batch of `read_rows` or `read_tables` with typed images and the columns of the condition.
-            positions: the numbers of the columns in their table, from 0; None if the batch has all of them.
+            positions: maps column names to column numbers in the table, from 0; None if the batch has all columns.
 
         Raises:
-            ConditionError: the table lacks a column, or a value does not fit its type.
+            ConditionError: the table lacks a column, a value does not fit the type of its column, or two columns
+                cannot be compared.
         """
         found = [self._of_image(batch, image, positions) for image in (BEFORE, AFTER)]
         return pc.or_(*found)
 
     def filter(self, batch: pa.RecordBatch, positions: Mapping[str, int] | None = None) -> pa.RecordBatch:
-        """Return the changes of a batch that match; raises as `mask`."""
+        """Return the changes of a batch that match. Raises the errors of `mask`."""
         return batch.filter(self.mask(batch, positions))
 
     def _of_image(self, batch: pa.RecordBatch, image: str, positions: Mapping[str, int] | None) -> pa.BooleanArray:
@@ -132,7 +133,7 @@ class RowCondition:
 
 
 class _ConditionImages:
-    """The images of a batch, with the columns without `before.` or `after.` being those of one of them."""
+    """The images of a batch; a column without `before.` or `after.` is taken from `image`."""
 
     def __init__(self, batch: pa.RecordBatch, image: str, positions: Mapping[str, int] | None) -> None:
         self._batch = batch
@@ -140,7 +141,7 @@ class _ConditionImages:
         self._positions = positions
 
     def mask(self, node: _Node) -> pa.BooleanArray:
-        """Return where a condition is true, false, or unknown (null)."""
+        """Return for each change whether a condition is true, false, or unknown (null)."""
         if isinstance(node, _AllOf):
             return _folded(pc.and_kleene, [self.mask(one) for one in node.conditions])
         if isinstance(node, _AnyOf):
@@ -169,7 +170,7 @@ class _ConditionImages:
         return pc.struct_field(images, column.name)
 
     def _present(self, column: _ColumnName) -> pa.BooleanArray:
-        """Return which images have a column."""
+        """Return for each change whether its image has a column."""
         image = column.image or self._image
         bits = self._batch.column(f"{image}_present")
         if self._positions is None:
@@ -220,7 +221,7 @@ def _like(node: _Pattern, values: pa.Array) -> pa.BooleanArray:
 def _compare(node: _Comparison, values: pa.Array, value: _Value) -> pa.BooleanArray:
     """Compare a column with a value of the condition."""
     kind, operator = values.type, node.operator
-    if operator == "<=>":  # a value is never NULL
+    if operator == "<=>":  # a value of a condition is never NULL
         return pc.fill_null(_compare(_Comparison(node.column, "==", value), values, value), fill_value=False)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         return _compare_exact(node, values, _number(node.column, kind, value))
@@ -244,7 +245,7 @@ def _unfit(column: _ColumnName, kind: pa.DataType, value: object) -> ConditionEr
 
 
 def _number(column: _ColumnName, kind: pa.DataType, value: _Value) -> Decimal:
-    """Return a value of the condition as a number."""
+    """Return a value of the condition as a number; TRUE is 1, and bytes are a big-endian integer."""
     if isinstance(value, bool):
         return Decimal(int(value))
     if isinstance(value, bytes):
@@ -260,7 +261,7 @@ def _number(column: _ColumnName, kind: pa.DataType, value: _Value) -> Decimal:
 
 
 def _compare_exact(node: _Comparison, values: pa.Array, value: Decimal) -> pa.BooleanArray:
-    """Compare integers or decimals with any number, without rounding either."""
+    """Compare a column of integers or decimals with any number, without rounding."""
     kind, operator = values.type, node.operator
     scale = kind.scale if pa.types.is_decimal(kind) else 0
     step = Decimal(1).scaleb(-scale)
@@ -272,14 +273,14 @@ def _compare_exact(node: _Comparison, values: pa.Array, value: Decimal) -> pa.Bo
         operator, below = ("<=", below) if operator in ("<", "<=") else (">=", above)
     lowest, highest = _range(kind)
     if below is None or not lowest <= below <= highest:
-        is_below = value < 0  # the value is below all of the column's
+        is_below = value < 0  # the value is less than all values of the column's type
         return _constant(values, {"==": False, "!=": True}.get(operator, (operator in (">", ">=")) == is_below))
     found = pa.scalar(below, kind) if pa.types.is_decimal(kind) else pa.scalar(int(below), kind)
     return _COMPARE[operator](values, found)
 
 
 def _constant(values: pa.Array, value: bool) -> pa.BooleanArray:  # noqa: FBT001 - the result of a comparison
-    """Return a result that is the same for every value but NULL."""
+    """Return `value` for every value of the column except NULL, which gives null."""
     return pc.if_else(values.is_valid(), pa.scalar(value), pa.scalar(None, pa.bool_()))
 
 
@@ -293,7 +294,7 @@ def _range(kind: pa.DataType) -> tuple[Decimal, Decimal]:
 
 
 def _moment(column: _ColumnName, kind: pa.DataType, text: str) -> pa.Scalar:
-    """Return a text as a value of a temporal type."""
+    """Convert a text to a scalar of a temporal type."""
     try:
         if pa.types.is_duration(kind):
             return pa.scalar(_duration(text), pa.int64()).cast(kind)
@@ -307,7 +308,7 @@ def _moment(column: _ColumnName, kind: pa.DataType, text: str) -> pa.Scalar:
 
 
 def _duration(text: str) -> int:
-    """Return a TIME such as -838:59:59.5 in microseconds."""
+    """Return the microseconds of a TIME such as -838:59:59.5; seconds may be missing."""
     sign = -1 if text.startswith("-") else 1
     hours, minutes, seconds = text.lstrip("+-").split(":") if text.count(":") == 2 else (*text.split(":"), "0")
     return sign * int((int(hours) * 3600 + int(minutes) * 60 + Decimal(seconds)) * _MICROSECONDS)
@@ -326,7 +327,7 @@ def _columns(node: _Node) -> Iterator[_ColumnName]:
 
 
 class _ConditionParser:
-    """A recursive descent over the tokens of a condition."""
+    """A recursive descent parser for conditions."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -349,7 +350,7 @@ class _ConditionParser:
         return self._tokens[self._at] if self._at < len(self._tokens) else END
 
     def _take(self, *words: str) -> bool:
-        """Take the next token if it is one of the words or symbols."""
+        """Consume the next token if it is one of the words or symbols; return whether it was."""
         token = self._next
         if token is END or token.kind in ("text", "quoted") or token.upper not in words:
             return False
@@ -449,7 +450,7 @@ class _ConditionParser:
         return token.is_name and not (token.kind == "word" and is_value)
 
     def _is_hex(self) -> bool:
-        """Return whether the next tokens are x'...'."""
+        """Return whether the next tokens are a hex literal x'...'."""
         after = self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else END
         return self._next.upper == "X" and after.kind == "text" and after.start == self._next.end
 

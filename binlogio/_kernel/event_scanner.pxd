@@ -166,7 +166,7 @@ cdef inline const uint8_t* pass_image(Layout* layout, const uint8_t* at, const u
 cdef inline const uint8_t* locate_image(Plan* plan, Layout* layout, const uint8_t* at, const uint8_t* end,
                                         const uint8_t** pointers, int64_t stride,
                                         const uint8_t* partial_bits) noexcept nogil:
-    """As `pass_image`, and mark values that are JSON diffs; `partial_bits` is NULL if there are none."""
+    """As `pass_image`, and mark values that are JSON diffs; `partial_bits` is NULL without JSON diffs."""
     at = pass_image(layout, at, end, pointers, stride)
     if partial_bits != NULL and at != NULL:
         mark_partial(plan, layout, pointers, stride, partial_bits)
