@@ -1,9 +1,9 @@
 """Events of binary logs: one module per event family, each with grammar, construct layouts and frozen dataclasses.
 
-Readers yield `BinlogEvent`, the union of all event classes; `isinstance` tells which class an event has, and
-`event.header` has its type, time and place. `EVENT_CODECS`, `codec_for` and `default_type` map event types to the
-codecs that parse and build them; `RowsEvent` is the base of the events that hold
-rows, whose `operation` says what they do; `GtidLogEvent` is the union of the events that begin an event group.
+Readers yield `BinlogEvent`, the union of all event classes; use `isinstance` to find the class of an event.
+`event.header` has type, time and position. `EVENT_CODECS` and `codec_for` map type codes to the codecs that parse and
+build events; `default_type` maps event classes to type codes. `RowsEvent` is the base class of the rows events, whose
+`operation` is insert, update or delete. `GtidLogEvent` is the union of the GTID events, which begin an event group.
 """
 
 from __future__ import annotations
@@ -133,17 +133,17 @@ EVENT_CODECS: Final[dict[int, EventCodec[Any]]] = {
 
 
 def codec_for(type_code: int) -> EventCodec[Any]:
-    """Return the codec of a type; that of `UnknownEvent` for an unknown type."""
+    """Return the codec of a type code; for an unknown type code, the codec of `UnknownEvent`."""
     return EVENT_CODECS.get(type_code, UNKNOWN)
 
 
 def default_type(event: BinlogEvent) -> EventType:
-    """Return the type code that an event of this class gets when its header names none."""
+    """Return the type code that is written for an event of this class if its header has none (0)."""
     return _DEFAULT_TYPES[type(event)]
 
 
 _DEFAULT_TYPES: Final[dict[type, EventType]] = {
-    # Where several types share a class, the last one here wins: v2 rows events, GTID_LOG_EVENT, NEW_LOAD_EVENT.
+    # If several types share a class, the last one is used: v2 rows events, NEW_LOAD_EVENT.
     codec.event_class: codec.type_code
     for codec in EVENT_CODECS.values()
     if "COMPRESSED" not in codec.type_code.name

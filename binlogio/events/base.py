@@ -6,8 +6,8 @@ The only event type here is `UnknownEvent`.
     header := timestamp: u32  type_code: u8  server_id: u32  event_size: u32  log_pos: u32  flags: u16   -- v4, 19 bytes
             | timestamp: u32  type_code: u8  server_id: u32  event_size: u32                             -- v1, 13 bytes
 
-A format description may announce a header of more than 19 bytes. The first 19 are as above then, in all events but the
-format description and ROTATE_EVENT, which have 19 bytes always.
+A format description may define headers of more than 19 bytes; their first 19 bytes are as above. The headers of the
+format description itself and of ROTATE_EVENT always have 19 bytes.
 
 Source: libs/mysql/binlog/event/binlog_event.h, Log_event_header.
 """
@@ -47,18 +47,18 @@ HEADER_V1: Final = Struct(
     "event_size" / Int32ul,
 )
 _QUICK_HEADER: Final = struct.Struct("<" + "".join(field.subcon.fmtstr.lstrip("<") for field in HEADER.subcons))
-"""The layout for `struct`, which reads all fields in one step."""
+"""The same layout as a `struct.Struct`, which is faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventHeader:
-    """The 19 bytes at the start of every event, and their offset.
+    """The header of an event, and the offset of the event.
 
-    `timestamp` is in seconds since 1970, UTC; `event_size` in bytes, header and checksum included. `log_pos` is what
-    the file says, 32 bits that wrap at 4 GiB and that some servers leave zero; `offset` is ours, in bytes from the
-    start of the file. `log_pos` is the end of the event, `offset` its start. `inner` counts the events inside a
-    TRANSACTION_PAYLOAD_EVENT from 0 and is None outside of one; such events have the offset of the payload event.
-    `extra` are the bytes after the flags in logs whose headers have more than 19 bytes; their meaning is not known.
+    `timestamp` is in seconds since 1970, UTC; `event_size` is in bytes, with header and checksum. `log_pos` is the
+    stored end position of the event: it has 32 bits, wraps at 4 GiB, and is 0 in some logs. `offset` is the start of
+    the event in bytes from the start of the file; it is not stored. `inner` is the number, from 0, of an event inside a
+    TRANSACTION_PAYLOAD_EVENT, and None for other events; events inside have the offset of the payload event. `extra` is
+    the part after the flags of a header with more than 19 bytes; its meaning is unknown.
     """
 
     timestamp: int = 0
@@ -73,7 +73,7 @@ class EventHeader:
 
     @property
     def event_type(self) -> EventType | int:
-        """The type as a name, or the bare number of a type that we do not know."""
+        """The type as an enum member; for an unknown type, the type code."""
         try:
             return EventType(self.type_code)
         except ValueError:
@@ -81,11 +81,11 @@ class EventHeader:
 
 
 NEW_HEADER: Final = EventHeader()
-"""The header of an event that no file holds yet: the encoder gives it type, size, position."""
+"""The header of an event that is not in a file yet: the encoder sets type, size and position."""
 
 
 def event_name(type_code: int) -> str:
-    """Return the server's name for a type code; `type 100` where it has none."""
+    """Return the server's name for a type code; for an unknown one, a text such as `type 100`."""
     try:
         return EventType(type_code).name
     except ValueError:
@@ -99,8 +99,9 @@ _FIXED_HEADERS: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.ROTATE_EV
 class ParseContext:
     """The format of events, as defined by the format description before them.
 
-    `binlog_version` is 1 (3.23), 3 (4.0, 4.1) or 4; `post_header_sizes[type_code - 1]` in bytes; `permutation` maps the
-    type codes of some 5.1 and 5.2 alphas to ours and is empty otherwise. `limits` are the reader's, not the log's.
+    `binlog_version` is 1 (3.23), 3 (4.0, 4.1) or 4. `post_header_sizes[type_code - 1]` is in bytes. `permutation[code]`
+    is the standard type code for a type code of some 5.1 and 5.2 alphas; it is empty for other servers. `limits` are
+    set by the reader, not by the log.
     """
 
     binlog_version: int = 4
@@ -113,36 +114,37 @@ class ParseContext:
 
     @property
     def is_mariadb(self) -> bool:
-        """True for MariaDB servers, by their version text."""
+        """True if `server_version` is a version of MariaDB."""
         return "MariaDB" in self.server_version
 
     @property
     def has_checksum(self) -> bool:
-        """True if every event ends in four bytes of CRC32."""
+        """True if every event ends with a CRC32 of four bytes."""
         return self.checksum_algorithm == ChecksumAlgorithm.CRC32
 
     def post_header_size(self, type_code: int, default: int) -> int:
-        """Bytes of post-header of a type; `default` where the file does not say."""
+        """Return the post-header size of a type in bytes; `default` if the format description does not contain it."""
         index = self.permutation.index(type_code) if type_code in self.permutation else type_code
         if 1 <= index <= len(self.post_header_sizes):
             return self.post_header_sizes[index - 1]
         return default
 
     def header_size_of(self, type_code: int) -> int:
-        """Bytes of the header of an event of a type.
+        """Return the header size of a type in bytes.
 
-        Format description and ROTATE_EVENT come before a reader knows `header_size`.
+        It is 19 for format description and ROTATE_EVENT even if `header_size` is larger, because a reader may parse
+        them before it knows `header_size`.
         """
         if self.header_size > HEADER_SIZE and type_code in _FIXED_HEADERS:
             return HEADER_SIZE
         return self.header_size
 
     def real_type(self, type_code: int) -> int:
-        """Our number for a type code of the file (they differ in some 5.1 and 5.2 alphas only)."""
+        """Return the standard type code for a type code of the file; they differ only in some 5.1 and 5.2 alphas."""
         return self.permutation[type_code] if type_code < len(self.permutation) else type_code
 
     def wire_type(self, type_code: int) -> int:
-        """Return the file's number for one of our type codes."""
+        """Return the type code of the file for a standard type code: the inverse of `real_type`."""
         return self.permutation.index(type_code) if type_code in self.permutation else type_code
 
 
@@ -150,12 +152,13 @@ DEFAULT_CONTEXT: Final = ParseContext()
 
 
 def parse_header(data: bytes, offset: int, context: ParseContext = DEFAULT_CONTEXT) -> EventHeader:
-    """Parse the header at the start of `data`, of which it needs `context.header_size` bytes.
+    """Parse the header at the start of `data`, which must have at least `context.header_size` bytes.
 
-    `type_code` is already translated where the file permutes the codes.
+    `offset` is that of the event, in bytes from the start of the file. `type_code` of the result is the standard one
+    (`ParseContext.real_type`).
 
     Raises:
-        BinlogFormatError: fewer bytes than a header has.
+        BinlogFormatError: fewer than 19 bytes (binlog version 1: 13). Missing bytes of `extra` are not detected.
     """
     if context.header_size == HEADER_SIZE and len(data) >= HEADER_SIZE:
         timestamp, type_code, server_id, event_size, log_pos, flags = _QUICK_HEADER.unpack_from(data)
@@ -188,7 +191,11 @@ def parse_header(data: bytes, offset: int, context: ParseContext = DEFAULT_CONTE
 
 
 def build_header(header: EventHeader, context: ParseContext = DEFAULT_CONTEXT) -> bytes:
-    """Return the header's bytes, as many as `context` says; `extra` is filled with zeros, or cut, to that size."""
+    """Return the bytes of a header; `extra` is padded with zeros, or cut, to the header size of `context`.
+
+    Raises:
+        BinlogFormatError: a value does not fit its field.
+    """
     layout = HEADER_V1 if context.header_size == HEADER_SIZE_V1 else HEADER
     values = {f.name: getattr(header, f.name) for f in fields(header)}
     values["type_code"] = context.wire_type(header.type_code)
@@ -206,10 +213,11 @@ E = TypeVar("E")
 
 
 class EventCodec(Generic[E]):
-    """Joins one event type, its construct layout and its dataclass.
+    """The parser and builder of one event type: joins its construct layout and its dataclass.
 
-    The layout's public names are the dataclass's fields (without `header`), which a test asserts. `post_header_sizes`
-    are those that the layout understands, first the one of today; empty where the layout has no use for them.
+    The public names of the layout are the fields of the dataclass without `header`; a test checks this.
+    `post_header_sizes` are the sizes in bytes that the layout supports, the current one first; it is empty if the
+    layout does not depend on the size.
     """
 
     def __init__(
@@ -225,8 +233,8 @@ class EventCodec(Generic[E]):
         """Return the event whose body (without header and checksum) is `body`.
 
         Raises:
-            BinlogFormatError: the body does not fit the layout; says which field.
-            UnsupportedFeature: the file's post-header size is unknown, or the body has a field that cannot be read.
+            BinlogFormatError: the body does not fit the layout; `field` names the field.
+            UnsupportedFeature: the post-header size is not supported, or the body has a field that cannot be read.
         """
         size = self._post_header_size(header, context)
         try:
@@ -243,6 +251,7 @@ class EventCodec(Generic[E]):
 
         Raises:
             BinlogFormatError: a value does not fit its field.
+            UnsupportedFeature: the post-header size of `context` is not supported, or a value cannot be written.
         """
         header: EventHeader = replace(event.header, type_code=self.type_code)  # type: ignore[attr-defined]
         size = self._post_header_size(header, context)
@@ -281,10 +290,10 @@ def _translate(exc: BaseException, header: EventHeader, reason: str) -> BinlogFo
 
 @dataclass(frozen=True, slots=True)
 class UnknownEvent:
-    """An event of a type that we do not model. Its body is kept, so that the file still round-trips.
+    """An event of an unknown type. Its body is kept, so that it can be written back.
 
-    `ignorable` follows the header's flag: a reader may skip it (Amazon Aurora pads with type 100), else it must not
-    guess.
+    An event with the flag IGNORABLE may be skipped, such as type 100, with which Amazon Aurora pads its logs. An event
+    without the flag must not be skipped.
     """
 
     body: bytes
@@ -292,7 +301,7 @@ class UnknownEvent:
 
     @property
     def ignorable(self) -> bool:
-        """True if the event is marked as ignorable: a reader may skip it."""
+        """True if the flag IGNORABLE is set: a reader may skip the event."""
         return bool(self.header.flags & HeaderFlag.IGNORABLE)
 
 

@@ -1,4 +1,4 @@
-"""Small events that steer the reader: STOP, ROTATE, XID, XA_PREPARE, INCIDENT, HEARTBEAT, IGNORABLE, ROWS_QUERY, SLAVE.
+"""Control events: STOP, ROTATE, XID, XA_PREPARE, INCIDENT, HEARTBEAT, IGNORABLE, ROWS_QUERY, SLAVE.
 
     stop_event         :=
     rotate_event       := position: u64 (binlog version 4)  next_log: u8[*]
@@ -6,11 +6,11 @@
     xa_prepare_event   := one_phase: u8  format_id: s32  gtrid_size: u32  bqual_size: u32
                           data: u8[gtrid_size + bqual_size]
     incident_event     := incident: u16  message: u8 length, bytes
-    heartbeat_event    := log: u8[*]                                              -- v1, never in a file of a source
+    heartbeat_event    := log: u8[*]                                              -- v1, only in replication streams
     heartbeat_v2_event := (field: lenenc  length: lenenc  value)*  0x00           -- 1 log name, 2 log position
     ignorable_event    := u8[*]
-    rows_query_event   := length: u8 (not to be used: 0 since 9.7, the low 8 bits before)  sql: u8[*]
-    slave_event        := position: u64  port: u16  host: bytes 0x00  log: u8[*]   -- never in use
+    rows_query_event   := length: u8 (ignored: 0 since 9.7, earlier the low 8 bits of the length)  sql: u8[*]
+    slave_event        := position: u64  port: u16  host: bytes 0x00  log: u8[*]   -- no server writes it
 
 Source: libs/mysql/binlog/event/control_events.h, rows_event.h (Rows_query_event); codecs/binary.cpp for HEARTBEAT v2.
 """
@@ -47,7 +47,7 @@ HEARTBEAT_V2_LOG_POSITION: Final = 2
 
 
 class _HeartbeatV2(Construct):  # type: ignore[misc]
-    """field, length, value, up to a zero; fields that we do not know are kept as they are."""
+    """(field, value) pairs up to field 0; the value of an unknown field is kept as bytes."""
 
     @staticmethod
     def _value(field: int) -> Construct:
@@ -98,14 +98,14 @@ SLAVE: Final = Struct(
 
 @dataclass(frozen=True, slots=True)
 class StopEvent:
-    """The server shut down; nothing follows in this file."""
+    """The server shut down; this is the last event of the file."""
 
     header: EventHeader = NEW_HEADER
 
 
 @dataclass(frozen=True, slots=True)
 class RotateEvent:
-    """The log continues in `next_log` at `position` (bytes; None in files of 3.23, which mean 4)."""
+    """The log continues in the file `next_log` at offset `position` (bytes; None in logs of 3.23, which means 4)."""
 
     position: int | None
     next_log: str
@@ -114,7 +114,7 @@ class RotateEvent:
 
 @dataclass(frozen=True, slots=True)
 class XidEvent:
-    """COMMIT of a transaction in a transactional engine."""
+    """COMMIT of a transaction in a transactional storage engine. Ends an event group."""
 
     xid: int
     header: EventHeader = NEW_HEADER
@@ -122,7 +122,7 @@ class XidEvent:
 
 @dataclass(frozen=True, slots=True)
 class XaPrepareEvent:
-    """XA PREPARE, or XA COMMIT ... ONE PHASE where `one_phase` is 1. Ends an event group."""
+    """XA PREPARE, or XA COMMIT ... ONE PHASE if `one_phase` is 1. Ends an event group."""
 
     one_phase: int
     format_id: int
@@ -132,13 +132,13 @@ class XaPrepareEvent:
 
     @property
     def xid_text(self) -> str:
-        """The transaction id as SQL writes it: X'67',X'62',1."""
+        """The XA transaction identifier in SQL syntax: X'67',X'62',1."""
         return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentEvent:
-    """Something happened on the source that the log does not hold: a replica must stop. 1 is LOST_EVENTS."""
+    """Changes on the source are missing from the log, so a replica must stop. `incident` 1 is LOST_EVENTS."""
 
     incident: int
     message: str
@@ -147,7 +147,7 @@ class IncidentEvent:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatEvent:
-    """Sent to idle replicas; found in a file only if a tool stored a stream."""
+    """Sent to idle replicas; a file contains it only if a tool stored a replication stream."""
 
     log: str
     header: EventHeader = NEW_HEADER
@@ -155,7 +155,7 @@ class HeartbeatEvent:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatV2Event:
-    """As HeartbeatEvent, with positions over 4 GiB. `fields` keeps (field, value) in the file's order."""
+    """As HeartbeatEvent, for positions over 4 GiB. `fields` are (field, value) pairs in the order of the file."""
 
     fields: tuple[tuple[int, int | bytes], ...]
     header: EventHeader = NEW_HEADER
@@ -163,7 +163,7 @@ class HeartbeatV2Event:
 
 @dataclass(frozen=True, slots=True)
 class IgnorableEvent:
-    """Written for later readers; may be skipped."""
+    """An event that readers may skip; older readers do not know its content."""
 
     body: bytes
     header: EventHeader = NEW_HEADER
@@ -180,7 +180,7 @@ class RowsQueryEvent:
 
 @dataclass(frozen=True, slots=True)
 class SlaveEvent:
-    """A replica's source, in logs of 3.23 and 4.x; no server ever wrote one to a binary log."""
+    """The source of a replica, defined for logs of 3.23 and 4.x; no server writes it to a binary log."""
 
     position: int
     port: int

@@ -4,8 +4,9 @@
     format_description := binlog_version: u16  server_version: u8[50]  created: u32  header_size: u8
                           post_header_sizes: u8[*]  (checksum_algorithm: u8)?
 
-Since 5.6.1 (MariaDB 5.3.0) there is a checksum algorithm, and four bytes of CRC32 follow for every algorithm; they
-are computed with the flag BINLOG_IN_USE clear, because the server clears that flag in place when it closes the file.
+Servers from 5.6.1 on (MariaDB 5.3.0) write the checksum algorithm. A CRC32 of four bytes follows, whatever the
+algorithm is. It is computed with the flag BINLOG_IN_USE clear, because the server clears this flag in place when it
+closes the file.
 Source: libs/mysql/binlog/event/control_events.h and .cpp, Format_description_event.
 """
 
@@ -41,13 +42,13 @@ from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader, ParseConte
 from binlogio.events.optional_fields import Announced
 from binlogio.frozen import dataclass
 
-# The alphas 5.1.1 to 5.1.5 "-a_drop5", 5.1.4 "-a_drop6" and 5.2.0 to 5.2.2 "-a_drop6" numbered 22 types in another
-# order.
 BINLOG_VERSION: Final = 4
+# The alphas 5.1.1 to 5.1.5 "-a_drop5", 5.1.4 "-a_drop6" and 5.2.0 to 5.2.2 "-a_drop6" have 22 event types, with other
+# type codes.
 _PERMUTED_VERSIONS: Final = r"5\.1\.[1-5]-a_drop5|5\.1\.4-a_drop6|5\.2\.[0-2]-a_drop6"
 _PERMUTED_COUNT: Final = 22
 PERMUTATION: Final = (
-    *range(16),  # up to FORMAT_DESCRIPTION_EVENT as today
+    *range(16),  # the type codes up to FORMAT_DESCRIPTION_EVENT are the standard ones
     EventType.TABLE_MAP_EVENT,
     EventType.PRE_GA_WRITE_ROWS_EVENT,
     EventType.PRE_GA_UPDATE_ROWS_EVENT,
@@ -56,16 +57,16 @@ PERMUTATION: Final = (
     EventType.BEGIN_LOAD_QUERY_EVENT,
     EventType.EXECUTE_LOAD_QUERY_EVENT,
 )
-_MOST_TYPES_WITHOUT_CHECKSUM: Final = 35  # 5.5 had 27; more than that in a file of an older server is damage
+_MOST_TYPES_WITHOUT_CHECKSUM: Final = 35  # 5.5 has 27; a file with more types and no checksum algorithm is damaged
 
-# Post-header sizes of servers that wrote no format description. 4.0: sql/log_event.h of 4.0, in the order of the type
-# codes.
+# Post-header sizes of servers that do not write a format description, in the order of the type codes. Source:
+# sql/log_event.h of 4.0.
 POST_HEADER_SIZES_V3: Final = (2 + 50 + 4, 11, 0, 8, 0, 18, 0, 4, 4, 4, 4, 18, 0, 0)
 POST_HEADER_SIZES_V1: Final = (2 + 50 + 4, 11, 0, 0, 0, 18, 0, 4, 4, 4, 4, 18, 0, 0)
 
 
 class _ServerVersion(Adapter):  # type: ignore[misc]
-    """Text padded with zero bytes to 50. Bytes after the first zero are kept."""
+    """Text padded with zero bytes to 50 bytes. Bytes after an inner zero byte are kept."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> str:
         return obj.rstrip(b"\0").decode("utf-8", "surrogateescape")
@@ -75,7 +76,7 @@ class _ServerVersion(Adapter):  # type: ignore[misc]
 
 
 class _PostHeaderSizes(Construct):  # type: ignore[misc]
-    """One byte a type, up to the end, or up to the checksum algorithm where the server's version has one."""
+    """One byte per type, up to the checksum algorithm if the server version has one, otherwise up to the end."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> tuple[int, ...]:
         at = stream.tell()
@@ -95,7 +96,7 @@ class _PostHeaderSizes(Construct):  # type: ignore[misc]
 
 
 def server_version_numbers(server_version: str) -> tuple[int, int, int]:
-    """`9.7.4-2` as (9, 7, 4); (0, 0, 0) where the text does not begin with three numbers."""
+    """Return `9.7.4-2` as (9, 7, 4); (0, 0, 0) if the text does not begin with three numbers."""
     match = re.match(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})", server_version)
     if match is None:
         return 0, 0, 0
@@ -104,7 +105,10 @@ def server_version_numbers(server_version: str) -> tuple[int, int, int]:
 
 
 def knows_checksum(server_version: str) -> bool:
-    """Return True for servers whose format description has a checksum algorithm and a checksum, used or not."""
+    """Return True if format descriptions of this server version have a checksum algorithm and a checksum.
+
+    They have both even if the other events of the log have no checksums.
+    """
     since = CHECKSUM_SINCE_MARIADB if "MariaDB" in server_version else CHECKSUM_SINCE
     return server_version_numbers(server_version) >= since
 
@@ -128,7 +132,10 @@ FORMAT_DESCRIPTION: Final = Struct(
 
 @dataclass(frozen=True, slots=True)
 class StartV3Event:
-    """The first event of a file of 3.23 (binlog version 1) or 4.x (version 3). `created` in seconds since 1970, UTC."""
+    """The first event of a file of 3.23 (binlog version 1) or 4.x (version 3).
+
+    `created` is in seconds since 1970, UTC.
+    """
 
     binlog_version: int
     server_version: str
@@ -137,7 +144,7 @@ class StartV3Event:
 
     @property
     def context(self) -> ParseContext:
-        """How the events that follow are to be read."""
+        """The format of the events that follow."""
         old = self.binlog_version == 1
         return ParseContext(
             binlog_version=1 if old else 3,
@@ -151,8 +158,8 @@ class StartV3Event:
 class FormatDescriptionEvent:
     """The first event of a file since 5.0.
 
-    `created` is zero unless the server had just started. `post_header_sizes[type_code - 1]` in bytes.
-    `checksum_algorithm` is None where the server was too old to know one.
+    `created` is the start time of the server in seconds since 1970, UTC, in the first file after a start; 0 in others.
+    `post_header_sizes[type_code - 1]` is in bytes. `checksum_algorithm` is None in logs of servers without checksums.
     """
 
     binlog_version: int
@@ -165,11 +172,11 @@ class FormatDescriptionEvent:
 
     @property
     def context(self) -> ParseContext:
-        """How the events that follow are to be read.
+        """The format of the events that follow.
 
         Raises:
-            BinlogFormatError: a binlog version other than 4.
-            UnsupportedFeature: a header of less than 19 bytes, or a checksum algorithm that we do not know.
+            BinlogFormatError: the binlog version is not 4.
+            UnsupportedFeature: headers have less than 19 bytes, or the checksum algorithm is unknown.
         """
         if self.binlog_version != BINLOG_VERSION:
             raise BinlogFormatError(

@@ -1,4 +1,4 @@
-"""Group replication's own events: TRANSACTION_CONTEXT_EVENT and VIEW_CHANGE_EVENT.
+"""Events of group replication: TRANSACTION_CONTEXT_EVENT and VIEW_CHANGE_EVENT.
 
     transaction_context := server_uuid_size: u8  thread_id: u32  gtid_specified: u8  snapshot_size: u32
                            write_set_count: u32  read_set_count: u32                            -- post-header, 18 bytes
@@ -38,7 +38,7 @@ _BYTES32: Final = Prefixed(Int32ul, GreedyBytes)
 
 
 class _Counted(Construct):  # type: ignore[misc]
-    """As many items as a count in the post-header says, as a tuple."""
+    """Items as a tuple; their number is the field `count` of the post-header. An item of several parts is a tuple."""
 
     def __init__(self, count: str, *parts: Construct) -> None:
         super().__init__()
@@ -84,7 +84,10 @@ VIEW_CHANGE: Final = Struct(
 
 @dataclass(frozen=True, slots=True)
 class TransactionContextEvent:
-    """Certification data of a transaction: its snapshot (a GTID set in binary form) and hashes of the rows it wrote."""
+    """Certification data of a transaction: snapshot version (a GTID set in binary form), write set and read set.
+
+    The sets contain hashes of rows.
+    """
 
     thread_id: int
     gtid_specified: int
@@ -97,7 +100,7 @@ class TransactionContextEvent:
 
 @dataclass(frozen=True, slots=True)
 class ViewChangeEvent:
-    """The group's members changed. `certification` holds (row hash, GTID set in binary form) pairs."""
+    """The members of the group changed. `certification` are pairs of a row hash and a GTID set in binary form."""
 
     view_id: bytes
     sequence_number: int
@@ -106,7 +109,7 @@ class ViewChangeEvent:
 
     @property
     def view_id_text(self) -> str:
-        """The view's name without its padding."""
+        """The view identifier as text, without its padding."""
         return self.view_id.rstrip(b"\0").decode("utf-8", "replace")
 
 

@@ -1,11 +1,11 @@
-"""GTID, ANONYMOUS_GTID and GTID_TAGGED, which start a transaction, and PREVIOUS_GTIDS, which starts a file.
+"""GTID events of MySQL: GTID, ANONYMOUS_GTID and GTID_TAGGED start a transaction, PREVIOUS_GTIDS starts a file.
 
 MariaDB's GTID events are in `binlogio.events.mariadb`.
 
-The layout of untagged events has grown between server versions and only its length identifies it, so every field after
-`gno` may be missing, with all that follow it.
+Later server versions added fields to the untagged events, and only the length of an event shows which it has: every
+field after `gno` may be missing, together with all fields after it.
 
-    gtid_event := flags: u8  uuid: u8[16]  gno: s64                                   -- 5.6; gno 0 where anonymous
+    gtid_event := flags: u8  uuid: u8[16]  gno: s64                                   -- 5.6; gno is 0 if anonymous
                   typecode: u8 (2)  last_committed: s64  sequence_number: s64         -- 5.7.5; other typecodes before
                   immediate_commit_timestamp: u56  (original_commit_timestamp: u56)?  -- 8.0.1; second if bit 55 is 1
                   transaction_length: lenenc                                          -- 8.0.2
@@ -13,8 +13,8 @@ The layout of untagged events has grown between server versions and only its len
                   commit_group_ticket: u64                                            -- 8.3, group replication only
     previous_gtids_event := gtid_set                                                  -- binlogio.gtid.layout
 
-GTID_TAGGED is a message of mysql::serialization, not a fixed layout. Its ids increase; the default of an optional field
-is in parentheses.
+GTID_TAGGED is a message of mysql::serialization, not a fixed layout. The ids of its fields increase. `varlen?` is an
+optional field, with its default in parentheses.
 
     gtid_tagged_event := version: varlen (1)  size: varlen  last_non_ignorable: varlen  field*  unknown: u8[*]
     field             := id: varlen  value
@@ -25,8 +25,9 @@ is in parentheses.
          4 last_committed: varlen-s64   10 original_server_version: varlen? (= 9)
          5 sequence_number: varlen-s64  11 commit_group_ticket: varlen? (none)
 
-`size` is that of the message with its head. A field has no length of its own, so from the first unknown id on the
-message cannot be read; `last_non_ignorable`, an id plus one or 0, says whether the rest may be ignored.
+`size` is the size of the message in bytes, with `version`, `size` and `last_non_ignorable`. A field has no length, so a
+reader cannot parse the message after the first unknown id. `last_non_ignorable` is one more than the id of the last
+field that a reader must know; 0 means that unknown fields may be ignored.
 
 Source: libs/mysql/binlog/event/control_events.h, Gtid_event, Gtid_event::define_fields, Previous_gtids_event;
 control_events.cpp, Gtid_event::Gtid_event; libs/mysql/serialization/serializer_default_impl.hpp.
@@ -87,7 +88,7 @@ LAST_FIELD: Final = 11
 
 
 class GtidFlag(IntFlag):
-    """libs/mysql/binlog/event/control_events.h, Gtid_event::FLAG_*. Up to 5.7.18 and 8.0.1 always set."""
+    """libs/mysql/binlog/event/control_events.h, Gtid_event::FLAG_*. Servers up to 5.7.18 and 8.0.1 always set it."""
 
     MAY_HAVE_SBR = 1
 
@@ -95,8 +96,7 @@ class GtidFlag(IntFlag):
 class _Range(Adapter):  # type: ignore[misc]
     """An integer from `first` to `end - 1`.
 
-    The `gno` of an anonymous event is 0 and nothing else; integers of a message have any length, but those of a GTID do
-    not.
+    Needed where the layout accepts more values than the field: `gno`, and fixed-size fields of a message.
     """
 
     def __init__(self, layout: Construct, first: int, end: int) -> None:
@@ -113,10 +113,7 @@ class _Range(Adapter):  # type: ignore[misc]
 
 
 class _Typecode(Construct):  # type: ignore[misc]
-    """The byte 2 that announces the logical clock.
-
-    None where the body ends or continues with other bytes (then nothing is read).
-    """
+    """The byte 2 before the logical clock; None if the body ends or the next byte is another one, which is not read."""
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> int | None:
         at = stream.tell()
@@ -132,7 +129,7 @@ class _Typecode(Construct):  # type: ignore[misc]
 
 
 class _TrailingFits(Construct):  # type: ignore[misc]
-    """No bytes: a check that the trailing bytes would not be read as one of the fields."""
+    """No bytes: when building, checks that the trailing bytes would not be parsed as one of the missing fields."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,7 +146,7 @@ class _TrailingFits(Construct):  # type: ignore[misc]
 
 
 def _with_flag(first: str, second: str, bit: int) -> Callable[[Container], int | None]:
-    """Return a function from the context to `first` with `bit` set where `second` is to follow it."""
+    """Return a function that returns field `first` of the context, with `bit` set if field `second` is not None."""
 
     def value(ctx: Container) -> int | None:
         number: int | None = ctx[first]
@@ -216,12 +213,12 @@ ANONYMOUS_GTID: Final = _layout(_Range(Int64sl, 0, 1))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GtidEvent:
-    """The first event of a transaction with a GTID. What its server did not write yet is None.
+    """The first event of a transaction with a GTID. Fields that its server does not write are None.
 
-    Timestamps are in microseconds since 1970, UTC, versions are numbers such as 80034; `original_...` is None where it
-    is the same as `immediate_...`. `last_committed` and `sequence_number` count from the start of the file,
-    `transaction_length` is in bytes and includes this event. `trailing` is what no field explains: an older logical
-    clock (5.7.2 to 5.7.4, with its typecode), or what a later server may add.
+    Timestamps are in microseconds since 1970, UTC; versions are numbers such as 80034. `original_...` is None if it is
+    equal to `immediate_...`. `last_committed` and `sequence_number` count transactions from the start of the file.
+    `transaction_length` is in bytes and includes this event. `trailing` are bytes of no known field, or None: the
+    logical clock of 5.7.2 to 5.7.4 with its typecode, or fields of a later server.
     """
 
     flags: int = 0
@@ -240,18 +237,18 @@ class GtidEvent:
 
     @property
     def gtid(self) -> Gtid:
-        """The transaction's identifier."""
+        """The GTID of the transaction."""
         return Gtid(self.uuid, NO_TAG, self.gno)
 
     @property
     def originally_committed(self) -> int | None:
-        """When the transaction was committed where it began, in microseconds since 1970, UTC."""
+        """The commit time on the server where the transaction began, in microseconds since 1970, UTC."""
         original = self.original_commit_timestamp
         return self.immediate_commit_timestamp if original is None else original
 
     @property
     def original_version(self) -> int | None:
-        """The version of the server where the transaction began."""
+        """The version of the server where the transaction began, such as 80034."""
         original = self.original_server_version
         return self.immediate_server_version if original is None else original
 
@@ -260,7 +257,7 @@ class GtidEvent:
 class AnonymousGtidEvent:
     """The first event of a transaction without a GTID (gtid_mode=OFF).
 
-    `uuid` and `gno` are zero; the rest as in GtidEvent.
+    `uuid` and `gno` are zero; other fields are as in GtidEvent.
     """
 
     flags: int = 0
@@ -279,24 +276,24 @@ class AnonymousGtidEvent:
 
     @property
     def gtid(self) -> None:
-        """None: the transaction has no identifier."""
+        """Always None: the transaction has no GTID."""
         return
 
     @property
     def originally_committed(self) -> int | None:
-        """When the transaction was committed where it began, in microseconds since 1970, UTC."""
+        """The commit time on the server where the transaction began, in microseconds since 1970, UTC."""
         original = self.original_commit_timestamp
         return self.immediate_commit_timestamp if original is None else original
 
     @property
     def original_version(self) -> int | None:
-        """The version of the server where the transaction began."""
+        """The version of the server where the transaction began, such as 80034."""
         original = self.original_server_version
         return self.immediate_server_version if original is None else original
 
 
 class _VarlenBytes(Adapter):  # type: ignore[misc]
-    """Bytes, each stored as a separate integer of one or two bytes."""
+    """Bytes, each of which is stored as a variable-length integer of one or two bytes."""
 
     def _decode(self, obj: list[int], context: Container, path: str) -> bytes:
         return bytes(obj)
@@ -306,7 +303,7 @@ class _VarlenBytes(Adapter):  # type: ignore[misc]
 
 
 class _Field(Construct):  # type: ignore[misc]
-    """An id and its value; None where an optional field is not there."""
+    """A field of a message: its id and its value. None if an optional field is missing."""
 
     def __init__(self, number: int, layout: Construct, *, optional: bool = False) -> None:
         super().__init__()
@@ -334,7 +331,7 @@ class _Field(Construct):  # type: ignore[misc]
 
 
 class _Unknown(Construct):  # type: ignore[misc]
-    """The fields after those that we know, unread. The first one's id must be a later one than ours."""
+    """The bytes from the first unknown field on. Its id must be greater than `LAST_FIELD`."""
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> bytes:
         at = stream.tell()
@@ -351,7 +348,7 @@ class _Unknown(Construct):  # type: ignore[misc]
 
 
 class _Version(Adapter):  # type: ignore[misc]
-    """The version of the serialization; there is only version 1."""
+    """The version of the serialization; only version 1 exists."""
 
     def _decode(self, obj: int, context: Container, path: str) -> int:
         if obj != SERIALIZATION_VERSION:
@@ -382,7 +379,7 @@ class _LastNonIgnorable(Adapter):  # type: ignore[misc]
 
 
 class _SizeIsRight(Construct):  # type: ignore[misc]
-    """No bytes: a check of `_size` against what follows."""
+    """No bytes: when parsing, checks `_size` against the bytes that follow."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -398,9 +395,10 @@ class _SizeIsRight(Construct):  # type: ignore[misc]
 
 
 def _message_size(fields_size: int, last_non_ignorable_field_id: int) -> int:
-    """Return the size of a message as the server writes it.
+    """Return the value of the size field as the server computes it, in bytes.
 
-    It counts the size's own bytes as those of `fields_size`, which differs for fields of 125 to 127 bytes.
+    The server counts the size field itself with the length of the integer `fields_size`, not of the final size; the two
+    lengths differ for fields of 125 to 127 bytes.
     """
     head = SERIALIZATION_VERSION, fields_size, last_non_ignorable_field_id
     return fields_size + sum(len(VarlenInt.build(number)) for number in head)
@@ -442,9 +440,9 @@ GTID_TAGGED: Final = Struct(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GtidTaggedEvent:
-    """The first event of a transaction whose GTID has a tag. Fields as in GtidEvent.
+    """The first event of a transaction whose GTID has a tag. Fields are as in GtidEvent.
 
-    `unknown` holds the fields of a later server, which this one says may be skipped.
+    `unknown` are the encoded fields of a later server, which the event marks as ignorable.
     """
 
     flags: int = 0
@@ -465,27 +463,28 @@ class GtidTaggedEvent:
 
     @property
     def gtid(self) -> Gtid:
-        """The transaction's identifier."""
+        """The GTID of the transaction."""
         return Gtid(self.uuid, self.tag, self.gno)
 
     @property
     def originally_committed(self) -> int:
-        """When the transaction was committed where it began, in microseconds since 1970, UTC."""
+        """The commit time on the server where the transaction began, in microseconds since 1970, UTC."""
         original = self.original_commit_timestamp
         return self.immediate_commit_timestamp if original is None else original
 
     @property
     def original_version(self) -> int:
-        """The version of the server where the transaction began."""
+        """The version of the server where the transaction began, such as 80034."""
         original = self.original_server_version
         return self.immediate_server_version if original is None else original
 
 
 @dataclass(frozen=True, slots=True)
 class PreviousGtidsEvent:
-    """Every GTID that was logged in the files before this one. The second event of a file since 5.6.
+    """All GTIDs that were logged in earlier files. The second event of a file since 5.6.
 
-    `order` names the sources in the file's order where that is not the sorted one, as in files that no server wrote.
+    `order` lists the sources (UUID and tag) in the order of the file if they are not sorted, which is the case only in
+    files of other tools; otherwise it is empty.
     """
 
     gtid_set: GtidSet = EMPTY_GTID_SET

@@ -1,4 +1,4 @@
-"""LOAD DATA in statement format: the eight events that carry the file and the statement.
+"""Events of LOAD DATA in statement format, which contain the statement and blocks of the file.
 
     load_event, new_load_event := thread_id: u32  exec_time: u32 (s)  skip_lines: u32  table_size: u8  schema_size: u8
                                   column_count: u32                                          -- post-header, 18 bytes
@@ -13,8 +13,8 @@
     execute_load_query_event   := query_event's post-header, file_id: u32  start: u32  end: u32  duplicates: u8,
                                   query_event's body
 
-Source: libs/mysql/binlog/event/load_data_events.h; for 6, 8, 10 and 12, which 8.0 dropped: sql/log_event.h of 5.0 and
-5.7.
+Source: libs/mysql/binlog/event/load_data_events.h; for the event types 6, 8, 10 and 12, which 8.0 removed:
+sql/log_event.h of 5.0 and 5.7.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from binlogio.primitives import Bytes8, Utf8, ZeroEnded, read_exactly, utf8_size
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """FIELDS and LINES clauses. `option_flags`: 1 DUMPFILE, 2 OPTIONALLY ENCLOSED, 4 REPLACE, 8 IGNORE.
+    """The FIELDS and LINES clauses. `option_flags`: 1 DUMPFILE, 2 OPTIONALLY ENCLOSED, 4 REPLACE, 8 IGNORE.
 
-    `empty_flags` exist in LOAD_EVENT's single-byte form only and are None in the other.
+    `empty_flags` exist only in the single-byte form of LOAD_EVENT, and are None in other events.
     """
 
     field_term: bytes
@@ -60,7 +60,7 @@ class LoadOptions:
 
 
 class _Options(Construct):  # type: ignore[misc]
-    """Both forms: single bytes in LOAD_EVENT, texts in the others."""
+    """`LoadOptions` in both forms: single bytes in LOAD_EVENT, texts in other events."""
 
     _texts = ("field_term", "enclosed", "line_term", "line_start", "escaped")
 
@@ -90,7 +90,7 @@ class _Options(Construct):  # type: ignore[misc]
 
 
 class _ColumnNames(Construct):  # type: ignore[misc]
-    """Column names: first all their sizes, then all of them, each with a zero byte."""
+    """Column names: first the sizes of all names, then all names, each with a terminating zero byte."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> tuple[str, ...]:
         sizes = read_exactly(stream, context._column_count, path)
@@ -145,7 +145,10 @@ EXECUTE_LOAD_QUERY: Final = Struct(
 
 @dataclass(frozen=True, slots=True)
 class LoadEvent:
-    """LOAD DATA INFILE of 3.23 and 4.x, the file named by `file` on the server (LOAD_EVENT, NEW_LOAD_EVENT)."""
+    """LOAD DATA INFILE of 3.23 and 4.x (LOAD_EVENT, NEW_LOAD_EVENT). `file` is the name of a file on the server.
+
+    `exec_time` is in seconds.
+    """
 
     thread_id: int
     exec_time: int
@@ -160,7 +163,7 @@ class LoadEvent:
 
 @dataclass(frozen=True, slots=True)
 class CreateFileEvent:
-    """LOAD DATA INFILE of 4.x with the first block of the file; EXEC_LOAD_EVENT runs it."""
+    """LOAD DATA INFILE of 4.x with the first block of the file. EXEC_LOAD_EVENT executes it. `exec_time` in seconds."""
 
     thread_id: int
     exec_time: int
@@ -177,7 +180,7 @@ class CreateFileEvent:
 
 @dataclass(frozen=True, slots=True)
 class AppendBlockEvent:
-    """A further block of the file `file_id`."""
+    """A subsequent block of the file with number `file_id`."""
 
     file_id: int
     block: bytes
@@ -186,7 +189,7 @@ class AppendBlockEvent:
 
 @dataclass(frozen=True, slots=True)
 class BeginLoadQueryEvent:
-    """The first block of the file `file_id`, since 5.0.3."""
+    """The first block of the file with number `file_id`, since 5.0.3."""
 
     file_id: int
     block: bytes
@@ -195,7 +198,7 @@ class BeginLoadQueryEvent:
 
 @dataclass(frozen=True, slots=True)
 class ExecLoadEvent:
-    """Runs the LOAD DATA of CREATE_FILE_EVENT."""
+    """Executes the LOAD DATA of the CREATE_FILE_EVENT with the same `file_id`."""
 
     file_id: int
     header: EventHeader = NEW_HEADER
@@ -203,7 +206,7 @@ class ExecLoadEvent:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFileEvent:
-    """Discards the file `file_id`: the LOAD DATA failed on the source."""
+    """Discards the file with number `file_id`, because LOAD DATA failed on the source."""
 
     file_id: int
     header: EventHeader = NEW_HEADER
@@ -211,10 +214,10 @@ class DeleteFileEvent:
 
 @dataclass(frozen=True, slots=True)
 class ExecuteLoadQueryEvent(LoggedStatement):
-    """The LOAD DATA statement of BEGIN_LOAD_QUERY_EVENT.
+    """The LOAD DATA statement for the file of the BEGIN_LOAD_QUERY_EVENT with the same `file_id`.
 
-    `sql[file_name_start:file_name_end]` is the file name, to be replaced by that of the replica's copy. `duplicates`: 0
-    error, 1 IGNORE, 2 REPLACE.
+    `sql[file_name_start:file_name_end]` is the file name, which a replica replaces by the name of its copy.
+    `duplicates`: 0 error, 1 IGNORE, 2 REPLACE. `exec_time` is in seconds.
     """
 
     thread_id: int
@@ -232,9 +235,9 @@ class ExecuteLoadQueryEvent(LoggedStatement):
 
 FILE_BLOCKS: Final = (BeginLoadQueryEvent, CreateFileEvent, AppendBlockEvent)
 LOAD_ENDS: Final = (ExecuteLoadQueryEvent, ExecLoadEvent, DeleteFileEvent, LoadEvent)
-"""The events that end a LOAD DATA; those of `FILE_BLOCKS` are before it."""
+"""The events that end a LOAD DATA; the events in `FILE_BLOCKS` precede them."""
 OLD_LOADS: Final = (LoadEvent, CreateFileEvent, ExecLoadEvent)
-"""LOAD DATA of servers before 5.0.3, which have the clauses of the statement and not its text."""
+"""The events of LOAD DATA of servers before 5.0.3, which contain the clauses of the statement instead of its text."""
 
 CODECS: Final = (
     EventCodec(EventType.LOAD_EVENT, LOAD, LoadEvent),

@@ -1,25 +1,25 @@
-"""Events and encodings of MariaDB only: GTID, ANNOTATE_ROWS, BINLOG_CHECKPOINT, START_ENCRYPTION, compressed bodies.
+"""Events of MariaDB: GTID, GTID_LIST, ANNOTATE_ROWS, BINLOG_CHECKPOINT, START_ENCRYPTION, and compressed bodies.
 
     gtid_event  := sequence_number: u64  domain_id: u32  flags: u8
                    commit_id: u64                                                 -- FL_GROUP_COMMIT_ID
                    format_id: u32  gtrid_size: u8  bqual_size: u8  gtrid  bqual   -- FL_PREPARED_XA, FL_COMPLETED_XA
-                   flags_extra: u8                                                -- since 10.5, left out when 0
+                   flags_extra: u8                                                -- since 10.5, missing if 0
                    extra_engines: u8     -- FL_EXTRA_MULTI_ENGINE_E1; 255 is one phase or read-only
-                   sa_seq_no: u64        -- FL_COMMIT_ALTER_E1, FL_ROLLBACK_ALTER_E1: where the ALTER started
+                   sa_seq_no: u64        -- FL_COMMIT_ALTER_E1, FL_ROLLBACK_ALTER_E1: the number of START ALTER
                    thread_id: u32        -- FL_EXTRA_THREAD_ID, always present since 11.5
-                   0x00*                                                          -- up to 19 bytes
+                   0x00*                                                          -- padding to 19 bytes
     gtid_list_event   := count_and_flags: u32 (28 and 4 bits)
                          (domain_id: u32  server_id: u32  sequence_number: u64)[count]
-                         0x0000                                                   -- of an empty list
+                         0x0000                                                   -- only if the list is empty
     annotate_rows     := sql: u8[*]
     binlog_checkpoint := file: u32 length, bytes
     start_encryption  := scheme: u8 (1)  key_version: u32  nonce: u8[12]
     compressed        := header: u8 = 0x80 | algorithm << 4 | n   size: u8[n], big-endian
                          zlib stream                                              -- algorithm 0 is zlib
 
-The server id of a GTID is the one in the event's header. The first event of an event group is a GTID event; a GTID list
-at the start of a file is the GTID state there. QUERY_COMPRESSED and compressed rows events (log_bin_compress=ON) end in
-`compressed`; memory is bounded by the size in the compression header.
+The server id of a GTID is in the event header. An event group begins with a GTID event. The GTID list at the start of a
+file is the GTID state at this position. QUERY_COMPRESSED and compressed rows events (log_bin_compress=ON) end with
+`compressed`; decompression allocates no more memory than the size in its header.
 
 Source: MariaDB sql/log_event.cc, Gtid_log_event, Gtid_list_log_event, binlog_buf_compress, binlog_buf_uncompress;
 sql/log_event_server.cc, their write(); sql/log_event.h, Annotate_rows_log_event, Binlog_checkpoint_log_event,
@@ -91,7 +91,7 @@ class MariadbGtidExtraFlag(IntFlag):
 
 
 class MariadbGtidListFlag(IntFlag):
-    """MariaDB sql/log_event.h, Gtid_list_log_event::FLAG_*, shifted down to 4 bits. Only in streams, never in files."""
+    """MariaDB sql/log_event.h, Gtid_list_log_event::FLAG_*, shifted to 4 bits. Only in replication streams."""
 
     UNTIL_REACHED = 0x1
     IGN_GTIDS = 0x2
@@ -99,19 +99,19 @@ class MariadbGtidListFlag(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class MariadbXid:
-    """The name of an XA transaction."""
+    """The identifier of an XA transaction."""
 
     format_id: int
     gtrid: bytes
     bqual: bytes
 
     def __str__(self) -> str:
-        """Return the name as SQL writes it: X'67',X'62',1."""
+        """Return the identifier in SQL syntax: X'67',X'62',1."""
         return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}"
 
 
 class _FlagsExtra(Construct):  # type: ignore[misc]
-    """The second byte of flags; 0 if it is missing, since a zero byte here is padding."""
+    """The second byte of flags; 0 if it is missing. A zero byte at its place is padding and is not read."""
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> int:
         at = stream.tell()
@@ -179,9 +179,9 @@ MARIADB_GTID_LIST: Final = Struct(
 class MariadbGtidEvent:
     """The first event of an event group, instead of BEGIN; if FL_STANDALONE is set, the group is a single statement.
 
-    `flags` are MariadbGtidFlag, `flags_extra` MariadbGtidExtraFlag; a field that no flag announces is None. `sa_seq_no`
-    is the number of the group that began the ALTER which this one ends, `thread_id` the connection that ran the group.
-    `trailing` is None where zeros fill the event up to 19 bytes, as they do in files.
+    `flags` are MariadbGtidFlag, `flags_extra` MariadbGtidExtraFlag. A field without its flag is None. `sa_seq_no` is
+    the sequence number of the group that started the ALTER which this group commits or rolls back. `thread_id` is the
+    connection that executed the group. `trailing` is None if zeros pad the body to 19 bytes, as servers write it.
     """
 
     sequence_number: int
@@ -198,12 +198,12 @@ class MariadbGtidEvent:
 
     @property
     def gtid(self) -> MariadbGtid:
-        """The event group's identifier, with the server id of the header."""
+        """The GTID of the event group, with the server id of the header."""
         return MariadbGtid(self.domain_id, self.header.server_id, self.sequence_number)
 
     @property
     def standalone(self) -> bool:
-        """Whether the group is this event and the next one, without COMMIT or XID."""
+        """True if the group consists of this event and one statement, without COMMIT or XID."""
         return bool(self.flags & MariadbGtidFlag.STANDALONE)
 
 
@@ -211,8 +211,8 @@ class MariadbGtidEvent:
 class MariadbGtidListEvent:
     """The GTID state at the start of the file: the last GTID of each domain and server, the latest of a domain last.
 
-    `flags` are MariadbGtidListFlag. `trailing` is None where an empty list has its two zero bytes, and others have
-    nothing.
+    `flags` are MariadbGtidListFlag. `trailing` is None if the bytes after the list are as servers write them: two zero
+    bytes after an empty list, no bytes after others.
     """
 
     gtids: tuple[MariadbGtid, ...] = ()
@@ -233,7 +233,7 @@ START_ENCRYPTION: Final = Struct("scheme" / Int8ul, "key_version" / Int32ul, "no
 
 @dataclass(frozen=True, slots=True)
 class AnnotateRowsEvent:
-    """The statement whose rows events follow."""
+    """The statement of the rows events that follow (binlog_annotate_row_events=ON)."""
 
     sql: bytes
     header: EventHeader = NEW_HEADER
@@ -241,7 +241,7 @@ class AnnotateRowsEvent:
 
 @dataclass(frozen=True, slots=True)
 class BinlogCheckpointEvent:
-    """The oldest log that crash recovery would need."""
+    """The oldest log that crash recovery needs."""
 
     file: str
     header: EventHeader = NEW_HEADER
@@ -249,7 +249,7 @@ class BinlogCheckpointEvent:
 
 @dataclass(frozen=True, slots=True)
 class StartEncryptionEvent:
-    """Everything after this event is encrypted, event by event, with this version of the key and this nonce."""
+    """The start of encryption: each event after this one is encrypted, with this key version and nonce."""
 
     scheme: int
     key_version: int
@@ -258,7 +258,7 @@ class StartEncryptionEvent:
 
 
 class MariadbCompressed(Adapter):  # type: ignore[misc]
-    """Bytes that are compressed in the file and plain in the event."""
+    """Bytes that are compressed in the file and uncompressed in the event object."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> bytes:
         head = obj[0] if obj else 0
@@ -282,10 +282,10 @@ class MariadbCompressed(Adapter):  # type: ignore[misc]
 
 
 def inflate(data: bytes, size: int, path: str = "") -> bytes:
-    """Decompress a zlib stream that must give exactly `size` bytes and use all of `data`.
+    """Decompress a zlib stream that must consume all of `data` and produce exactly `size` bytes.
 
     Raises:
-        ValidationError: it does not; no more than `size` + 1 bytes are ever made.
+        ValidationError: the stream is invalid or has another size; at most `size` + 1 bytes are decompressed.
     """
     stream = zlib.decompressobj()
     try:

@@ -1,7 +1,7 @@
-"""Fields that an event may lack: at its end, by a flag, or as padding. None is "not in the file".
+"""Construct elements for optional fields: at the end of an event, controlled by a flag, or padding.
 
-Construct parts for all events. Each parses and builds with one definition, and refuses to build values that would be
-lost: a value without its flag, a field after a missing one.
+The value of a missing field is None. Each element both parses and builds. Building refuses values that would not be
+parsed back: a value without its flag, or a field after a missing one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def remaining(stream: BytesIO) -> int:
-    """Bytes of an in-memory stream that are still to be read."""
+    """Return the number of unread bytes of an in-memory stream; its position does not change."""
     at = stream.tell()
     end = stream.seek(0, 2)
     stream.seek(at)
@@ -24,7 +24,7 @@ def remaining(stream: BytesIO) -> int:
 
 
 class IfMore(Construct):  # type: ignore[misc]
-    """`layout` where the stream has more bytes, None at its end. Part of a field is an error, not an older layout."""
+    """`layout` if the stream has more bytes, None at its end. An incomplete field is an error."""
 
     def __init__(self, layout: Construct) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class IfMore(Construct):  # type: ignore[misc]
 
 
 class Announced(Construct):  # type: ignore[misc]
-    """`layout` if `announced(context)` is True, otherwise None; when building, the value must agree with it."""
+    """`layout` if `announced(context)` is true, otherwise None. Building refuses a value that disagrees with it."""
 
     def __init__(self, announced: Callable[[Container], object], layout: Construct) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Announced(Construct):  # type: ignore[misc]
 
 
 class OptionalFieldOrder(Construct):  # type: ignore[misc]
-    """No bytes: a check that the named fields that are present come before those that are None."""
+    """No bytes: when building, checks that no named field that is None precedes one that has a value."""
 
     def __init__(self, *names: str) -> None:
         super().__init__()
@@ -78,7 +78,10 @@ class OptionalFieldOrder(Construct):  # type: ignore[misc]
 
 
 class Trailing(Construct):  # type: ignore[misc]
-    """The rest of the body: None if it is as a server writes it (`usual(size so far, context)`), else its bytes."""
+    """The rest of the body: None if it is equal to `usual(bytes before it, context)`, otherwise its bytes.
+
+    `usual` returns what a server writes there. A shorter rest is an error.
+    """
 
     def __init__(self, usual: Callable[[int, Container], bytes]) -> None:
         super().__init__()

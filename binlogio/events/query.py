@@ -5,7 +5,7 @@ Contains the frame, all status variables, and MariaDB's compressed form.
     query_event := thread_id: u32  exec_time: u32 (s)  schema_size: u8  error_code: u16
                    status_vars_size: u16                              -- binlog version 4: post-header of 13 bytes
                    status_vars: status_var*  schema: u8[schema_size]  0x00  sql: u8[*]
-    status_var  := code: u8  value                                    -- the code says how long the value is
+    status_var  := code: u8  value                                    -- the code determines the layout of the value
 
 Source: libs/mysql/binlog/event/statement_events.h and .cpp, Query_event; MariaDB: sql/log_event.cc, Query_log_event.
 """
@@ -52,7 +52,7 @@ class AutoIncrement:
 
 @dataclass(frozen=True, slots=True)
 class SessionCharset:
-    """Collation ids: character_set_client (its default collation), collation_connection, collation_server."""
+    """Collation ids of character_set_client (its default collation), collation_connection and collation_server."""
 
     client: int
     connection: int
@@ -61,7 +61,7 @@ class SessionCharset:
 
 @dataclass(frozen=True, slots=True)
 class Invoker:
-    """The account that ran a CREATE USER, CREATE VIEW and the like, for CURRENT_USER in it."""
+    """The account that executed the statement: the value of CURRENT_USER in CREATE USER, CREATE VIEW and similar."""
 
     user: str
     host: str
@@ -69,7 +69,10 @@ class Invoker:
 
 @dataclass(frozen=True, slots=True)
 class StatusVar:
-    """One status variable. `value` is as `code` says: an integer, text, a tuple or a small record."""
+    """One status variable. The type of `value` depends on `code`: integer, text, tuple or dataclass.
+
+    An unknown code has the rest of the block as bytes.
+    """
 
     code: int
     value: Any
@@ -80,7 +83,7 @@ _NAME: Final = Utf8(ZeroEnded)
 
 
 class _DatabaseNames(Construct):  # type: ignore[misc]
-    """Names of the databases that the statement touches; None means "too many to list" (254 on the wire)."""
+    """The names of the databases that the statement accesses; None if there are too many to list (count 254)."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> tuple[str, ...] | None:
         count = Int8ul._parsereport(stream, context, path)
@@ -95,7 +98,7 @@ class _DatabaseNames(Construct):  # type: ignore[misc]
         return obj
 
 
-# MariadbAlterFlags.flags
+# The bits of MariadbAlterFlags.flags.
 _START_ALTER: Final = 2
 _COMMIT_ALTER: Final = 4
 _ROLLBACK_ALTER: Final = 8
@@ -103,9 +106,9 @@ _ROLLBACK_ALTER: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class MariadbAlterFlags:
-    """MariaDB's two-phase ALTER TABLE: flags (2 start, 4 commit, 8 rollback), and the number of the START ALTER.
+    """A phase of MariaDB's two-phase ALTER TABLE: flags (2 start, 4 commit, 8 rollback).
 
-    The number is in the last two only.
+    `start_alter_sequence` is the GTID sequence number of the start; it is None in the start itself.
     """
 
     flags: int
@@ -113,7 +116,7 @@ class MariadbAlterFlags:
 
 
 class _MariadbAlterFlags(Construct):  # type: ignore[misc]
-    """Only COMMIT ALTER and ROLLBACK ALTER have the sequence number."""
+    """`MariadbAlterFlags`; only COMMIT ALTER and ROLLBACK ALTER have the sequence number."""
 
     _HAS_SEQUENCE = _COMMIT_ALTER | _ROLLBACK_ALTER
 
@@ -130,7 +133,7 @@ class _MariadbAlterFlags(Construct):  # type: ignore[misc]
 
 
 class _CollationPairs(Construct):  # type: ignore[misc]
-    """MariaDB's character_set_collations: (collation id of the character set, collation id to use for it)."""
+    """MariaDB's character_set_collations: pairs of the collation id of a character set and the collation id to use."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> tuple[tuple[int, int], ...]:
         count = Int8ul._parsereport(stream, context, path)
@@ -178,8 +181,7 @@ STATUS_VALUES: Final[dict[int, Construct]] = {
     QueryStatus.MARIADB_GTID_FLAGS3: _MariadbAlterFlags(),
     QueryStatus.MARIADB_CHARACTER_SET_COLLATIONS: _CollationPairs(),
 }
-# The server stops at a code that it does not know, because nothing says how long its value is: the rest is kept as
-# bytes.
+# The length of the value of an unknown code is unknown. As the server does, parsing stops there; the rest stays bytes.
 _STATUS_VAR: Final = Record(
     StatusVar, Struct("code" / Int8ul, "value" / Switch(this.code, STATUS_VALUES, default=GreedyBytes))
 )
@@ -191,10 +193,10 @@ _STATUS_VARS_SIZE_AT: Final = POST_HEADER - 2
 
 
 def sizes_before_sql(data: bytes, at: int = 0) -> tuple[int, int, int]:
-    """Return the sizes in bytes of what precedes the statement in a QUERY_EVENT whose body begins at `at`.
+    """Return the sizes in bytes of the three parts before the statement in a QUERY_EVENT whose body begins at `at`.
 
-    These are those of the post-header of binlog version 4, the status variables, and the schema with its zero. A
-    body may be shorter than they say.
+    The parts are the post-header of binlog version 4, the status variables, and the schema name with its zero byte. The
+    sizes are not checked against the size of the body.
     """
     schema = int.from_bytes(data[at + _SCHEMA_SIZE_AT : at + _SCHEMA_SIZE_AT + 1], "little")
     status_vars = int.from_bytes(data[at + _STATUS_VARS_SIZE_AT : at + POST_HEADER], "little")
@@ -202,7 +204,10 @@ def sizes_before_sql(data: bytes, at: int = 0) -> tuple[int, int, int]:
 
 
 def sql_of_body(body: bytes) -> bytes:
-    """Return the statement in the body of a plain QUERY_EVENT without parsing it; none if the body is malformed."""
+    """Return the statement in the body of an uncompressed QUERY_EVENT; empty if the body is malformed.
+
+    The body must have the post-header of binlog version 4.
+    """
     if len(body) < POST_HEADER:
         return b""
     at = sum(sizes_before_sql(body))
@@ -210,7 +215,7 @@ def sql_of_body(body: bytes) -> bytes:
 
 
 class _StatusVars(Construct):  # type: ignore[misc]
-    """The block whose size is in the post-header; nothing where the post-header has no room for a size."""
+    """The block of status variables; empty if the post-header has no field for its size."""
 
     _block = Whole(Bytes(this._status_vars_size), Many(_STATUS_VAR))
 
@@ -230,7 +235,7 @@ def _build_status_vars(values: tuple[StatusVar, ...]) -> bytes:
 
 
 def query_fields(sql: Construct, *more_post_header: Construct) -> tuple[Construct, ...]:
-    """Return the fields of a QUERY_EVENT, with those that EXECUTE_LOAD_QUERY_EVENT has on top of its post-header."""
+    """Return the fields of a QUERY_EVENT, with `more_post_header` after its post-header (EXECUTE_LOAD_QUERY_EVENT)."""
     return (
         "thread_id" / Int32ul,
         "exec_time" / Int32ul,
@@ -261,7 +266,7 @@ class LoggedStatement:
     status_vars: tuple[StatusVar, ...]
 
     def status(self, code: int) -> Any:
-        """Return the value of a status variable, or None where the event does not have it."""
+        """Return the value of a status variable (`QueryStatus`), or None if the event does not have it."""
         for variable in self.status_vars:
             if variable.code == code:
                 return variable.value
@@ -270,9 +275,10 @@ class LoggedStatement:
 
 @dataclass(frozen=True, slots=True)
 class QueryEvent(LoggedStatement):
-    """A statement. `sql` are the bytes that the client sent, in the client's character set (status variable CHARSET).
+    """A statement. `sql` is in the character set of the client (status variable CHARSET).
 
-    `exec_time` in seconds; `error_code` is the server's error number where the statement failed half-way, else 0.
+    `exec_time` is in seconds. `error_code` is the server's error number if the statement failed after changing data,
+    otherwise 0.
     """
 
     thread_id: int
@@ -285,7 +291,7 @@ class QueryEvent(LoggedStatement):
 
     @property
     def is_unfinished_alter(self) -> bool:
-        """True for a first phase of MariaDB's ALTER TABLE and for its rollback, which change nothing."""
+        """True for the start and the rollback of MariaDB's two-phase ALTER TABLE, which do not change the table."""
         alter = self.status(QueryStatus.MARIADB_GTID_FLAGS3)
         return alter is not None and bool(alter.flags & (_START_ALTER | _ROLLBACK_ALTER))
 

@@ -2,7 +2,7 @@
 
 The frame only: row images are decoded in `binlogio.rows`.
 
-    rows_event := table_id: u48 (u32 where the post-header has 6 bytes)  flags: u16
+    rows_event := table_id: u48 (u32 if the post-header has 6 bytes)  flags: u16
                   (extra_size: u16  extra: u8[extra_size - 2])?                       -- v2: post-header of 10 bytes
                   column_count: lenenc  present: bits[column_count]
                   (present_after: bits[column_count])?                                -- v1 and v2 of updates
@@ -10,8 +10,8 @@ The frame only: row images are decoded in `binlogio.rows`.
     extra      := (code: u8  ...)*       0 NDB: u8 length (with itself and format), u8 format, bytes
                                          1 partition: u16 id (updates: u16 source id as well)
 
-v0 (5.1 before GA) and v1 have no extra part, and v0 has one bitmap for both images of an update. MariaDB's compressed
-rows are the same frame with `images` after a compression header.
+v0 (5.1 before GA) and v1 have no extra part, and v0 has one bitmap for both images of an update. In compressed rows
+events of MariaDB, `images` is compressed (`binlogio.events.mariadb`).
 Source: libs/mysql/binlog/event/rows_event.h, Rows_event; sql/log_event.cc, Rows_log_event; v0: sql/log_event_old.cc of
 5.1 to 5.7; MariaDB: sql/log_event.cc, binlog_buf_uncompress.
 """
@@ -44,7 +44,7 @@ from binlogio.primitives import LenencInt, bitmap, read_exactly
 
 
 class _Extra(Construct):  # type: ignore[misc]
-    """The extra row info of v2: a length that counts itself, then bytes. No bytes at all in v0 and v1."""
+    """The extra row info of v2: a length, which includes its own two bytes, then bytes."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> bytes:
         size = Int16ul._parsereport(stream, context, path)
@@ -59,7 +59,7 @@ class _Extra(Construct):  # type: ignore[misc]
 
 
 class _NoExtra(Adapter):  # type: ignore[misc]
-    """What v0 and v1 have instead."""
+    """The extra row info of v0 and v1, which is always empty."""
 
     def _decode(self, obj: None, context: Container, path: str) -> bytes:
         return b""
@@ -70,7 +70,7 @@ class _NoExtra(Adapter):  # type: ignore[misc]
 
 
 class _SameAsPresent(Construct):  # type: ignore[misc]
-    """No bytes: in v0 one bitmap is used for both images."""
+    """No bytes: in v0, the bitmap `present` is also that of the after image."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> bytes:
         return bytes(context.present)
@@ -95,7 +95,7 @@ def _layout(*after: Construct, images: Construct = GreedyBytes) -> Construct:
 
 POST_HEADER_V2: Final = 6 + 2 + 2
 POST_HEADER_V1: Final = 6 + 2
-POST_HEADER_V0: Final = 4 + 2  # with the four-byte table id of 5.1.4 and before
+POST_HEADER_V0: Final = 4 + 2  # with the table id of four bytes of 5.1.4 and earlier
 
 _PRESENT_AFTER: Final = "present_after" / bitmap(lambda ctx: ctx.column_count)
 ROWS: Final = _layout()
@@ -106,16 +106,16 @@ COMPRESSED_UPDATE_ROWS: Final = _layout(_PRESENT_AFTER, images=MariadbCompressed
 
 
 class RowsOperation(IntEnum):
-    """What a rows event does to rows. The numbers are those of the kernel."""
+    """The operation of a rows event. The kernel uses the same numbers."""
 
     INSERT = 0
     UPDATE = 1
     DELETE = 2
-    PARTIAL_UPDATE = 3  # an update whose after images may hold JSON diffs
+    PARTIAL_UPDATE = 3  # an update whose after images may contain JSON diffs
 
     @property
     def op(self) -> str:
-        """The `op` of records: insert, update (partial ones too) or delete."""
+        """The value of `op` in records: insert, update (also for partial updates) or delete."""
         return "update" if self is RowsOperation.PARTIAL_UPDATE else self.name.lower()
 
 
@@ -123,7 +123,11 @@ _STMT_END: Final = int(RowsFlag.STMT_END)
 
 
 class RowsEvent:
-    """A rows event of any kind, whose `operation` says which; the class of each has its fields."""
+    """The base class of rows events. The subclasses define the fields; `operation` tells them apart.
+
+    `table_id` is that of a preceding TABLE_MAP_EVENT, `flags` are RowsFlag. `present` is the bitmap of the columns that
+    the images have, lowest bit first, (column_count + 7) // 8 bytes. `images` are the encoded row images.
+    """
 
     __slots__ = ()
     operation: ClassVar[RowsOperation]
@@ -139,13 +143,13 @@ class RowsEvent:
 
     @property
     def ends_statement(self) -> bool:
-        """True on the last rows event of a statement; the table maps before it are then no longer valid."""
+        """True for the last rows event of a statement; the table maps before it are not valid after it."""
         return bool(self.flags & _STMT_END)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRowsEvent(RowsEvent):
-    """Rows that were inserted. `images` holds one after image a row; `present` says which columns an image has."""
+    """Inserted rows. `images` contains one after image per row, with the columns in `present`."""
 
     operation: ClassVar = RowsOperation.INSERT
 
@@ -160,7 +164,7 @@ class WriteRowsEvent(RowsEvent):
 
 @dataclass(frozen=True, slots=True)
 class DeleteRowsEvent(RowsEvent):
-    """Rows that were deleted. `images` holds one before image a row."""
+    """Deleted rows. `images` contains one before image per row, with the columns in `present`."""
 
     operation: ClassVar = RowsOperation.DELETE
 
@@ -175,7 +179,7 @@ class DeleteRowsEvent(RowsEvent):
 
 @dataclass(frozen=True, slots=True)
 class UpdateRowsEvent(RowsEvent):
-    """Rows that were changed. `images` holds a before image (`present`) and an after image (`present_after`) a row."""
+    """Updated rows. `images` contains a before image (`present`) and an after image (`present_after`) per row."""
 
     operation: ClassVar = RowsOperation.UPDATE
 

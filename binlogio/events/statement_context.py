@@ -1,4 +1,4 @@
-"""Context events of the next QUERY_EVENT: INTVAR_EVENT, RAND_EVENT, USER_VAR_EVENT.
+"""Context of the next statement (QUERY_EVENT): INTVAR_EVENT, RAND_EVENT, USER_VAR_EVENT.
 
     intvar_event   := kind: u8 (1 LAST_INSERT_ID, 2 INSERT_ID)  value: u64
     rand_event     := seed1: u64  seed2: u64
@@ -56,7 +56,10 @@ USER_VAR: Final = Struct(
 
 @dataclass(frozen=True, slots=True)
 class IntvarEvent:
-    """The value that LAST_INSERT_ID() or the next AUTO_INCREMENT column takes in the next statement."""
+    """The value of LAST_INSERT_ID(), or of the AUTO_INCREMENT column, in the next statement.
+
+    `kind` is an `IntvarKind`.
+    """
 
     kind: int
     value: int
@@ -74,10 +77,10 @@ class RandEvent:
 
 @dataclass(frozen=True, slots=True)
 class UserVarEvent:
-    """A user variable that the next statement reads. `type`, `collation` and `value` are None where it is NULL.
+    """A user variable that the next statement reads. `type`, `collation` and `value` are None if it is NULL.
 
-    `value` are the bytes as the server writes them: text, an IEEE double, a 64-bit integer, or precision, scale and a
-    packed DECIMAL.
+    `type` is a `UserVarType`, `collation` a collation id. `value` is encoded: text, an IEEE double, a 64-bit integer,
+    or precision, scale and a packed DECIMAL. `tail` begins with the flags byte.
     """
 
     name: str
@@ -90,12 +93,12 @@ class UserVarEvent:
 
     @property
     def is_unsigned(self) -> bool:
-        """True where the flags byte says that an integer is unsigned."""
+        """True if the flags byte marks an integer as unsigned."""
         return bool(self.tail and self.tail[0] & 1)
 
     @property
     def number(self) -> int | float | None:
-        """The value of an integer or double variable, None for the other types."""
+        """The value of an integer or double variable; None for NULL and other types."""
         if self.value is None or len(self.value) != struct.calcsize("<q"):
             return None
         if self.type == UserVarType.INT_RESULT:

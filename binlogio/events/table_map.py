@@ -3,7 +3,7 @@
 Contains the frame, the metadata of each column type, and the optional metadata. `binlogio.rows.plan` interprets the
 columns.
 
-    table_map_event := table_id: u48 (u32 where the post-header has 6 bytes)  flags: u16                  -- post-header
+    table_map_event := table_id: u48 (u32 if the post-header has 6 bytes)  flags: u16                     -- post-header
                        schema: u8 length, bytes, 0x00   table: u8 length, bytes, 0x00
                        column_count: lenenc   column_types: u8[column_count]   metadata: lenenc length, bytes
                        nullable: bits[column_count]   optional_metadata: field*                           -- body
@@ -54,7 +54,7 @@ from binlogio.primitives import (
     bitmap_size,
 )
 
-# Metadata by column type; a type that is not here has none. The order of bytes is the server's own choice per type.
+# The layout of the metadata of each column type; other types have no metadata. The byte order depends on the type.
 _ONE_BYTE: Final = Int8ul
 METADATA: Final[dict[int, Construct]] = {
     ColumnType.FLOAT: _ONE_BYTE,
@@ -70,7 +70,7 @@ METADATA: Final[dict[int, Construct]] = {
     ColumnType.JSON: _ONE_BYTE,
     ColumnType.GEOMETRY: _ONE_BYTE,
     ColumnType.VECTOR: _ONE_BYTE,
-    ColumnType.VARCHAR: Int16ul,  # longest value, bytes
+    ColumnType.VARCHAR: Int16ul,  # the maximum length of a value, in bytes
     ColumnType.VARCHAR_COMPRESSED: Int16ul,
     ColumnType.BIT: Int16ul,  # bits % 8, bits // 8
     ColumnType.NEWDECIMAL: Int16ub,  # precision, scale
@@ -83,14 +83,14 @@ METADATA: Final[dict[int, Construct]] = {
 
 def _metadata_layout(column_type: int, element_type: int | None = None) -> Construct | None:
     if column_type == ColumnType.VARCHAR and element_type is not None:
-        return Int24ul  # arrays count their longest value in three bytes
+        return Int24ul  # the maximum length in an array has three bytes
     return METADATA.get(column_type)
 
 
 class _ColumnMetadata(Adapter):  # type: ignore[misc]
-    """The metadata block as one integer a column.
+    """The metadata block as one integer per column.
 
-    An array (multi-valued index) names the type of its elements first: `element_type | element_metadata << 8`.
+    An array (multi-valued index) has the type of its elements first: `element_type | element_metadata << 8`.
     """
 
     def _decode(self, obj: bytes, context: Container, path: str) -> tuple[int, ...]:
@@ -123,7 +123,7 @@ class _ColumnMetadata(Adapter):  # type: ignore[misc]
 
 
 class _Nullable(Adapter):  # type: ignore[misc]
-    """The null bits, lowest first, as booleans. Bits past the last column are zero in every server's files."""
+    """The bitmap of nullable columns, lowest bit first, as booleans. Bits after the last column must be zero."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> tuple[bool, ...]:
         count = len(context.column_types)
@@ -149,7 +149,10 @@ class _ColumnTypes(Adapter):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class DefaultCharset:
-    """One collation id for most character columns; (index among character columns, collation id) for the others."""
+    """Collation ids of character columns: a default, and exceptions as pairs (index of the column, collation id).
+
+    The index counts character columns only, from 0.
+    """
 
     default: int
     exceptions: tuple[tuple[int, int], ...] = ()
@@ -157,14 +160,17 @@ class DefaultCharset:
 
 @dataclass(frozen=True, slots=True)
 class MetadataField:
-    """One field of the optional metadata. `value` is as `kind` says; the bytes of a kind that we do not know."""
+    """One field of the optional metadata. `kind` (`OptionalMetadataType`) determines the type of `value`.
+
+    An unknown kind has its value as bytes.
+    """
 
     kind: int
     value: Any
 
 
 class _Pair(Adapter):  # type: ignore[misc]
-    """Two packed integers."""
+    """Two length-encoded integers as a tuple."""
 
     def __init__(self) -> None:
         super().__init__(Struct("first" / LenencInt, "second" / LenencInt))
@@ -177,7 +183,7 @@ class _Pair(Adapter):  # type: ignore[misc]
 
 
 class _StringLists(Construct):  # type: ignore[misc]
-    """For each ENUM or SET column the number of its members and their bytes, in the column's own character set."""
+    """The members of one ENUM or SET column: their number, then their bytes in the character set of the column."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> tuple[bytes, ...]:
         count = LenencInt._parsereport(stream, context, path)
@@ -210,7 +216,7 @@ OPTIONAL_METADATA: Final[dict[int, Construct]] = {
 
 
 class _MetadataField(Construct):  # type: ignore[misc]
-    """kind, length, value; the value must fill its length."""
+    """Kind, length and value; the value must use all bytes of its length."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> MetadataField:
         kind = Int8ub._parsereport(stream, context, path)
@@ -229,7 +235,7 @@ _LAST_WITHOUT_METADATA: Final = (5, 1, 17)
 
 
 class TableId(Construct):  # type: ignore[misc]
-    """A table id: 6 bytes, or 4 where the post-header is the short one of 5.1's first releases."""
+    """A table id: 6 bytes, or 4 if the post-header has the short form of the first 5.1 releases."""
 
     def __init__(self, short_post_header: int = _SHORT_POST_HEADER) -> None:
         super().__init__()
@@ -247,9 +253,9 @@ class TableId(Construct):  # type: ignore[misc]
 
 
 def _may_lack_metadata(context: Container) -> bool:
-    """Return True in logs of 5.1 up to 5.1.17. In others a table map that ends at the column types is damaged."""
+    """Return True for logs of 5.1 up to 5.1.17. In other logs, a table map that ends at the column types is damaged."""
     params = context._params
-    if not context.column_types:  # empty metadata that is there would be taken for none
+    if not context.column_types:  # without columns, the empty tuple means that the field is present and empty
         return False
     if params.post_header_size == _SHORT_POST_HEADER:
         return True
@@ -257,7 +263,7 @@ def _may_lack_metadata(context: Container) -> bool:
 
 
 class _SinceMetadata(Construct):  # type: ignore[misc]
-    """A field that servers before 5.1.18 did not always write: an empty tuple if the event ends at the column types."""
+    """A field that servers before 5.1.18 do not always write: an empty tuple if the event ends at the column types."""
 
     def __init__(self, layout: Construct) -> None:
         super().__init__()
@@ -294,11 +300,11 @@ TABLE_MAP: Final = Struct(
 
 @dataclass(frozen=True, slots=True)
 class TableMapEvent:
-    """Names a table and its column types for the rows events of the same statement.
+    """Maps a table id to a table and its column types, for the rows events of the same statement.
 
-    `metadata[i]` is the column's metadata as one integer, 0 where its type has none; the layout `METADATA` says how
-    many bytes and in which order. `optional_metadata` keeps the file's order. `metadata` and `nullable` are empty in
-    files of servers up to 5.1.17 that did not write them.
+    `column_types`, `metadata` and `nullable` have one element per column. `metadata[i]` is an integer, 0 if the type
+    has no metadata; `METADATA` defines its size and byte order. `metadata` and `nullable` are empty if a server up to
+    5.1.17 did not write them. `optional_metadata` is in the order of the file.
     """
 
     table_id: int
@@ -312,19 +318,19 @@ class TableMapEvent:
     header: EventHeader = NEW_HEADER
 
     def optional(self, kind: int) -> Any:
-        """Return the value of an optional-metadata field, or None where the event does not have it."""
+        """Return the value of a field of the optional metadata, or None if the event does not have it."""
         for field in self.optional_metadata:
             if field.kind == kind:
                 return field.value
         return None
 
 
-# ------------------------------------------------------------------------------------- usual table maps, by hand
+# -------------------------------------------------------------------- fast path for usual table maps, without construct
 
 PLAIN_POST_HEADER: Final = 6 + 2
-"""Bytes: table id and flags."""
+"""The post-header size in bytes of a usual table map: table id and flags."""
 
-_MOST_REMEMBERED: Final = 1 << 11  # bytes of columns whose parsed form is kept
+_MOST_REMEMBERED: Final = 1 << 11  # the largest size in bytes of a column part that is cached after parsing
 _WIDER: Final = {0xFC: 2, 0xFD: 3, 0xFE: 8}  # bytes that follow the first one of a length-encoded integer
 _METADATA_BYTES: Final = {
     int(code): (layout.sizeof(), "big" if layout.fmtstr.startswith(">") else "little")
@@ -338,7 +344,7 @@ _Columns = tuple[tuple[int, ...], tuple[int, ...], tuple[bool, ...], tuple[Metad
 def parse_plain_table_map(header: EventHeader, body: bytes) -> TableMapEvent | None:
     """Return the event of a usual table map with a `PLAIN_POST_HEADER`; None if construct has to parse the body.
 
-    Equal columns, in whichever table, are parsed once.
+    The parsed columns are cached by their bytes, and shared by tables with equal columns.
     """
     try:
         schema_end = PLAIN_POST_HEADER + 1 + body[PLAIN_POST_HEADER]
@@ -361,10 +367,10 @@ def parse_plain_table_map(header: EventHeader, body: bytes) -> TableMapEvent | N
 
 
 def _parse_columns(data: bytes) -> _Columns:
-    """Return column types, metadata, null bits and optional metadata of a table map.
+    """Return column types, metadata, nullable columns and optional metadata of a table map.
 
     Raises:
-        LookupError, ValueError: the bytes are not those of a usual table map.
+        LookupError, ValueError: the bytes are not a usual table map.
     """
     types, at = _sized(data, 0)
     block, at = _sized(data, at)
@@ -394,7 +400,7 @@ _known_columns: Final = lru_cache(maxsize=1 << 9)(_parse_columns)
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Return a length-encoded integer, and where it ends."""
+    """Return the length-encoded integer at offset `at`, and the offset after it."""
     first = data[at]
     if first < 0xFB:
         return first, at + 1
@@ -405,7 +411,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _sized(data: bytes, at: int) -> tuple[bytes, int]:
-    """Return bytes after their length, and where they end."""
+    """Return the length-encoded bytes at offset `at`, and the offset after them."""
     size, at = _number(data, at)
     if size > len(data) - at:
         raise ValueError("bytes that are cut short")

@@ -1,6 +1,6 @@
 """TRANSACTION_PAYLOAD_EVENT: the events of a transaction, compressed (binlog_transaction_compression=ON).
 
-The frame only: the decoder decompresses the payload with a library that its caller passes in.
+The frame only: `binlogio.format.decoder` decompresses the payload, with a function that its caller passes in.
 
     transaction_payload := (field: lenenc  length: lenenc  value)*  field 0  payload: u8[*]
     field               := 1 payload size   2 compression type (0 zstd, 255 none)   3 uncompressed size   -- all lenenc
@@ -38,7 +38,7 @@ class PayloadField(IntEnum):
 
 
 class _Fields(Construct):  # type: ignore[misc]
-    """(field, value) pairs in the file's order; the bytes of a field that we do not know."""
+    """(field, value) pairs in the order of the file; the value of an unknown field is bytes."""
 
     @staticmethod
     def _value(field: int) -> Construct:
@@ -61,7 +61,7 @@ class _Fields(Construct):  # type: ignore[misc]
 
 
 class _Payload(Construct):  # type: ignore[misc]
-    """The rest of the body, whose size must be that of the size field."""
+    """The rest of the body; its size must be equal to the size field."""
 
     def _parse(self, stream: Any, context: Container, path: str) -> bytes:
         payload: bytes = GreedyBytes._parsereport(stream, context, path)
@@ -83,7 +83,7 @@ _HEAD: Final = Struct("fields" / _Fields(), "size" / Tell)
 
 @dataclass(frozen=True, slots=True)
 class TransactionPayloadEvent:
-    """The events of a transaction as one compressed block. They have no checksums, and their log_pos is 0."""
+    """The events of a transaction as one compressed block. The events inside have no checksums and a log_pos of 0."""
 
     fields: tuple[tuple[int, int | bytes], ...]
     payload: bytes
@@ -91,19 +91,19 @@ class TransactionPayloadEvent:
 
     @property
     def compression_type(self) -> int:
-        """A CompressionType, or an unknown number; none if the field is missing."""
+        """A CompressionType, or an unknown number; CompressionType.NONE if the field is missing."""
         return int(dict(self.fields).get(PayloadField.COMPRESSION_TYPE, CompressionType.NONE))
 
     @property
     def uncompressed_size(self) -> int:
-        """The size of the decompressed payload in bytes, by its field; without the field, the size of the payload."""
+        """The uncompressed size in bytes, from its field; without this field, the size of the stored payload."""
         return int(dict(self.fields).get(PayloadField.UNCOMPRESSED_SIZE, len(self.payload)))
 
     @classmethod
     def create(
         cls, payload: bytes, compression_type: int, uncompressed_size: int, header: EventHeader = NEW_HEADER
     ) -> TransactionPayloadEvent:
-        """Return the event around an already compressed payload, with its fields in the server's order."""
+        """Return the event for a compressed payload, with its fields in the order in which the server writes them."""
         fields = (
             (PayloadField.COMPRESSION_TYPE, int(compression_type)),
             (PayloadField.UNCOMPRESSED_SIZE, uncompressed_size),
@@ -113,10 +113,10 @@ class TransactionPayloadEvent:
 
 
 def parse_payload_head(data: bytes, body_size: int, header: EventHeader) -> tuple[TransactionPayloadEvent, int] | None:
-    """Return an event without its payload, and where the payload begins in a body of `body_size` bytes.
+    """Return an event without its payload, and the offset of the payload in a body of `body_size` bytes.
 
-    `data` is the beginning of the body. None if the size field differs from the size of the rest, or if the fields do
-    not end in `data`.
+    `data` is the beginning of the body. Returns None if the size field differs from the size of the rest, or if `data`
+    does not contain all fields.
     """
     try:
         head = _HEAD.parse(data)
