@@ -1,8 +1,8 @@
-"""The file format between bytes and events, without I/O: framing, decoder, encoder, event groups, splits.
+"""The log format between bytes and events: framing, decoder, encoder, event groups, splits.
 
-`EventFramer` turns bytes into frames, `Decoder` frames into events, `Encoder` events into bytes; `GroupTracker` finds
-the begin and end of event groups, and `event_starts` checks offsets that a user gives. Single events are in
-`binlogio.events`, column values in `binlogio.values`; files are opened in `binlogio.storage.sources`.
+`EventFramer` cuts bytes into frames, `Decoder` decodes frames to events, `Encoder` encodes events to bytes,
+`GroupTracker` finds the begin and end of event groups, and `event_starts` checks offsets given by a user. Layouts of
+events are in `binlogio.events`, column values in `binlogio.values`; `binlogio.storage.sources` opens files.
 """
 
 from __future__ import annotations

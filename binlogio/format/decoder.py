@@ -1,8 +1,8 @@
-"""Event frames to typed events; no I/O.
+"""Decodes event frames to typed events; no I/O.
 
-Selects the codec by type, tracks the table maps of the current statement, and decodes compressed transactions. The
-caller passes the decompression as a function from bytes to chunks, so that a decompressed payload is never in memory as
-a whole.
+Selects the codec by event type, tracks the table maps of the current statement, and decodes compressed transactions.
+The caller passes a decompression function that returns chunks, so that a decompressed payload is never in memory as a
+whole.
 """
 
 from __future__ import annotations
@@ -28,24 +28,21 @@ if TYPE_CHECKING:
     from binlogio._kernel.python_events import EventCutter
 
 Decompress = Callable[[bytes], Iterator[bytes]]
-"""Opens a zstd stream: compressed bytes in, plain chunks out, one after the other.
-
-Raises BinlogFormatError where it is broken.
-"""
+"""Decompresses a zstd stream, yields the plain bytes in chunks, raises BinlogFormatError if the stream is damaged."""
 
 _PAYLOAD_CHUNK: Final = 1 << 20
-_MOST_EVENTS: Final = 4096  # in one list
+_MOST_EVENTS: Final = 4096  # the largest number of events in one list
 _ROWS_CLASSES: Final = frozenset(ROWS_EVENTS)
 TABLE_EVENTS: Final = _ROWS_CLASSES | {TableMapEvent}
-"""The classes of the events that `Decoder.follow` has to get; it may get others."""
+"""The classes of events for which `Decoder.follow` must be called; for other events the call is optional."""
 
 
 class Decoder:
-    """Turns frames into events, in the order of the file.
+    """Decodes frames to events. Frames must be passed in the order of the file.
 
     Args:
-        decompress: opens zstd payloads; without it TRANSACTION_PAYLOAD_EVENT stays closed.
-        only: the types of the events to parse; all others come as UnknownEvent. None for all types.
+        decompress: decompresses zstd payloads; None disables decoding of the events inside payloads.
+        only: the event types to parse; events of other types are returned as UnknownEvent. None parses all types.
     """
 
     def __init__(self, *, decompress: Decompress | None = None, only: Collection[int] | None = None) -> None:
@@ -54,11 +51,11 @@ class Decoder:
         self._table_maps: dict[int, TableMapEvent] = {}
         self._statement_ended = False
         self._cutter = _new_cutter() if is_compiled() else None
-        self._format: ParseContext | None = None  # that the cutter is set to
-        self._plain_format: ParseContext | None = None  # the same without checksums
-        self._written_format: ParseContext | None = None  # that the writer of texts is set to
-        self._most = 64
-        self._filtered_format: tuple[GroupFilter, ParseContext] | None = None  # filter, and what it is set to
+        self._format: ParseContext | None = None  # the format to which the cutter is set
+        self._plain_format: ParseContext | None = None  # the same format without checksums, for payloads
+        self._written_format: ParseContext | None = None  # the format to which the text writer is set
+        self._most = 64  # the largest number of events in the next list
+        self._filtered_format: tuple[GroupFilter, ParseContext] | None = None  # a filter, and the format it is set to
 
     def skip(
         self,
@@ -69,7 +66,7 @@ class Decoder:
         *,
         inside: bool,
     ) -> bool:
-        """Skip groups that are not selected; arguments and result as `EventFramer.skip_groups`."""
+        """Skip groups that are not selected; arguments and result are those of `EventFramer.skip_groups`."""
         if (
             self._filtered_format is None
             or self._filtered_format[0] is not chosen
@@ -85,14 +82,15 @@ class Decoder:
 
     @property
     def is_compiled(self) -> bool:
-        """True where the kernel makes the frequent events."""
+        """True if the kernel decodes the frequent event types."""
         return self._cutter is not None
 
     def cut(self, framer: EventFramer, stop: int | None = None, *, by_group: bool = False) -> list[BinlogEvent]:
-        """Return events that begin before offset `stop`, up to the first one that `decode` has to take.
+        """Return events that begin before offset `stop`, up to the first one that the kernel cannot decode.
 
-        With `by_group`, only events of one group. The list is empty if `decode` has to take the next event. `follow`
-        has to be called for each event of `TABLE_EVENTS` when it is returned.
+        With `by_group`, the events end before the next GTID event. The list is empty if the kernel cannot decode the
+        next event: pass its frame to `decode`. The caller must call `follow` for each event of a class in
+        `TABLE_EVENTS` before it uses the events after it.
         """
         if not self._is_set_to(framer.context) or self._cutter is None:
             return []
@@ -102,14 +100,14 @@ class Decoder:
         return events
 
     def cut_one(self, framer: EventFramer, stop: int | None = None) -> list[BinlogEvent]:
-        """Return as `cut` at most one event."""
+        """Return at most one event; otherwise as `cut`."""
         is_set = self._is_set_to(framer.context)
         return framer.cut_events(self._cutter, stop, 1) if is_set and self._cutter is not None else []
 
     def write(self, framer: EventFramer, stop: int | None, writer: EventTexts) -> bytes | memoryview | None:
-        """Return the text of the next whole groups, or of whole statements of a group, that begin before offset `stop`.
+        """Return the text of the next complete groups, or complete statements of a group, that begin before `stop`.
 
-        None where `writer` does not write the next one, and within a statement.
+        Returns None if `writer` cannot write the next one, or if the next event is in the middle of a statement.
         """
         if self._table_maps and not self._statement_ended:
             return None
@@ -127,8 +125,8 @@ class Decoder:
         """Yield the event of a frame; after a TRANSACTION_PAYLOAD_EVENT also the events inside it.
 
         Raises:
-            BinlogFormatError: the body does not fit the event's layout.
-            UnsupportedFeature: a compression that is unknown or was not given.
+            BinlogFormatError: the body does not fit the layout of the event, or the payload is damaged.
+            UnsupportedFeature: the post-header size or the compression of the payload is not supported.
         """
         event = self._one(frame)
         yield event
@@ -147,11 +145,11 @@ class Decoder:
             self._statement_ended = event.ends_statement  # type: ignore[union-attr]
 
     def end_statement(self) -> None:
-        """Forget the table maps before the next event: the last rows event of a statement was skipped."""
+        """Discard the table maps before the next event. Call it if the last rows event of a statement was skipped."""
         self._statement_ended = True
 
     def known_table_map(self, table_id: int) -> TableMapEvent | None:
-        """Return the table map with this id for the next rows event; None if the statement has none."""
+        """Return the table map with this id for the next rows event; None if the statement has no such table map."""
         return None if self._statement_ended else self._table_maps.get(table_id)
 
     def table_map(self, event: RowsEvent) -> TableMapEvent:
@@ -183,7 +181,7 @@ class Decoder:
         return event
 
     def _is_set_to(self, context: ParseContext) -> bool:
-        """Set the cutter to the format, and return whether there is one."""
+        """Set the cutter of the kernel to a format; return False if there is no kernel."""
         if self._cutter is None:
             return False
         if context is not self._format and context is not self._plain_format:
@@ -199,10 +197,12 @@ class Decoder:
     def decode_payload(
         self, event: TransactionPayloadEvent, context: ParseContext, chunks: Iterator[bytes], start: int = 0
     ) -> Iterator[BinlogEvent]:
-        """Yield the events inside a payload, whose plain bytes come in chunks, from byte `start` on.
+        """Yield the events inside a payload.
+
+        `chunks` are its decompressed bytes from byte `start` on, where an event begins.
 
         Raises:
-            BinlogFormatError: the bytes are not whole events.
+            BinlogFormatError: the bytes are not complete events.
         """
         known = self._plain_format if self._is_set_to(context) else None
         at = event.header.offset
@@ -215,11 +215,11 @@ class Decoder:
                 left -= len(chunk)
                 yield from self._inside(framer)
                 if framer.announced and framer.needed > max(left, 1):
-                    break  # an event that cannot be whole is not worth the memory to wait for its end
+                    break  # the event is longer than the rest of the payload: do not buffer it
                 check_event_size(framer.announced, at, limits)
             framer.finish()
             yield from self._inside(framer)
-        except BinlogError as exc:  # names the payload event: what is inside has no offset in the file
+        except BinlogError as exc:  # report the payload event, because the events inside have no offset in the file
             if exc.offset is None:
                 exc.locate(offset=at, event_type=EventType.TRANSACTION_PAYLOAD_EVENT.name)
             elif exc.offset != at:
@@ -245,19 +245,19 @@ class Decoder:
 
 
 def _plain(context: ParseContext) -> ParseContext:
-    """Return the format of the events inside a payload, whose sizes are bounded by the payload's."""
+    """Return the format of the events inside a payload: without checksums, and without a limit of the event size."""
     limits = replace(context.limits, event_size=MAX_EVENT_SIZE)
     return replace(context, checksum_algorithm=ChecksumAlgorithm.OFF, limits=limits)
 
 
 def _new_cutter() -> EventCutter:
-    from binlogio._kernel.python_events import EVENT_CODES, EventCutter  # noqa: PLC0415 - there may be no kernel
+    from binlogio._kernel.python_events import EVENT_CODES, EventCutter  # noqa: PLC0415 - the kernel may not be installed
 
     return EventCutter({code: EVENT_CODECS[code].event_class for code in EVENT_CODES}, EventHeader, Uuid, StatusVar)
 
 
 def _usual_codes(context: ParseContext, codes: Collection[int]) -> frozenset[int]:
-    """Return the types that the kernel parses: those whose post-headers have the sizes of current servers."""
+    """Return the types in `codes` that the kernel can parse: their post-headers have the sizes of current servers."""
     found = []
     for code in codes:
         sizes = EVENT_CODECS[code].post_header_sizes
@@ -267,11 +267,11 @@ def _usual_codes(context: ParseContext, codes: Collection[int]) -> frozenset[int
 
 
 def plain_payload(event: TransactionPayloadEvent, decompress: Decompress | None) -> Iterator[bytes]:
-    """Yield the plain bytes of a payload, and never more of them than its header promises.
+    """Yield the decompressed bytes of a payload, never more than its uncompressed size.
 
     Raises:
-        BinlogFormatError: there are more or fewer, or the stream is broken.
-        UnsupportedFeature: a compression that is unknown or was not given.
+        BinlogFormatError: their number differs from the uncompressed size, or the compressed stream is damaged.
+        UnsupportedFeature: the compression is unknown, or it is zstd and `decompress` is None.
     """
     left = event.uncompressed_size
     for chunk in _opened(event, decompress):

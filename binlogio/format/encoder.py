@@ -1,6 +1,7 @@
-"""Typed events to bytes; no I/O.
+"""Encodes typed events to bytes: header, body and checksum; no I/O.
 
-Joins header, body and checksum. The checksum of a format description is computed with its IN_USE flag clear.
+The checksum of a format description is computed with its IN_USE flag clear. The layouts of bodies are in
+`binlogio.events`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _POSITION_BITS: Final = 0xFFFFFFFF
 
 
 def stamp(frame: bytes, offset: int, *, has_checksum: bool) -> bytes:
-    """Return an event with the position that it gets at `offset`, and a checksum that agrees."""
+    """Return an event with the log_pos for `offset` (bytes from the start of the file) and a new checksum.
+
+    With `has_checksum`, the last four bytes of `frame` are replaced by the checksum.
+    """
     event = bytearray(frame)
     event[LOG_POS_BYTES] = (offset + len(event) & _POSITION_BITS).to_bytes(4, "little")
     if has_checksum:
@@ -28,31 +32,30 @@ def stamp(frame: bytes, offset: int, *, has_checksum: bool) -> bytes:
 
 
 class Encoder:
-    """Builds events for a file of the given format.
-
-    A format description that it builds sets the format of those that follow.
+    """Encodes events in the format of a file.
 
     Args:
-        context: how the file's events look; None until the format description was built.
+        context: the format of the events. Encoding a format description replaces it for the events that follow.
     """
 
     def __init__(self, context: ParseContext = DEFAULT_CONTEXT) -> None:
         self.context = context
 
     def encode(self, event: BinlogEvent) -> bytes:
-        """Return the event with the type, timestamp, server id, flags and log_pos of its own header.
+        """Return the bytes of an event, with type, timestamp, server id, flags and log_pos of its own header.
 
-        Only size and checksum are computed: an event that a reader returned is encoded as it was in the file.
+        Only size and checksum are computed: an event of a reader is encoded to the bytes of the file.
 
         Raises:
-            BinlogFormatError: a value does not fit its field, or the event does not fit 4 GiB.
+            BinlogFormatError: a value does not fit its field, or the event is larger than 2**32 - 1 bytes.
+            UnsupportedFeature: a post-header size of the format is not supported, or a value cannot be written.
         """
         return self._encode(event, event.header.log_pos)
 
     def encode_at(self, event: BinlogEvent, offset: int) -> bytes:
-        """Return the event as it is at `offset` (bytes from the start of the file).
+        """Return the bytes of an event at `offset` (bytes from the start of the file).
 
-        Its log_pos is the offset of its end, modulo 2**32.
+        Its log_pos is the offset of its end, modulo 2**32. Raises the errors of `encode`.
         """
         return self._encode(event, None, offset)
 

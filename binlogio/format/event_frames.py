@@ -1,7 +1,7 @@
-"""Rows events by construct: `EventFrames` and `RowsFrames` replace the kernel's `EventBuffer` and `RowsEncoder`.
+"""Builds rows events without the kernel: `EventFrames` and `RowsFrames` replace its `EventBuffer` and `RowsEncoder`.
 
-Closes a rows event when it is full. The caller encodes every row with `binlogio.rows`, as it does with the kernel for
-the rows that the kernel refuses.
+Starts a new rows event when one is full. The caller encodes every row with `binlogio.rows`; with the kernel, it does
+this only for rows that the kernel refuses.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _POST_HEADER_SIZE: Final = 6 + 2  # table_id, flags
-_EXTRA_LEN_SIZE: Final = 2  # not in version 1
+_EXTRA_LEN_SIZE: Final = 2  # missing in v1 events
 _V1: Final = range(EventType.WRITE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1 + 1)
 
 
 class EventFrames:
-    """Events to be written at `offset` of a file; `frames` holds them without position and checksum."""
+    """A buffer of events for `offset` (bytes) of a file; `frames` are the events without log_pos and checksum.
+
+    `bytes()` returns the events with both.
+    """
 
     def __init__(self, offset: int = 4, *, checksum: bool = True) -> None:
         algorithm = ChecksumAlgorithm.CRC32 if checksum else ChecksumAlgorithm.OFF
@@ -44,11 +47,11 @@ class EventFrames:
 
     @property
     def end(self) -> int:
-        """The offset in the file of the end of the events."""
+        """The offset of the end of the events, in bytes from the start of the file."""
         return self.offset + len(self)
 
     def add_frame(self, frame: bytes) -> None:
-        """Add an event that lacks only its position and checksum.
+        """Append an event; its log_pos and checksum are set later.
 
         Raises:
             BinlogFormatError: its length differs from the size in its header.
@@ -59,10 +62,11 @@ class EventFrames:
 
 
 class RowsFrames:
-    """The rows of one statement's changes of one kind to one table, as rows events at the end of `buffer`.
+    """Writes rows of one statement, one table and one operation as rows events to the end of `buffer`.
 
-    The arguments are those of the kernel's RowsEncoder; `before`, `after` and what says how to write them are its
-    alone.
+    The arguments are those of the kernel's RowsEncoder; `before`, `after`, `spare_null_bits`, `json_count` and
+    `json_cells` are ignored here. `max_size` is the size limit of an event's body in bytes, as
+    binlog_row_event_max_size; a larger row has an event of its own.
     """
 
     def __init__(
@@ -95,19 +99,19 @@ class RowsFrames:
         self._is_open = False
 
     def append(self, start: int, stop: int) -> int:
-        """Return the first row that the caller must encode: always the first."""
+        """Return the number of the first row that the caller must encode; here this is always `start`."""
         return start
 
     def append_images(self, images: bytes) -> None:
-        """Add a row as its image or images."""
-        # A row of no bytes, as INSERT INTO t VALUES () may leave, has an event of its own.
+        """Add a row by its encoded image, or before and after image."""
+        # A row of no bytes, as INSERT INTO t VALUES () may produce, has an event of its own.
         if self._is_open and (not images or len(self._images) + len(images) > self._room):
             self._close()
         self._is_open = True
         self._images += images
 
     def finish(self, ends_statement: bool = True) -> None:  # noqa: FBT001, FBT002 - as the kernel has it
-        """Close the last event; `ends_statement` puts STMT_END into it."""
+        """Close the last event; `ends_statement` sets its flag STMT_END."""
         if self._is_open:
             self._close(RowsFlag.STMT_END if ends_statement else 0)
 

@@ -1,12 +1,12 @@
 """Checks that an offset given by a caller is the start of an event.
 
-An offset inside an event is a mistake of the caller, not damage in the log. Only the sizes, `log_pos` and checksums of
+An offset inside an event is an error of the caller, not damage in the log. Only the sizes, `log_pos` and checksums of
 events are read here; the reader parses their bodies.
 
-    An event starts at `offset` if the header there has the `log_pos` that its place requires, and its checksum is right
-    (in a log without checksums: if the next header has the right `log_pos` too). Where this does not hold (logs of
-    before MySQL 5.0, relay logs, `log_pos` zero, a damaged event), the events are counted from the start of the log by
-    their sizes.
+    An event starts at `offset` if the header there has a `log_pos` that agrees with its offset and size, and if its
+    checksum is correct (in a log without checksums: if the next header has the correct `log_pos` too). Otherwise (logs
+    of servers before MySQL 5.0, relay logs, `log_pos` zero, a damaged event), the events are followed from the start of
+    the log by their sizes.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 _FIRST: Final = len(BINLOG_MAGIC)
 _CHUNK_SIZE: Final = 1 << 16
-_MOST_SUMMED: Final = 1 << 20  # bytes of an event whose checksum is compared; of a larger one the next header decides
+_MOST_SUMMED: Final = 1 << 20  # bytes; for a larger event, the next header is checked instead of the checksum
 _LOW_BITS: Final = 0xFFFFFFFF
 
 
 def check_event_start(log: LogFile, offset: int, keyring: Keyring | None = None) -> None:
-    """Refuse an `offset` (bytes from the start of the plain log) at which no event of `log` starts.
+    """Check that an event of `log` starts at `offset` (bytes from the start of the uncompressed, decrypted log).
 
     0 (the start of the file) and the end of the file are accepted. Compressed and encrypted logs are read up to
-    `offset`. A log that is an open stream can be read only once, so it is not checked here: `BinlogReader` does that
-    while it reads. A file that is not a binary log is accepted; a reader raises the error.
+    `offset`. A log that is an open stream can be read only once, so it is not checked here; `BinlogReader` checks the
+    offset while it reads. A compressed file that does not contain a binary log is accepted; a reader raises the error.
 
     Raises:
-        PositionError: no event starts there; the message says where the next one starts.
+        PositionError: no event starts there; the message contains the offset of the next event.
         OSError: the log cannot be read.
-        UnsupportedFeature: the log is encrypted, and there is no key.
-        BinlogFormatError: the compressed file or the log's first event is damaged.
+        UnsupportedFeature: the log is encrypted, and no key was given.
+        BinlogFormatError: the file is not a binary log, or the compressed file or the first event is damaged.
     """
     if log.stream is not None or offset == 0:
         return
@@ -60,12 +60,12 @@ def check_event_start(log: LogFile, offset: int, keyring: Keyring | None = None)
 
 
 def check_start(opened: OpenedLog, offset: int, framer: EventFramer, *, file: str) -> None:
-    """As `check_event_start`, for a seekable log of which `framer` has read the first event.
+    """As `check_event_start`, for a seekable log; `framer` has read its first event.
 
-    The place in the stream changes.
+    Moves the position of the stream.
 
     Raises:
-        PositionError, OSError: as `check_event_start`.
+        PositionError, OSError: as in `check_event_start`.
     """
     is_v4 = framer.context.binlog_version == 4 and not framer.is_relay_log
     if not (is_v4 and _looks_right(opened, offset, has_checksum=framer.context.has_checksum)):
@@ -75,16 +75,16 @@ def check_start(opened: OpenedLog, offset: int, framer: EventFramer, *, file: st
 def no_event_at(offset: int, found: int, *, file: str | None = None, is_end: bool = False) -> PositionError:
     """Return the error for an offset at which no event starts.
 
-    `found` is where the next event starts or, with `is_end`, where the last whole event of the log ends.
+    `found` is the offset of the next event; with `is_end`, it is the end of the last complete event of the log.
     """
     following = f"the last whole event ends at {found}" if is_end else f"the next event starts at {found}"
     return PositionError(f"{offset} is not the start of an event; {following}", file=file)
 
 
 def _looks_right(opened: OpenedLog, offset: int, *, has_checksum: bool) -> bool:
-    """Return whether position and checksum of the event at `offset` are right.
+    """Return whether log_pos and checksum of the event at `offset` are correct.
 
-    Without a checksum, whether the next header's position is.
+    Without a checksum, and for a large event, the log_pos of the next header is checked instead of the checksum.
     """
     size = _own_size(_read_at(opened, offset, HEADER_SIZE), offset)
     if size is None:
@@ -100,7 +100,7 @@ def _looks_right(opened: OpenedLog, offset: int, *, has_checksum: bool) -> bool:
 
 
 def _own_size(header: bytes, offset: int) -> int | None:
-    """Return the size that a header at `offset` gives, where its `log_pos` agrees with it; None elsewhere."""
+    """Return the event size in a header at `offset` if its `log_pos` agrees with it, otherwise None."""
     if len(header) < HEADER_SIZE:
         return None
     size = int.from_bytes(header[EVENT_SIZE_BYTES], "little")
@@ -117,7 +117,10 @@ def _read_at(opened: OpenedLog, offset: int, size: int) -> bytes:
 
 
 def _check_by_sizes(opened: OpenedLog, offset: int, *, file: str, is_v4: bool = False) -> None:
-    """Count events from the start of the log, which is where a stream that cannot seek must be."""
+    """Follow the events by their sizes from the start of the log.
+
+    A stream that cannot seek must be at its start.
+    """
     found = _next_start(opened, offset)
     if found is None or (found.offset == offset and not found.is_damaged):
         return
@@ -132,7 +135,7 @@ def _check_by_sizes(opened: OpenedLog, offset: int, *, file: str, is_v4: bool = 
 
 
 class _NextStart(NamedTuple):
-    """The offset at which counting events stopped: an event's start, the end of the last, or an impossible size."""
+    """The result of `_next_start`: the start of an event, the end of the last event, or a damaged event."""
 
     offset: int
     is_end: bool = False
@@ -140,7 +143,7 @@ class _NextStart(NamedTuple):
 
 
 def _next_start(opened: OpenedLog, offset: int) -> _NextStart | None:
-    """Return the first event that starts at or after `offset`; None in a file that is not a binary log."""
+    """Return the start of the first event at or after `offset`; None if the file is not a binary log."""
     data = _Ahead(opened)
     if data.read(0, _FIRST) != BINLOG_MAGIC:
         return None
@@ -159,10 +162,7 @@ def _next_start(opened: OpenedLog, offset: int) -> _NextStart | None:
 
 
 class _Ahead:
-    """Reads small pieces of a log at increasing offsets.
-
-    A stream that cannot seek is read through.
-    """
+    """Reads short ranges of a log at increasing offsets; a stream that cannot seek is read sequentially."""
 
     def __init__(self, opened: OpenedLog) -> None:
         self._opened = opened
@@ -172,7 +172,7 @@ class _Ahead:
             opened.seek(0)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Read `size` bytes from `offset` on; fewer at the end of the log."""
+        """Return `size` bytes from `offset` on; fewer at the end of the log."""
         if offset > self._base + len(self._buffer) and self._opened.seekable:
             self._opened.seek(offset - 1)
             self._base, self._buffer = offset - 1, b""

@@ -1,7 +1,7 @@
-"""Bytes to event frames, in any chunking; no I/O.
+"""Cuts a stream of bytes, passed in chunks of any size, into event frames; no I/O.
 
-Checks the magic number, headers, sizes and checksums, and parses the format description; `decoder` parses all other
-bodies.
+Checks the magic number, headers, sizes and checksums, and parses the format description. `binlogio.format.decoder`
+parses all other bodies.
 
     file := 0xfe "bin"  event*         -- the first event is FORMAT_DESCRIPTION_EVENT (5.0 and later) or START_EVENT_V3
 
@@ -44,15 +44,15 @@ _Cut = TypeVar("_Cut")
 
 
 class Cutter(Protocol[_Cut]):
-    """Takes events out of a buffer: the kernel's `EventCutter` and `EventTexts`."""
+    """Consumes events of a buffer: the kernel's `EventCutter` and `EventTexts`."""
 
     @property
     def at(self) -> int:
-        """The place in the buffer after what was taken last."""
+        """The index in the buffer after the last event that was consumed."""
 
     @property
     def position_shift(self) -> int:
-        """By how much the log_pos of the last event is off."""
+        """The difference between the log_pos of the last event and the offset of its end, modulo 2**32."""
 
     def cut(
         self,
@@ -68,21 +68,24 @@ class Cutter(Protocol[_Cut]):
         by_group: bool,  # noqa: FBT001
         /,
     ) -> list[_Cut]:
-        """Return what the events from byte `at` on are made into."""
+        """Return the results for the events from index `at` of the buffer on."""
 
 
-_START_V3_SIZE: Final = HEADER_SIZE + 2 + SERVER_VERSION_LENGTH + 4  # a smaller first event has the header of 3.23
+_START_V3_SIZE: Final = HEADER_SIZE + 2 + SERVER_VERSION_LENGTH + 4  # a smaller START_EVENT_V3 has a header of 3.23
 _FIRST_TYPES: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.START_EVENT_V3, EventType.ROTATE_EVENT)
 _NO_STOP: Final = (1 << 63) - 1
-_IN_USE_BYTE: Final = HEADER_SIZE - 2  # flags are the last two bytes of the header, low byte first
+_IN_USE_BYTE: Final = HEADER_SIZE - 2  # the low byte of the flags, which are the last two bytes of the header
 
 Decryptor = Callable[[int, bytes], bytes]
-"""Takes an event's offset and its encrypted bytes, gives its plain bytes."""
+"""Decrypts an event: arguments are its offset and its encrypted bytes, the result its plain bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventFrame:
-    """One event with an unparsed body: header, body (without checksum), stored checksum, and the format of its file."""
+    """One event with an unparsed body: header, body (without checksum), stored checksum, and the format of the file.
+
+    `checksum` is None if the events of the file have no checksums.
+    """
 
     header: EventHeader
     body: bytes
@@ -91,7 +94,7 @@ class EventFrame:
 
     @classmethod
     def of(cls, header: EventHeader, raw: bytes, context: ParseContext) -> EventFrame:
-        """Return the frame of an event that was read as a whole, with the header of today's size."""
+        """Return the frame of the complete event `raw`, whose header has 19 bytes."""
         if not context.has_checksum:
             return cls(header, raw[HEADER_SIZE:], None, context)
         return cls(header, raw[HEADER_SIZE:-CHECKSUM_SIZE], int.from_bytes(raw[-CHECKSUM_SIZE:], "little"), context)
@@ -115,7 +118,7 @@ END: Final = Framing.END
 
 @dataclass(frozen=True, slots=True)
 class TornTail:
-    """The unfinished end of a file that was in use: `size` bytes from `offset` on, which are no whole event."""
+    """The incomplete end of a file that was in use: `size` bytes from `offset` on, which are not a complete event."""
 
     offset: int
     size: int
@@ -126,18 +129,19 @@ class EventFramer:
     """Cuts a stream of bytes into event frames.
 
     Call `feed` with bytes in portions of any size, `next_frame` until it returns NEED_DATA, and `finish` after the last
-    bytes; then `next_frame` returns END, or raises if the stream ends at a wrong place. After an error the framer does
-    not move.
+    bytes; then `next_frame` returns END, or raises if the stream ends in the middle of an event. After an error, the
+    position of the framer does not change.
 
     Args:
-        verify_checksum: compare the CRC32 of every event with its bytes.
-        context: how to read the first event; given, the stream has no magic (a reader that starts in mid-file, a
-            payload).
-        offset: offset of the first byte of the stream in its file.
-        decryptor_for: makes the decryptor that a START_ENCRYPTION_EVENT of MariaDB asks for.
-        limits: the largest sizes that are accepted; those of `context` where it is None.
-        has_positions: False for events that do not say where they end in this stream.
-        payload_at: the offset of the payload event whose plain bytes these are: all events get it, and a number.
+        verify_checksum: verify the CRC32 of every event that has one.
+        context: the format of the first event, for a stream that begins in the middle of a file, or is a payload: the
+            stream then has no magic number. None if the stream is a whole file.
+        offset: the offset of the first byte of the stream in its file.
+        decryptor_for: returns the decryptor for a START_ENCRYPTION_EVENT of MariaDB.
+        limits: the largest sizes that are accepted; None uses the limits of `context`.
+        has_positions: False if the log_pos of the events does not refer to this stream.
+        payload_at: the offset of the payload event, if the stream is a decompressed payload: the headers of all events
+            get this offset, and their number in the payload (`EventHeader.inner`).
     """
 
     def __init__(
@@ -155,13 +159,13 @@ class EventFramer:
         self._limits = limits or self.context.limits
         if self._limits is not self.context.limits:
             self.context = replace(self.context, limits=self._limits)
-        self.position_shift = 0  # by how much the log_pos of the last event is off
+        self.position_shift = 0  # the log_pos of the last event minus the offset of its end, modulo 2**32
         self.in_use = False
         self.is_relay_log = False
         self.torn_tail: TornTail | None = None
         self._has_positions = has_positions and payload_at is None
         self._payload_at = payload_at
-        self._inner = 0  # events of the payload so far
+        self._inner = 0  # the number of the next event in the payload
         self._verify_checksum = verify_checksum
         self._decryptor_for = decryptor_for
         self._decrypt: Decryptor | None = None
@@ -172,7 +176,7 @@ class EventFramer:
         self._needs_description = context is None
         self._finished = False
         self._skipped = 0
-        self.cut = offset, b""  # what `cut_events` returned last: its offset and bytes
+        self.cut = offset, b""  # the last result of `cut_events`: offset and bytes of its events
 
     @property
     def offset(self) -> int:
@@ -181,7 +185,7 @@ class EventFramer:
 
     @property
     def buffered(self) -> int:
-        """The number of bytes that were fed and not taken yet."""
+        """The number of bytes that were fed and are not consumed yet."""
         return len(self._buffer) - self._at
 
     @property
@@ -191,7 +195,7 @@ class EventFramer:
 
     @property
     def needed(self) -> int:
-        """The number of bytes that the next frame needs at least; 1 or more."""
+        """The least number of bytes that must be fed for the next frame; at least 1."""
         buffered = len(self._buffer) - self._at
         size = self._header_size
         if not self._needs_magic and buffered >= size:
@@ -205,7 +209,7 @@ class EventFramer:
 
     @property
     def _header_size(self) -> int:
-        """The size of the header that every event has, in bytes."""
+        """The smallest size in bytes of the header of the next event."""
         return HEADER_SIZE_V1 if self._needs_description else min(self.context.header_size, HEADER_SIZE)
 
     def feed(self, data: bytes | memoryview) -> None:
@@ -216,18 +220,21 @@ class EventFramer:
         self._buffer += data
 
     def finish(self, skipped: int = 0) -> None:
-        """End the stream; `skipped` bytes of the last event were not fed."""
+        """Mark the end of the stream. `skipped` is the number of bytes of the last event that were not fed."""
         self._finished = True
         self._skipped = skipped
 
     def next_frame(self) -> EventFrame | Framing:
-        """Return the next event; NEED_DATA where it is not whole yet; END after `finish`, at the end or a torn tail.
+        """Return the frame of the next event.
+
+        Returns NEED_DATA if the event is incomplete, and after `finish` END at the end of the stream or at a torn tail.
 
         Raises:
             BadMagic: the stream is not a binary log.
-            ChecksumMismatch: the event's bytes are not those that the server wrote.
-            TruncatedEvent: the stream ended in mid-event, and the file was not in use.
-            BinlogFormatError: an event that cannot be one.
+            ChecksumMismatch: the bytes of the event do not match its checksum.
+            TruncatedEvent: the stream ended in the middle of an event, and the file was not in use.
+            BinlogFormatError: the event is invalid or larger than the limit.
+            UnsupportedFeature: the log is encrypted, or its format description is not supported.
         """
         if self._needs_magic and not self._take_magic():
             return NEED_DATA
@@ -260,10 +267,10 @@ class EventFramer:
     def cut_events(
         self, cutter: Cutter[_Cut], stop: int | None, most: int, *, by_group: bool = False, keep: bool = True
     ) -> list[_Cut]:
-        """Return up to `most` events that begin before offset `stop`, up to the first that the kernel does not take.
+        """Return up to `most` results of `cutter` for events that begin before offset `stop`.
 
-        That one is the next frame. With `by_group` the events end before the next GTID event. `cut` then has the bytes
-        of all events that were returned, if it is to `keep` them.
+        They end before the first event that the kernel cannot process; `next_frame` returns this event. With
+        `by_group`, they end before the next GTID event. With `keep`, the bytes of the events are stored in `cut`.
         """
         if not self._is_of_usual_form:
             return []
@@ -297,8 +304,8 @@ class EventFramer:
     ) -> bool:
         """Skip groups that are not selected; return True if the buffer ends in the middle of such a group.
 
-        `follow` is called with type and body of the skipped events that may define a table. `inside` is True if the
-        next event is in the middle of a skipped group.
+        `follow` is called with the type code and the body of each skipped event that may contain DDL. `inside` is True
+        if the next event is in the middle of a skipped group.
         """
         if not self._is_of_usual_form:
             return inside
@@ -322,7 +329,7 @@ class EventFramer:
         self._at = taker.at
 
     def cut_frame(self, header: EventHeader) -> EventFrame:
-        """Return the frame of one of the events that `cut_events` returned last."""
+        """Return the frame of an event of the last call of `cut_events`."""
         offset, data = self.cut
         return EventFrame.of(header, data[header.offset - offset :][: header.event_size], self.context)
 
@@ -342,7 +349,7 @@ class EventFramer:
         return int.from_bytes(self._buffer[at : at + 4], "little")
 
     def _check_first_event(self) -> None:
-        """Check, before the first event is whole, that a file can begin with its type, which sets the header size."""
+        """Check the type of the first event, which determines the header size; the event may be incomplete."""
         if not self._needs_description:
             return
         type_code = self._buffer[self._at + 4]
@@ -359,7 +366,7 @@ class EventFramer:
             self.is_relay_log = True
 
     def _check_big_event(self, size: int) -> None:
-        """Check the size of a big event before it is whole: against its position, and against the limit."""
+        """Check the size of a big, possibly incomplete event against its log_pos and the limit."""
         if self._decrypt is None and self._has_positions and self._contradicts_position():
             header = self._peek_header()
             raise BinlogFormatError(
@@ -404,7 +411,7 @@ class EventFramer:
         return EventFrame(header, body, checksum, self.context)
 
     def _describe(self, header: EventHeader, raw: bytes) -> EventFrame:
-        """Return a format description: verify its checksum, then take the format of the other events from it."""
+        """Return the frame of a format description; verify its checksum, and set `context` to the format it defines."""
         version = raw[HEADER_SIZE + 2 : HEADER_SIZE + 2 + SERVER_VERSION_LENGTH].rstrip(b"\0")
         checksum = None
         end = len(raw)
@@ -453,7 +460,7 @@ class EventFramer:
         self._decrypt = self._decryptor_for(event)
 
     def _end_of_data(self, buffered: int) -> Framing:
-        """Handle an incomplete event: wait for data; at the end, distinguish torn tail, truncated file and damage."""
+        """Handle an incomplete event: return NEED_DATA; after `finish`, END for a torn tail, or raise."""
         if not self._finished:
             return NEED_DATA
         if self._needs_description:
@@ -478,14 +485,14 @@ class EventFramer:
         )
 
     def _contradicts_position(self) -> bool:
-        """Return True if the event's position is known, wrong, and not off by as much as the previous event's."""
+        """Return True if log_pos is wrong, unless it differs by the same amount as in the previous event."""
         header = self._peek_header()
         if self.is_relay_log or self.context.binlog_version != 4 or not header.log_pos:
             return False
         return (header.log_pos - self._offset - header.event_size) & 0xFFFFFFFF not in (0, self.position_shift)
 
     def _check_position(self, buffered: int) -> None:
-        """Refuse an incomplete event whose log_pos contradicts its size: one of the two is damaged."""
+        """Raise an error if the log_pos of an incomplete event contradicts its size: one of the two is damaged."""
         if not self._contradicts_position():
             return
         header = self._peek_header()
@@ -499,7 +506,7 @@ class EventFramer:
         )
 
     def _impossible_size(self, size: int, buffered: int) -> Framing:
-        """Handle a size smaller than a header: zeros that a crash left at the end of the file, or damage."""
+        """Handle a size smaller than a header: zero bytes at the end of the file after a crash, or damage."""
         if self.in_use and not any(self._buffer[self._at :]):
             if not self._finished:
                 return NEED_DATA
@@ -515,10 +522,10 @@ class EventFramer:
 
 
 def check_event_size(size: int, offset: int, limits: Limits) -> None:
-    """Refuse an event that is larger than the limit.
+    """Check the size of the event at `offset`, in bytes, against the limit.
 
     Raises:
-        BinlogFormatError: it is.
+        BinlogFormatError: the event is larger than `limits.event_size`.
     """
     if size > limits.event_size:
         raise BinlogFormatError(
@@ -542,7 +549,7 @@ def _bad_magic(magic: bytes, offset: int) -> BinlogFormatError | UnsupportedFeat
 def _empty(size: int) -> TruncatedEvent:
     """Return the error for a log without a format description.
 
-    A server that stopped while it created a log, or a copy that failed, leaves one.
+    Such a log is left by a server that stopped while it created the log, or by a failed copy.
     """
     if size <= len(BINLOG_MAGIC):
         return TruncatedEvent("the log is empty", offset=size, expected="a format description", found=f"{size} bytes")

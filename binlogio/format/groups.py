@@ -1,8 +1,7 @@
-"""Event groups: GTID ... XID, COMMIT, XA_PREPARE, or a statement on its own.
+"""Event groups: a transaction up to its XID, COMMIT, ROLLBACK or XA PREPARE, or a single statement.
 
-The unit of split, rotation, flush and replay.
-
-Finds the begin and end of groups from the events alone, for every server: with GTIDs and without, MySQL and MariaDB.
+An event group is the unit of splits, rotation, flushing and replay. `GroupTracker` finds begin and end of groups from
+the sequence of events, in logs of MySQL and MariaDB, with and without GTIDs.
 
     group := gtid? context* query                                    -- DDL, or any statement outside BEGIN
            | gtid? BEGIN event* (xid | COMMIT | ROLLBACK | xa_prepare)
@@ -44,9 +43,9 @@ if TYPE_CHECKING:
 class GroupPlace(Enum):
     """The state of the group after an event."""
 
-    OUTSIDE = "outside"  # a group could begin here, a reader could start here
-    OPEN = "open"  # the group continues to the end of its statement
-    TRANSACTION = "transaction"  # the group continues to its XID, COMMIT, ROLLBACK or XA PREPARE
+    OUTSIDE = "outside"  # between groups: a reader can start here
+    OPEN = "open"  # in a group that ends with its statement
+    TRANSACTION = "transaction"  # in a group that ends with XID, COMMIT, ROLLBACK or XA PREPARE
 
 
 _GTIDS: Final = (GtidEvent, AnonymousGtidEvent, GtidTaggedEvent)
@@ -64,16 +63,16 @@ _FILE_EVENTS: Final = (
 
 
 class GroupKind(Enum):
-    """What a group is, by the event that ends it."""
+    """The kind of a group, as determined by its last event."""
 
-    TRANSACTION = "transaction"  # XID, COMMIT or ROLLBACK, or compressed
+    TRANSACTION = "transaction"  # ends with XID, COMMIT or ROLLBACK, or is a compressed transaction
     STATEMENT = "statement"  # DDL, or another statement outside BEGIN
     XA_PREPARE = "xa prepare"
     INCIDENT = "incident"
 
 
 class GroupFacts(NamedTuple):
-    """The facts about its event group that a record has: the GTID as text, MySQL's logical clock; None if missing."""
+    """The columns of a record about its event group: the GTID as text, MySQL's logical clock; None if missing."""
 
     gtid: str | None = None
     last_committed: int | None = None
@@ -81,10 +80,11 @@ class GroupFacts(NamedTuple):
 
 
 class EventGroup:
-    """An event group: the facts of its first event and, when it was read to its end, its end and its kind.
+    """An event group: its first event and, after the group was read, its last event.
 
-    `first` is its first event, in logs with GTIDs the GTID event. `last` is the event that ends it; None until that
-    event was read, and if the group is incomplete in the log. Groups of `BinlogReader.groups` can be iterated over.
+    `first` is the first event; in logs with GTIDs it is the GTID event. `last` is the event that ends the group; it is
+    None until this event was read, and if the group is incomplete in the log. Groups of `BinlogReader.groups` iterate
+    over their events.
     """
 
     __slots__ = ("events", "first", "last")
@@ -100,12 +100,12 @@ class EventGroup:
 
     @property
     def begin(self) -> int:
-        """The offset of the first event."""
+        """The offset of the first event, in bytes from the start of the file."""
         return self.first.header.offset
 
     @property
     def end(self) -> int | None:
-        """The offset after the last event; None until it was read."""
+        """The offset after the last event, in bytes from the start of the file; None until it was read."""
         return None if self.last is None else self.last.header.offset + self.last.header.event_size
 
     @property
@@ -115,10 +115,10 @@ class EventGroup:
 
     @property
     def gtid(self) -> Gtid | MariadbGtid | None:
-        """The GTID of the transaction; None if the log has none.
+        """The GTID of the group; None if it has no GTID.
 
         Raises:
-            BinlogFormatError: it is invalid.
+            BinlogFormatError: the GTID is invalid.
         """
         first = self.first
         try:
@@ -129,33 +129,33 @@ class EventGroup:
 
     @property
     def facts(self) -> GroupFacts:
-        """What records have of the group. Raises as `gtid`."""
+        """The columns of records about the group. Raises the errors of `gtid`."""
         gtid = self.gtid
         return GroupFacts(None if gtid is None else str(gtid), self.last_committed, self.sequence_number)
 
     @property
     def last_committed(self) -> int | None:
-        """MySQL's logical clock: the last transaction that was committed when this one was prepared."""
+        """MySQL's logical clock: the number of the last transaction on which this one depends; None if missing."""
         return self.first.last_committed if isinstance(self.first, _GTIDS) else None
 
     @property
     def sequence_number(self) -> int | None:
-        """MySQL's logical clock: the number of the transaction in the file."""
+        """MySQL's logical clock: the number of the transaction in the file; None if missing."""
         return self.first.sequence_number if isinstance(self.first, _GTIDS) else None
 
     @property
     def commit_timestamp(self) -> int | None:
-        """The commit time on the server that wrote the log, in microseconds since 1970, UTC."""
+        """The commit time on the server that wrote the log, in microseconds since 1970, UTC; None if missing."""
         return self.first.immediate_commit_timestamp if isinstance(self.first, _GTIDS) else None
 
     @property
     def original_commit_timestamp(self) -> int | None:
-        """The commit time on the first server, in microseconds since 1970, UTC."""
+        """The commit time on the original server, in microseconds since 1970, UTC; None if missing."""
         return self.first.originally_committed if isinstance(self.first, _GTIDS) else None
 
     @property
     def kind(self) -> GroupKind | None:
-        """What the group is; None until its last event was read."""
+        """The kind of the group; None until its last event was read."""
         last = self.last
         if last is None:
             return None
@@ -171,9 +171,9 @@ class EventGroup:
 
 
 class GroupTracker:
-    """Follows event groups. Give it every event of a file in order, but none from inside a payload.
+    """Tracks event groups. Pass every event of a file in order, except the events inside payloads.
 
-    `place` is the state after the last event, `group` its group; None for an event outside of groups.
+    `place` is the state after the last event. `group` is the group of the last event; None outside of groups.
     """
 
     __slots__ = ("_action", "_steps", "group", "place")
@@ -195,12 +195,12 @@ class GroupTracker:
         return bool(self._action & _OUTSIDE_OF_GROUPS)
 
     def resume(self, place: GroupPlace) -> None:
-        """Continue in the state of another tracker; the current group stays unknown."""
+        """Continue in the state `place` of another tracker; `group` is None until the next group begins."""
         self.place, self.group = place, None
         self._steps = _STEPS_FROM[place]
 
     def feed(self, event: BinlogEvent) -> GroupPlace:
-        """Take the next event and return the state after it."""
+        """Process the next event and return the state after it."""
         step = self._steps.get(type(event))
         if step is None:
             step = _step(type(event), self.place, *_facts(event))
@@ -215,11 +215,11 @@ class GroupTracker:
         return self.place
 
     def take(self, event_class: type, *, flag: bool = False, sql: bytes = b"") -> GroupPlace:
-        """Take the next event by its class, without a group for it; return the state after it.
+        """Process the next event by its class and return the state after it; `group` is not set.
 
         Args:
             event_class: the class of the event.
-            flag: of a rows event, whether it ends its statement; of MariaDB's GTID event, whether it is standalone.
+            flag: for a rows event, whether it ends its statement; for MariaDB's GTID event, whether it is standalone.
             sql: the statement of a QueryEvent.
         """
         step = self._steps.get(event_class) or _step(event_class, self.place, flag, sql)
@@ -228,7 +228,7 @@ class GroupTracker:
         return self.place
 
     def take_body(self, code: int, body: bytes, context: ParseContext) -> GroupPlace:
-        """Take the next event by its type and its unparsed body; return the state after it."""
+        """Process the next event by its type code and unparsed body and return the state after it, as `take`."""
         codec, flag = EVENT_CODECS.get(code), b""
         event_class = UnknownEvent if codec is None else codec.event_class
         if event_class in ROWS_EVENTS:
@@ -248,13 +248,13 @@ class GroupTracker:
 _BEGINS, _ENDS, _OUTSIDE_OF_GROUPS = 1, 2, 4
 _OUTSIDE, _OPEN, _TRANSACTION = GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION
 _Step: TypeAlias = "tuple[GroupPlace, int, dict[type, _Step]]"
-"""The state after an event, what the event does to the group, and the steps from there by the next event's class."""
+"""A transition: the state after an event, action flags, and the transitions from this state by class of the event."""
 
 _STEPS_FROM: Final[dict[GroupPlace, dict[type, _Step]]] = {place: {} for place in GroupPlace}
 
 
 def _to(before: GroupPlace, after: GroupPlace) -> _Step:
-    """Return the step of an event that belongs to a group."""
+    """Return the transition for an event that belongs to a group."""
     action = (_BEGINS if before is _OUTSIDE else 0) | (_ENDS if after is _OUTSIDE else 0)
     return after, action, _STEPS_FROM[after]
 
@@ -272,7 +272,7 @@ for _before, _steps in _STEPS_FROM.items():
 
 
 def _facts(event: BinlogEvent) -> tuple[bool, bytes]:
-    """Return `flag` and `sql` of `GroupTracker.take`."""
+    """Return the arguments `flag` and `sql` of `GroupTracker.take` for an event."""
     if isinstance(event, QueryEvent):
         return False, event.sql
     if isinstance(event, MariadbGtidEvent):
@@ -280,8 +280,8 @@ def _facts(event: BinlogEvent) -> tuple[bool, bytes]:
     return isinstance(event, RowsEvent) and event.ends_statement, b""
 
 
-def _step(event_class: type, before: GroupPlace, flag: bool, sql: bytes) -> _Step:  # noqa: FBT001 - of the event
-    """Return the step of an event whose class alone does not determine it."""
+def _step(event_class: type, before: GroupPlace, flag: bool, sql: bytes) -> _Step:  # noqa: FBT001 - a flag of the event
+    """Return the transition for an event whose class alone does not determine it."""
     if event_class is QueryEvent:
         return _to(before, _after_query(sql, before))
     if event_class is MariadbGtidEvent:
@@ -299,7 +299,7 @@ _FRAMES: Final = (b"SAVEPOINT", b"ROLLBACK", b"XA ")
 
 
 def frames_changes(sql: bytes) -> bool:
-    """Return whether a statement only frames the changes of its transaction."""
+    """Return whether a statement controls the transaction and changes no data: BEGIN, COMMIT, SAVEPOINT, XA ..."""
     return starts_transaction(sql) or ends_transaction(sql) or sql[:12].upper().startswith(_FRAMES)
 
 
@@ -310,12 +310,12 @@ def _after_query(sql: bytes, before: GroupPlace) -> GroupPlace:
 
 
 def starts_transaction(sql: bytes) -> bool:
-    """Return True for the texts with which a server begins a transaction in the log."""
+    """Return True for BEGIN and XA START as the server writes them."""
     return sql == b"BEGIN" or sql.startswith(b"XA START")
 
 
 def ends_transaction(sql: bytes) -> bool:
-    """Return True for the texts with which a server ends a transaction; ROLLBACK TO a savepoint does not."""
+    """Return True for COMMIT and ROLLBACK as the server writes them, but not for ROLLBACK TO a savepoint."""
     if sql == b"COMMIT":
         return True
     word = sql[:12].upper()

@@ -1,6 +1,6 @@
-"""Row changes of rows events: by the compiled kernel, or by construct without it and for events that it refuses.
+"""Decodes rows events to row changes: with the compiled kernel, or in Python (`binlogio.rows.image`).
 
-`binlogio.rows.image` is the specification; it raises all errors.
+Python is used without the kernel, and for events that the kernel refuses; so it raises all errors.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 
 _MOST_DECODERS: Final = 512
 _decoders: Final[dict[int, tuple[TablePlan, RowDecoder]]] = {}
-"""By the identity of a plan: its hash takes as long as a row."""
+"""Decoders by the identity of a plan, because computing the hash of a plan takes as long as decoding a row."""
 
 
 def row_changes(event: RowsEvent, plan: TablePlan, *, compiled: bool | None = None) -> Iterator[RowChange]:
-    """Return the row changes of a rows event; `plan` is that of its table map.
+    """Return an iterator over the row changes of a rows event; `plan` is the plan of its table map.
 
-    `compiled` is the result of `is_compiled()`, which takes as long as decoding a row; it is called if None.
+    `compiled` is the result of `is_compiled()`, which the caller can cache because the call takes as long as decoding a
+    row; None calls it.
 
     Raises:
-        BinlogFormatError: as `binlogio.rows.image.decode_rows`.
+        BinlogFormatError: as in `binlogio.rows.image.decode_rows`.
     """
     may_decode = event.column_count == len(plan.columns) and event.header.type_code not in PRE_GA_EVENTS
     if may_decode and (is_compiled() if compiled is None else compiled):
@@ -42,7 +43,7 @@ def row_changes(event: RowsEvent, plan: TablePlan, *, compiled: bool | None = No
 def _decoder(plan: TablePlan) -> RowDecoder:
     found = _decoders.get(id(plan))
     if found is None:
-        from binlogio.rows.unpacking import row_decoder  # noqa: PLC0415 - there may be no kernel
+        from binlogio.rows.unpacking import row_decoder  # noqa: PLC0415 - the kernel may not be installed
 
         if len(_decoders) >= _MOST_DECODERS:
             _decoders.clear()

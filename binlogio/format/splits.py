@@ -1,8 +1,8 @@
-"""Byte ranges of a log that are read separately.
+"""Splits: byte ranges of a log that are read separately.
 
-A reader begins at the first event group at or after the start of its range, and stops at the first group at or after
-the end. So any cut points give every group exactly once, and can be chosen without reading the file. The kernel finds a
-group in the middle of a file (`find_group`).
+The reader of a split begins at the first event group at or after the start, and stops at the first group at or after
+the end. So every group is in exactly one split, whatever the cut points are, and cut points can be chosen without
+reading the file. The kernel finds a group in the middle of a file (`find_group`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Split(NamedTuple):
 
 
 def cut(size: int, count: int) -> Iterator[Split]:
-    """Yield `count` ranges of about the same size that cover a file of `size` bytes."""
+    """Yield `count` splits of about the same size that cover a file of `size` bytes."""
     points = [size * number // count for number in range(count + 1)]
     for start, end in pairwise(points):
         yield Split(start, end)
