@@ -1,8 +1,8 @@
-"""Global transaction identifiers of both vendors, and sets of them.
+"""Global transaction identifiers (GTIDs) of MySQL and MariaDB, and sets of GTIDs.
 
 All public names can be imported from here: `Gtid` and `GtidSet` of MySQL, `MariadbGtid`, `MariadbGtidPosition`,
-`MariadbGtidSet` and `MariadbDomains` of MariaDB, and their parts. `identifiers` has single GTIDs and their text, `sets`
-the algebra of sets, `layout` the bytes; GTID events are in `binlogio.events`.
+`MariadbGtidSet` and `MariadbDomains` of MariaDB, and their parts. `identifiers` defines single GTIDs and their text
+form, `sets` the set operations, `layout` the binary form. GTID events are in `binlogio.events`.
 """
 
 from __future__ import annotations

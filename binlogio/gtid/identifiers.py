@@ -1,6 +1,6 @@
 """Global transaction identifiers: MySQL's source, tag and number; MariaDB's domain, server and number.
 
-Text and ranges only: sets are in `binlogio.gtid.sets`, the events in `binlogio.events`.
+Defines their text form and value ranges. Sets are in `binlogio.gtid.sets`, events in `binlogio.events`.
 
     gtid     := uuid (":" tag)? ":" gno                      -- MySQL, the tag since 8.3: 3e11fa47-...-c80aa942:dba:23
     gtid     := domain_id "-" server_id "-" sequence_number  -- MariaDB: 0-1-100
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 UUID_SIZE: Final = 16
 GNO_MIN: Final = 1
 GNO_END: Final = (1 << 63) - 1
-"""The first number that no transaction can have (Gtid_event::GNO_END)."""
+"""One more than the largest transaction number of MySQL (Gtid_event::GNO_END)."""
 
 NUMBERS_END: Final = 1 << 64
-"""The first number that no vendor's GTID can hold."""
+"""One more than the largest number in a GTID of either vendor."""
 
 WHITESPACE: Final = " \t\n\v\f\r"
-"""What the server skips between the parts of a GTID's text."""
+"""The characters that the server skips between the parts of a GTID in text form."""
 
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TAG: Final = re.compile(r"(?:[a-zA-Z_][a-zA-Z0-9_]{0,31})?")
@@ -37,12 +37,12 @@ _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,19}")
 
 
 def parse_number(text: str, what: str) -> int:
-    """Return the plain decimal number that `text` is.
+    """Parse a decimal number; `what` is the name of the field for the error.
 
-    The server's strtoll also reads 010 as 8 and 0x10 as 16; here these are errors, so that nothing is misread.
+    The server's strtoll reads 010 as 8 and 0x10 as 16; here these are errors.
 
     Raises:
-        BinlogFormatError: anything but decimal digits, a leading zero, more than 20 digits.
+        BinlogFormatError: the text has other characters than digits, a leading zero, or more than 20 digits.
     """
     if _NUMBER.fullmatch(text) is None:
         raise BinlogFormatError("not a plain decimal number", field=what, found=excerpt(text))
@@ -50,16 +50,16 @@ def parse_number(text: str, what: str) -> int:
 
 
 def excerpt(text: str) -> str:
-    """Return `text`, short enough for an error message."""
+    """Return `text` in quotes, cut to 80 characters for an error message."""
     return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Uuid:
-    """The 16 bytes that name a server (server_uuid) or a group. Sorts as the server sorts them: by their bytes.
+    """The UUID of a server (server_uuid) or of a replication group. UUIDs are ordered by their 16 bytes.
 
     Raises:
-        BinlogFormatError: not 16 bytes.
+        BinlogFormatError: `data` does not have 16 bytes.
     """
 
     data: bytes
@@ -70,7 +70,11 @@ class Uuid:
 
     @classmethod
     def parse(cls, text: str) -> Uuid:
-        """Return the UUID that `text` spells, in either case; the hyphens are obligatory in a GTID."""
+        """Parse a UUID with hyphens, in lower or upper case.
+
+        Raises:
+            BinlogFormatError: the text is not a UUID.
+        """
         if _UUID.fullmatch(text) is None:
             raise BinlogFormatError("not a UUID", field="uuid", found=excerpt(text))
         return cls(bytes.fromhex(text.replace("-", "")))
@@ -81,22 +85,22 @@ class Uuid:
 
 
 NIL_UUID: Final = Uuid(bytes(UUID_SIZE))
-"""What an ANONYMOUS_GTID_LOG_EVENT has in the place of a UUID."""
+"""The UUID of an ANONYMOUS_GTID_LOG_EVENT: 16 zero bytes."""
 
 
 class Tag(str):
-    """The optional middle part of a GTID: up to 32 letters, digits and underscores, in lower case.
+    """The optional tag of a GTID: up to 32 letters, digits and underscores, in lower case.
 
-    The empty text is no tag.
+    The empty string means that the GTID has no tag.
 
     Raises:
-        BinlogFormatError: too long, another character, or a digit in front.
+        BinlogFormatError: the text is too long, has other characters, or begins with a digit.
     """
 
     __slots__ = ()
 
     def __new__(cls, text: str = "") -> Tag:
-        """Return the tag `text`; capital letters become small ones, as the server makes them."""
+        """Return the tag `text` in lower case, as the server stores it."""
         if _TAG.fullmatch(text) is None:
             raise BinlogFormatError(
                 "not a tag: up to 32 letters, digits and underscores, not starting with a digit",
@@ -111,7 +115,7 @@ NO_TAG: Final = Tag()
 
 @dataclass(frozen=True, slots=True, order=True)
 class Tsid:
-    """The scope of transaction numbers: a UUID and a tag (the server's "tagged source identifier")."""
+    """A source of transaction numbers: a UUID and a tag (the server's "tagged source identifier")."""
 
     uuid: Uuid
     tag: Tag = NO_TAG
@@ -126,10 +130,10 @@ class Tsid:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Gtid:
-    """The identifier of one MySQL transaction; `gno` is 1 to 2**63 - 2.
+    """The GTID of a MySQL transaction; `gno` is 1 to 2**63 - 2.
 
     Raises:
-        BinlogFormatError: `gno` out of its range.
+        BinlogFormatError: `gno` is out of range.
     """
 
     uuid: Uuid
@@ -146,10 +150,10 @@ class Gtid:
 
     @classmethod
     def parse(cls, text: str) -> Gtid:
-        """Return the GTID that `text` spells, `uuid:gno` or `uuid:tag:gno`.
+        """Parse a GTID: `uuid:gno` or `uuid:tag:gno`.
 
         Raises:
-            BinlogFormatError: it spells none.
+            BinlogFormatError: the text is not a GTID.
         """
         uuid, *middle = (part.strip(WHITESPACE) for part in text.split(":"))
         if len(middle) not in (1, 2):
@@ -169,10 +173,10 @@ class Gtid:
 
 @dataclass(frozen=True, slots=True, order=True)
 class MariadbGtid:
-    """The identifier of one MariaDB event group. The first two parts have 32 bits, the number 64.
+    """The GTID of a MariaDB event group. `domain_id` and `server_id` have 32 bits, `sequence_number` 64 bits.
 
     Raises:
-        BinlogFormatError: a part out of its range.
+        BinlogFormatError: a part is out of range.
     """
 
     domain_id: int
@@ -188,10 +192,10 @@ class MariadbGtid:
 
     @classmethod
     def parse(cls, text: str) -> MariadbGtid:
-        """Return the GTID that `text` spells, `domain-server-number`.
+        """Parse a GTID: `domain-server-number`.
 
         Raises:
-            BinlogFormatError: it spells none.
+            BinlogFormatError: the text is not a GTID.
         """
         parts = text.strip(WHITESPACE).split("-")
         if len(parts) != 3:
@@ -209,22 +213,25 @@ class MariadbGtid:
 
 @dataclass(frozen=True, slots=True)
 class MariadbGtidPosition:
-    """The GTID position of a MariaDB server: the last GTID of each domain, sorted. Made by `of` and `parse`."""
+    """The GTID position of a MariaDB server: the last GTID of each domain, sorted by domain.
+
+    A position contains all GTIDs of its domains up to these. `of` and `parse` create it.
+    """
 
     gtids: tuple[MariadbGtid, ...] = ()
 
     @classmethod
     def of(cls, gtids: Iterable[MariadbGtid]) -> MariadbGtidPosition:
-        """Return the position after `gtids` were seen in this order: the last one of a domain counts."""
+        """Return the position after `gtids` in this order: the last GTID of each domain."""
         last = {gtid.domain_id: gtid for gtid in gtids}
         return cls(tuple(last[domain_id] for domain_id in sorted(last)))
 
     @classmethod
     def parse(cls, text: str) -> MariadbGtidPosition:
-        """Return the position that `text` spells, as in @@gtid_slave_pos; empty text is the empty position.
+        """Parse a position, such as the value of @@gtid_slave_pos; empty text is the empty position.
 
         Raises:
-            BinlogFormatError: a part is no GTID, or two have the same domain.
+            BinlogFormatError: a part is not a GTID, or two GTIDs have the same domain.
         """
         if not text.strip(WHITESPACE):
             return cls()
@@ -235,20 +242,20 @@ class MariadbGtidPosition:
         return position
 
     def get(self, domain_id: int) -> MariadbGtid | None:
-        """Return the last GTID of a domain; None where it has none."""
+        """Return the last GTID of a domain; None if the position does not contain the domain."""
         return next((gtid for gtid in self.gtids if gtid.domain_id == domain_id), None)
 
     def add(self, gtid: MariadbGtid) -> MariadbGtidPosition:
-        """Return the position after `gtid`, which replaces the one of its domain."""
+        """Return a position in which `gtid` replaces the GTID of its domain."""
         return type(self).of((*self.gtids, gtid))
 
     def __contains__(self, gtid: MariadbGtid) -> bool:
-        """Return whether `gtid` is at or before the position, by the numbers of its domain."""
+        """Return whether the sequence number of `gtid` is at most that of the last GTID of its domain."""
         last = self.get(gtid.domain_id)
         return last is not None and gtid.sequence_number <= last.sequence_number
 
     def run_of(self, gtid: MariadbGtid) -> tuple[int, int]:
-        """Return the numbers around that of `gtid` that are all in the position, or all not, and the end after them."""
+        """Return the range [first, end) of sequence numbers around `gtid` that are all in the position, or all not."""
         last = self.get(gtid.domain_id)
         if last is None:
             return 0, NUMBERS_END

@@ -1,13 +1,13 @@
-"""The bytes of UUIDs, tags and GTID sets, in both of the server's encodings of a set.
+"""The binary form of UUIDs, tags and GTID sets, in both encodings of the server.
 
 The body of a PREVIOUS_GTIDS_LOG_EVENT is one such set (`binlogio.events.gtid`).
 
     set       := n: u56  0x00        (uuid: u8[16]  intervals)[n]         -- untagged
                | 0x01  n: u48  0x01  (uuid: u8[16]  tag  intervals)[n]    -- tagged, since 8.3
     tag       := length: varlen  u8[length]
-    intervals := n: u64  (start: u64  end: u64)[n]                        -- increasing; the end is not in it
+    intervals := n: u64  (start: u64  end: u64)[n]                        -- increasing; `end` is exclusive
 
-MySQL 9.7 writes the tagged encoding also of sets without tags, once its process has met a tag (fixture
+A server process of MySQL 9.7 that has seen a tag uses the tagged encoding also for sets without tags (fixture
 mysql97/compressed).
 Source: sql/rpl_gtid_set.cc, Gtid_set::encode, add_gtid_encoding; libs/mysql/gtid/gtid_format.h.
 """
@@ -53,7 +53,7 @@ class GtidSetEncoding(IntEnum):
 
 
 class _Intervals(Construct):  # type: ignore[misc]
-    """The intervals of one source: their number, then each one's first number and the one after its last."""
+    """The intervals of one source: their count, then start and exclusive end of each interval."""
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> Intervals:
         count = Int64ul._parsereport(stream, context, path)
@@ -79,7 +79,7 @@ def _check(intervals: Intervals, path: str) -> None:
 
 
 class UuidOf(Adapter):  # type: ignore[misc]
-    """A layout of 16 bytes whose value is a Uuid."""
+    """Converts 16 bytes to a Uuid."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> Uuid:
         return Uuid(bytes(obj))
@@ -89,7 +89,7 @@ class UuidOf(Adapter):  # type: ignore[misc]
 
 
 class TagOf(Adapter):  # type: ignore[misc]
-    """A layout of bytes whose value is a Tag. Capital letters are an error: no server writes them."""
+    """Converts bytes to a Tag. Capital letters are an error, because no server writes them."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> Tag:
         text = bytes(obj).decode("latin-1")
@@ -102,7 +102,7 @@ class TagOf(Adapter):  # type: ignore[misc]
 
 
 class _Source(Adapter):  # type: ignore[misc]
-    """A source's Struct as a pair of Tsid and intervals."""
+    """Converts the Struct of a source to a pair of Tsid and intervals."""
 
     def _decode(self, obj: Container, context: Container, path: str) -> tuple[Tsid, Intervals]:
         return Tsid(obj.uuid, obj.get("tag", NO_TAG)), obj.intervals
@@ -146,7 +146,7 @@ def _source_count(ctx: Container) -> int:
 
 
 def _written(ctx: Container) -> list[tuple[Tsid, Intervals]]:
-    """Return the sources in the order in which the file has them."""
+    """Return the sources in the order in which they are written."""
     if not ctx.order:
         return list(ctx.gtid_set.sources)
     sources = dict(ctx.gtid_set.sources)
@@ -183,15 +183,18 @@ GTID_SET: Final = Struct(
     "order" / Computed(_read_order),
     Terminated,
 )
-"""`order` is empty where the sources are sorted, as every server writes them; other writers do not always."""
+"""A GTID set. `order` lists the sources in the order of the bytes if they are not sorted, otherwise it is empty.
+
+Servers always sort the sources; other writers may not.
+"""
 
 
 def parse_gtid_set(data: bytes) -> GtidSet:
-    """Return the set that `data` encodes, tagged or untagged, to the last byte.
+    """Parse a GTID set in binary form, tagged or untagged; `data` must end with the set.
 
     Raises:
         BinlogFormatError: the encoding is damaged.
-        UnsupportedFeature: it is a later format than we know.
+        UnsupportedFeature: the encoding is of an unknown format.
     """
     try:
         gtid_set: GtidSet = GTID_SET.parse(data).gtid_set
@@ -201,10 +204,10 @@ def parse_gtid_set(data: bytes) -> GtidSet:
 
 
 def build_gtid_set(gtid_set: GtidSet, encoding: GtidSetEncoding | None = None) -> bytes:
-    """Return the set's bytes; without an `encoding`, in the oldest one that can hold it.
+    """Return the binary form of a set; without `encoding`, tagged only if the set has tags.
 
     Raises:
-        BinlogFormatError: the set has tags, and `encoding` has none.
+        BinlogFormatError: the set has tags, and `encoding` is UNTAGGED.
     """
     if encoding is None:
         encoding = GtidSetEncoding.TAGGED if gtid_set.has_tags else GtidSetEncoding.UNTAGGED

@@ -1,11 +1,11 @@
-"""Sets of GTIDs: interval algebra, and the server's text.
+"""Sets of GTIDs: set operations on intervals of numbers, and the text form of sets.
 
-The bytes are in `binlogio.gtid.layout`.
+The binary form is in `binlogio.gtid.layout`.
 
     set    := (source ("," source)*)?
-    source := uuid (":" tag | ":" first ("-" last)?)*     -- numbers belong to the tag before them, the first to none
+    source := uuid (":" tag | ":" first ("-" last)?)*     -- a tag applies to the numbers after it
 
-    mariadb := (range ("," range)*)?                      -- MariaDB has no text of sets: this one is binlogio's
+    mariadb := (range ("," range)*)?                      -- defined by binlogio; MariaDB has no text form of sets
     range   := domain_id "-" server_id "-" first (".." last)?
 
 Source: sql/rpl_gtid_set.cc, Gtid_set::to_string, add_gtid_text; libs/mysql/gtids/strconv/gtid_text_format_conv.h.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Interval(NamedTuple):
-    """The numbers from `start` up to, not including, `end`."""
+    """The numbers from `start` to `end`, without `end`."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ Intervals = tuple[Interval, ...]
 
 
 def merge_intervals(intervals: Iterable[Interval]) -> Intervals:
-    """Return the same numbers in increasing intervals that do not touch."""
+    """Return the union of intervals as increasing intervals that neither overlap nor touch."""
     merged: list[Interval] = []
     for interval in sorted(intervals):
         if merged and interval.start <= merged[-1].end:
@@ -62,7 +62,7 @@ def merge_intervals(intervals: Iterable[Interval]) -> Intervals:
 
 
 def _intersect(left: Intervals, right: Intervals) -> Intervals:
-    """Return the numbers that are in both."""
+    """Return the numbers that are in both; both are increasing."""
     common: list[Interval] = []
     i = j = 0
     while i < len(left) and j < len(right):
@@ -78,7 +78,7 @@ def _intersect(left: Intervals, right: Intervals) -> Intervals:
 
 
 def subtract_intervals(left: Intervals, right: Intervals) -> Intervals:
-    """Return the numbers of `left` that are not in `right`."""
+    """Return the numbers of `left` that are not in `right`; both are increasing."""
     if not right:
         return left
     gaps = (
@@ -95,7 +95,7 @@ def _is_in(intervals: Intervals, number: int) -> bool:
 
 
 def _run(intervals: Intervals, number: int) -> Interval:
-    """Return the interval that has the number, or the numbers between two intervals."""
+    """Return the interval that contains the number, or the gap between two intervals that contains it."""
     at = bisect_right(intervals, number, key=lambda interval: interval.start)
     if at and number < intervals[at - 1].end:
         return intervals[at - 1]
@@ -104,10 +104,11 @@ def _run(intervals: Intervals, number: int) -> Interval:
 
 @dataclass(frozen=True, slots=True)
 class GtidSet:
-    """A set of GTIDs. Immutable; every operation gives a new one.
+    """An immutable set of GTIDs.
 
-    `sources` is sorted by UUID and tag; its intervals increase and do not touch, and none is empty. Made by `parse`,
-    `from_gtids`, `from_intervals`, `parse_gtid_set` and the operators, which see to that; `GtidSet()` is the empty set.
+    `sources` is sorted by UUID and tag; the intervals of a source increase, do not touch, and are not empty. The
+    methods, operators and `parse_gtid_set` guarantee this; the constructor does not check it. `GtidSet()` is the empty
+    set.
     """
 
     sources: tuple[tuple[Tsid, Intervals], ...] = ()
@@ -117,7 +118,7 @@ class GtidSet:
         """Return the set of the given intervals, in any order; they may overlap.
 
         Raises:
-            BinlogFormatError: an interval is empty or goes beyond 1 to 2**63 - 2.
+            BinlogFormatError: an interval is empty or not within 1 to 2**63 - 2.
         """
         by_tsid: dict[Tsid, list[Interval]] = {}
         for tsid, interval in intervals:
@@ -134,39 +135,38 @@ class GtidSet:
     def parse(cls, text: str) -> GtidSet:
         """Parse a GTID set in any of the forms that the server accepts.
 
-        White space, repeated commas, a UUID or a tag without numbers and intervals like 5-3 (which are empty) do no
-        harm.
+        White space, repeated commas, and a UUID or tag without numbers are ignored; an interval such as 5-3 is empty.
 
         Raises:
-            BinlogFormatError: something else is in the text.
+            BinlogFormatError: the text is not a GTID set.
         """
         sources = (source.strip(WHITESPACE) for source in text.split(","))
         return cls.from_intervals(item for source in sources if source for item in _parse_source(source))
 
     @property
     def has_tags(self) -> bool:
-        """True if a source has a tag; servers before 8.3 do not have such sets."""
+        """True if a source has a tag; servers before 8.3 do not support tags."""
         return any(tsid.tag for tsid, _ in self.sources)
 
     @property
     def count(self) -> int:
-        """The number of GTIDs in the set. Not `len()`, which cannot hold the count of two full sources."""
+        """The number of GTIDs in the set. It can exceed the limit of `len()`, 2**63 - 1, which is not defined."""
         return sum(interval.end - interval.start for _, interval in self)
 
     def intervals(self, tsid: Tsid) -> Intervals:
-        """Return the numbers that one source has in the set."""
+        """Return the intervals of one source; empty if the set does not contain the source."""
         at = bisect_left(self.sources, tsid, key=lambda source: source[0])
         found = at < len(self.sources) and self.sources[at][0] == tsid
         return self.sources[at][1] if found else ()
 
     def gtids(self) -> Iterator[Gtid]:
-        """Yield every GTID of the set, in its order. There may be very many."""
+        """Yield every GTID of the set, sorted by source and number; the set may be very large."""
         for tsid, interval in self:
             for gno in range(interval.start, interval.end):
                 yield Gtid(tsid.uuid, tsid.tag, gno)
 
     def add(self, gtid: Gtid) -> GtidSet:
-        """Return the set with one GTID more."""
+        """Return the set with `gtid` added."""
         tsid = gtid.tsid
         at = bisect_left(self.sources, tsid, key=lambda source: source[0])
         found = self.intervals(tsid)
@@ -194,11 +194,11 @@ class GtidSet:
         return _of_each((tsid, subtract_intervals(mine, theirs.get(tsid, ()))) for tsid, mine in self.sources)
 
     def issubset(self, other: GtidSet) -> bool:
-        """Return whether the other set has everything that this one has."""
+        """Return whether the other set contains all GTIDs of this set."""
         return not self.difference(other)
 
     def isdisjoint(self, other: GtidSet) -> bool:
-        """Return whether the sets have nothing in common."""
+        """Return whether the sets have no GTID in common."""
         return not self.intersection(other)
 
     __or__ = union
@@ -210,7 +210,7 @@ class GtidSet:
         return _is_in(self.intervals(gtid.tsid), gtid.gno)
 
     def run_of(self, gtid: Gtid) -> Interval:
-        """Return the numbers around that of a GTID that are all in the set, or all not in it, with its source."""
+        """Return the largest interval around `gtid.gno` whose numbers are all in the set, or all not (same source)."""
         return _run(self.intervals(gtid.tsid), gtid.gno)
 
     def __iter__(self) -> Iterator[tuple[Tsid, Interval]]:
@@ -220,7 +220,7 @@ class GtidSet:
         return bool(self.sources)
 
     def __str__(self) -> str:
-        """Return the set as the server prints it: each UUID once, on a separate line."""
+        """Return the set in the text form of the server: each UUID once, on a separate line."""
         parts: list[str] = []
         last: Uuid | None = None
         for tsid, intervals in self.sources:
@@ -237,7 +237,7 @@ EMPTY_GTID_SET: Final = GtidSet()
 
 
 def _of_each(sources: Iterable[tuple[Tsid, Intervals]]) -> GtidSet:
-    """Return the set of those sources that have something left."""
+    """Return the set of the given sources, without those that have no intervals."""
     return GtidSet(tuple((tsid, intervals) for tsid, intervals in sources if intervals))
 
 
@@ -269,7 +269,7 @@ def _parse_source(text: str) -> Iterator[tuple[Tsid, Interval]]:
 
 @dataclass(frozen=True, slots=True)
 class MariadbDomains:
-    """All MariaDB GTIDs of some domains."""
+    """The set of all MariaDB GTIDs of some domains."""
 
     domain_ids: frozenset[int]
 
@@ -277,16 +277,15 @@ class MariadbDomains:
         return gtid.domain_id in self.domain_ids
 
     def run_of(self, gtid: MariadbGtid) -> Interval:
-        """Return the numbers around that of a GTID that are all in the set, or all not in it, with its source."""
+        """Return the interval of all numbers, because membership does not depend on the number."""
         return Interval(0, 1 << 64)
 
 
 @dataclass(frozen=True, slots=True)
 class MariadbGtidSet:
-    """A set of MariaDB GTIDs: the intervals of each domain and server. Each GTID means its own transaction only.
+    """A set of MariaDB GTIDs: the intervals of sequence numbers for each (domain id, server id).
 
-    `MariadbGtidPosition` is the other reading of a list of GTIDs, in which each means all transactions of its domain up
-    to it.
+    Unlike in a `MariadbGtidPosition`, a GTID in the set does not include earlier transactions of its domain.
     """
 
     intervals: Mapping[tuple[int, int], Intervals]
@@ -296,7 +295,7 @@ class MariadbGtidSet:
         """Parse `domain-server-number` and `domain-server-first..last`, separated by commas.
 
         Raises:
-            BinlogFormatError: a part is neither.
+            BinlogFormatError: a part is neither, or a range ends before it begins.
         """
         found: dict[tuple[int, int], list[Interval]] = {}
         for part in text.split(",") if text.strip(WHITESPACE) else ():
@@ -313,7 +312,7 @@ class MariadbGtidSet:
         return _is_in(self.intervals.get((gtid.domain_id, gtid.server_id), ()), gtid.sequence_number)
 
     def run_of(self, gtid: MariadbGtid) -> Interval:
-        """Return the numbers around that of a GTID that are all in the set, or all not in it, with its source."""
+        """Return the largest interval around the number of `gtid` whose numbers are all in the set, or all not."""
         return _run(self.intervals.get((gtid.domain_id, gtid.server_id), ()), gtid.sequence_number)
 
     def __str__(self) -> str:
