@@ -1,4 +1,4 @@
-"""Row images: the plan of a table map, its columns, and the images in both directions.
+"""Row images: plans for decoding and encoding the columns of a table, and the images in both directions.
 
 Values of single columns are in `binlogio.values`.
 """

@@ -1,9 +1,9 @@
-"""The bytes of single images and rows, cut out of those of a rows event without decoding values.
+"""Cuts the images of a rows event into the bytes of single images and rows, without decoding values.
 
-    images := image*                   -- one a row, or before and after in turn
+    images := image*                   -- one per row, or before and after image in turn
     image  := null: bits[columns in the image]  value*
 
-`binlogio.rows.image` is the specification.
+`binlogio.rows.image` decodes the images; both files must agree.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
 
 Widths = tuple[int, ...]
-"""For each column of an image the bytes of its value; minus the bytes of the length where there is one in front."""
+"""The size in bytes of the value of each column of an image; -n for a value that begins with its length in n bytes."""
 
 _MOST_WIDTHS: Final = 512
 _widths: Final[dict[tuple[int, bytes], tuple[TablePlan, Widths]]] = {}
-"""By the identity of a plan: its hash takes as long as a row."""
+"""Widths by the identity of a plan, because computing the hash of a plan takes as long as decoding a row."""
 
 
 def widths_of(plan: TablePlan, present: bytes) -> Widths:
-    """Return the widths of the columns whose bits are set."""
+    """Return the widths of the columns whose bits are set in the bitmap `present`."""
     key = id(plan), present
     found = _widths.get(key)
     if found is None or found[0] is not plan:
@@ -43,14 +43,14 @@ def widths_of(plan: TablePlan, present: bytes) -> Widths:
 
 
 def cut_images(images: bytes, kinds: tuple[Widths, ...]) -> list[bytes]:
-    """Return the images one by one; `kinds` are those of a row, which take turns.
+    """Return the bytes of each image. `kinds` are the widths of each image of a row: one, or before and after image.
 
     Raises:
-        BinlogFormatError: the bytes end within an image, or within a row.
+        BinlogFormatError: the bytes end in the middle of an image or of a row, or the images have no columns.
     """
     cut: list[bytes] = []
     at, turn = 0, 0
-    while at < len(images) or not (cut or any(kinds)):  # a row of no columns has no bytes, and is alone in its event
+    while at < len(images) or not (cut or any(kinds)):  # a row without columns has no bytes; its event has no other row
         end = _end(images, at, kinds[turn])
         cut.append(images[at:end])
         if end == at and images:
@@ -82,11 +82,11 @@ def _end(images: bytes, at: int, widths: Widths) -> int:
 
 
 def rows_of(event: RowsEvent, plan: TablePlan) -> list[bytes]:
-    """Return the bytes of each row of an event.
+    """Return the bytes of each row of an event: one image, or before and after image.
 
     Raises:
         BinlogFormatError: the images do not fit the table.
-        UnsupportedFeature: the event has JSON diffs, or is of MySQL 5.1 before GA.
+        UnsupportedFeature: the event is a PARTIAL_UPDATE_ROWS_EVENT, or of MySQL 5.1 before GA.
     """
     if isinstance(event, PartialUpdateRowsEvent) or event.header.type_code in PRE_GA_EVENTS:
         raise UnsupportedFeature(

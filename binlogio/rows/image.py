@@ -1,19 +1,19 @@
-"""Row images and row changes: the `images` of a rows event, in both directions.
+"""Row images and row changes: decodes and encodes the `images` of a rows event.
 
-Bitmaps and order only; the bytes of a value are in `binlogio.values.layout`. The compiled kernel must agree with this
-file.
+Defines bitmaps and the order of values; the layouts of values are in `binlogio.values.layout`. The compiled kernel must
+agree with this file.
 
     images    := after*  (WRITE_ROWS) | before*  (DELETE_ROWS) | (before after)*  (UPDATE_ROWS)
                | (before options: lenenc  (partial: bits[JSON columns of the table])?  after)*  (PARTIAL_UPDATE_ROWS)
     before    := null: bits[columns in the image]  value*                                       -- after is the same
-    options   := 1 where `partial` follows: a JSON column with its bit set has diffs instead of a document
-    value     := the columns in the image that are not NULL, in the order of the table
-    pre_ga    := record_bits: u8[*]  value*    -- before and after of PRE_GA events: all columns in the image have a
-                                                  value, also those that are NULL
-    record_bits := spare bit, where no column has a variable length; a null bit for each nullable column of the table
+    options   := 1 if `partial` follows: a JSON column with its bit set has diffs instead of a document
+    value     := a column in the image that is not NULL, in the order of the table
+    pre_ga    := record_bits: u8[*]  value*    -- before and after images of PRE_GA events: all columns in the image
+                                                  have a value, also those that are NULL
+    record_bits := a spare bit if no column has a variable length; a null bit for each nullable column of the table
 
-Bits are lowest first. The spare bits after the last null bit are as the plan says, those after the last partial bit are
-clear.
+The lowest bit is the first. The bits after the last null bit have the value `TablePlan.spare_null_bits`; the bits after
+the last partial bit are 0.
 Source: sql/rpl_record.cc, pack_row and unpack_row; sql/log_event.cc, Rows_log_event::print_verbose_one_row.
 """
 
@@ -54,17 +54,17 @@ VARIABLE_LENGTH: Final = frozenset({*BLOBS, ColumnType.VARCHAR, ColumnType.GEOME
 
 @dataclass(frozen=True, slots=True)
 class RowImage:
-    """One image of a row: a value for each column of the table, `ABSENT` where the image does not have the column."""
+    """One image of a row: a value for each column of the table, or `ABSENT` if the image does not have the column."""
 
     plan: TablePlan = field(repr=False, compare=False)
     values: tuple[Any, ...]
 
     @classmethod
     def from_dict(cls, plan: TablePlan, values: Mapping[str, object]) -> RowImage:
-        """Return the image that has the columns named in `values`.
+        """Return an image with the columns in `values`; other columns are absent.
 
         Raises:
-            BinlogFormatError: the table has no column of this name.
+            BinlogFormatError: the table does not have a column of `values`.
         """
         unknown = set(values) - {column.label for column in plan.columns}
         if unknown:
@@ -78,27 +78,29 @@ class RowImage:
         return bits.to_bytes(bitmap_size(len(self.values)), "little")
 
     def get(self, name: str) -> Any:
-        """Return the value of a column; `ABSENT` where the image, or the table, does not have it."""
+        """Return the value of a column; `ABSENT` if the image, or the table, does not have the column."""
         for column, value in zip(self.plan.columns, self.values, strict=True):
             if column.label == name:
                 return value
         return ABSENT
 
     def as_dict(self) -> dict[str, Any]:
-        """Name and value of each column that the image has."""
+        """Return the columns of the image as a mapping from name to value."""
         named = zip(self.plan.columns, self.values, strict=True)
         return {column.label: value for column, value in named if value is not ABSENT}
 
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """The change of one row: no `before` is an insert, no `after` a delete, both are an update."""
+    """The change of one row. `before` is None for an insert, `after` is None for a delete."""
 
     before: RowImage | None
     after: RowImage | None
 
     def applied(self) -> RowImage | None:
-        """Return the after image with documents in the place of JSON diffs, where the before image has the document.
+        """Return the after image with JSON diffs applied to the documents of the before image.
+
+        The diffs of a column that is absent from the before image are returned unchanged.
 
         Raises:
             BinlogFormatError: the diffs do not fit the document.
@@ -125,7 +127,7 @@ def _applied(column: ColumnPlan, old: Any, new: Any) -> Any:
 
 
 def _positions(present: bytes, count: int) -> tuple[int, ...]:
-    """Return the columns whose bits are set."""
+    """Return the positions of the columns whose bits are set."""
     if len(present) != bitmap_size(count):
         raise BinlogFormatError(
             "column bitmap length does not match the column count",
@@ -136,9 +138,10 @@ def _positions(present: bytes, count: int) -> tuple[int, ...]:
 
 
 class RowImageLayout(Construct):  # type: ignore[misc]
-    """One row image with the columns of a bitmap, of which those at the positions `wanted` are decoded; None for all.
+    """The layout of one row image with the columns of a bitmap.
 
-    `first_byte` is where the stream begins in the images of the event, for errors.
+    Only the columns at the positions `wanted` are decoded; None decodes all. `first_byte` is the offset of the stream
+    in the images of the event, for error messages.
     """
 
     def __init__(
@@ -165,14 +168,14 @@ class RowImageLayout(Construct):  # type: ignore[misc]
         return obj
 
     def parse_values(self, stream: BytesIO, context: Container, path: str, layouts: tuple[Construct, ...]) -> RowImage:
-        """Read the null bits, and each value through the layout of its column."""
+        """Parse the null bits, then each value with the layout of its column."""
         null = int.from_bytes(read_exactly(stream, bitmap_size(len(layouts)), path), "little")
         return self.parse_columns(stream, context, path, layouts, null)
 
     def parse_columns(
         self, stream: BytesIO, context: Container, path: str, layouts: tuple[Construct, ...], null: int
     ) -> RowImage:
-        """Read values, each through the layout of its column; a column is NULL if its bit in `null` is set."""
+        """Parse each value with the layout of its column. A column is NULL if its bit in `null` is set."""
         values: list[Any] = [ABSENT] * len(self.plan.columns)
         for index, (column, layout) in enumerate(zip(self.columns, layouts, strict=True)):
             at = self.first_byte + stream.tell()
@@ -210,7 +213,7 @@ class RowImageLayout(Construct):  # type: ignore[misc]
 
 
 class PartialImageLayout(RowImageLayout):
-    """The after image of a partial update: options and partial bits before it."""
+    """The layout of an after image of a partial update, which begins with options and partial bits."""
 
     def _parse(self, stream: BytesIO, context: Container, path: str) -> RowImage:
         options, partial = LenencInt._parsereport(stream, context, path), 0
@@ -243,7 +246,10 @@ class PartialImageLayout(RowImageLayout):
 
 
 def record_bits(plan: TablePlan) -> tuple[tuple[int, ...], int]:
-    """Return the null bit of each column in a record of 5.1 before GA (-1 if never NULL), and the number of bits."""
+    """Return the number of each column's null bit in a record of 5.1 before GA, and the number of bits.
+
+    The number is -1 for a column that is not nullable.
+    """
     count = int(all(column.type not in VARIABLE_LENGTH for column in plan.columns))
     bits = []
     for column in plan.columns:
@@ -253,9 +259,9 @@ def record_bits(plan: TablePlan) -> tuple[tuple[int, ...], int]:
 
 
 class PreGaImageLayout(RowImageLayout):
-    """A row image of 5.1 before GA.
+    """The layout of a row image of 5.1 before GA.
 
-    The null bits are those of the record in memory, and a column that is NULL has the bytes of a value as well.
+    The null bits are those of the server's record buffer, and a column that is NULL has the bytes of a value as well.
 
     Source: sql/log_event_old.cc of 5.1 to 5.7, pack_row_old and unpack_row_old.
     """
@@ -273,9 +279,10 @@ class PreGaImageLayout(RowImageLayout):
 
 
 class _RowChanges(Construct):  # type: ignore[misc]
-    """Row changes up to the end of the bytes; None for the image that the kind of event does not have.
+    """The layout of row changes up to the end of the bytes.
 
-    `first_row` is in errors.
+    `before` or `after` is None if the event type does not have this image. `first_row` is the number of the first row,
+    for error messages.
     """
 
     def __init__(self, before: RowImageLayout | None, after: RowImageLayout | None, first_row: int = 0) -> None:
@@ -288,7 +295,7 @@ class _RowChanges(Construct):  # type: ignore[misc]
         changes: list[RowChange] = []
         start, end = stream.tell(), stream.seek(0, 2)
         stream.seek(start)
-        # INSERT INTO t VALUES () with minimal images is a row of no bytes; servers write one such row an event.
+        # INSERT INTO t VALUES () with minimal images is a row of no bytes; servers write one such row per event.
         alone = self.before is None and self.after is not None and not self.after.columns
         while stream.tell() < end or (alone and not changes):
             at = stream.tell()
@@ -326,7 +333,7 @@ def _translate(exc: BaseException, column: ColumnPlan, at: int) -> BinlogFormatE
 
 
 def _reason(exc: BaseException) -> str:
-    """Return the last line of an error of construct; the first ones are its path through the layout."""
+    """Return the last line of an exception of construct; the lines before it are the path in the layout."""
     return (str(exc).strip().splitlines() or [type(exc).__name__])[-1]
 
 
@@ -355,13 +362,13 @@ def decode_rows(
     first_row: int = 0,
     first_byte: int = 0,
 ) -> Iterator[RowChange]:
-    """Return the row changes of a rows event; `plan` is that of its table map.
+    """Return the row changes of a rows event; `plan` is the plan of its table map. All rows are decoded at once.
 
-    If `wanted` has the positions of some columns, the others are skipped without decoding them, and ABSENT. If the
-    event has only a part of its rows, `first_row` and `first_byte` are where that part begins.
+    `wanted` are the positions of the columns to decode; other columns are skipped and ABSENT. None decodes all. If
+    `event` has only the last part of its rows, `first_row` and `first_byte` are row number and offset of this part.
 
     Raises:
-        BinlogFormatError: the images do not fit the plan; with row, column and offset in the images.
+        BinlogFormatError: the images do not fit the plan; the error contains row, column and offset in the images.
     """
     try:
         if event.column_count != len(plan.columns):
@@ -385,9 +392,9 @@ def decode_rows(
 
 
 def present_bitmaps(event: RowsEvent) -> tuple[bytes | None, bytes | None]:
-    """Return the bitmaps of the columns in the before and the after images; None if there is no such image.
+    """Return the bitmaps of the columns in the before and the after images; None if the event has no such images.
 
-    Bits past the last column, which servers set, are clear.
+    Bits after the last column are cleared; servers set them.
     """
 
     def bits(present: bytes) -> bytes:
@@ -402,11 +409,13 @@ def present_bitmaps(event: RowsEvent) -> tuple[bytes | None, bytes | None]:
 def encode_rows(
     changes: Iterable[RowChange], plan: TablePlan, present: bytes, present_after: bytes | None = None
 ) -> bytes:
-    """Return the `images` of row changes of one kind: all inserts, all deletes, or (with `present_after`) all updates.
+    """Return the `images` of row changes of one operation: inserts, deletes, or (with `present_after`) updates.
+
+    `present` and `present_after` are the bitmaps of the columns to write, lowest bit first.
 
     Raises:
-        BinlogFormatError: a value does not fit its column, or is absent though its bit is set; or the changes are of
-            several kinds.
+        BinlogFormatError: a value does not fit its column, or is absent although its bit is set; or the changes are of
+            several operations.
     """
     changes = list(changes)
     image = RowImageLayout(plan, present)
@@ -420,7 +429,7 @@ def encode_partial_rows(changes: Iterable[RowChange], plan: TablePlan, present: 
     """Return the `images` of updates whose JSON columns may be `JsonDiffs`, for a PARTIAL_UPDATE_ROWS_EVENT.
 
     Raises:
-        BinlogFormatError: as `encode_rows`.
+        BinlogFormatError: as in `encode_rows`.
     """
     layout = _RowChanges(RowImageLayout(plan, present), PartialImageLayout(plan, present_after))
     return _built(layout, list(changes))

@@ -1,7 +1,7 @@
-"""Column descriptions for the kernel's encoder, for Arrow buffers and for Python objects.
+"""Column descriptions ("cells") for the kernel's row encoder, which reads Arrow buffers or Python objects.
 
-The kinds of columns are those of `binlogio.values.kinds`. Columns that the kernel does not encode, such as text in
-multi-byte character sets, use `layout`. Needs the compiled kernel.
+The kinds of columns are defined in `binlogio.values.kinds`. Columns that the kernel does not encode, such as text in
+multi-byte character sets, are encoded by `binlogio.values.layout`. Needs the compiled kernel.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DECODED_ONLY: Final = frozenset({kinds.TEXT, kinds.OLD_DECIMAL, kinds.NOTHING})
 
 
 def main_cells(column: ColumnPlan) -> row_encoder.Cells | None:
-    """Return cells for the values that the column is decoded to; None if the kernel does not encode them."""
+    """Return cells for values of the type to which the column is decoded; None if the kernel does not encode them."""
     found = column_kind(column)
     if found is None or found.kind in _DECODED_ONLY or (found.kind, found.first) == (kinds.COMPRESSED, kinds.TEXT):
         return None
@@ -56,7 +56,10 @@ _DECIMALS: Final = (kinds.DECIMAL128, kinds.DECIMAL256)
 
 
 def bytes_cells(column: ColumnPlan) -> row_encoder.Cells | None:
-    """Return cells for values given as bytes, which are kept as they are: text, binary JSON, GEOMETRY with its SRID."""
+    """Return cells for values given as bytes and written unchanged; None for columns that do not accept bytes.
+
+    These are text, binary strings, binary JSON, and GEOMETRY with its SRID.
+    """
     if column.type not in _BYTES:
         return None
     if column.type in COMPRESSED:
@@ -73,7 +76,7 @@ def diffs_cells(column: ColumnPlan) -> row_encoder.Cells:
 
 
 def number_cells(column: ColumnPlan) -> row_encoder.Cells | None:
-    """Return cells for the values of ENUM and SET columns given as numbers."""
+    """Return cells for values of ENUM and SET columns given as numbers; None for other columns."""
     if column.type == ColumnType.ENUM:
         return row_encoder.Cells(kinds.LITTLE16, column.pack_length)
     if column.type == ColumnType.SET:
@@ -82,13 +85,13 @@ def number_cells(column: ColumnPlan) -> row_encoder.Cells | None:
 
 
 def sized_cells(column: ColumnPlan, kind: int, *, first: int = 0) -> row_encoder.Cells:
-    """Return cells for values after their length."""
+    """Return cells for values that are written after their length."""
     return row_encoder.Cells(kind, column.pack_length, first=first, limit=column.length)
 
 
 @lru_cache(maxsize=64)
 def single_byte_codes(charset: Charset) -> bytes:
-    """Return the byte of each character of the basic plane in a single-byte character set; 0 if it has none."""
+    """Return a table from code point (0 to 0xFFFF) to byte in a single-byte character set; 0 if it has no byte."""
     table = bytearray(1 << 16)
     for byte in range(256):
         try:
@@ -102,25 +105,25 @@ def single_byte_codes(charset: Charset) -> bytes:
 _BYTES: Final = SIZED - {ColumnType.VECTOR}
 
 
-# ------------------------------------------------------------------------------------------------------ Python's values
+# ----------------------------------------------------------------------------------------------------- Python values
 
 _OTHERS: Final = {
     ColumnType.ENUM: (EnumValue, "index"),
     ColumnType.SET: (SetValue, "bits"),
     ColumnType.JSON: (JsonDocument, "binary"),
 }
-"""Classes of values that are encoded from a number, or from bytes, in an attribute."""
+"""By column type: a class of values, and the attribute with the number or bytes that is encoded."""
 
 
 def row_packer(plan: TablePlan) -> row_encoder.RowPacker:
-    """Return the encoder of row images from Python values, for rows that have all columns.
+    """Return the kernel's encoder of row images from Python values, for rows that have all columns.
 
-    `image.encode_rows` encodes the rows that it refuses.
+    The caller encodes the rows that it refuses with `binlogio.rows.image.encode_rows`.
     """
     return row_encoder.RowPacker([_packed(column) for column in plan.columns], plan.spare_null_bits)
 
 
 def _packed(column: ColumnPlan) -> tuple[object, ...]:
-    """Return a column as `RowPacker` takes it."""
+    """Return the description of a column for `RowPacker`."""
     other, attribute = _OTHERS.get(column.type, (None, None))
     return column.type in STRINGS, other, attribute, main_cells(column), bytes_cells(column), number_cells(column)

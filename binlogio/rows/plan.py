@@ -1,13 +1,13 @@
-"""The plan of a table map: everything about each column that decoding and encoding need, computed once per table map.
+"""Table plans: all properties of the columns of a table map that decoding and encoding need.
 
 Joins the table map with a table definition. Values are in `binlogio.values`.
 
-The optional metadata is small in its MINIMAL form, and missing before MySQL 8.0.1 and MariaDB 10.5; a definition fills
-in what the binlog leaves out. If both give a fact, the binlog takes precedence.
+The optional metadata has few fields with binlog_row_metadata=MINIMAL, and is missing before MySQL 8.0.1 and MariaDB
+10.5. A table definition supplies the missing properties; if both have a property, the table map takes precedence.
 
 Each field of the optional metadata lists values for the columns of some types only, in the order of the table. MySQL
-and MariaDB agree on all but one: in MariaDB a GEOMETRY column counts as a character column. (MariaDB's own mysqlbinlog
-counts otherwise than its server writes: it skips YEAR and compressed columns.)
+and MariaDB differ in one point: in MariaDB, a GEOMETRY column is also a character column. (MariaDB's mysqlbinlog
+disagrees with its server: it skips YEAR and compressed columns.)
 
 Source: sql/log_event.cc, Table_map_log_event::init_metadata_fields, is_numeric_type, is_character_type; MariaDB:
 sql/log_event_server.cc.
@@ -40,18 +40,21 @@ if TYPE_CHECKING:
 NUMERIC: Final = frozenset(
     {*INTEGERS, ColumnType.YEAR, ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.NEWDECIMAL, ColumnType.DECIMAL}
 )
-"""Types with a bit in SIGNEDNESS. YEAR has one, BIT has not."""
+"""Types with a bit in SIGNEDNESS: also YEAR, but not BIT."""
 
 CHARACTER: Final = STRINGS | {ColumnType.VECTOR}
-"""Types with a collation in DEFAULT_CHARSET or COLUMN_CHARSET: also VECTOR, not JSON; ENUM and SET have their own."""
+"""Types with a collation in DEFAULT_CHARSET or COLUMN_CHARSET: also VECTOR, but not JSON.
+
+ENUM and SET have separate fields.
+"""
 
 CHARACTER_MARIADB: Final = CHARACTER | {ColumnType.GEOMETRY}
 ENUM_AND_SET: Final = frozenset({ColumnType.ENUM, ColumnType.SET})
 _EVERY_TYPE: Final = frozenset(ColumnType)
-_FEW_COLUMNS: Final = 1 << 6  # of a table whose plan is kept for others
+_FEW_COLUMNS: Final = 1 << 6  # the columns of larger tables are not cached
 
 
-_ALPHA_POST_HEADER: Final = 4 + 2  # of the table map
+_ALPHA_POST_HEADER: Final = 4 + 2  # the post-header size of a table map of the first 5.1 releases
 _ROWS_V1_SINCE: Final = (5, 1, 16)
 ZEROED_NULL_BITS_SINCE: Final = (8, 0, 3)
 _VERSION: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
@@ -60,10 +63,11 @@ _TYPE_TEXT: Final = re.compile(r"\s*(\w+)\s*(?:\(\s*(\d{1,5})\s*(?:,\s*(\d{1,3})
 
 @dataclass(frozen=True, slots=True)
 class DefinedColumn:
-    """A column of a table definition, as far as a plan needs it.
+    """The properties of a column of a table definition that a plan needs.
 
-    `sql_type` is the type in SQL, such as `inet6`, `uuid`, `datetime(3)`, `decimal(10,2)`. `collation_id` is that of a
-    character column; 63 for binary ones, None if unknown. `members` are those of an ENUM or SET; empty for other types.
+    `sql_type` is the type in SQL, such as `inet6`, `uuid`, `datetime(3)`, `decimal(10,2)`. `collation_id` is the
+    collation of a character column, 63 for a binary column, None if unknown. `members` are the names of an ENUM or SET;
+    empty for other types.
     """
 
     name: str
@@ -75,10 +79,11 @@ class DefinedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlan:
-    """The columns of a table, and its primary key as (position, prefix length in characters; 0 for the whole column).
+    """The columns of a table, and its primary key.
 
-    `spare_null_bits` is what the writer puts after the last null bit of a row image: 1 in MariaDB and in MySQL before
-    8.0.3, else 0.
+    `primary_key` are pairs (position of the column, prefix length in characters; 0 for the whole column); it is empty
+    if the key is unknown. `spare_null_bits` is the value of the unused bits after the last null bit of a row image: 1
+    in MariaDB and in MySQL before 8.0.3, otherwise 0.
     """
 
     schema: str
@@ -89,12 +94,12 @@ class TablePlan:
 
     @property
     def full_name(self) -> str:
-        """Schema and table."""
+        """The name of the table as `schema.table`."""
         return f"{self.schema}.{self.table}"
 
     @property
     def json_positions(self) -> tuple[int, ...]:
-        """Positions of the JSON columns, which have a bit each in a partial update."""
+        """The positions of the JSON columns, each of which has a partial bit in partial updates."""
         return tuple(column.position for column in self.columns if column.type == ColumnType.JSON)
 
 
@@ -105,12 +110,13 @@ def resolve_plan(
 ) -> TablePlan:
     """Return the plan of a table map.
 
-    `context` has the server version, `definition` supplies what the event does not contain.
+    `context` contains the server version. `definition` has one element per column and supplies the properties that the
+    event does not contain.
 
     Raises:
-        BinlogFormatError: an unknown column type, metadata that makes no sense, or not as many entries as there are
-            columns.
-        UnsupportedFeature: values of a type cannot be read without a definition, or not at all.
+        BinlogFormatError: a column type is unknown, metadata is invalid, or metadata or `definition` has another number
+            of columns.
+        UnsupportedFeature: values of a type cannot be read, or not without a definition.
     """
     try:
         return _resolve(event, context, definition)
@@ -154,7 +160,7 @@ def _columns(
     mariadb: bool,
 ) -> tuple[ColumnPlan, ...]:
     shapes = [shape_of(kind, value) for kind, value in zip(types, metadata, strict=True)]
-    optional = {field.kind: field.value for field in reversed(optional_metadata)}  # of two, the first one counts
+    optional = {field.kind: field.value for field in reversed(optional_metadata)}  # the first of equal kinds is used
     facts = _column_facts(optional, [shape.type for shape in shapes], mariadb=mariadb)
     return tuple(
         _column(
@@ -172,14 +178,15 @@ def _columns(
 
 
 _known_columns: Final = lru_cache(maxsize=1 << 9)(_columns)
-"""As `_columns`: tables with equal columns share them."""
+"""`_columns` with a cache; tables with equal columns share the result."""
 
 
 def _filled_in(event: TableMapEvent, context: ParseContext) -> TableMapEvent:
-    """Return the event; with neutral metadata if it is of a server up to 5.1.17, which wrote only the column types.
+    """Return the event; if it has only column types (servers up to 5.1.17), with zero metadata and nullable columns.
 
-    With table ids of six bytes STRING is refused as well, since a column of that type may be an ENUM or SET, and so are
-    rows of version 0, whose null bits depend on which columns are nullable.
+    Raises:
+        UnsupportedFeature: a column type needs metadata. With table ids of six bytes, this includes STRING, because
+            such a column may be an ENUM or SET; and rows of v0, whose null bits depend on which columns are nullable.
     """
     if event.metadata or event.nullable or not event.column_types:
         return event
@@ -252,7 +259,7 @@ def _column(
 
 @dataclass(frozen=True, slots=True)
 class _TypeText:
-    """A type in SQL: name, length and scale."""
+    """A parsed SQL type: name in lower case, length and scale; 0 if missing."""
 
     name: str = ""
     length: int = 0
@@ -271,7 +278,11 @@ _NO_TYPE_TEXT: Final = _TypeText()
 
 
 def _old_decimal_length(sql: _TypeText, *, unsigned: bool) -> int:
-    """Return the bytes of a DECIMAL column of before 5.0.3: digits, point, sign. The binlog does not contain it."""
+    """Return the size in bytes of a DECIMAL value of servers before 5.0.3: digits, point and sign.
+
+    Raises:
+        UnsupportedFeature: there is no definition; the log does not contain the size.
+    """
     if not sql.length:
         raise UnsupportedFeature(
             "the binary log does not store the width of a DECIMAL column of MySQL 4.1 and older",
@@ -299,9 +310,9 @@ def _members(
 
 
 class _ColumnFacts(NamedTuple):
-    """The optional metadata of one column; None for what it does not contain.
+    """The optional metadata of one column; missing properties are None.
 
-    `members` are in the column's character set.
+    `members` are in the character set of the column.
     """
 
     name: str | None = None
@@ -314,10 +325,10 @@ class _ColumnFacts(NamedTuple):
 
 
 def _column_facts(optional: dict[int, Any], types: Sequence[ColumnType], *, mariadb: bool) -> tuple[_ColumnFacts, ...]:
-    """Return the facts of each column from the fields of the optional metadata; `types` are the real ones.
+    """Return the optional metadata of each column; `types` are the real column types.
 
     Raises:
-        BinlogFormatError: a field has not as many values as there are columns for them.
+        BinlogFormatError: the number of values of a field does not match the number of columns of its types.
     """
     character = CHARACTER_MARIADB if mariadb else CHARACTER
     reader = _OptionalMetadata(optional, types)
@@ -350,12 +361,12 @@ def _column_facts(optional: dict[int, Any], types: Sequence[ColumnType], *, mari
 
 
 def _primary_key(event: TableMapEvent) -> tuple[tuple[int, int], ...]:
-    """Return position and prefix length (in characters, 0 for all) of each column of the primary key.
+    """Return position and prefix length (characters; 0 for the whole column) of each column of the primary key.
 
-    Empty if the metadata has no key.
+    The result is empty if the metadata does not contain the key.
 
     Raises:
-        BinlogFormatError: a position beyond the table.
+        BinlogFormatError: a position is not a column of the table.
     """
     simple = event.optional(OptionalMetadataType.SIMPLE_PRIMARY_KEY)
     key = event.optional(OptionalMetadataType.PRIMARY_KEY_WITH_PREFIX)
@@ -369,21 +380,21 @@ def _primary_key(event: TableMapEvent) -> tuple[tuple[int, int], ...]:
 
 
 class _OptionalMetadata:
-    """The fields of the optional metadata, by position of the column."""
+    """Assigns the values of the fields of the optional metadata to column positions."""
 
     def __init__(self, optional: dict[int, Any], types: Sequence[ColumnType]) -> None:
         self._optional = optional
         self._types = types
 
     def each(self, kind: OptionalMetadataType, of: Collection[ColumnType]) -> dict[int, Any]:
-        """Return one value for each column whose type is among `of`."""
+        """Return the values of a field by position of the columns whose type is in `of`; empty without the field."""
         values = self._optional.get(kind)
         if values is None:
             return {}
         return dict(zip(self._positions(kind, of, len(values)), values, strict=True))
 
     def bits(self, kind: OptionalMetadataType, of: Collection[ColumnType]) -> dict[int, bool]:
-        """Return values as `each` does; they are bits, padded to whole bytes."""
+        """Return the values of a field of bits, which are padded to whole bytes; otherwise as `each`."""
         values = self._optional.get(kind)
         if values is None:
             return {}
@@ -395,7 +406,7 @@ class _OptionalMetadata:
     def collations(
         self, default: OptionalMetadataType, each: OptionalMetadataType, of: Collection[ColumnType]
     ) -> dict[int, int]:
-        """Return collation ids of the columns whose type is among `of`, from the field of the two that is present."""
+        """Return the collation ids of the columns whose type is in `of`, from field `default` or else field `each`."""
         charset: DefaultCharset | None = self._optional.get(default)
         if charset is None:
             return self.each(each, of)

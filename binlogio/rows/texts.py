@@ -1,7 +1,7 @@
-"""Row images to JSON and SQL text by the compiled kernel: how it writes each column of a table.
+"""Describes the columns of a table for the kernel's conversion of row images to JSON and SQL text.
 
-`binlogio.values.text` is the oracle. The values for which the kernel has no text (JSON diffs, numbers that the server
-does not store) are written by the function of the form.
+`binlogio.values.text` defines the text of each value. Values that the kernel cannot convert (JSON diffs, numbers that
+the server does not store) are converted by the function `TextForm.value`.
 """
 
 from __future__ import annotations
@@ -32,18 +32,23 @@ if TYPE_CHECKING:
 COMPACT: Final = kernel.COMPACT
 WIDE: Final = kernel.WIDE
 SQL: Final = kernel.SQL
-_SURROGATE: Final = "[\ud800-\udfff]"  # bytes of a name that are no text
-_BY_CONSTRUCT: Final = 0  # the kind of a column whose values the kernel does not write
-_IN_BEFORE_IMAGE: Final = 1  # how a JSON diff finds its column in the before image
+_SURROGATE: Final = "[\ud800-\udfff]"  # bytes of a name that are not valid UTF-8
+_BY_CONSTRUCT: Final = 0  # the kind of a column whose values the kernel does not convert
+_IN_BEFORE_IMAGE: Final = 1  # the value of `diffs` if the before image has the column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextForm:
-    """How the images of a table are written.
+    """The text format of the images of a table.
 
-    `style` as in the kernel's `ImageText`; `label` returns the text before a value, `literal` that of a string, `value`
-    that of any value, `by_value` whether it writes all of a column; `ends` the text after a value and after NULL,
-    `pieces` those around the images.
+    Args:
+        style: a constant of this module, as in the kernel's `ImageText`.
+        label: returns the text before each value of a column.
+        literal: returns the text of a string.
+        value: returns the text of any value.
+        by_value: returns whether `value` is used for all values of a column; None means False.
+        ends: returns the text after a value and the text after NULL.
+        pieces: returns the six texts around the images of a table.
     """
 
     style: int
@@ -56,7 +61,7 @@ class TextForm:
 
 
 def image_text(plan: TablePlan, form: TextForm) -> kernel.ImageText | None:
-    """Return the kernel's encoder for the images of a table; None if it has a column of a type without values."""
+    """Return the kernel's converter for the images of a table; None if a column has a type that it does not support."""
     found = [column_kind(column) for column in plan.columns]
     known = [kind for kind in found if kind is not None and not (form.style == SQL and kind.kind == kinds.NOTHING)]
     if len(known) != len(found):
@@ -93,24 +98,24 @@ def _value(column: ColumnPlan, found: ColumnKind, form: TextForm) -> Value:
 
 
 def _utf8(text: str) -> bytes:
-    r"""Encode text as UTF-8; bytes that are not characters become \udcff, as in JSON."""
+    r"""Encode text as UTF-8; surrogates are written as escapes such as \udcff, as in JSON."""
     return text.encode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)
 class _ByConstruct:
-    """Encoder of the values for which the kernel has no text."""
+    """Converts the values that the kernel cannot convert."""
 
     plan: TablePlan
     form: TextForm
 
     def __call__(self, position: int, data: bytes, before: bytes | None, diffs: int, /) -> bytes | None:
-        """Return the text of a value; None if it is invalid, and construct then raises the error of the whole event.
+        """Return the text of a value; None if it is invalid: decoding the whole event then raises the error.
 
         Args:
-            position: of the column.
+            position: the position of the column.
             data: the bytes of the value in the image.
-            before: the value in the before image, if there is one.
+            before: the bytes of the value in the before image; None if it is NULL or absent.
             diffs: 0 if `data` is a value, 1 if it is JSON diffs, 2 if it is JSON diffs and the before image lacks the
                 column.
         """

@@ -1,8 +1,8 @@
-"""Row images to Python values by the compiled kernel: how it reads each column of a table.
+"""Describes the columns of a table for the kernel's decoder of row images to Python values.
 
-The kernel reads the frequent types itself (`binlogio._kernel.column_values`). The functions for all others are those of
-the construct layouts (`binlogio.values.layout`), so that a type is described once. `binlogio.rows.image` is the oracle;
-`binlogio.rows.packing` is the other direction.
+The kernel decodes the frequent types itself (`binlogio._kernel.column_values`). For other types it calls functions of
+the construct layouts (`binlogio.values.layout`). `binlogio.rows.image` is the reference implementation;
+`binlogio.rows.packing` describes columns for encoding.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def row_decoder(plan: TablePlan) -> kernel.RowDecoder:
-    """Return the decoder of a table's rows events."""
+    """Return the kernel's decoder for the rows events of a table."""
     columns = plan.columns
     widths = [wire_width(column) for column in columns]
     return kernel.RowDecoder(
@@ -54,7 +54,7 @@ def row_decoder(plan: TablePlan) -> kernel.RowDecoder:
 
 
 def _value(column: ColumnPlan, width: int) -> tuple[int, int, int, int]:
-    """Return the kind of a column and its parameters; kind 0 if the column's function makes all values."""
+    """Return kind, width and two parameters of a column; kind 0 if all its values are decoded by its function."""
     found = kind_without_width(column)
     return (0, width, 0, 0) if found is None else (found.kind, width, found.first, found.second)
 
@@ -66,7 +66,7 @@ def _names(column: ColumnPlan) -> list[str] | None:
 
 
 def _function(layout: Construct) -> Callable[[bytes], Any]:
-    """Return the function from the bytes of a value, without those of its length, to what `layout` makes of them."""
+    """Return a function that decodes the bytes of a value, without its length, as `layout` does."""
     steps: list[Callable[[Any], Any]] = []
     while isinstance(layout, CodedValue):
         steps.append(layout.decode)
