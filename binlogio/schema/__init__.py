@@ -1,8 +1,8 @@
 """Table definitions: columns, keys and engine of a table, from DDL, from JSON or from a table map.
 
-`TableDefinition` and `ColumnDefinition` have a JSON form and the TABLE_MAP_EVENT that a server writes for them;
-`from_table_map` and `parse_create_table` return definitions, `value_from_json` converts column values of scripts. Which
-definition counts for a table of a log is decided in `source`.
+`TableDefinition` and `ColumnDefinition` can be converted to and from JSON, and to the TABLE_MAP_EVENT that a server
+writes. `from_table_map` and `parse_create_table` return definitions, `value_from_json` converts column values of
+scripts. `source` selects the definition for each table map of a log.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
     "value_from_json",
 ]
 
-if not TYPE_CHECKING:  # a log whose table maps name their columns needs no parser of DDL
+if not TYPE_CHECKING:  # the DDL parser is not needed for logs with column names in their table maps
     __getattr__: Final = lazy_names(
         __name__,
         {

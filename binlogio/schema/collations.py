@@ -1,10 +1,10 @@
-"""Collations of both servers by name and by id, and how many bytes a character of each character set can take.
+"""Collations of MySQL and MariaDB by name and by id, and the longest character of each character set in bytes.
 
 Character maps are in `binlogio.values.charsets`.
 
-    name := charset "_" rest     -- but `binary`, which is the only one of its character set
-    MariaDB derives two families: `_nopad_` variants have the id of their padding twin + 1024, and `uca1400` ones have
-    the id base + 8 * language + bits (no pad 4, accent sensitive 2, case sensitive 1).
+    name := charset "_" rest     -- except `binary`, the only collation of its character set
+    MariaDB has two families: a `_nopad_` collation has the id of the corresponding padding collation + 1024, and a
+    `uca1400` collation has the id base + 8 * language + bits (no pad 4, accent sensitive 2, case sensitive 1).
 
 Source: INFORMATION_SCHEMA.COLLATIONS of MySQL 9.7.4 and COLLATION_CHARACTER_SET_APPLICABILITY of MariaDB 10.11.18 and
 11.8.6.
@@ -19,7 +19,7 @@ from binlogio.errors import UnsupportedFeature
 
 BINARY: Final = "binary"
 
-# The character set's default collation comes first. Those that several character sets share are added below.
+# The default collation of each character set comes first. Collations of several Unicode character sets are added below.
 _COLLATIONS: Final = {
     "armscii8": "32 general_ci 64 bin",
     "ascii": "11 general_ci 65 bin",
@@ -72,7 +72,7 @@ _UNICODE_400: Final = (
     "german2_ci croatian_ci unicode_520_ci vietnamese_ci"
 )
 _UNICODE_400_BASE: Final = {"utf8mb3": 192, "ucs2": 128, "utf16": 101, "utf32": 160, "utf8mb4": 224}
-# MariaDB wrote a Croatian order of its own, under the name that MySQL gave to another one.
+# In MariaDB, `croatian_ci` is another collation than in MySQL, with another id.
 _MARIADB_CROATIAN: Final = {"utf8mb3": 576, "utf8mb4": 608, "ucs2": 640, "utf16": 672, "utf32": 736}
 
 _UNICODE_900: Final = (
@@ -81,7 +81,7 @@ _UNICODE_900: Final = (
     "265 tr_0900 266 cs_0900 267 da_0900 268 lt_0900 269 sk_0900 270 es_trad_0900 271 la_0900 273 eo_0900 274 hu_0900 "
     "275 hr_0900 277 vi_0900"
 )
-_ACCENTS_AND_CASE: Final = 278 - 255  # from an _ai_ci collation to its _as_cs twin
+_ACCENTS_AND_CASE: Final = 278 - 255  # the id of an _as_cs collation minus that of the _ai_ci collation
 _UNICODE_900_MORE: Final = (
     "303 ja_0900_as_cs 304 ja_0900_as_cs_ks 305 0900_as_ci 306 ru_0900_ai_ci 307 ru_0900_as_cs 308 zh_0900_as_cs 309 "
     "0900_bin "
@@ -138,7 +138,7 @@ def _mysql_ids() -> dict[str, int]:
 
 
 def _croatian_ids() -> dict[str, int]:
-    """Return the ids of MySQL's `croatian_ci` by their names in MariaDB."""
+    """Return the ids of MySQL's `croatian_ci` collations by their names in MariaDB."""
     return {
         f"{charset}_croatian_mysql561_ci": base + _UNICODE_400.split().index("croatian_ci")
         for charset, base in _UNICODE_400_BASE.items()
@@ -146,7 +146,10 @@ def _croatian_ids() -> dict[str, int]:
 
 
 def _no_pad_ids() -> dict[str, int]:
-    """MariaDB's `_nopad_` twins: of the binary collation, of unicode_ci and unicode_520_ci, and of the default one."""
+    """Return the ids of MariaDB's `_nopad_` collations by name.
+
+    They exist for _bin, unicode_ci and unicode_520_ci collations, and for the default collation of a character set.
+    """
     twins = {}
     for name, number in _MYSQL_IDS.items():
         charset, _, rest = name.partition("_")
@@ -186,12 +189,12 @@ _MYSQL_IDS: Final = _mysql_ids()
 
 @cache
 def _mariadb_ids() -> dict[str, int]:
-    """Return the ids of the collations that only MariaDB has, by name."""
+    """Return the ids of the collations that exist only in MariaDB, by name."""
     return {**_uca1400_ids(), **_no_pad_ids(), **_croatian_ids()}
 
 
 _OTHER_IN_MARIADB: Final = {f"{charset}_croatian_ci": number for charset, number in _MARIADB_CROATIAN.items()}
-"""The ids of names that have another id in MySQL."""
+"""The ids in MariaDB of names that have another id in MySQL."""
 
 
 @cache
@@ -207,10 +210,10 @@ _OLD_NAMES: Final = {"utf8": "utf8mb3"}
 
 
 def collation_id(name: str, *, is_mariadb: bool = False) -> int:
-    """Return the id of a collation.
+    """Return the id of a collation; `is_mariadb` selects the vendor for names that both have with different ids.
 
     Raises:
-        UnsupportedFeature: no server has a collation of that name.
+        UnsupportedFeature: the name is unknown.
     """
     charset, _, rest = name.lower().partition("_")
     full = "_".join(part for part in (_OLD_NAMES.get(charset, charset), rest) if part)
@@ -226,7 +229,7 @@ def collation_name(number: int) -> str:
     """Return the name of a collation id.
 
     Raises:
-        UnsupportedFeature: no server has that id.
+        UnsupportedFeature: the id is unknown.
     """
     found = _names().get(number)
     if found is None:
@@ -240,10 +243,10 @@ def charset_of_collation(name: str) -> str:
 
 
 def default_collation(charset: str) -> str:
-    """Return the collation that a character set has when none is named.
+    """Return the default collation of a character set.
 
     Raises:
-        UnsupportedFeature: no server has a character set of that name.
+        UnsupportedFeature: the name of the character set is unknown.
     """
     found = DEFAULT_COLLATIONS.get(_OLD_NAMES.get(charset.lower(), charset.lower()))
     if found is None:
@@ -252,5 +255,5 @@ def default_collation(charset: str) -> str:
 
 
 def max_character_bytes(collation: str) -> int:
-    """Bytes of the longest character of the collation's character set (the server's mbmaxlen)."""
+    """Return the size in bytes of the longest character of the collation's character set (the server's mbmaxlen)."""
     return _MAX_CHARACTER_BYTES.get(charset_of_collation(collation), 1)

@@ -1,26 +1,26 @@
-"""Table definitions: columns, keys, engine; their JSON form; and the TABLE_MAP_EVENT of a table, in both directions.
+"""Table definitions: columns, keys, engine; their JSON form; and conversion to and from a TABLE_MAP_EVENT.
 
-Column values are converted in `binlogio.schema.json_values`; the bytes of the event are in `binlogio.events.table_map`.
+Column values are converted in `binlogio.schema.json_values`; the layout of the event is in `binlogio.events.table_map`.
 
     table  := {"schema": "shop", "name": "orders", "columns": [column...], "primary_key": ["id"],
                "unique_keys": [key...],
                "foreign_keys": [{"parent": "shop.customers", "on_delete": "CASCADE"}],
-               "engine": "InnoDB", "collation": "utf8mb4_0900_ai_ci"}         -- all after columns may be missing
+               "engine": "InnoDB", "collation": "utf8mb4_0900_ai_ci"}         -- the keys after columns are optional
     column := {"name": "id", "type": "bigint unsigned", "nullable": false}    -- and other fields of ColumnDefinition
-    key    := {"columns": ["email"], "prefixes": [20]}                        -- prefixes may be missing
+    key    := {"columns": ["email"], "prefixes": [20]}                        -- prefixes are optional
 
-A server writes the optional metadata of a table map, in this order, by binlog_row_metadata:
+binlog_row_metadata determines which optional metadata a server writes to a table map. The order of the fields is:
 
     MINIMAL := SIGNEDNESS? charsets of text? GEOMETRY_TYPE? VECTOR_DIMENSIONALITY?
     FULL    := MINIMAL COLUMN_NAME charsets of ENUM and SET? SET_STR_VALUE? ENUM_STR_VALUE? primary key?
                COLUMN_VISIBILITY
     NO_LOG  := nothing                                                        -- MariaDB's default
 
-VECTOR counts as text there (binary), GEOMETRY in MariaDB only; MariaDB has neither VECTOR_DIMENSIONALITY nor
-COLUMN_VISIBILITY, and shows a VECTOR as a VARBINARY of four bytes a dimension.
+The charsets of text include VECTOR (binary), and in MariaDB also GEOMETRY. MariaDB has neither VECTOR_DIMENSIONALITY
+nor COLUMN_VISIBILITY, and writes a VECTOR as a VARBINARY with four bytes per dimension.
 
-An event does not contain: the engine, SRIDs, the lengths of INT(n), FLOAT(m,d) and TEXT(n), and, in MariaDB, UUID and
-INET4/6 (they look like BINARY) and INVISIBLE.
+An event does not contain: the engine; SRIDs; the lengths of INT(n), FLOAT(m,d) and TEXT(n); and, in MariaDB, INVISIBLE
+and the types UUID, INET4 and INET6, which look like BINARY.
 
 Source: sql/log_event.cc, Table_map_log_event::init_metadata_fields and the functions that it calls; fixtures of both
 servers.
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 
 DEFAULT_COLLATION: Final = "utf8mb4_0900_ai_ci"
 
-# handlerton flags; BLACKHOLE counts as transactional for the log although SHOW ENGINES has NO. sql/handler.h,
-# ha_blackhole.cc.
+# By the handlerton flags. BLACKHOLE is transactional for the log, although SHOW ENGINES reports NO. Source:
+# sql/handler.h, ha_blackhole.cc.
 NON_TRANSACTIONAL_ENGINES: Final = frozenset(
     {"MYISAM", "MRG_MYISAM", "MERGE", "MEMORY", "HEAP", "CSV", "ARCHIVE", "ARIA"}
 )
@@ -71,12 +71,13 @@ NON_TRANSACTIONAL_ENGINES: Final = frozenset(
 class ColumnDefinition:
     """A column. `type` is its SQL type as text, such as `bigint unsigned`, `varchar(20)` or `enum('a','b')`.
 
-    `charset` and `collation` are names and count for text, ENUM and SET; without them the table's collation holds.
-    `srid` is that of a GEOMETRY column, None where it takes any. `visible` is False for INVISIBLE columns.
+    `charset` and `collation` are names and apply to text, ENUM and SET columns; if both are None, the collation of the
+    table applies. `srid` is the SRID of a GEOMETRY column, or None if the column accepts any SRID. `visible` is False
+    for INVISIBLE columns.
 
-    These decide which columns a minimal row image has: `auto_increment`; `generated_from`, the columns that a generated
-    column is computed from (None for other columns, empty if only DDL defines it), `virtual` if it is not stored;
-    `default_now` and `on_update_now`, which the server fills with the time of the statement.
+    The other fields determine which columns a minimal row image contains. `generated_from` are the columns from which a
+    generated column is computed (None for other columns, empty if unknown); `virtual` is True if it is not stored.
+    `default_now` and `on_update_now` are True if the server sets the column to the time of the statement.
     """
 
     name: str
@@ -94,34 +95,34 @@ class ColumnDefinition:
 
     @property
     def sql_type(self) -> SqlType:
-        """The type, taken apart.
+        """The parsed type.
 
         Raises:
-            UnsupportedFeature: `type` is not a type.
+            UnsupportedFeature: `type` is not an SQL type.
         """
         return parse_sql_type(self.type)
 
     @classmethod
     def from_json(cls, value: Mapping[str, object]) -> ColumnDefinition:
-        """Return the column that a JSON object describes.
+        """Return the column of a JSON object.
 
         Raises:
-            UnsupportedFeature: something is missing, unknown, of the wrong type, or not a type.
+            UnsupportedFeature: a key is missing, unknown or has a value of the wrong type, or `type` is invalid.
         """
         column = cls(**_arguments(cls, value, "a column"))
         _ = column.sql_type
         return column
 
     def to_json(self) -> dict[str, object]:
-        """Return the column as a JSON object, without defaults."""
+        """Return the column as a JSON object, without fields that have their default."""
         return _as_json(self)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyDefinition:
-    """A UNIQUE key. `prefixes` has a length in characters for each column, 0 for the whole one.
+    """A UNIQUE key. `prefixes` has a length in characters for each column, 0 for the whole column.
 
-    Empty where all are whole.
+    It is empty if the key contains only whole columns.
     """
 
     columns: tuple[str, ...]
@@ -129,24 +130,24 @@ class KeyDefinition:
 
     @classmethod
     def from_json(cls, value: Mapping[str, object]) -> KeyDefinition:
-        """Return the key that a JSON object describes.
+        """Return the key of a JSON object.
 
         Raises:
-            UnsupportedFeature: something is missing, unknown or of the wrong type.
+            UnsupportedFeature: a key of the object is missing, unknown or has a value of the wrong type.
         """
         return cls(**_arguments(cls, value, "a key"))
 
     def to_json(self) -> dict[str, object]:
-        """Return the key as a JSON object, without defaults."""
+        """Return the key as a JSON object, without fields that have their default."""
         return _as_json(self)
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyDefinition:
-    """A foreign key. `parent` is the table that it refers to, as `schema.name`.
+    """A foreign key. `parent` is the referenced table, as `schema.name`.
 
-    `on_delete` and `on_update` are its actions on rows of the child table: CASCADE, SET NULL, SET DEFAULT, or "" for no
-    change.
+    `on_delete` and `on_update` are the referential actions that change rows of the child table: CASCADE, SET NULL, SET
+    DEFAULT; "" for actions that do not.
     """
 
     parent: str
@@ -155,25 +156,30 @@ class ForeignKeyDefinition:
 
     @classmethod
     def from_json(cls, value: Mapping[str, object]) -> ForeignKeyDefinition:
-        """Return the foreign key that a JSON object describes.
+        """Return the foreign key of a JSON object.
 
         Raises:
-            UnsupportedFeature: something is missing, unknown or of the wrong type.
+            UnsupportedFeature: a key of the object is missing, unknown or has a value of the wrong type.
         """
         return cls(**_arguments(cls, value, "a foreign key"))
 
     def to_json(self) -> dict[str, object]:
-        """Return the foreign key as a JSON object, without defaults."""
+        """Return the foreign key as a JSON object, without fields that have their default."""
         return _as_json(self)
 
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A table. `primary_key` has the names of its columns in the order of the key; empty without a primary key.
+    """A table.
 
-    `primary_key_prefixes` has a length in characters for each key column, 0 for the whole column; empty if all are
-    whole. `unique_keys` are the other unique keys in the order of their declaration. `foreign_keys` are those of this
-    table; `is_foreign_key_parent` is True if a foreign key of some table refers to it.
+    `primary_key` are the column names of the primary key, in the order of the key; empty without a primary key.
+    `primary_key_prefixes` has a length in characters for each key column, 0 for the whole column; it is empty if the
+    key contains only whole columns. `unique_keys` are the other unique keys in the order of their declaration.
+    `foreign_keys` are the foreign keys of this table; `is_foreign_key_parent` is True if a foreign key of any table
+    refers to this table.
+
+    Raises:
+        UnsupportedFeature: no server would accept the definition, such as a key with an unknown column.
     """
 
     schema: str
@@ -188,7 +194,7 @@ class TableDefinition:
     foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse definitions that no server accepts: their events would refer to columns that do not exist."""
+        """Check columns and keys."""
         names = [column.name.casefold() for column in self.columns]
         if not names or len(set(names)) != len(names):
             raise self._refused("columns", "at least one column, and unique column names", names)
@@ -211,7 +217,7 @@ class TableDefinition:
 
     @property
     def full_name(self) -> str:
-        """Schema and name with a dot between them."""
+        """The name of the table as `schema.name`."""
         return f"{self.schema}.{self.name}"
 
     @property
@@ -221,14 +227,14 @@ class TableDefinition:
 
     @property
     def is_transactional(self) -> bool:
-        """True if ROLLBACK undoes changes of the table; an unknown engine does."""
+        """True if the engine is transactional; unknown engines are transactional."""
         return self.engine.upper() not in NON_TRANSACTIONAL_ENGINES
 
     def column_index(self, name: str) -> int:
-        """Return the position of a column, from 0; case does not matter.
+        """Return the position of a column, from 0; the name is compared without case.
 
         Raises:
-            UnsupportedFeature: the table has no such column.
+            UnsupportedFeature: the table does not have the column.
         """
         wanted = name.casefold()
         for index, column in enumerate(self.columns):
@@ -242,12 +248,12 @@ class TableDefinition:
         )
 
     def collation_of(self, column: ColumnDefinition, vendor: Vendor = "mysql") -> str:
-        """Return the name of a column's collation: its own, its character set's, the table's.
+        """Return the collation name of a column; `binary` if its type is not text, ENUM or SET.
 
-        `binary` where it holds no text.
+        The collation is that of the column, else the default of its character set, else that of the table.
         """
         if column.sql_type.name == "json" and vendor == "mariadb":
-            return "utf8mb4_bin"  # JSON is LONGTEXT there
+            return "utf8mb4_bin"  # JSON is LONGTEXT in MariaDB
         if column.sql_type.name not in (*TEXT_TYPES, *MEMBER_TYPES):
             return BINARY
         if column.collation is not None:
@@ -255,7 +261,7 @@ class TableDefinition:
         return default_collation(column.charset) if column.charset is not None else self.collation
 
     def plan_columns(self, vendor: Vendor = "mysql") -> tuple[DefinedColumn, ...]:
-        """Return the columns as `binlogio.rows.plan.resolve_plan` takes them beside a table map."""
+        """Return the columns in the form of the argument `definition` of `binlogio.rows.plan.resolve_plan`."""
         return tuple(
             DefinedColumn(
                 name=column.name,
@@ -278,19 +284,20 @@ class TableDefinition:
     ) -> TableMapEvent:
         """Return the TABLE_MAP_EVENT that a server writes for this table with binlog_row_metadata = `row_metadata`.
 
-        `old_temporals`: TIME, DATETIME and TIMESTAMP are those of servers before 5.6.4, in MariaDB with fractions.
+        With `old_temporals`, TIME, DATETIME and TIMESTAMP columns have the types of servers before 5.6.4, in MariaDB
+        with fractions. `flags` are TableMapFlag.
 
         Raises:
-            UnsupportedFeature: a column's type or collation is invalid, or the server does not have the type.
+            UnsupportedFeature: the type or the collation of a column is invalid, or the server does not have the type.
         """
         return build_table_map(self, table_id, row_metadata, vendor, flags=flags, old_temporals=old_temporals)
 
     @classmethod
     def from_json(cls, value: Mapping[str, object]) -> TableDefinition:
-        """Return the table that a JSON object describes.
+        """Return the table of a JSON object.
 
         Raises:
-            UnsupportedFeature: something is missing, unknown, of the wrong type, or invalid.
+            UnsupportedFeature: a key is missing, unknown or has a value of the wrong type, or the table is invalid.
         """
         arguments = _arguments(cls, value, "a table")
         arguments["columns"] = tuple(ColumnDefinition.from_json(column) for column in arguments["columns"])
@@ -301,7 +308,7 @@ class TableDefinition:
         return cls(**arguments)
 
     def to_json(self) -> dict[str, object]:
-        """Return the table as a JSON object, without defaults."""
+        """Return the table as a JSON object, without fields that have their default."""
         lists = {"columns": [column.to_json() for column in self.columns]}
         if self.unique_keys:
             lists["unique_keys"] = [key.to_json() for key in self.unique_keys]
@@ -326,7 +333,11 @@ _ELEMENT_TYPES: Final[dict[str, type]] = {"tuple[str, ...]": str, "tuple[str, ..
 
 
 def _arguments(kind: type, value: object, what: str) -> dict[str, Any]:
-    """Return constructor arguments from a JSON object, checked by name and type."""
+    """Return the constructor arguments of class `kind` from a JSON object, after checking names and types.
+
+    Raises:
+        UnsupportedFeature: a key is missing, unknown or has a value of the wrong type.
+    """
     if not isinstance(value, Mapping):
         raise UnsupportedFeature(f"{what} is not a JSON object", expected="{...}", found=repr(value))
     known = {field.name: field for field in fields(kind)}
@@ -355,7 +366,7 @@ def _as_json(value: ColumnDefinition | KeyDefinition | ForeignKeyDefinition | Ta
     return {name: list(now) if isinstance(now, tuple) else now for name, (usual, now) in given.items() if now != usual}
 
 
-# ----------------------------------------------------------------------------------- TABLE_MAP_EVENT of a definition
+# ----------------------------------------------------------------------------------- from definition to TABLE_MAP_EVENT
 
 ROW_METADATA: Final = ("NO_LOG", "MINIMAL", "FULL")
 _DEFAULT_VECTOR_DIMENSIONS: Final = 2048
@@ -377,7 +388,7 @@ def build_table_map(
     """Return the event that a server writes for `table` with binlog_row_metadata = `row_metadata`.
 
     Raises:
-        UnsupportedFeature: a column's type or collation is invalid.
+        UnsupportedFeature: `row_metadata`, or the type or collation of a column, is invalid.
     """
     if row_metadata.upper() not in ROW_METADATA:
         raise UnsupportedFeature(
@@ -416,9 +427,9 @@ _OLD_TEMPORALS: Final = {
 
 
 def _old_temporal(table: TableDefinition, code: int, metadata: int, vendor: Vendor) -> tuple[int, int]:
-    """Return type and metadata of a column where a temporal type is that of a server before 5.6.4.
+    """Return type and metadata of a column, with the temporal types of servers before 5.6.4.
 
-    Such a type has no fraction in MySQL; in MariaDB it has one, which is not in its metadata.
+    These types have no fraction in MySQL. In MariaDB they may have one, which is not in the metadata.
     """
     if code not in _OLD_TEMPORALS:
         return code, metadata
@@ -478,7 +489,7 @@ def _full(table: TableDefinition, types: list[SqlType], vendor: Vendor) -> tuple
 
 
 def _padded(bits: Iterable[bool]) -> tuple[bool, ...]:
-    """Return bits, padded with False to whole bytes."""
+    """Return bits, padded with False to a multiple of 8."""
     given = tuple(bits)
     return given + (False,) * (-len(given) % 8)
 
@@ -490,9 +501,9 @@ def _charsets(
     kinds: tuple[OptionalMetadataType, OptionalMetadataType],
     vendor: Vendor,
 ) -> tuple[MetadataField, ...]:
-    """Return the collations of the columns of the wanted types.
+    """Return the metadata field with the collations of the columns whose type is in `wanted`; empty without columns.
 
-    They are a default and exceptions, or one for each column if the server computes that as shorter.
+    The field has a default and exceptions, or one collation per column if the server would compute that as shorter.
     """
     ids = [
         collation_id(table.collation_of(column, vendor), is_mariadb=vendor == "mariadb")
@@ -536,7 +547,7 @@ def _primary_key(table: TableDefinition) -> MetadataField:
     return MetadataField(OptionalMetadataType.PRIMARY_KEY_WITH_PREFIX, pairs)
 
 
-# ----------------------------------------------------------------------------------- definition of a TABLE_MAP_EVENT
+# ----------------------------------------------------------------------------------- from TABLE_MAP_EVENT to definition
 
 _NUMBERS: Final = {
     ColumnType.TINY: "tinyint",
@@ -559,11 +570,12 @@ _STRINGS: Final = (*_LENGTHS, ColumnType.BLOB, ColumnType.BLOB_COMPRESSED, Colum
 
 
 def from_table_map(event: TableMapEvent, context: ParseContext = DEFAULT_CONTEXT) -> TableDefinition:
-    """Return the definition of the table that `event` maps; `context` tells MariaDB from MySQL.
+    """Return the definition of the table of a table map; `context` contains the server version.
 
     Raises:
-        BinlogFormatError: the event's metadata makes no sense.
-        UnsupportedFeature: it leaves out names or character sets, or has a type of before MySQL 5.6 and MariaDB 10.1.
+        BinlogFormatError: the metadata of the event is invalid.
+        UnsupportedFeature: the event lacks names or character sets, or has types of servers before MySQL 5.6 and
+            MariaDB 10.1.
     """
     plan = resolve_plan(event, context)
     columns = tuple(_mapped_column(column, f"{event.schema}.{event.table}.{column.label}") for column in plan.columns)

@@ -1,12 +1,12 @@
-"""Table definitions that a user gives: objects, JSON, CREATE TABLE texts, or all statements of a schema dump.
+"""Table definitions given by a user: objects, JSON, CREATE TABLE texts, or all statements of a schema dump.
 
-`load_definitions` takes them from a mapping, or from a file in JSON or SQL. SQL is parsed for the server that
-wrote the log, because defaults and versioned comments differ. It is also parsed when it is given, so that an error in
-it is reported at once.
+`load_definitions` loads them from a mapping, or from a file in JSON or SQL. SQL is parsed for the server that wrote the
+log, because defaults and versioned comments differ. It is also parsed when it is given, so that errors are reported
+immediately.
 
-    json := {"schema.table": table or "CREATE TABLE ..."} | [table...] | table ...
-    table := as in `binlogio.schema.definition`, or as in scripts of `binlogio write`, one after the other
-    sql  := statements such as those of `mysqldump --no-data --databases shop`
+    json  := {"schema.table": table or "CREATE TABLE ..."} | [table...] | table ...
+    table := as in `binlogio.schema.definition`, or as in scripts of `binlogio write`
+    sql   := statements such as those of `mysqldump --no-data --databases shop`
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.ddl.tokens import Token
 
-# The parser of DDL is imported where it is needed: most readers of logs have no definitions to parse.
+# The DDL parser is imported at its first use, because most readers of logs have no definitions to parse.
 _PIECE_SIZE: Final = 1 << 20
 _FORMS: Final = "a TableDefinition, a CREATE TABLE text, or a JSON object"
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A table's definition.
+    """The definition of a table.
 
-    `assumed` are its columns (names in small letters) whose character set is a default.
+    `assumed` are the names, in lower case, of the columns whose character set is an assumed default.
     """
 
     definition: TableDefinition
@@ -57,7 +57,8 @@ class GivenDefinitions:
     Args:
         tables: a definition, a CREATE TABLE text or a JSON object for each `schema.table`.
         script: SQL statements, such as those of `mysqldump --no-data`; `tables` takes precedence.
-        passes_over: ignore a definition that does not fit a table map: the map is of another time.
+        passes_over: ignore a definition that does not fit a table map, because the table had other columns then. If
+            False, such a definition is an error.
 
     Raises:
         UnsupportedFeature: a definition is invalid, a text cannot be parsed, or a script defines no table.
@@ -77,7 +78,7 @@ class GivenDefinitions:
             raise UnsupportedFeature("no table definition found", field="definitions", expected=_FORMS)
 
     def find(self, schema: str, name: str, server: ServerDefaults) -> Described | None:
-        """Return the definition of a table, with the defaults of `server`; None if not given."""
+        """Return the definition of a table, with the defaults of `server`; None if it was not given."""
         return self._described(server).get((schema, name))
 
     def all(self, server: ServerDefaults = NEWEST_MYSQL) -> list[TableDefinition]:
@@ -85,7 +86,7 @@ class GivenDefinitions:
         return [described.definition for described in self._described(server).values()]
 
     def cascades_of(self, parent: TableName, server: ServerDefaults) -> tuple[Cascade, ...]:
-        """Return the foreign keys that change rows of other tables with those of `parent`, from definitions in SQL."""
+        """Return the foreign keys by which changes of `parent` change rows of other tables, from definitions in SQL."""
         from binlogio.schema.ddl.foreign_keys import cascades_of  # noqa: PLC0415
         from binlogio.schema.ddl.parser import parse_ddl  # noqa: PLC0415
         from binlogio.schema.ddl.tree import CreateTable  # noqa: PLC0415
@@ -119,7 +120,7 @@ def _split(key: Any) -> TableName:
 
 
 def _definition(key: str, value: Any) -> TableDefinition | str:
-    """Return the definition; SQL stays text."""
+    """Return the definition of table `key` from an object, JSON or SQL; SQL is returned as text."""
     if isinstance(value, TableDefinition):
         return value
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -149,7 +150,7 @@ def _from_value(name: TableName, value: TableDefinition | str, server: ServerDef
 
 
 def _catalogue_of(script: str, server: ServerDefaults) -> Catalogue:
-    """Return the tables that the statements of a script define."""
+    """Return a catalogue of the tables that the statements of a script define."""
     from binlogio.schema.ddl.parser import parse_tokens  # noqa: PLC0415
     from binlogio.schema.ddl.statements import follow_ddl  # noqa: PLC0415
     from binlogio.schema.ddl.tokens import Words  # noqa: PLC0415
@@ -205,7 +206,7 @@ def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None
 
     Raises:
         OSError: the file cannot be read.
-        UnsupportedFeature: it cannot be parsed, or defines no table.
+        UnsupportedFeature: a definition cannot be parsed, or there is none.
     """
     if definitions is None or isinstance(definitions, GivenDefinitions):
         return definitions
@@ -250,7 +251,11 @@ def _tables(text: str) -> Mapping[str, Any]:
 
 
 def json_values(text: str) -> Iterator[Any]:
-    """Yield the JSON values of a text, one after the other."""
+    """Yield the JSON values of a text that contains one or more.
+
+    Raises:
+        ValueError: a value is not valid JSON.
+    """
     decoder, begin = json.JSONDecoder(), _BEGIN.search(text)
     while begin is not None:
         value, end = decoder.raw_decode(text, begin.start())

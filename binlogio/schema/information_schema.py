@@ -1,7 +1,8 @@
-"""Table definitions from the output of a query of a server's `information_schema`.
+"""Table definitions from the output of a query on `information_schema`.
 
-`QUERY` is for MySQL from 5.7 and MariaDB from 10.2. Its output is that of `mysql --batch` (a line of names, then a line
-for each column of a table, with tabs between values), or JSON: a list of objects, or one object after the other.
+`QUERY` works on MySQL from 5.7 on and MariaDB from 10.2 on. Two formats of its output are accepted: that of
+`mysql --batch` (a line of names, then a line for each column of a table, with tabs between values), and JSON (a list of
+objects, or a sequence of objects).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
 from binlogio.schema.given import json_values
 
-# Names of tables are compared as bytes: MariaDB compares them without case there, although `t` and `T` are two tables.
+# Table names are cast to bytes, because MariaDB compares them without case there, although `t` and `T` are two tables.
 QUERY: Final = """\
 SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE, c.IS_NULLABLE, c.COLLATION_NAME, c.COLUMN_DEFAULT,
   c.EXTRA, c.GENERATION_EXPRESSION, k.SEQ_IN_INDEX AS KEY_POSITION, k.SUB_PART AS KEY_PREFIX, t.ENGINE,
@@ -32,7 +33,7 @@ WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
   AND c.TABLE_SCHEMA NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')
 ORDER BY CAST(c.TABLE_SCHEMA AS BINARY), CAST(c.TABLE_NAME AS BINARY), c.ORDINAL_POSITION;
 """
-"""The query whose output `parse_information_schema` takes."""
+"""The query for `parse_information_schema`."""
 
 _Row = dict[str, "str | None"]
 
@@ -41,7 +42,7 @@ _NAMES: Final = (
     "extra", "generation_expression", "key_position", "key_prefix", "engine", "table_collation",
 )  # fmt: skip
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPES: Final = {"n": "\n", "t": "\t", "0": "\0"}  # any other character stands for itself
+_ESCAPES: Final = {"n": "\n", "t": "\t", "0": "\0"}  # a backslash before any other character is ignored
 _QUOTED: Final = re.compile(r"`((?:[^`]|``)+)`")
 _HINT: Final = "`binlogio schema --query` prints the query"
 
@@ -50,7 +51,7 @@ def parse_information_schema(text: str) -> list[TableDefinition]:
     """Return the tables in the output of `QUERY`.
 
     Raises:
-        UnsupportedFeature: the text is not such an output, or has a type that is not supported.
+        UnsupportedFeature: the text is not an output of `QUERY`, or a column type is not supported.
     """
     rows = _from_json(text) if text.lstrip().startswith(("[", "{")) else _from_lines(text)
     grouped = groupby(rows, key=lambda row: (row["table_schema"] or "", row["table_name"] or ""))

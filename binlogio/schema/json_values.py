@@ -1,6 +1,6 @@
-"""Conversion of JSON column values in scripts to the Python values that row images are encoded from.
+"""Converts JSON column values of scripts to Python values, as the encoder of row images needs them.
 
-JSON lacks some types: bytes are "0x..." text; decimals, dates and times are text; TIMESTAMP is UTC.
+Types that JSON lacks are strings: bytes as "0x...", decimals, dates and times; a TIMESTAMP is in UTC.
 
     int types, BIT, YEAR: number            FLOAT, DOUBLE: number                  DECIMAL: "1.50" or number
     DATE, TIME, DATETIME, TIMESTAMP: text in the server's form                     CHAR, VARCHAR, TEXT: text
@@ -27,12 +27,12 @@ from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.json import JsonDocument
 
 _FLOAT32_SIZE: Final = 4
-_SRID: Final = re.compile(r"SRID=(\d{1,9});")  # as `binlogio.values.text` shows it
+_SRID: Final = re.compile(r"SRID=(\d{1,9});")  # the form of `binlogio.values.text`
 _INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 
 
 def value_from_json(value: object, column: ColumnDefinition, vendor: Vendor = "mysql") -> object:
-    """Return the Python value of a JSON value in that column. Ranges are checked when it is encoded.
+    """Return the Python value for a JSON value of a column. The encoder checks ranges later.
 
     Raises:
         BinlogFormatError: the value does not match the column's type.
@@ -41,7 +41,7 @@ def value_from_json(value: object, column: ColumnDefinition, vendor: Vendor = "m
     if value is None:
         return None
     sql_type = column.sql_type
-    if sql_type.name == "json" and vendor == "mariadb":  # LONGTEXT there
+    if sql_type.name == "json" and vendor == "mariadb":  # JSON is LONGTEXT in MariaDB
         return json.dumps(value, ensure_ascii=False)
     try:
         return _READERS[sql_type.name](value, sql_type, column)
@@ -111,10 +111,10 @@ def _limited_text(value: Any, sql_type: SqlType, column: ColumnDefinition) -> st
 
 
 def bytes_from_json(value: object) -> bytes:
-    """Return the bytes of a text of "0x" and hexadecimal digits.
+    """Return the bytes of a string of "0x" and hexadecimal digits.
 
     Raises:
-        BinlogFormatError: it is anything else.
+        BinlogFormatError: `value` is not such a string.
     """
     if isinstance(value, str) and value.startswith("0x"):
         try:
@@ -133,7 +133,7 @@ def _date(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Any:
 
 
 def _fractional(encode: Callable[[object, int], bytes], decode: Callable[[bytes, int], object]) -> _Reader:
-    """Return the reader of a temporal type: an object of Python's class, or text with the column's fraction digits."""
+    """Return the reader of a temporal type: it returns a Python object, or text with the column's fraction digits."""
 
     def read(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Any:
         fsp = sql_type.arguments[0] if sql_type.arguments else 0
@@ -143,7 +143,7 @@ def _fractional(encode: Callable[[object, int], bytes], decode: Callable[[bytes,
 
 
 def _enum(value: Any, sql_type: SqlType, column: ColumnDefinition) -> EnumValue:
-    members = ("", *sql_type.members)  # index 0 is what an invalid value became
+    members = ("", *sql_type.members)  # index 0 is an invalid value
     if isinstance(value, str) and value in members:
         return EnumValue(value, members.index(value, 1) if value in sql_type.members else 0)
     if isinstance(value, int) and 0 <= value < len(members):
@@ -183,7 +183,7 @@ def _geometry(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Geomet
 
 
 def _vector(value: Any, sql_type: SqlType, column: ColumnDefinition) -> tuple[float, ...]:
-    """Return the numbers, rounded to the 32 bits that are stored."""
+    """Return the numbers of a vector, rounded to 32-bit floats."""
     if isinstance(value, str):
         data = bytes_from_json(value)
         if len(data) % _FLOAT32_SIZE:

@@ -1,13 +1,13 @@
-"""Source of column definitions for each table map, by precedence.
+"""Selects the source of column definitions for each table map.
 
-    FULL metadata of the table map, else the definition that the user gave, else the DDL in the log up to here, else
-    none: @1, @2 ...
+    precedence := FULL metadata of the table map, else the definition given by the user, else the DDL in the log read
+                  so far, else no names: @1, @2 ...
 
-A given definition that does not fit the table map is an error. A definition from DDL in the log is dropped instead, and
-`unnamed` has the reason: statements can be missing from a log (sql_log_bin=0, a purged file), and its rows can be read
-without names. MariaDB's FULL metadata does not distinguish UUID and INET from BINARY, VECTOR from VARBINARY, and lacks
-the fraction digits of old temporal columns: for tables with such columns a definition is used too, if it has the same
-columns. Statements are applied only when a table needs them.
+A given definition that does not fit the table map is an error. A definition from DDL that does not fit is dropped, and
+`unnamed` contains the reason: statements can be missing from a log (sql_log_bin=0, a purged file), and its rows can be
+decoded without names. MariaDB's FULL metadata does not distinguish UUID and INET from BINARY, or VECTOR from VARBINARY,
+and lacks the fraction digits of old temporal columns. For tables with such columns a definition is used as well, if it
+has the same columns. DDL statements are collected, and applied only when a table needs them.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.foreign_keys import Cascade
     from binlogio.schema.types import Vendor
 
-_FLOAT32_SIZE: Final = 4  # bytes of a VECTOR's dimension
+_FLOAT32_SIZE: Final = 4  # bytes per dimension of a VECTOR
 MAX_PENDING_BYTES: Final = 4 << 20
-"""Statements that wait until a table asks for them; more are carried out at once."""
+"""The largest size of the pending statements; when it is exceeded, they are applied."""
 _CHARSETS: Final = (OptionalMetadataType.DEFAULT_CHARSET, OptionalMetadataType.COLUMN_CHARSET)
 _FILE_NUMBER: Final = re.compile(r"(.*?)\.(\d{6,})(?:\D.*)?$", re.DOTALL)
 _GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullable=False, visible=False)
-# Types as which a log may show a column, beside its present one: tables keep their columns as they were created.
+# Old types that a log may contain instead of the current type, because a table keeps the formats of its creation.
 _SAME: Final = {
     ColumnType.VAR_STRING: ColumnType.STRING,
     ColumnType.TIME: ColumnType.TIME2,
@@ -64,18 +64,18 @@ _SAME: Final = {
 
 
 class DefinitionSource:
-    """The definitions for the tables of one log after the other.
+    """The table definitions for a sequence of logs.
 
     Args:
-        given: the definitions that the user gave.
-        follows_ddl: learn from statements. Only for reading logs from their start: readers of parts would each learn
-            other definitions.
+        given: the definitions given by the user.
+        follows_ddl: use the DDL in the log. Set it only for reading logs from their start; a reader of a part of a log
+            would not know the earlier DDL.
 
-    `unnamed` has the reason for each table (schema, name) whose columns have no names although the log defines them;
-    `belied` counts the definitions that a table map contradicted: plans made before from other maps of the table may be
-    wrong then. `pending_bytes` is the size of the statements that wait. `statement_at` is the offset of the statement
-    that a reader of rows passes to `follow_body`; subclasses with `follows_all` get all statements but those that begin
-    and end transactions.
+    `unnamed` maps a table (schema, name) whose DDL is in the log, but whose column names are unknown, to the reason.
+    `belied` counts the definitions from DDL that a table map contradicted; earlier plans from other maps of this table
+    may be wrong. `pending_bytes` is the size of the statements that are not applied yet. `statement_at` is the offset
+    of the statement that a reader of rows passes to `follow_body`. A subclass with `follows_all` gets all statements
+    except those that begin and end transactions.
     """
 
     follows_all = False
@@ -84,7 +84,7 @@ class DefinitionSource:
         self._given = given
         self._follows_ddl = follows_ddl
         self._catalogue = Catalogue()
-        self._pending: list[tuple[QueryEvent, ParseContext] | None] = []  # None: a log begins
+        self._pending: list[tuple[QueryEvent, ParseContext] | None] = []  # None marks the begin of a log
         self.pending_bytes = 0
         self._was_asked = False
         self._log: str | None = None
@@ -93,7 +93,7 @@ class DefinitionSource:
         self.statement_at = 0
 
     def begin_log(self, name: str) -> None:
-        """Continue with another log; keep what the last one defined if this one is the next of its series."""
+        """Continue with another log. Definitions from DDL are kept only if it is the next log of the same series."""
         if self._log is not None and not _follows(self._log, name):
             self.forget_statements()
         elif self._log is not None:
@@ -101,9 +101,9 @@ class DefinitionSource:
         self._log = name
 
     def forget_statements(self) -> None:
-        """Forget the definitions by statements: some statements may be missing.
+        """Discard the definitions from DDL, because statements may be missing.
 
-        Foreign keys that change rows stay: one too many is refused, one too few would lose changes.
+        Foreign keys that change rows are kept: an obsolete one causes an error, a missing one would lose changes.
         """
         cascades, self._catalogue = self._catalogue.cascades, Catalogue()
         self._catalogue.cascades = cascades
@@ -111,10 +111,10 @@ class DefinitionSource:
         self.pending_bytes = 0
 
     def pass_to(self, offset: int) -> None:
-        """Note that the log was read up to `offset`; for subclasses that wait for that."""
+        """Report that the log was read up to `offset`; does nothing here, for subclasses."""
 
     def follow(self, event: QueryEvent, context: ParseContext) -> bool:
-        """Add a statement. Return True if plans that were made before may be invalid now."""
+        """Add a statement. Returns True if existing plans may be invalid now."""
         if not self._follows_ddl or not may_define(event.sql):
             return False
         self._pending.append((event, context))
@@ -125,7 +125,7 @@ class DefinitionSource:
         return was_asked
 
     def follow_body(self, code: int, body: bytes, context: ParseContext) -> bool:
-        """Add the statement in an event of type `code`, if it can be parsed. Return as `follow`."""
+        """Add the statement in an event of type `code`, if it can be parsed. Returns the result of `follow`."""
         if not self._follows_ddl or (code == EventType.QUERY_EVENT and not body_may_define(body)):
             return False
         try:
@@ -135,11 +135,11 @@ class DefinitionSource:
         return self.follow(event, context)
 
     def plan(self, event: TableMapEvent, context: ParseContext) -> TablePlan:
-        """Return the plan of a mapped table.
+        """Return the plan of the table of a table map.
 
         Raises:
-            BinlogFormatError: the metadata makes no sense, or a given definition has other columns.
-            UnsupportedFeature: values of a type cannot be read without a definition, or not at all.
+            BinlogFormatError: the metadata is invalid, or a given definition has other columns.
+            UnsupportedFeature: values of a type cannot be read, or not without a definition.
         """
         if not depends_on_definitions(event, context):
             return resolve_plan(event, context)
@@ -163,11 +163,13 @@ class DefinitionSource:
         return resolve_plan(event, context) if described is None else _plan(described, event, context, server.vendor)
 
     def describe(self, event: TableMapEvent, context: ParseContext) -> Described:
-        """Return the definition of a mapped table: by the DDL up to here if the map agrees, else by its FULL metadata.
+        """Return the definition of the table of a table map.
+
+        It comes from the DDL read so far if it agrees with the table map, otherwise from the map's FULL metadata.
 
         Raises:
-            BinlogFormatError: the metadata makes no sense.
-            UnsupportedFeature: neither says what the columns are.
+            BinlogFormatError: the metadata is invalid.
+            UnsupportedFeature: neither contains the columns.
         """
         described = self._learned(event, ServerDefaults.of(context))
         if described is None:
@@ -176,14 +178,14 @@ class DefinitionSource:
         return replace(described, assumed=frozenset()) if has_charsets else described
 
     def given(self, schema: str, table: str, context: ParseContext) -> TableDefinition | None:
-        """Return the definition given by the user, or None."""
+        """Return the definition given by the user; None if there is none for the table."""
         described = None if self._given is None else self._given.find(schema, table, ServerDefaults.of(context))
         return None if described is None else described.definition
 
     def unmapped_plan(self, schema: str, table: str, context: ParseContext) -> TablePlan | None:
-        """Return the plan of a table without a table map, from a given definition or the DDL up to here.
+        """Return the plan of a table without a table map, from a given definition or the DDL read so far.
 
-        None if neither defines it.
+        Returns None if neither defines the table with certainty.
         """
         server = ServerDefaults.of(context)
         described = self._given.find(schema, table, server) if self._given is not None else None
@@ -196,19 +198,19 @@ class DefinitionSource:
         return _plan(described, event, context, server.vendor)
 
     def logged(self, schema: str, table: str) -> KnownTable | None:
-        """Return the definition of a table by the DDL up to here; None if unknown."""
+        """Return the definition of a table from the DDL read so far; None if unknown."""
         self._catch_up()
         return self._catalogue.find(schema, table)
 
     def all_logged(self) -> dict[TableName, KnownTable]:
-        """Return the tables that the DDL up to here defines."""
+        """Return the definitions of all tables from the DDL read so far."""
         self._catch_up()
         return dict(self._catalogue.tables())
 
     def cascades(self, schema: str, table: str, context: ParseContext) -> tuple[Cascade, ...]:
-        """Return the foreign keys that change rows of other tables with those of this one, as far as they are known.
+        """Return the known foreign keys by which changes of this table change rows of other tables.
 
-        They come from given definitions and the DDL up to here.
+        They come from the given definitions and the DDL read so far.
         """
         self._catch_up()
         logged = self._catalogue.cascades_of((schema, table))
@@ -216,22 +218,25 @@ class DefinitionSource:
         return tuple(dict.fromkeys((*logged, *given))) if logged or given else ()
 
     def know_cascades(self, cascades: Iterable[Cascade]) -> None:
-        """Add foreign keys that are known from earlier logs."""
+        """Add foreign keys from earlier logs."""
         for one in cascades:
             self._catalogue.add_cascades(one.child, (one,))
 
     def known(self, schema: str, table: str) -> KnownTable | None:
-        """Return the definition by DDL from when a plan was last made."""
+        """Return the definition from the DDL that is applied already; pending statements are not applied."""
         return self._catalogue.find(schema, table)
 
     def is_still_known(self, schema: str, table: str, known: KnownTable | None) -> bool:
-        """Return whether the DDL up to here still defines a table as `known`, so that its plan is still valid."""
+        """Return whether `known` is still the definition of a table, so that its plan is still valid.
+
+        Applies the pending statements.
+        """
         self._was_asked = True
         self._catch_up()
         return self._catalogue.find(schema, table) == known
 
     def _learned(self, event: TableMapEvent, server: ServerDefaults) -> Described | None:
-        """Return the definition by the DDL in the log, if the table map agrees."""
+        """Return the definition from the DDL in the log if the table map agrees with it, otherwise None."""
         self._was_asked = True
         self._catch_up()
         name = event.schema, event.table
@@ -263,18 +268,18 @@ class DefinitionSource:
         return described
 
     def copy(self) -> DefinitionSource:
-        """Return another source in the same state."""
+        """Return a new source with the same definitions."""
         other = DefinitionSource(self._given, follows_ddl=self._follows_ddl)
         other.adopt(self)
         return other
 
     def _belie(self, name: TableName, reason: str) -> None:
-        """Forget the definition of a table by statements, since its table map contradicts them."""
+        """Discard the definition of a table from DDL, because its table map contradicts it."""
         self._catalogue.forget(name, reason)
         self.belied += 1
 
     def adopt(self, other: DefinitionSource) -> None:
-        """Take the definitions by statements from another source, in place of those of this one."""
+        """Replace the definitions from DDL by those of another source."""
         other._catch_up()
         self._catalogue = other._catalogue.copy()
         self._log = other._log
@@ -282,17 +287,17 @@ class DefinitionSource:
         self.pending_bytes = 0
 
     def forget(self, name: TableName, reason: str) -> None:
-        """Forget the definition of a table by the statements up to here."""
+        """Discard the definition of a table from the DDL read so far; `reason` is reported for the table."""
         self._catch_up()
         self._catalogue.forget(name, reason)
 
     def _catch_up(self) -> None:
-        """Carry out the pending statements."""
+        """Apply the pending statements."""
         for statement in self._pending:
             if statement is None:
                 self._catalogue.begin_log()
             else:
-                from binlogio.schema.ddl.logged_ddl import follow_event  # noqa: PLC0415 - seldom needed
+                from binlogio.schema.ddl.logged_ddl import follow_event  # noqa: PLC0415 - rarely needed
 
                 follow_event(self._catalogue, *statement)
         self._pending.clear()
@@ -300,10 +305,10 @@ class DefinitionSource:
 
 
 def depends_on_definitions(event: TableMapEvent, context: ParseContext) -> bool:
-    """Return whether a table map needs definitions: for names, or for types of MariaDB that look like others.
+    """Return whether a table map needs a definition: for its names, or for ambiguous types of MariaDB.
 
     Raises:
-        BinlogFormatError, UnsupportedFeature: as `DefinitionSource.plan`.
+        BinlogFormatError, UnsupportedFeature: as in `DefinitionSource.plan`.
     """
     if event.optional(OptionalMetadataType.COLUMN_NAME) is None:
         return True
@@ -311,9 +316,9 @@ def depends_on_definitions(event: TableMapEvent, context: ParseContext) -> bool:
 
 
 def _is_ambiguous(column: ColumnPlan) -> bool:
-    """Return whether a column may be another one than MariaDB's FULL metadata shows.
+    """Return whether a column may have another type than in MariaDB's FULL metadata.
 
-    That is UUID, INET4, INET6 or VECTOR, or a type with fraction digits.
+    This type is UUID, INET4, INET6, VECTOR, or an old temporal type with fraction digits.
     """
     if column.type == ColumnType.VARCHAR:
         return column.collation_id == BINARY_COLLATION and column.length % _FLOAT32_SIZE == 0
@@ -323,7 +328,7 @@ def _is_ambiguous(column: ColumnPlan) -> bool:
 
 
 def _contradiction(described: Described, event: TableMapEvent, vendor: Vendor) -> str | None:
-    """Return how the table map contradicts a definition, including names if the map has them; None if it does not."""
+    """Return the reason why a table map contradicts a definition, or None; names are compared if the map has them."""
     definition = described.definition
     misfit = _misfit(definition, event, vendor)
     if misfit is not None:
@@ -336,7 +341,7 @@ def _contradiction(described: Described, event: TableMapEvent, vendor: Vendor) -
 
 
 def _follows(last: str, name: str) -> bool:
-    """Return whether a log is the next of the same series, by the number in its name."""
+    """Return whether log `name` is the next of the series of log `last`, by the numbers in their names."""
     before, after = _FILE_NUMBER.match(last), _FILE_NUMBER.match(name)
     if before is None or after is None:
         return False
@@ -344,7 +349,7 @@ def _follows(last: str, name: str) -> bool:
 
 
 def _plan(described: Described, event: TableMapEvent, context: ParseContext, vendor: Vendor) -> TablePlan:
-    """Return the plan, with key and visibility from the definition: the table map has no FULL metadata."""
+    """Return the plan of a table map without FULL metadata; key and visibility come from the definition."""
     definition = described.definition
     plan = resolve_plan(event, context, _plan_columns(described, event, vendor))
     prefixes = definition.primary_key_prefixes or (0,) * len(definition.primary_key)
@@ -359,7 +364,10 @@ def _plan(described: Described, event: TableMapEvent, context: ParseContext, ven
 
 
 def _plan_columns(described: Described, event: TableMapEvent, vendor: Vendor) -> Sequence[DefinedColumn]:
-    """Return the columns; if the map's widths contradict an assumed character set, without any assumed one."""
+    """Return the columns of a definition.
+
+    If the sizes in the table map contradict an assumed character set, assumed character sets are omitted.
+    """
     definition = described.definition
     columns = definition.plan_columns(vendor)
     assumed = [i for i, column in enumerate(definition.columns) if column.name.casefold() in described.assumed]
@@ -369,7 +377,7 @@ def _plan_columns(described: Described, event: TableMapEvent, vendor: Vendor) ->
 
 
 def _mapped(definition: TableDefinition, index: int, vendor: Vendor) -> tuple[int, int]:
-    """Return the type code and metadata that a table map should have for a column."""
+    """Return the type code and metadata that a server writes to a table map for a column."""
     column = definition.columns[index]
     return binlog_type(column.sql_type, max_character_bytes(definition.collation_of(column, vendor)), vendor)
 
@@ -379,7 +387,7 @@ def _as_mapped(definition: TableDefinition, index: int, event: TableMapEvent, ve
 
 
 def _with_generated_key(described: Described, event: TableMapEvent) -> Described:
-    """Return the definition with the generated invisible primary key, if the table map has its flag."""
+    """Return the definition, with the generated invisible primary key if the table map has its flag."""
     definition = described.definition
     if not event.flags & TableMapFlag.GENERATED_INVISIBLE_PK or definition.primary_key:
         return described
@@ -388,7 +396,7 @@ def _with_generated_key(described: Described, event: TableMapEvent) -> Described
 
 
 def _misfit(definition: TableDefinition, event: TableMapEvent, vendor: Vendor) -> BinlogFormatError | None:
-    """Return the error for a definition that does not fit the mapped table; None if it may fit."""
+    """Return the error if a definition does not fit the table of a table map; None if it may fit."""
     expected: object = f"{len(definition.columns)} columns, as the table definition has"
     found = f"{len(event.column_types)} columns in the table map"
     field = f"{event.schema}.{event.table}"
@@ -417,13 +425,13 @@ def _misfit(definition: TableDefinition, event: TableMapEvent, vendor: Vendor) -
 def _kinds(mapped: tuple[int, int], code: int, vendor: Vendor) -> set[ColumnType | None]:
     """Return the types that a column of a definition may have in a log."""
     kind = _kind(*mapped)
-    if kind == ColumnType.VARCHAR and code == ColumnType.VAR_STRING:  # a table of before 5.0.3
+    if kind == ColumnType.VARCHAR and code == ColumnType.VAR_STRING:  # the table was created before 5.0.3
         return {ColumnType.STRING}
     return {kind}
 
 
 def _kind(code: int, metadata: int) -> ColumnType | None:
-    """Return the real type, the same for old and new formats; None if invalid (resolving the plan reports that)."""
+    """Return the real type, the same for old and new formats; None if invalid, which `resolve_plan` reports."""
     try:
         kind = shape_of(code, metadata).type
     except BinlogError:
@@ -432,7 +440,7 @@ def _kind(code: int, metadata: int) -> ColumnType | None:
 
 
 def _is_exactly(definition: TableDefinition, event: TableMapEvent, vendor: Vendor) -> bool:
-    """Return whether the server would write just this table map for the definition."""
+    """Return whether a server would write exactly this table map for the definition."""
     row_metadata = "MINIMAL" if event.optional_metadata else "NO_LOG"
     if event.optional(OptionalMetadataType.COLUMN_NAME) is not None:
         row_metadata = "FULL"

@@ -1,18 +1,18 @@
-"""The tables and schemas that a statement changes, and its text with other names of schemas.
+"""The tables and schemas that a statement changes, and renaming of schemas in a statement.
 
-Covers the names in the DDL of both servers, and statements that change the rows of one table. Other statements are
-refused with a reason, so that a caller that selects tables, or renames schemas, can report it.
+Supports the DDL of MySQL and MariaDB, and statements that change the rows of one table. Other statements are refused
+with a reason, which a caller that selects tables or renames schemas can report.
 
     scope     tables      CREATE | ALTER | DROP | RENAME | TRUNCATE | OPTIMIZE ... of tables, views, sequences, indexes;
                           CREATE TRIGGER;
                           INSERT | REPLACE | UPDATE | DELETE | LOAD of one table
-              schemas     CREATE | ALTER | DROP DATABASE; triggers that are dropped, routines and events, of which
-                          only the schema is known
-              server      accounts, rights, plugins, and what else belongs to no schema
+              schemas     CREATE | ALTER | DROP DATABASE; DROP TRIGGER, routines and events, where only the schema is
+                          known
+              server      accounts, privileges, plugins, and other objects that do not belong to a schema
 
-A name in SQL is `a`, `a.b` or `a.b.c`. With three parts the first is a schema. With two it is a schema or a table: it
-can be a table's name or alias only if the statement has that name elsewhere, too. So a statement is given other names
-of schemas without knowing the grammar of all its expressions, or it is refused because it uses one name for both.
+A name in SQL is `a`, `a.b` or `a.b.c`. With three parts, the first is a schema. With two parts, the first is a schema
+or a table; it can be the name or alias of a table only if the statement contains this name elsewhere, too. So schemas
+can be renamed without parsing all expressions. A statement that uses one name for both is refused.
 
 Source: sql/sql_yacc.yy of both servers, rules table_ident, simple_ident and grant_ident.
 """
@@ -51,7 +51,7 @@ _SERVER_OBJECTS: Final = ("USER", "ROLE", "SERVER", "TABLESPACE", "GROUP", "INST
 _MAINTENANCE: Final = ("OPTIMIZE", "ANALYZE", "REPAIR", "CHECK")
 _SERVER_VERBS: Final = ("GRANT", "REVOKE", "SET", "FLUSH", "INSTALL", "UNINSTALL", "RESET", "PURGE", "KILL")
 _MODIFIERS: Final = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "CONCURRENT", "QUICK", "IGNORE")
-# Words before which a name with two parts is that of a table or a routine, whatever else the statement names so.
+# After these words, a name with two parts is always the name of a table or a routine.
 _BEFORE_NAME: Final = frozenset(
     "TABLE TABLES INTO JOIN REFERENCES VIEW TRIGGER PROCEDURE FUNCTION EVENT SEQUENCE LIBRARY".split()
 )
@@ -63,10 +63,10 @@ _ROWS_OF_TRIGGERS: Final = ("NEW", "OLD")
 class StatementScope:
     """The tables or schemas that a statement changes.
 
-    `kind` is one of the words above; `tables` are (schema, table), `schemas` those of which no table is known.
-
-    `names` are the places of `tables` in the list of a DROP TABLE, from which single ones can be taken out. `creates`
-    where the statement makes something and changes no rows that were there, `drops` where it removes something.
+    `kind` is one of the constants above. `tables` are (schema, table) pairs; `schemas` are the changed schemas if no
+    table is known. `names` are the positions (start, end) of `tables` in the text of a DROP TABLE, from which single
+    tables can be removed. `creates` is True for CREATE without OR REPLACE, except CREATE INDEX: it does not change
+    existing rows. `drops` is True for DROP DATABASE.
     """
 
     kind: str
@@ -78,10 +78,11 @@ class StatementScope:
 
 
 def statement_words(sql: str, server: ServerDefaults, sql_mode: int) -> Words:
-    """Return the words of a statement that means the same to every server.
+    """Return the tokens of a statement, without MariaDB's SET STATEMENT ... FOR.
 
     Raises:
-        UnsupportedFeature: it has a comment that other servers execute, or does not end.
+        UnsupportedFeature: the statement has a conditional comment that only other servers execute, an unterminated
+            string or comment, or too many tokens, or its SET STATEMENT changes how the text is parsed.
     """
     skipped: list[int] = []
     tokens: list[Token] = []
@@ -99,10 +100,10 @@ def statement_words(sql: str, server: ServerDefaults, sql_mode: int) -> Words:
 
 
 def _without_variables(tokens: list[Token]) -> list[Token]:
-    """Return the words after MariaDB's SET STATEMENT variable = value, ... FOR.
+    """Return the tokens after MariaDB's SET STATEMENT variable = value, ... FOR.
 
     Raises:
-        UnsupportedFeature: the meaning of the text depends on one of the variables.
+        UnsupportedFeature: one of the variables changes how the text is parsed.
     """
     if [token.upper for token in tokens[:2]] != ["SET", "STATEMENT"]:
         return tokens
@@ -117,10 +118,10 @@ def _without_variables(tokens: list[Token]) -> list[Token]:
 
 
 def scope_of(words: Words, schema: str) -> StatementScope:
-    """Return what a statement changes; `schema` is its default database.
+    """Return the tables or schemas that a statement changes; `schema` is its default database.
 
     Raises:
-        UnsupportedFeature: that is not known.
+        UnsupportedFeature: they cannot be determined.
     """
     at = Words(words.tokens, words.sql_mode)
     if at.ended:
@@ -143,7 +144,7 @@ def _scope(words: Words, schema: str) -> StatementScope:
         if not words.accept_any("TABLE", "TABLES", "VIEW"):
             words.refuse("TABLE")
         return StatementScope(TABLES, tuple(_list(words, schema)))
-    if verb == "SET" and words.sees("STATEMENT"):  # MariaDB's SET STATEMENT variable = value FOR another statement
+    if verb == "SET" and words.sees("STATEMENT"):  # MariaDB's SET STATEMENT without FOR
         words.refuse("a statement with a known list of tables")
     if verb in _SERVER_VERBS:
         return StatementScope(SERVER)
@@ -214,7 +215,7 @@ def _of_tables(words: Words, verb: str, kind: str, schema: str, *, creates: bool
 
 
 def _also_altered(words: Words, schema: str) -> Iterable[TableName]:
-    """Yield the tables that an ALTER TABLE changes beside its own: a new name, a table for EXCHANGE PARTITION."""
+    """Yield the other tables of an ALTER TABLE: the new name in RENAME, the table in EXCHANGE PARTITION."""
     while not words.ended:
         if words.accept("WITH", "TABLE"):
             yield _table(words, schema)
@@ -251,7 +252,7 @@ def _changed_table(words: Words, verb: str, schema: str) -> TableName:  # noqa: 
 
 
 def _table(words: Words, schema: str) -> TableName:
-    if words.accept("."):  # the empty schema before the dot is the default one
+    if words.accept("."):  # without a name before the dot, the schema is the default database
         return schema, words.name()
     first, name = words.table_name()
     return (schema if first is None else first), name
@@ -264,7 +265,7 @@ def _list(words: Words, schema: str) -> Iterable[TableName]:
 
 
 def _skip_definer(words: Words) -> None:
-    """Move after an account or a role: `= user@host`, `= CURRENT_USER()`. SQL SECURITY DEFINER has none."""
+    """Skip `= user@host`, `= CURRENT_USER()` or `= role` after DEFINER; SQL SECURITY DEFINER has no account."""
     if not words.accept("="):
         return
     words.take()
@@ -286,9 +287,9 @@ def _skip_wait(words: Words) -> None:
 
 
 def _schema_place(words: Words) -> Token | None:
-    """Return the schema that CREATE, ALTER or DROP DATABASE names.
+    """Return the token with the schema of CREATE, ALTER or DROP DATABASE.
 
-    None for the default one (ALTER DATABASE CHARACTER SET ...).
+    Returns None for the default database (ALTER DATABASE CHARACTER SET ...).
     """
     _skip_exists(words)
     options = ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ", "COMMENT")
@@ -299,16 +300,17 @@ def _schema_place(words: Words) -> Token | None:
     return words.take() if words.next.is_name else None
 
 
-# -------------------------------------------------------------------------------------------------------- other names
+# -------------------------------------------------------------------------------------------------- renaming of schemas
 
 
 def renamed_statement(sql: str, words: Words, schemas: Mapping[str, str], default: str = "") -> str:
-    """Return the statement with the schemas under their other names, in all places.
+    """Return the statement with all names of schemas replaced.
 
-    `default`, its default database, is the caller's to change.
+    `words` are the tokens of `sql`. `schemas` maps old to new names. `default` is the default database of the
+    statement, which the caller must rename itself.
 
     Raises:
-        UnsupportedFeature: a name may be one of the schemas, and something else as well.
+        UnsupportedFeature: it is not certain whether a name is the name of a renamed schema.
     """
     tokens = words.tokens
     heads = [number for number in range(len(tokens)) if _is_head(tokens, number)]
@@ -330,7 +332,7 @@ def renamed_statement(sql: str, words: Words, schemas: Mapping[str, str], defaul
 
 
 def _is_head(tokens: list[Token], number: int) -> bool:
-    """Return whether a name with several parts begins here."""
+    """Return whether token `number` is the first part of a name with several parts."""
     if not tokens[number].is_name or number + 1 == len(tokens) or tokens[number + 1].text != ".":
         return False
     return number == 0 or tokens[number - 1].kind != "symbol" or tokens[number - 1].text not in (".", "@")
@@ -347,7 +349,10 @@ def _database_place(words: Words) -> int | None:
 
 
 def _refuse_other_spellings(names: Iterable[str], schemas: Mapping[str, str]) -> None:
-    """Refuse names that differ only by case: a server may fold case, and the log does not contain whether it does."""
+    """Refuse names that differ from a renamed schema only in case.
+
+    They may be the same schema on the server (lower_case_table_names), which the log does not record.
+    """
     folded = {schema.casefold() for schema in schemas}
     for found in sorted(names):
         if found not in schemas and found.casefold() in folded:
@@ -370,7 +375,7 @@ def _refuse_ambiguous(tokens: list[Token], places: set[int], database: int | Non
 
 
 def _is_before_name(tokens: list[Token], number: int) -> bool:
-    """Return whether the name there can only be that of a table, a view or a routine."""
+    """Return whether token `number` can only be the name of a table, a view or a routine."""
     first = tokens[0].upper
     if first in _WITHOUT_EXPRESSIONS:
         return True
@@ -387,7 +392,7 @@ def _is_before_name(tokens: list[Token], number: int) -> bool:
 
 
 def _refuse_patterns(tokens: list[Token], heads: Iterable[int], schemas: Mapping[str, str]) -> None:
-    """Handle the schema of a privilege, which may be a pattern of LIKE."""
+    """Refuse a GRANT or REVOKE whose schema is a LIKE pattern that matches a renamed schema."""
     for number in heads:
         pattern = tokens[number].text
         glob = "".join(

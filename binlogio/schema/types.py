@@ -1,13 +1,12 @@
-r"""The SQL type of a column as text, and the type code and metadata that a TABLE_MAP_EVENT has for it.
+r"""Parses the SQL type of a column, and converts it to type code and metadata of a TABLE_MAP_EVENT.
 
-Covers every type of MySQL 9.7, and the types that only MariaDB has. Tables and values are elsewhere.
+Supports all types of MySQL 9.7 and MariaDB. Tables are in `binlogio.schema.definition`, values in `binlogio.values`.
 
     type       := name ("(" (number ("," number)? | text ("," text)*) ")")? attribute*
-    attribute  := "unsigned" | "signed" | "zerofill" | "compressed"                  -- the last is MariaDB's
+    attribute  := "unsigned" | "signed" | "zerofill" | "compressed"                  -- "compressed" is MariaDB's
     text       := "'" (character | "''" | "\" character)* "'"                         -- members of ENUM and SET
 
-The text is INFORMATION_SCHEMA.COLUMNS.COLUMN_TYPE, or that of CREATE TABLE, without the character set, which is not
-part of a type.
+The text is INFORMATION_SCHEMA.COLUMNS.COLUMN_TYPE, or the type in CREATE TABLE without the character set.
 Source: sql/field.cc, Field_*::do_save_field_metadata; sql/create_field.cc, Create_field::init; MariaDB:
 sql/field_comp.h.
 """
@@ -59,21 +58,21 @@ GEOMETRY_TYPES: Final = (
     "multipolygon",
     "geometrycollection",
 )
-"""sql/spatial.h, Geometry::wkbType: the index is the number in GEOMETRY_TYPE."""
+"""The geometry types; the index is the number in GEOMETRY_TYPE. Source: sql/spatial.h, Geometry::wkbType."""
 
 NUMBER_TYPES: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal")
 TEXT_TYPES: Final = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 BINARY_TYPES: Final = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 MEMBER_TYPES: Final = ("enum", "set")
 NAMED_TYPES: Final = ("uuid", "inet6", "inet4")
-"""MariaDB's types of a fixed width that a log shows as BINARY."""
+"""MariaDB's types that a table map contains as BINARY."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A column type: `name` in its canonical, small spelling.
+    """A parsed column type: `name` is the canonical name in lower case.
 
-    `arguments` are its numbers, `members` those of ENUM and SET.
+    `arguments` are the numbers in parentheses, `members` the names of an ENUM or SET.
     """
 
     name: str
@@ -84,7 +83,7 @@ class SqlType:
 
     @property
     def is_number(self) -> bool:
-        """True for the types with a bit in SIGNEDNESS of a table map; YEAR has one, BIT has not."""
+        """True for the types with a bit in SIGNEDNESS of a table map: also YEAR, but not BIT."""
         return self.name in NUMBER_TYPES or self.name == "year"
 
 
@@ -94,10 +93,10 @@ _MAX_FRACTION_DIGITS: Final = 6
 
 @lru_cache(maxsize=4096)
 def parse_sql_type(text: str) -> SqlType:
-    """Return the type that `text` names.
+    """Parse an SQL type.
 
     Raises:
-        UnsupportedFeature: it is not a type.
+        UnsupportedFeature: the text is not a type of MySQL or MariaDB.
     """
     match = _TYPE.fullmatch(_COMMENT.sub(r"\1", text))
     if match is None:
@@ -121,16 +120,16 @@ def parse_sql_type(text: str) -> SqlType:
 
 
 def binlog_type(sql_type: SqlType, max_character_bytes: int = 1, vendor: Vendor = "mysql") -> tuple[int, int]:
-    """Return the column's type code in a TABLE_MAP_EVENT, and its metadata as one integer (0 where the type has none).
+    """Return the type code in a TABLE_MAP_EVENT, and the metadata as one integer (0 if the type has none).
 
-    `max_character_bytes` belongs to the column's character set and counts for the text types only.
+    `max_character_bytes` is the size of the longest character of the column's character set; it applies to text types.
 
     Raises:
-        UnsupportedFeature: a length that the server does not allow.
+        UnsupportedFeature: the server does not allow the length, or COMPRESSED, for this type.
     """
     code, metadata = _BUILDERS[sql_type.name](sql_type, max_character_bytes)
     if vendor == "mariadb" and code == ColumnType.JSON:
-        code, metadata = ColumnType.BLOB, _BLOB_SIZES["longtext"]  # an alias there
+        code, metadata = ColumnType.BLOB, _BLOB_SIZES["longtext"]  # JSON is an alias of LONGTEXT in MariaDB
     if vendor == "mariadb" and code == ColumnType.VECTOR:
         dimension = _one(sql_type, None, 1, _MAX_VARCHAR_BYTES // _FLOAT32_SIZE)
         code, metadata = ColumnType.VARCHAR, dimension * _FLOAT32_SIZE
@@ -140,7 +139,7 @@ def binlog_type(sql_type: SqlType, max_character_bytes: int = 1, vendor: Vendor 
 
 
 def member_text(member: str) -> str:
-    """Return a member of ENUM or SET as the server spells it in a type."""
+    """Return a member of an ENUM or SET as the server writes it in a type, in quotes."""
     for name, character in (("\\", "\\"), ("0", "\0"), ("n", "\n"), ("r", "\r")):
         member = member.replace(character, f"\\{name}")
     return "'" + member.replace("'", "''") + "'"
@@ -164,7 +163,7 @@ def _members(arguments: str, text: str) -> tuple[str, ...]:
 
 
 def unescape_text(text: str, quote: str = "'") -> str:
-    """Return the text between the quotes of an SQL string, without its escapes."""
+    """Return the text between the quotes of an SQL string with its escapes resolved."""
     return _ESCAPES[quote].sub(_unescape, text)
 
 
@@ -177,7 +176,11 @@ def _refused(text: str, expected: str) -> UnsupportedFeature:
 
 
 def _one(sql_type: SqlType, default: int | None, low: int, high: int) -> int:
-    """Return the type's only argument."""
+    """Return the only argument of a type, or its default.
+
+    Raises:
+        UnsupportedFeature: the argument is missing or not from `low` to `high`, or there are several.
+    """
     arguments = sql_type.arguments or (() if default is None else (default,))
     if len(arguments) != 1 or not low <= arguments[0] <= high:
         raise _refused(
@@ -202,7 +205,7 @@ _MAX_VARCHAR_BYTES: Final = 65535
 _FLOAT32_SIZE: Final = 4
 _REAL_TYPE_ENUM: Final = ColumnType.ENUM << 8
 _REAL_TYPE_SET: Final = ColumnType.SET << 8
-_FLOAT_DIGITS: Final = 24  # of precision in bits: FLOAT(25) and more is DOUBLE
+_FLOAT_DIGITS: Final = 24  # the largest precision in bits of FLOAT(p); with more, the type is DOUBLE
 
 
 def _plain(code: ColumnType, metadata: int = 0) -> _Builder:
@@ -232,7 +235,7 @@ def _bit(sql_type: SqlType, width: int) -> tuple[ColumnType, int]:
 
 
 def _string(length: int) -> tuple[ColumnType, int]:
-    """CHAR and BINARY of `length` bytes: bits 8 and 9 of the length are hidden, inverted, in the real type."""
+    """Return type and metadata of CHAR or BINARY; bits 8 and 9 of the length are stored inverted in the real type."""
     return ColumnType.STRING, (ColumnType.STRING ^ (length & 0x300) >> 4) << 8 | length & 0xFF
 
 
@@ -249,7 +252,7 @@ def _blob(sql_type: SqlType, width: int) -> tuple[ColumnType, int]:
     if not sql_type.arguments:
         return ColumnType.BLOB, _BLOB_SIZES[sql_type.name]
     width = width if sql_type.name == "text" else 1
-    size = _one(sql_type, None, 0, (1 << 32) - 1) * width  # BLOB(n) is the smallest one that holds n
+    size = _one(sql_type, None, 0, (1 << 32) - 1) * width  # BLOB(n) is the smallest BLOB type with n bytes
     return ColumnType.BLOB, max(1, (min(size, (1 << 32) - 1).bit_length() + 7) // 8) if size else 2
 
 
@@ -275,7 +278,7 @@ def _vector(sql_type: SqlType, width: int) -> tuple[ColumnType, int]:
 
 
 def _compressed(code: ColumnType, metadata: int, sql_type: SqlType) -> tuple[int, int]:
-    """MariaDB's COMPRESSED columns; the header byte of a compressed VARCHAR counts in its length."""
+    """Return type and metadata of a COMPRESSED column; the length of a VARCHAR includes the header byte."""
     if code == ColumnType.BLOB:
         return int(ColumnType.BLOB_COMPRESSED), metadata
     if code == ColumnType.VARCHAR and metadata < _MAX_VARCHAR_BYTES:
