@@ -1,7 +1,7 @@
-"""Column values, one family of types a module: grammar, construct layout, text.
+"""Column values: grammar, construct layout and text of each type, one module per family of types.
 
-The construct definitions here specify every byte; `binlogio._kernel` gives the same answers fast. `column` is what the
-families share, `layout` the layout of any column, `text` the text of any value.
+The construct layouts here are the specification; `binlogio._kernel` is a faster implementation with the same results.
+`column` is shared by the families, `layout` returns the layout of any column, `text` the text of any value.
 """
 
 from __future__ import annotations

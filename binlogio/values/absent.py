@@ -1,4 +1,4 @@
-"""The marker for a column that a row image does not have, which is not NULL."""
+"""`ABSENT`, the value of a column that is not in a row image; it is not NULL."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """BIT columns: layout.
 
-    bit := as many bytes as the column's bits need, big-endian        Arrow: uint64
+    bit := u8[(bits of the column + 7) // 8], big-endian        Arrow: uint64
 
 Source: sql/field.cc, Field_bit.
 """

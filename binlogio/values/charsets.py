@@ -1,15 +1,15 @@
-"""Collation ids to character sets, and text between bytes and str in each of them.
+"""Character sets: maps collation ids to character sets, and decodes and encodes text in each character set.
 
-Follows the servers: utf16, utf32 and ucs2 are big-endian, latin1 is cp1252 with its five holes filled, euckr is cp949.
-The caller keeps bytes that cannot be decoded as bytes.
+As in the servers, utf16, utf32 and ucs2 are big-endian, latin1 is cp1252 with its five undefined bytes defined, and
+euckr is cp949. The caller keeps bytes that cannot be decoded as bytes.
 
-A few sets have two codes for one character (armscii8, sjis, ujis, cp932, eucjpms): both read alike, and the text is
-written with the code that the server itself prefers.
+Some character sets have two codes for one character (armscii8, sjis, ujis, cp932, eucjpms). Both are decoded to the
+same character, which is encoded with the code that the server prefers.
 
-The tables at the beginning are the collation ids, and the maps that Python lacks or defines differently, as read from
-MySQL 9.7.4 and MariaDB 10.11.18: INFORMATION_SCHEMA.COLLATIONS and COLLATION_CHARACTER_SET_APPLICABILITY for the ids
-(no id means two things in the two servers), and CONVERT(_charset x'..' USING utf32) of every byte for the maps (the
-same in both). U+FFFE in a map marks a byte that is not a character, and so does U+FFFD in the answer of the server.
+The tables contain the collation ids, and the maps that Python lacks or defines differently. They were read from MySQL
+9.7.4 and MariaDB 10.11.18: the ids from INFORMATION_SCHEMA.COLLATIONS and COLLATION_CHARACTER_SET_APPLICABILITY (no id
+has two meanings in the two servers), the maps from CONVERT(_charset x'..' USING utf32) of every byte (the same in both
+servers). U+FFFE in a map marks a byte that is not a character; the server returns U+FFFD for it.
 
 Source: strings/ctype-*.cc.
 """
@@ -70,7 +70,7 @@ COLLATION_IDS: Final[dict[str, str]] = {
         "45-46 224-247 255-271 273-275 277-294 296-298 300 303-323 608-611 1069-1070 1248 1270 2304-2471 2488-2503"
     ),
 }
-"""Character set -> its collation ids, as ranges."""
+"""The collation ids of each character set, as ranges."""
 
 UPPER_HALVES: Final[dict[str, str]] = {
     "armscii8": (
@@ -111,7 +111,7 @@ UPPER_HALVES: Final[dict[str, str]] = {
         "\xb2\u25a0\xa0"
     ),
 }
-"""Bytes 0x80 to 0xff of the eight-bit sets without a codec in Python; the lower half is ASCII."""
+"""Bytes 0x80 to 0xff of the single-byte character sets without a codec in Python; bytes below 0x80 are ASCII."""
 
 PATCHES: Final[dict[str, tuple[str, dict[int, str]]]] = {
     "cp1256": (
@@ -183,7 +183,7 @@ PATCHES: Final[dict[str, tuple[str, dict[int, str]]]] = {
         },
     ),
 }
-"""Eight-bit sets that differ from a Python codec in some bytes."""
+"""Single-byte character sets that differ from a Python codec in some bytes: the codec, and the characters of these."""
 
 BIG5_PATCHES: Final[dict[bytes, str | None]] = {
     b"\xa1\x5a": None,
@@ -201,7 +201,7 @@ BIG5_PATCHES: Final[dict[bytes, str | None]] = {
     b"\xf9\xdb": "\u7ca7",
     b"\xf9\xdc": "\u5afa",
 }
-"""Differences from Python's big5; None is not a character."""
+"""Differences from Python's codec big5; None marks a code that is not a character."""
 
 EUCJPMS_IBM: Final = (
     "\u2170\u2171\u2172\u2173\u2174\u2175\u2176\u2177\u2178\u2179\u2160\u2161\u2162\u2163\u2164\u2165"
@@ -212,7 +212,7 @@ EUCJPMS_IBM: Final = (
     "\ufa22\u8b7f\u8cf4\u8d76\ufa23\ufa24\ufa25\u90de\ufa26\u9115\ufa27\ufa28\u9592\uf9dc\ufa29\u973b"
     "\u974d\u9751\ufa2a\ufa2b\ufa2c\u999e\u9ad9\u9b72\ufa2d\u9ed1"
 )
-"""IBM's extensions in eucjpms, which has them in a row from 0x8ff3f3 to 0x8ff4fe."""
+"""IBM's extensions in eucjpms, whose codes are consecutive from 0x8ff3f3 to 0x8ff4fe."""
 
 BINARY_COLLATION: Final = 63
 NO_CHARACTER: Final = "\ufffe"
@@ -242,7 +242,7 @@ PYTHON_CODECS: Final = {
     "utf8mb3": "utf_8",
     "utf8mb4": "utf_8",
 }
-"""Sets for which a codec of Python agrees with the servers on every character."""
+"""Character sets for which a Python codec agrees with the servers on every character."""
 
 MULTI_BYTE: Final = frozenset(
     {
@@ -261,14 +261,14 @@ MULTI_BYTE: Final = frozenset(
         "utf32",
     }
 )
-"""Sets in which a character may take more than one byte, UTF-8 apart."""
+"""Character sets with characters of more than one byte, except UTF-8."""
 
 UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
 
 
 @dataclass(frozen=True, slots=True)
 class Charset:
-    """A character set: `decode` raises UnicodeDecodeError, `encode` UnicodeEncodeError, neither anything else."""
+    """A character set. `decode` raises only UnicodeDecodeError, `encode` only UnicodeEncodeError."""
 
     name: str
     decode: Callable[[bytes], str]
@@ -283,24 +283,21 @@ def _ids() -> Iterator[tuple[int, str]]:
 
 
 CHARSET_NAMES: Final[dict[int, str]] = dict(_ids())
-"""Collation id -> character set, for all of MySQL 9.7 and MariaDB 10.11 (no id differs)."""
+"""The character set of each collation id of MySQL 9.7 and MariaDB 10.11; no id differs between them."""
 
 
 def charset_of(collation_id: int | None) -> Charset | None:
-    """Return the character set of a collation.
-
-    None for `binary`, for no collation, and for an id that no server has.
-    """
+    """Return the character set of a collation id; None for `binary`, for None, and for an unknown id."""
     name = CHARSET_NAMES.get(collation_id) if collation_id is not None else None
     return None if name is None or name == "binary" else charset_named(name)
 
 
 @cache
 def charset_named(name: str) -> Charset:
-    """Return the character set of that name (the server's spelling).
+    """Return a character set by its name, as the server spells it.
 
     Raises:
-        KeyError: no server has it.
+        KeyError: the name is unknown.
     """
     if name in PYTHON_CODECS:
         return _from_codec(name, PYTHON_CODECS[name])
@@ -328,7 +325,7 @@ def _from_map(name: str, characters: str) -> Charset:
     codes: dict[int, int] = {}
     for byte, character in enumerate(characters):
         if character != NO_CHARACTER:
-            codes.setdefault(ord(character), byte)  # of two codes the server prefers the ASCII one
+            codes.setdefault(ord(character), byte)  # of two codes, the server prefers the ASCII code
 
     def decode(data: bytes) -> str:
         return codecs.charmap_decode(data, "strict", characters)[0]
@@ -340,10 +337,7 @@ def _from_map(name: str, characters: str) -> Charset:
 
 
 def _from_table(name: str, table: dict[bytes, str]) -> Charset:
-    """Return a multi-byte set from the full list of its characters of more than one byte.
-
-    Single bytes below 0x80 are ASCII.
-    """
+    """Return a multi-byte character set from a table of all its characters except ASCII."""
     codes = {chr(byte): bytes([byte]) for byte in range(128)}
     for code, character in table.items():
         codes.setdefault(character, code)
@@ -402,7 +396,7 @@ def _sjis() -> Charset:
 
 
 def _cp932() -> Charset:
-    """Python's cp932, but of IBM's extensions the server writes IBM's own codes, not NEC's (leads 0xed and 0xee)."""
+    """Return Python's cp932, but IBM's extensions are encoded with IBM's codes, not with NEC's (lead 0xed and 0xee)."""
     table = _codec_table("cp932", (bytes([byte]) for byte in range(0x80, 0x100)))
     leads = [lead for lead in range(0x81, 0xFD) if lead not in (0xED, 0xEE)]
     table.update(_codec_table("cp932", _pairs(leads, range(0x40, 0xFD))))
@@ -411,7 +405,10 @@ def _cp932() -> Charset:
 
 
 def _gb18030() -> Charset:
-    """Python has the first edition of the standard, the server the second, which swapped these two."""
+    """Return gb18030 of the server, which implements the second edition of the standard.
+
+    Older Python versions implement the first edition, in which two characters are swapped.
+    """
     swap = {0x1E3F: 0xE7C7, 0xE7C7: 0x1E3F} if b"\xa8\xbc".decode("gb18030") == "\ue7c7" else {}
     info = codecs.lookup("gb18030")
     return Charset(
@@ -425,13 +422,13 @@ _EUC: Final = range(0xA1, 0xFF)
 
 
 def _private_use() -> dict[bytes, str]:
-    """Rows 85 to 94 of both planes, which the servers give to U+E000 and on."""
+    """Return rows 85 to 94 of both planes, which the servers map to U+E000 and the following code points."""
     codes = [prefix + code for prefix in (b"", b"\x8f") for code in _pairs(range(0xF5, 0xFF), _EUC)]
     return {code: chr(0xE000 + index) for index, code in enumerate(codes)}
 
 
 def _euc_single_shifted() -> dict[bytes, str]:
-    """Half-width katakana after 0x8e, and JIS X 0212 after 0x8f."""
+    """Return the characters after single shifts: half-width katakana after 0x8e, JIS X 0212 after 0x8f."""
     table = _codec_table("euc_jp", _pairs(range(0x8E, 0x8F), _EUC))
     table.update(_codec_table("euc_jp", (b"\x8f" + code for code in _pairs(_EUC, _EUC))))
     return table
@@ -443,7 +440,7 @@ def _ujis() -> Charset:
 
 
 def _eucjpms() -> Charset:
-    """Return ujis, but with JIS X 0208 as in Windows, including NEC's row 13 and IBM's extensions."""
+    """Return eucjpms: ujis with JIS X 0208 as in Windows, including NEC's row 13 and IBM's extensions."""
     windows = _codec_table("cp932", (_shifted(code) for code in _pairs(range(0xA1, 0xF5), _EUC)))
     main_plane = {code: windows.get(_shifted(code)) for code in _pairs(range(0xA1, 0xF5), _EUC)}
     table = {code: character for code, character in main_plane.items() if character is not None}
@@ -455,7 +452,7 @@ def _eucjpms() -> Charset:
 
 
 def _shifted(code: bytes) -> bytes:
-    """Return a code of EUC's main plane as Shift JIS has it."""
+    """Return the Shift JIS code of a code of EUC's main plane."""
     row, cell = code[0] - 0xA0, code[1] - 0xA0
     lead = (row + 1) // 2 + (0x80 if row <= 62 else 0xC0)
     trail = cell + 0x9E if row % 2 == 0 else cell + (0x3F if cell < 64 else 0x40)

@@ -1,6 +1,6 @@
-"""A column: its shape (from type code and metadata of a table map), its plan, and the parts of value layouts.
+"""Columns: the shape (from type code and metadata of a table map), the plan, and common parts of value layouts.
 
-The code that the type families of this package share. `binlogio.rows.plan` makes the plans.
+The modules of the type families share this code. `binlogio.rows.plan` creates the plans.
 
 Source: sql/rpl_utility.cc, table_def; sql/rpl_utility.h, calc_field_size.
 """
@@ -28,7 +28,7 @@ NEW_TEMPORAL: Final = (ColumnType.TIME2, ColumnType.DATETIME2, ColumnType.TIMEST
 COMPRESSED: Final = (ColumnType.VARCHAR_COMPRESSED, ColumnType.BLOB_COMPRESSED)
 STRINGS: Final = frozenset({*BLOBS, ColumnType.STRING, ColumnType.VARCHAR, *COMPRESSED})
 SIZED: Final = STRINGS | {ColumnType.JSON, ColumnType.GEOMETRY, ColumnType.VECTOR}
-"""Types whose values follow their length in a row image."""
+"""Types whose values begin with their length in a row image."""
 
 _MYSQL_VECTOR_PACK_LENGTH: Final = 4
 
@@ -37,8 +37,9 @@ _MYSQL_VECTOR_PACK_LENGTH: Final = 4
 class Shape:
     """Type, sizes and digits of a column, from type code and metadata. Attributes that the type does not have are 0.
 
-    `type` is the real one. `length` is in bytes for strings, in bits for BIT; `pack_length` is the size in bytes of a
-    string's length prefix, or of an ENUM, SET, BIT or float.
+    `type` is the real type. `length` is in bytes for strings, in bits for BIT. `pack_length` is the size in bytes of
+    the length prefix of a string, or of an ENUM, SET, BIT or floating-point value. `fsp` is the number of fraction
+    digits.
     """
 
     type: ColumnType
@@ -69,12 +70,13 @@ def prefixed_shape(kind: ColumnType, metadata: int) -> Shape:
 class ColumnPlan:
     """The plan of one column. Attributes that its type does not have are 0 or None.
 
-    `type` is the real one: ENUM and SET, which the event shows as STRING, and STRING for VAR_STRING. `length` is in
-    bytes for strings, in bits for BIT; `pack_length` is the size in bytes of a string's length prefix, or of an ENUM,
-    SET or BIT. `unsigned` is False and `collation_id` None if unknown. `native` is MariaDB's `uuid`, `inet4` or
-    `inet6`, which only a definition can tell from BINARY. `generated` is True for a column that the server computes by
-    definition or DDL. `fsp_assumed` marks a column of MariaDB's old temporal types whose number of
-    fraction digits is unknown; 0 is assumed. `opened_size` is how many bytes a compressed value may have decompressed.
+    `position` counts from 0. `type` is the real type: ENUM or SET, for which a table map has STRING, and STRING for
+    VAR_STRING. `length` is in bytes for strings, in bits for BIT. `pack_length` is the size in bytes of the length
+    prefix of a string, or of an ENUM, SET, BIT or floating-point value. `unsigned` is False and `collation_id` None if
+    unknown. `fsp` is the number of fraction digits; `fsp_assumed` is True for a column of MariaDB's old temporal types
+    whose number of fraction digits is unknown, so that 0 is assumed. `native` is MariaDB's `uuid`, `inet4` or `inet6`;
+    a table map has BINARY for it. `generated` is True for a column that is generated according to a definition or DDL.
+    `opened_size` is the largest size in bytes of a compressed value after decompression.
     """
 
     position: int
@@ -100,22 +102,23 @@ class ColumnPlan:
 
     @property
     def vector_function(self) -> str:
-        """The SQL function that makes a VECTOR of its text; MariaDB's columns are those of VARBINARY underneath."""
+        """The SQL function that converts text to a VECTOR: that of MariaDB if the column is stored as VARBINARY."""
         return "STRING_TO_VECTOR" if self.pack_length == _MYSQL_VECTOR_PACK_LENGTH else "VEC_FromText"
 
     @property
     def label(self) -> str:
-        """The name; @1 for the first column if names are unknown."""
+        """The name of the column; if it is unknown, `@` and the number of the column from 1."""
         return self.name if self.name is not None else f"@{self.position + 1}"
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnKind:
-    """How the kernel reads and writes the values of a column.
+    """How the kernel decodes and encodes the values of a column.
 
-    `kind` is one of `binlogio._kernel.column_kinds`; `arrow` names the Arrow type for `binlogio.arrow.types`. `first`,
-    `second` and `names` as in the kernel's Column; `charset` is a multi-byte one. `width` is the size of a fixed-size
-    value in a row image in bytes, or minus the size of its length prefix.
+    `kind` is a constant of `binlogio._kernel.column_kinds`. `arrow` is the name of the Arrow type for
+    `binlogio.arrow.types`. `first`, `second` and `names` are parameters of the kind, as in the kernel's Column.
+    `charset` is the name of a multi-byte character set, or None. `width` is the size in bytes of a fixed-size value in
+    a row image, or -n for a value with a length prefix of n bytes.
     """
 
     kind: int
@@ -128,15 +131,15 @@ class ColumnKind:
 
 
 ShapeMaker: TypeAlias = Callable[[ColumnType, int], Shape]
-"""From type code and metadata."""
+"""Returns the shape for a type code and metadata."""
 
 LayoutMaker: TypeAlias = Callable[[ColumnPlan], Construct]
 KindMaker: TypeAlias = Callable[[ColumnPlan], ColumnKind]
-"""Of a column whose `width` is filled in by `binlogio.values.kinds`."""
+"""Returns the kind of a column without its `width`, which `binlogio.values.kinds` sets."""
 
 
 def of_kind(kind: int, arrow: str) -> KindMaker:
-    """Return the maker of the kind of a type without parameters."""
+    """Return a `KindMaker` for a type whose kind has no parameters."""
     found = ColumnKind(kind, arrow)
     return lambda column: found
 
@@ -147,7 +150,10 @@ _SIZES: Final = {1: Int8ul, 2: Int16ul, 3: Int24ul, 4: Int32ul}
 
 
 class SizedBytes(Construct):  # type: ignore[misc]
-    """Bytes after their size; a size beyond the data costs no memory. `most` is the column's limit, for writing."""
+    """A size, then as many bytes. A size beyond the end of the data does not allocate memory.
+
+    `most` is the largest size in bytes that is accepted when building.
+    """
 
     def __init__(self, pack_length: int, most: int) -> None:
         super().__init__()
@@ -168,7 +174,7 @@ class SizedBytes(Construct):  # type: ignore[misc]
 
 
 class CodedValue(Adapter):  # type: ignore[misc]
-    """The values of `source`, converted by a pair of functions."""
+    """The values of `source`, converted by the functions `decode` and `encode`."""
 
     def __init__(self, source: Construct, decode: Callable[[Any], Any], encode: Callable[[Any], Any]) -> None:
         super().__init__(source)

@@ -1,11 +1,12 @@
-"""DECIMAL values: the packed form of NEWDECIMAL, and the digits-as-text form of DECIMAL before 5.0.
+"""DECIMAL values: the packed form of NEWDECIMAL, and the text form of DECIMAL in servers before 5.0.3.
 
-    newdecimal := integer groups, fraction groups; big-endian; the first bit inverted, all bits inverted below zero
-    group      := 9 digits in 4 bytes; the leading group of the integer part and the last one of the fraction hold
-                  what is left over in 1 byte (1 to 2 digits), 2 (3, 4), 3 (5, 6) or 4 (7 to 9)
-    decimal    := ASCII digits with sign and point, padded on the left with spaces to the column's width
+    newdecimal := integer groups, fraction groups; big-endian; the first bit is inverted; all bits of negative values
+                  are inverted
+    group      := 9 digits in 4 bytes; the first group of the integer part and the last group of the fraction have the
+                  remaining digits in 1 byte (1 to 2 digits), 2 (3, 4), 3 (5, 6) or 4 (7 to 9)
+    decimal    := ASCII digits with sign and point, padded on the left with spaces to the width of the column
 
-Arrow: decimal128, over 38 digits decimal256; the old form is text.
+Arrow: decimal128; decimal256 for more than 38 digits; string for the old form.
 
 Source: strings/decimal.cc, decimal2bin and bin2decimal; sql/field.cc, Field_decimal.
 """
@@ -36,15 +37,15 @@ from binlogio.values.column import (
 DIGITS_PER_GROUP: Final = 9
 BYTES_FOR_DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 MAX_PRECISION: Final = 65
-MAX_SCALE: Final = 38  # MariaDB; MySQL stops at 30
-MAX_DECIMAL128: Final = 38  # digits that 128 bits hold, as Arrow and the kernel have them
+MAX_SCALE: Final = 38  # the limit of MariaDB; 30 in MySQL
+MAX_DECIMAL128: Final = 38  # the largest number of digits of decimal128 in Arrow and the kernel
 
 
 def check_precision(precision: int, scale: int) -> None:
-    """Refuse what no server has as a precision and a scale.
+    """Check precision and scale of a DECIMAL column.
 
     Raises:
-        BinlogFormatError: one of them is out of range.
+        BinlogFormatError: precision or scale is out of range.
     """
     if not 1 <= precision <= MAX_PRECISION or not 0 <= scale <= min(precision, MAX_SCALE):
         raise BinlogFormatError(
@@ -53,7 +54,7 @@ def check_precision(precision: int, scale: int) -> None:
 
 
 def _group_digits(precision: int, scale: int) -> tuple[list[int], list[int]]:
-    """Digits of each group, of the integer part and of the fraction."""
+    """Return the number of digits of each group of the integer part, and of each group of the fraction."""
     whole, rest = divmod(precision - scale, DIGITS_PER_GROUP)
     integer = [rest] * (rest > 0) + [DIGITS_PER_GROUP] * whole
     whole, rest = divmod(scale, DIGITS_PER_GROUP)
@@ -61,17 +62,15 @@ def _group_digits(precision: int, scale: int) -> tuple[list[int], list[int]]:
 
 
 def decimal_size(precision: int, scale: int) -> int:
-    """Bytes that a NEWDECIMAL(precision, scale) takes."""
+    """Return the size in bytes of a NEWDECIMAL(precision, scale)."""
     return sum(BYTES_FOR_DIGITS[digits] for digits in chain(*_group_digits(precision, scale)))
 
 
 def decode_decimal(data: bytes, precision: int, scale: int) -> Decimal:
-    """Return the value of `data`, which has `decimal_size(precision, scale)` bytes.
-
-    With `scale` digits after the point.
+    """Decode the packed form, which has `decimal_size(precision, scale)` bytes; the result has `scale` decimals.
 
     Raises:
-        BinlogFormatError: a group holds more than its digits can say, or `data` is of another size.
+        BinlogFormatError: a group is larger than its number of digits allows, or `data` has another size.
     """
     size = decimal_size(precision, scale)
     if len(data) != size or not size:
@@ -91,10 +90,10 @@ def decode_decimal(data: bytes, precision: int, scale: int) -> Decimal:
 
 
 def encode_decimal(value: Decimal | int | str, precision: int, scale: int) -> bytes:
-    """Return the packed form of `value`; `decode_decimal`'s inverse.
+    """Encode `value` in the packed form; the inverse of `decode_decimal`.
 
     Raises:
-        BinlogFormatError: the value has more digits than the column, on either side of the point, or is no number.
+        BinlogFormatError: the value has more digits before or after the point than the column, or is not a number.
     """
     sign, integer, fraction = _split(value, precision, scale)
     integer_groups, fraction_groups = _group_digits(precision, scale)
@@ -109,7 +108,7 @@ def encode_decimal(value: Decimal | int | str, precision: int, scale: int) -> by
 
 
 def _split(value: Decimal | int | str, precision: int, scale: int) -> tuple[int, str, str]:
-    """Sign, and the digits before and after the point, padded to the column's."""
+    """Return sign, and the digits before and after the point, padded with zeros to the digits of the column."""
     sign, digits, exponent = _number(value).as_tuple()
     if not isinstance(exponent, int):
         raise BinlogFormatError("DECIMAL cannot hold infinity or NaN", found=str(value))
@@ -131,15 +130,15 @@ def _number(value: Decimal | int | str) -> Decimal:
 
 
 def decimal_text(value: Decimal) -> str:
-    """`value` in plain digits, all of its scale: -0.50, 100."""
+    """Return `value` as text without an exponent and with all its decimals: -0.50, 100."""
     return f"{value:f}"
 
 
 def decode_old_decimal(data: bytes) -> Decimal:
-    """Return the value of a DECIMAL as it was before 5.0.3.
+    """Decode the text form of servers before 5.0.3.
 
     Raises:
-        BinlogFormatError: the bytes are no number.
+        BinlogFormatError: the bytes are not a number.
     """
     text = data.decode("latin-1").strip(" \0")
     if not text or not all(character in "+-.0123456789" for character in text):
@@ -148,10 +147,10 @@ def decode_old_decimal(data: bytes) -> Decimal:
 
 
 def encode_old_decimal(value: Decimal | int | str, width: int) -> bytes:
-    """`value` as text on the right of `width` bytes.
+    """Encode `value` in the text form of servers before 5.0.3, padded on the left with spaces to `width` bytes.
 
     Raises:
-        BinlogFormatError: it is wider than the column, or no number.
+        BinlogFormatError: the text is longer than `width`, or the value is not a number.
     """
     number = _number(value)
     text = decimal_text(number) if number.is_finite() and abs(number.adjusted()) < width else str(number)

@@ -1,7 +1,7 @@
 """ENUM and SET columns: their values, and layout.
 
-    enum := u8, u16: the number of the member, from 1; 0 is an invalid value       little-endian
-    set  := u8 .. u64: a bit for each member                                       little-endian
+    enum := u8 or u16: the number of the member, from 1; 0 is an invalid value     little-endian
+    set  := u8 to u64: a bit for each member, the lowest bit for the first         little-endian
 
 Arrow: string; uint16 and uint64 if the members are unknown.
 
@@ -21,13 +21,13 @@ from binlogio.values.column import CodedValue, ColumnKind, ColumnPlan, KindMaker
 
 
 class EnumValue(str):
-    """A member of an ENUM column: its name, and its `index` from 1. Index 0 is the empty string of an invalid value."""
+    """A member of an ENUM column: its name, and its `index` from 1. Index 0 is an invalid value, with an empty name."""
 
     __slots__ = ("index",)
     index: int  # type: ignore[assignment]  # str.index is not useful for the name of a member
 
     def __new__(cls, name: str, index: int) -> EnumValue:
-        """Return the member called `name`, number `index`."""
+        """Return the member with this name and index."""
         value = super().__new__(cls, name)
         value.index = index
         return value
@@ -40,13 +40,16 @@ class EnumValue(str):
 
 
 class SetValue(str):
-    """The members of a SET column, with commas between them in the order of the definition, and their `bits`."""
+    """A value of a SET column: the names of its members, separated by commas in the order of the definition.
+
+    `bits` has a bit for each member, the lowest bit for the first member of the definition.
+    """
 
     __slots__ = ("bits",)
     bits: int
 
     def __new__(cls, names: str, bits: int) -> SetValue:
-        """Return the members in `names`, which are the ones in `bits`, lowest first."""
+        """Return the value with the members `names`, separated by commas, and the same members as `bits`."""
         value = super().__new__(cls, names)
         value.bits = bits
         return value

@@ -1,7 +1,7 @@
 """GEOMETRY columns: layout, and conversion of WKB to and from well-known text (WKT).
 
-Supports two-dimensional WKB, the only kind that MySQL and MariaDB store. Axes stay in the order in which they are
-stored (x, then y), also for geographic reference systems, where ST_AsText() would swap them.
+Supports two-dimensional WKB, the only form that MySQL and MariaDB store. Axes are in the order in which they are
+stored (x, then y), also for geographic reference systems, for which ST_AsText() swaps them.
 
     column   := size: u32  geometry
     geometry := srid: u32  wkb
@@ -48,7 +48,7 @@ SRID_SIZE: Final = 4
 
 
 class GeometryType(IntEnum):
-    """sql/spatial.h, Geometry::wkbType; GEOMETRY is the type of a column that takes any of the others."""
+    """sql/spatial.h, Geometry::wkbType. GEOMETRY is the type of a column that accepts all types."""
 
     GEOMETRY = 0
     POINT = 1
@@ -65,28 +65,28 @@ _PARTS: Final = {
     GeometryType.MULTILINESTRING: GeometryType.LINESTRING,
     GeometryType.MULTIPOLYGON: GeometryType.POLYGON,
 }
-"""What the parts of a collection must be; their names are left out in text."""
+"""The type of the parts of each homogeneous collection; WKT does not contain the names of these parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """A geometry as it is stored: the number of its reference system, and WKB."""
+    """A geometry as it is stored: SRID (the number of its reference system) and WKB."""
 
     srid: int
     wkb: bytes
 
     @classmethod
     def from_wkt(cls, wkt: str, srid: int = 0) -> Geometry:
-        """Return the geometry of well-known text, in little-endian WKB.
+        """Parse well-known text; the WKB of the result is little-endian.
 
         Raises:
-            BinlogFormatError: the text is not well-known text.
+            BinlogFormatError: the text is not valid WKT.
         """
         return cls(srid, _WktReader(wkt).whole())
 
     @property
     def wkt(self) -> str:
-        """Well-known text: POINT(1 -2.5).
+        """The geometry as well-known text, such as POINT(1 -2.5).
 
         Raises:
             BinlogFormatError: `wkb` is damaged.
@@ -106,14 +106,17 @@ def _damaged(found: str) -> NoReturn:
 
 
 class _WkbReader:
-    """Reads WKB and writes WKT."""
+    """Converts WKB to WKT."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self.at = 0
 
     def geometry(self, depth: int, wanted: GeometryType | None = None) -> str:
-        """Return the text of the geometry here; without its name where a collection `wanted` its kind."""
+        """Return the WKT of the geometry at the current position.
+
+        `wanted` is the type that a collection requires of its parts; the text is then without the name of the type.
+        """
         if depth > MAX_DEPTH:
             _damaged(f"collections deeper than {MAX_DEPTH}")
         order = "<" if self._take(1) == b"\1" else ">"
@@ -137,7 +140,7 @@ class _WkbReader:
         return self._list(order, 16, lambda: self._point(order))
 
     def _list(self, order: str, least: int, part: Callable[[], str]) -> str:
-        """Return the parts in brackets; each has at least `least` bytes."""
+        """Return the parts of a list in parentheses; each part has at least `least` bytes."""
         count = self._uint(order)
         if count * least > len(self._data) - self.at:
             _damaged(f"{count} parts in {len(self._data) - self.at} bytes")
@@ -163,7 +166,7 @@ _TOKEN: Final = re.compile(r"\s*([A-Za-z]+|[(),]|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE]
 
 
 class _WktReader:
-    """Reads WKT and writes WKB."""
+    """Converts WKT to WKB."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
@@ -199,7 +202,7 @@ class _WktReader:
         return self._list(lambda: self._named(part, depth + 1) if part else self._geometry(depth + 1))
 
     def _part_point(self) -> bytes:
-        """Return a point of a MULTIPOINT, whose brackets may be missing."""
+        """Return the WKB of a point of a MULTIPOINT, whose parentheses are optional."""
         body = self._bracketed(self._point) if self._peek() == "(" else self._point()
         return struct.pack("<BI", 1, GeometryType.POINT) + body
 
@@ -265,7 +268,7 @@ def _tokens(text: str) -> list[str]:
 
 def _layout(column: ColumnPlan) -> Construct:
     def decode(data: bytes) -> Geometry | bytes:
-        # Rows that were there before a NOT NULL column was added have the empty string in it.
+        # After ALTER TABLE adds a NOT NULL column, it is the empty string in the existing rows.
         if len(data) < SRID_SIZE:
             return data
         return Geometry(int.from_bytes(data[:SRID_SIZE], "little"), data[SRID_SIZE:])

@@ -1,6 +1,6 @@
-"""The kernel's kind of a column: how the bytes of its values become Arrow values, Python values or text, and back.
+"""The kernel's kind of each column: how the kernel converts its values to and from Arrow, Python and text.
 
-Collects the kinds of the type families. The numbers are in `binlogio._kernel.column_kinds`.
+Combines the kinds of the type families. The numbers are in `binlogio._kernel.column_kinds`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KINDS: Final[dict[ColumnType, KindMaker]] = {
 
 
 def column_kind(column: ColumnPlan) -> ColumnKind | None:
-    """Return how the kernel reads and writes a column; None for a type without values."""
+    """Return the kernel's kind of a column; None for a type that the kernel does not support."""
     found = kind_without_width(column)
     if found is None:
         return None
@@ -32,15 +32,15 @@ def column_kind(column: ColumnPlan) -> ColumnKind | None:
 
 
 def kind_without_width(column: ColumnPlan) -> ColumnKind | None:
-    """Return the same, without the attribute `width`."""
+    """Return the kernel's kind of a column as `column_kind`, but with `width` 0."""
     make = _KINDS.get(column.type)
     return None if make is None else make(column)
 
 
 @cache
 def characters_of(charset: str) -> Characters:
-    """Return the kernel's table of a multi-byte character set, by the server's name for it."""
-    from binlogio._kernel import primitives  # noqa: PLC0415 - there may be no kernel
+    """Return the kernel's table of a multi-byte character set, by its name in the server."""
+    from binlogio._kernel import primitives  # noqa: PLC0415 - the kernel may not be installed
 
     found = charset_named(charset)
     return primitives.Characters(charset, found.decode, found.encode)

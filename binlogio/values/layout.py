@@ -1,7 +1,7 @@
-"""The shape and the layout of every column type: one construct definition for each type, for both directions.
+"""The shape and the construct layout of every column type; a layout both parses and builds.
 
-Collects those of the type families: each module has the grammar of its types, and tables of shapes and layouts. Row
-images are in `binlogio.rows.image`.
+Combines the tables of the type families; each of their modules has the grammar of its types. Row images are in
+`binlogio.rows.image`.
 
 Source: sql/rpl_utility.cc, table_def, calc_field_size; sql/field.cc, Field_*::pack and unpack.
 """
@@ -42,15 +42,15 @@ NEEDS_NO_METADATA: Final = frozenset(
         ColumnType.STRING,
     }
 )
-"""Types that can be read in files of the 5.1 alphas, which have no metadata."""
+"""Types that can be decoded without metadata, which logs of the 5.1 alphas do not contain."""
 
 
 @lru_cache(maxsize=4096)
 def shape_of(column_type: int, metadata: int) -> Shape:
-    """Return the shape of a column from its entry in the table map.
+    """Return the shape of a column for its type code and metadata in a table map.
 
     Raises:
-        BinlogFormatError: the type, or the metadata for it, does not exist in any server.
+        BinlogFormatError: the type is unknown, or its metadata is invalid.
         UnsupportedFeature: the type is an array.
     """
     if column_type == ColumnType.TYPED_ARRAY:
@@ -63,12 +63,12 @@ def shape_of(column_type: int, metadata: int) -> Shape:
 
 @lru_cache(maxsize=4096)
 def column_layout(column: ColumnPlan) -> Construct:
-    """Return the layout of a value of a column that is not NULL."""
+    """Return the layout of the values of a column; NULL has no bytes."""
     return COLUMN_LAYOUTS[column.type](column)
 
 
 def wire_width(column: ColumnPlan) -> int:
-    """Return the size of a fixed-size value in a row image in bytes; else minus the size of its length prefix."""
+    """Return the size in bytes of a fixed-size value in a row image, or -n if it has a length prefix of n bytes."""
     if column.type in SIZED:
         return -column.pack_length
     size: int = column_layout(column).sizeof()
@@ -87,7 +87,7 @@ class _SkippedValue(Adapter):  # type: ignore[misc]
 
 @lru_cache(maxsize=4096)
 def skipped_layout(column: ColumnPlan) -> Construct:
-    """Return the layout of a value that is not decoded: as many bytes, which become `ABSENT`."""
+    """Return a layout that skips the bytes of a value; the parsed value is `ABSENT`."""
     layout = column_layout(column)
     while isinstance(layout, Adapter):
         layout = layout.subcon

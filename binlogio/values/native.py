@@ -1,7 +1,7 @@
 """MariaDB's UUID, INET4 and INET6: conversion between bytes and the server's text.
 
-A table map shows them as BINARY. The binlog has a UUID's bytes in the order of its text, in whatever order the table
-keeps them. Arrow: string.
+A table map has BINARY for these types. The bytes of a UUID in the log are in the order of its text, whatever their
+order in the table is. Arrow: string.
 
 Source: MariaDB: plugin/type_inet/sql_type_inet.cc, Inet6::to_string; plugin/type_uuid/sql_type_uuid.h.
 """
@@ -16,7 +16,7 @@ from typing import Final
 from binlogio.errors import BinlogFormatError
 
 NATIVE_TYPES: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
-"""MariaDB's types that a table map shows as BINARY, and their size in bytes."""
+"""MariaDB's types for which a table map has BINARY, and their sizes in bytes."""
 
 
 def _uuid_text(data: bytes) -> str:
@@ -30,8 +30,8 @@ def _inet4_text(data: bytes) -> str:
 def _inet6_text(data: bytes) -> str:
     """Return the text of an IPv6 address.
 
-    The longest run of zero words (the first of equal ones, also a single word) is `::`. Addresses that hold an IPv4 one
-    show it.
+    The longest run of zero words (the first of several; a single word, too) is written as `::`. An embedded IPv4
+    address is written in dotted form.
     """
     if len(data) != 16:
         raise ValueError(f"{len(data)} bytes are not an IPv6 address")
@@ -47,7 +47,7 @@ def _inet6_text(data: bytes) -> str:
 
 
 def _zeros(words: list[int], at: int) -> int:
-    """Return how many words from `at` on are zero."""
+    """Return the number of consecutive zero words from index `at` on."""
     return next((i for i, word in enumerate(words[at:]) if word), len(words) - at)
 
 
@@ -64,12 +64,16 @@ BYTES: Final[dict[str, Callable[[str], bytes]]] = {
 
 
 def decode_native(data: bytes, native: str) -> str:
-    """Return the text of a value of the type `native`, from its full size of bytes."""
+    """Return the text of a value of type `native`; `data` has the size of the type.
+
+    Raises:
+        ValueError: `data` has another size.
+    """
     return TEXTS[native](data)
 
 
 def encode_native(value: object, native: str, size: int) -> bytes:
-    """Return the `size` bytes of a value given as text, or as such bytes.
+    """Return the `size` bytes of a value of type `native`, which is given as text or as these bytes.
 
     Raises:
         BinlogFormatError: the value is not of this type.

@@ -1,7 +1,7 @@
 """Integers, FLOAT and DOUBLE: layout, and the text of floating-point numbers as the server prints it.
 
-The text has the fewest digits that read back as the same value; the notation is the server's: fixed if the decimal
-point is within 15 places of the digits, else with an exponent.
+The text has the fewest digits that can be parsed back to the same value. As in the server, the notation is fixed if the
+decimal point is within 15 places of the digits, otherwise with an exponent.
 
     integer := i8 i16 i24 i32 i64, unsigned u8 .. u64       little-endian   Arrow: int8 .. int64, uint8 .. (24 bits: 32)
     float   := IEEE 754, 4 bytes; double: 8 bytes           little-endian   Arrow: float32, float64
@@ -53,19 +53,19 @@ _FLOAT: Final = struct.Struct("<f")
 
 
 def double_text(value: float) -> str:
-    """`value` as the server prints a DOUBLE column in a result: 1.5, 0.00001, 1e15."""
+    """Return `value` as the server prints a DOUBLE column in a result: 1.5, 0.00001, 1e15."""
     return _notation(repr(value))
 
 
 def json_double_text(value: float) -> str:
-    """`value` as the server prints a double in JSON, where it never looks like an integer: 1.0, 1e15."""
+    """Return `value` as the server prints a double in JSON, with a point or an exponent: 1.0, 1e15."""
     text = _notation(repr(value))
     return text if "." in text or "e" in text else f"{text}.0"
 
 
 def float_text(value: float) -> str:
-    """`value`, a 32-bit float, in the fewest digits that read back as the same 32-bit float."""
-    # Six digits tell all normal floats apart; only denormals may need fewer.
+    """Return the text of a 32-bit float with the fewest digits that can be parsed back to the same 32-bit float."""
+    # A normal float preserves any six digits, so no text has fewer than that of six; a denormal may need fewer digits.
     for digits in range(6 if abs(value) >= MIN_NORMAL_FLOAT else 1, 9):
         text = f"{value:.{digits}g}"
         if _rounds_to(text, value):
@@ -81,9 +81,9 @@ def _rounds_to(text: str, value: float) -> bool:
 
 
 def _notation(text: str) -> str:
-    """Return the digits of `text` (from repr or %g) in the server's notation.
+    """Convert `text`, the result of repr or %g, to the server's notation.
 
-    Infinities and NaN, which it never stores, stay.
+    Infinities and NaN, which the server never stores, are returned unchanged.
     """
     sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
     if not text[0].isdigit():
@@ -126,7 +126,7 @@ _SIZES: Final = {
     ColumnType.LONG: 32,
     ColumnType.LONGLONG: 64,
 }
-"""Bits in Arrow."""
+"""The size of the Arrow type of each integer type, in bits."""
 
 
 def _integer_kind(column: ColumnPlan) -> ColumnKind:
@@ -136,7 +136,7 @@ def _integer_kind(column: ColumnPlan) -> ColumnKind:
 
 
 def _floating(size: int) -> ShapeMaker:
-    """Return the shape of FLOAT or DOUBLE, whose metadata is their size; old events have none."""
+    """Return the `ShapeMaker` of FLOAT or DOUBLE of `size` bytes; the metadata is the size, or 0 in old logs."""
 
     def shape(kind: ColumnType, metadata: int) -> Shape:
         if metadata not in (0, size):

@@ -1,19 +1,19 @@
-"""CHAR, BINARY, VARCHAR, VARBINARY, TEXT and BLOB columns: layout, also of MariaDB's columns with COMPRESSED.
+"""CHAR, BINARY, VARCHAR, VARBINARY, TEXT and BLOB columns, with MariaDB's COMPRESSED columns: layout.
 
-A CHAR of over 255 bytes has two bits of its length, inverted, in the byte of its metadata that is the real type. ENUM
-and SET columns, which a table map shows as STRING, have theirs there as well.
+For CHAR columns of more than 255 bytes, two bits of the length are stored, inverted, in the byte of the metadata that
+contains the real type. This byte also distinguishes ENUM and SET columns, for which a table map has STRING.
 
-    char, binary := size: u8 (u16 if the column has over 255 bytes)  bytes, without trailing spaces (binary: 0x00)
-    varchar      := the same, trailing bytes kept
-    blob, text   := size: u8 to u32, as the column's metadata says  bytes
-    compressed   := size, as above, then: nothing, for the empty string | 0x00 bytes
+    char, binary := size: u8 (u16 if the column has more than 255 bytes)  bytes, without trailing spaces (binary: 0x00)
+    varchar      := size, as above  bytes, with trailing spaces
+    blob, text   := size: u8 to u32 (the metadata is the size of this field)  bytes
+    compressed   := size, as above, then one of: nothing (the empty string) | 0x00 bytes
                   | header: u8  size: u8[n], big-endian  zlib
-    header       := 0x80 (zlib) | 0x08 (a raw deflate stream, without zlib's own header) | n
+    header       := 0x80 (zlib) | 0x08 (a raw deflate stream, without the zlib header) | n
 
-Memory is bounded by what the compressed bytes can hold, and by `Limits.opened_size`. Values are compressed as by the
-server's defaults: from 100 bytes on, and if the result is shorter.
+Decompression allocates at most `Limits.opened_size` bytes, and no more than the compressed bytes can produce. Values
+are compressed as with the server's defaults: from 100 bytes on, and only if the result is shorter.
 
-Arrow: string; binary if the column is binary, or its character set unknown.
+Arrow: string; binary if the column is binary, or its character set is unknown.
 
 Source: sql/field.cc, Field_string::do_save_field_metadata, Field_*::pack and unpack; MariaDB: sql/field_comp.cc,
 column_compression_threshold, column_compression_zlib_wrap.
@@ -55,21 +55,21 @@ _RAW: Final = 0x08
 _SIZE_BYTES: Final = 0x07
 _COMPRESSED_FROM: Final = 100
 MAX_RATIO: Final = 1032
-"""Deflate makes no more bytes out of one."""
+"""The largest compression ratio of deflate."""
 
 
 class CompressedColumn(Adapter):  # type: ignore[misc]
-    """Bytes that are compressed in the row image; `most` is how many a value may have once it is opened."""
+    """A value that is compressed in the row image; `most` is its largest size after decompression, in bytes."""
 
     def __init__(self, subcon: Construct, most: int = DEFAULT_LIMITS.opened_size) -> None:
         super().__init__(subcon)
         self._most = most
 
     def plain(self, stored: bytes) -> bytes:
-        """Return the value of which `stored` are the bytes after their length.
+        """Return the uncompressed value; `stored` are the bytes after the length.
 
         Raises:
-            ValidationError: they are no compressed value.
+            ValidationError: `stored` is not a valid compressed value.
         """
         return self._decode(stored, None, "")
 
@@ -119,7 +119,7 @@ def _varchar_shape(kind: ColumnType, metadata: int) -> Shape:
 def _string_shape(kind: ColumnType, metadata: int) -> Shape:
     """Return the shape of CHAR, BINARY, ENUM or SET."""
     first, length = metadata >> 8, metadata & 0xFF
-    if metadata == 0:  # the alphas of 5.1 did not write any
+    if metadata == 0:  # logs of the 5.1 alphas have no metadata
         return Shape(ColumnType.STRING, length=255, pack_length=1)
     if first & 0x30 != 0x30:
         length |= (first & 0x30 ^ 0x30) << 4
@@ -135,7 +135,7 @@ def _string_shape(kind: ColumnType, metadata: int) -> Shape:
 
 
 def _text(source: Construct, charset: Charset | None) -> Construct:
-    """Return the layout of text in its character set. Without one, and if text cannot be decoded, values are bytes."""
+    """Return the layout of text in a character set. Values are bytes if `charset` is None or decoding fails."""
     if charset is None:
         return CodedValue(source, lambda data: data, as_bytes)
 
@@ -157,10 +157,10 @@ def _text(source: Construct, charset: Charset | None) -> Construct:
 
 
 def as_bytes(value: object) -> bytes:
-    """Return a value that is bytes.
+    """Return a bytes-like value as bytes.
 
     Raises:
-        BinlogFormatError: it is not.
+        BinlogFormatError: the value is not bytes-like.
     """
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
@@ -215,7 +215,7 @@ LAYOUTS: Final[dict[ColumnType, LayoutMaker]] = {
 # --------------------------------------------------------------------------------------------------------- kernel kinds
 
 _NATIVE: Final = {"uuid": kinds.UUID, "inet4": kinds.INET4, "inet6": kinds.INET6}
-_MOST_OPENED: Final = (1 << 31) - 1  # bytes of a value in a column, as far as Arrow's offsets go
+_MOST_OPENED: Final = (1 << 31) - 1  # bytes of a value: the limit of Arrow's 32-bit offsets
 
 
 def _string_kind(column: ColumnPlan) -> ColumnKind:
@@ -240,7 +240,7 @@ def _compressed_kind(column: ColumnPlan) -> ColumnKind:
 
 @lru_cache(maxsize=64)
 def single_byte_table(charset: Charset) -> tuple[bytes, ...]:
-    """Return the 256 characters of a single-byte character set as UTF-8; empty where it has none."""
+    """Return the 256 characters of a single-byte character set as UTF-8; empty for bytes that are not characters."""
     table = []
     for byte in range(256):
         try:

@@ -1,23 +1,25 @@
 """DATE, TIME, DATETIME, TIMESTAMP and YEAR: layout, Python classes and the server's text.
 
-Values that Python's classes cannot hold (zero and impossible dates, a TIME with 63 minutes) are text in the server's
-form. Encoding accepts both.
+Values that the Python classes cannot represent (zero dates, invalid dates, a TIME with 63 minutes) are text in the
+server's form. Encoding accepts Python objects and text.
 
     date       := u24: year << 9 | month << 5 | day                                           little-endian
     year       := u8, from 1900; 0 is the year 0000
-    time2      := u24 + 0x800000: hour << 12 | minute << 6 | second, fraction                 big-endian, all negated
+    time2      := u24 + 0x800000: hour << 12 | minute << 6 | second, fraction                 big-endian
     datetime2  := u40 + 0x8000000000: (year * 13 + month) << 22 | day << 17 | time, fraction  big-endian
     timestamp2 := u32: seconds since 1970 UTC, fraction                                       big-endian
     fraction   := no byte for fsp 0, one for 1 and 2 (hundredths), two for 3 and 4, three for 5 and 6
 
-TIME, DATETIME and TIMESTAMP have other formats before MySQL 5.6. MariaDB extended them with a fraction (`hires`) and
-writes them if mysql56_temporal_format is OFF; the binlog then does not say how many fraction digits a column has.
+fsp is the number of fraction digits. A negative value is stored as the negated number, including its fraction.
+
+TIME, DATETIME and TIMESTAMP have other formats before MySQL 5.6. MariaDB extended these formats with a fraction
+(`hires`) and writes them if mysql56_temporal_format is OFF; the log then does not contain the fsp of a column.
 
     without fraction   time: i24 HHMMSS   datetime: u64 YYYYMMDDHHMMSS   timestamp: u32       little-endian
     hires              the number below, in units of 10 ** -fsp seconds                       big-endian
-        time           hours, minutes, seconds counted together, plus 838:59:59 + 1 s so that it is never negative
+        time           the time in seconds, plus 838:59:59 + 1 s, so that the number is never negative
         datetime       ((((year * 13 + month) * 32 + day) * 24 + hour) * 60 + minute) * 60 + second
-        timestamp      u32 seconds, then the fraction alone
+        timestamp      u32 seconds, then the fraction as a separate number
 
 Arrow: date32, duration (us), timestamp (us) without a zone and with UTC; YEAR: int16.
 
@@ -61,7 +63,7 @@ _TIME: Final = re.compile(r"(-?)(\d{2,4}):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A point or span of time in parts, whether or not the calendar has it."""
+    """The parts of a date and time, or of a time span; the date may be invalid."""
 
     year: int = 0
     month: int = 0
@@ -73,15 +75,15 @@ class Fields:
     negative: bool = False
 
     def datetime_text(self, fsp: int) -> str:
-        """YYYY-MM-DD HH:MM:SS[.ffffff] with `fsp` digits."""
+        """Return the text YYYY-MM-DD HH:MM:SS[.ffffff] with `fsp` fraction digits."""
         return f"{'-' * self.negative}{self.date_text()} {self._clock(fsp)}"
 
     def date_text(self) -> str:
-        """YYYY-MM-DD."""
+        """Return the text YYYY-MM-DD."""
         return f"{self.year:04}-{self.month:02}-{self.day:02}"
 
     def time_text(self, fsp: int) -> str:
-        """[-]HH:MM:SS[.ffffff] with `fsp` digits; hours may have three."""
+        """Return the text [-]HH:MM:SS[.ffffff] with `fsp` fraction digits; hours have two or more digits."""
         return f"{'-' * self.negative}{self._clock(fsp)}"
 
     def _clock(self, fsp: int) -> str:
@@ -89,15 +91,15 @@ class Fields:
 
 
 def fraction_text(microsecond: int, fsp: int) -> str:
-    """Return the point and `fsp` digits; nothing for fsp 0."""
+    """Return the point and `fsp` fraction digits; an empty string for fsp 0."""
     return f".{microsecond:06}"[: fsp + 1] if fsp else ""
 
 
 def check_fsp(fsp: int) -> int:
-    """`fsp` itself, which must be 0 to 6.
+    """Return `fsp`, the number of fraction digits.
 
     Raises:
-        BinlogFormatError: it is not.
+        BinlogFormatError: `fsp` is not 0 to 6.
     """
     if not 0 <= fsp <= MAX_FSP:
         raise BinlogFormatError("fraction digits out of range", expected="0 to 6", found=fsp)
@@ -105,12 +107,12 @@ def check_fsp(fsp: int) -> int:
 
 
 def fraction_size(fsp: int) -> int:
-    """Bytes of fraction after TIME2, DATETIME2 and TIMESTAMP2."""
+    """Return the size in bytes of the fraction of TIME2, DATETIME2 and TIMESTAMP2."""
     return (fsp + 1) // 2
 
 
 def _fraction_unit(fsp: int) -> int:
-    """Microseconds in one unit of the stored fraction, which has an even number of digits."""
+    """Return the number of microseconds in one unit of the stored fraction, which has an even number of digits."""
     return int(10 ** (MAX_FSP - 2 * fraction_size(fsp)))
 
 
@@ -132,7 +134,7 @@ def _to_fraction(microsecond: int, fsp: int, unit: int) -> int:
 
 
 def datetime_value(fields: Fields, fsp: int) -> datetime | str:
-    """Return the naive datetime of `fields`, or text if the date does not exist."""
+    """Return `fields` as a naive datetime, or as text if the date or the time of day is invalid."""
     if fields.negative:
         return fields.datetime_text(fsp)
     days = fields.year, fields.month, fields.day
@@ -144,7 +146,7 @@ def datetime_value(fields: Fields, fsp: int) -> datetime | str:
 
 
 def time_value(fields: Fields, fsp: int) -> timedelta | str:
-    """Return the span of `fields`, or text where minutes or seconds are over 59."""
+    """Return `fields` as a timedelta, or as text if minutes or seconds are greater than 59."""
     if fields.minute > 59 or fields.second > 59:
         return fields.time_text(fsp)
     span = timedelta(hours=fields.hour, minutes=fields.minute, seconds=fields.second, microseconds=fields.microsecond)
@@ -152,10 +154,10 @@ def time_value(fields: Fields, fsp: int) -> timedelta | str:
 
 
 def datetime_fields(value: object) -> Fields:
-    """Return the parts of a date or datetime, in Python's form or the server's text.
+    """Return the parts of a date, a datetime, or the server's text of one.
 
     Raises:
-        BinlogFormatError: neither.
+        BinlogFormatError: `value` is none of these.
     """
     if isinstance(value, datetime):
         days = value.year, value.month, value.day
@@ -171,10 +173,10 @@ def datetime_fields(value: object) -> Fields:
 
 
 def time_fields(value: object) -> Fields:
-    """Return the parts of a TIME, in Python's form or the server's text.
+    """Return the parts of a timedelta, or of the server's text of a TIME.
 
     Raises:
-        BinlogFormatError: neither.
+        BinlogFormatError: `value` is neither.
     """
     if isinstance(value, timedelta):
         rest, microsecond = divmod(abs(value) // MICROSECOND, 10**MAX_FSP)
@@ -199,7 +201,7 @@ def _fit(number: int, bits: int, what: str) -> int:
 
 
 def decode_date(number: int) -> date | str:
-    """Return the DATE of a 24-bit number."""
+    """Decode the 24-bit number of a DATE; an invalid date is returned as text."""
     fields = Fields(year=number >> 9, month=number >> 5 & 15, day=number & 31)
     try:
         return date(fields.year, fields.month, fields.day)
@@ -208,10 +210,10 @@ def decode_date(number: int) -> date | str:
 
 
 def encode_date(value: object) -> int:
-    """Return the 24-bit number of a DATE.
+    """Encode a DATE as a 24-bit number.
 
     Raises:
-        BinlogFormatError: `value` is no date, or has a time of day.
+        BinlogFormatError: `value` is not a date, has a time of day, or is out of range.
     """
     fields = datetime_fields(value)
     if (fields.hour, fields.minute, fields.second, fields.microsecond) != (0, 0, 0, 0) or fields.negative:
@@ -220,15 +222,15 @@ def encode_date(value: object) -> int:
 
 
 def decode_year(number: int) -> int:
-    """Return the YEAR of a byte; 0 is the year 0000, not 1900."""
+    """Decode the byte of a YEAR; 0 is the year 0000, not 1900."""
     return number + 1900 if number else 0
 
 
 def encode_year(value: object) -> int:
-    """Return the byte of a YEAR.
+    """Encode a YEAR as a byte.
 
     Raises:
-        BinlogFormatError: neither 0 nor 1901 to 2155.
+        BinlogFormatError: `value` is neither 0 nor 1901 to 2155.
     """
     if not isinstance(value, int) or (value and not 1901 <= value <= 2155):
         raise BinlogFormatError("invalid YEAR", expected="0 or 1901 to 2155", found=repr(value))
@@ -239,7 +241,7 @@ def encode_year(value: object) -> int:
 
 
 def _unpack(data: bytes, fsp: int) -> tuple[bool, int, int]:
-    """Sign, integer part and microseconds of a number with an offset of half its range and a fraction after it."""
+    """Return sign (True if negative), integer part and microseconds of a stored TIME2 or DATETIME2."""
     size, bits = fraction_size(fsp), 8 * len(data)
     number = int.from_bytes(data, "big") - (1 << bits - 1)
     whole, fraction = divmod(abs(number), 1 << 8 * size)
@@ -254,17 +256,17 @@ def _pack(negative: bool, whole: int, microsecond: int, size: int, fsp: int) -> 
 
 
 def decode_time2(data: bytes, fsp: int) -> timedelta | str:
-    """Return the TIME of 3 to 6 bytes."""
+    """Decode a TIME2 of 3 to 6 bytes."""
     negative, whole, microsecond = _unpack(data, fsp)
     fields = Fields(0, 0, 0, whole >> 12, whole >> 6 & 63, whole & 63, microsecond, negative)
     return time_value(fields, fsp)
 
 
 def encode_time2(value: object, fsp: int) -> bytes:
-    """Return the bytes of a TIME.
+    """Encode a TIME2.
 
     Raises:
-        BinlogFormatError: it is out of range, has more fraction digits than the column, or is no TIME.
+        BinlogFormatError: `value` is not a TIME, is out of range, or has more fraction digits than the column.
     """
     fields = time_fields(value)
     hour = _fit(fields.hour, 12, "hour")
@@ -273,14 +275,14 @@ def encode_time2(value: object, fsp: int) -> bytes:
 
 
 def unpack_datetime(whole: int, *, negative: bool = False, microsecond: int = 0) -> Fields:
-    """Return the parts of the 40-bit number that DATETIME2 and JSON's opaque temporals share."""
+    """Return the parts of the integer part of a DATETIME2, which opaque temporal values in JSON use as well."""
     days, clock = whole >> 17, whole & 0x1FFFF
     year, month = divmod(days >> 5, 13)
     return Fields(year, month, days & 31, clock >> 12, clock >> 6 & 63, clock & 63, microsecond, negative)
 
 
 def pack_datetime(fields: Fields) -> int:
-    """Return the 39-bit number of a date and time of day.
+    """Return the 39-bit integer part of a DATETIME2.
 
     Raises:
         BinlogFormatError: a part does not fit its bits.
@@ -295,16 +297,17 @@ def pack_datetime(fields: Fields) -> int:
 
 
 def decode_datetime2(data: bytes, fsp: int) -> datetime | str:
-    """Return the DATETIME of 5 to 8 bytes."""
+    """Decode a DATETIME2 of 5 to 8 bytes."""
     negative, whole, microsecond = _unpack(data, fsp)
     return datetime_value(unpack_datetime(whole, negative=negative, microsecond=microsecond), fsp)
 
 
 def encode_datetime2(value: object, fsp: int) -> bytes:
-    """Return the bytes of a DATETIME.
+    """Encode a DATETIME2.
 
     Raises:
-        BinlogFormatError: it does not fit, has more fraction digits than the column, or is no date.
+        BinlogFormatError: `value` is not a date or datetime, is out of range, has a time zone, or has more fraction
+            digits than the column.
     """
     fields = datetime_fields(value)
     if isinstance(value, datetime) and value.tzinfo is not None:
@@ -313,17 +316,17 @@ def encode_datetime2(value: object, fsp: int) -> bytes:
 
 
 def timestamp_value(seconds: int, microsecond: int, fsp: int) -> datetime | str:
-    """Return the moment that many seconds after 1970; no second at all is the zero timestamp, not 1970."""
+    """Return the UTC datetime for the seconds since 1970; 0 without a fraction is the text of the zero timestamp."""
     if seconds == 0 and microsecond == 0:
         return Fields().datetime_text(fsp)
     return EPOCH + timedelta(seconds=seconds, microseconds=microsecond)
 
 
 def timestamp_parts(value: object) -> tuple[int, int]:
-    """Seconds since 1970 and microseconds of a moment: an aware datetime, or text and naive datetimes, read as UTC.
+    """Return seconds since 1970 and microseconds of an aware datetime, or of a naive datetime or text in UTC.
 
     Raises:
-        BinlogFormatError: it is no moment, or outside of 32 bits.
+        BinlogFormatError: `value` is not a datetime, or its seconds do not fit 32 bits.
     """
     if isinstance(value, str):
         fields = datetime_fields(value)
@@ -341,16 +344,17 @@ def timestamp_parts(value: object) -> tuple[int, int]:
 
 
 def decode_timestamp2(data: bytes, fsp: int) -> datetime | str:
-    """Return the TIMESTAMP of 4 to 7 bytes."""
+    """Decode a TIMESTAMP2 of 4 to 7 bytes."""
     fraction = _to_microsecond(int.from_bytes(data[4:], "big"), _fraction_unit(fsp))
     return timestamp_value(int.from_bytes(data[:4], "big"), fraction, fsp)
 
 
 def encode_timestamp2(value: object, fsp: int) -> bytes:
-    """Return the bytes of a TIMESTAMP.
+    """Encode a TIMESTAMP2.
 
     Raises:
-        BinlogFormatError: outside of 1970 to 2106, more fraction digits than the column, or no moment.
+        BinlogFormatError: `value` is not a datetime, is not from 1970 to 2106, or has more fraction digits than the
+            column.
     """
     seconds, microsecond = timestamp_parts(value)
     fraction = _to_fraction(microsecond, fsp, _fraction_unit(fsp))
@@ -367,17 +371,17 @@ TIME_ZERO_SECONDS: Final = 838 * 3600 + 59 * 60 + 59 + 1
 
 
 def old_time_size(fsp: int) -> int:
-    """Bytes of a TIME of that many fraction digits; without any it is the form of all servers before 5.6."""
+    """Return the size in bytes of an old TIME with `fsp` fraction digits; MySQL before 5.6 has only fsp 0."""
     return HIRES_TIME_SIZE[fsp]
 
 
 def old_datetime_size(fsp: int) -> int:
-    """Bytes of a DATETIME of that many fraction digits."""
+    """Return the size in bytes of an old DATETIME with `fsp` fraction digits."""
     return HIRES_DATETIME_SIZE[fsp]
 
 
 def old_timestamp_size(fsp: int) -> int:
-    """Bytes of a TIMESTAMP of that many fraction digits."""
+    """Return the size in bytes of an old TIMESTAMP with `fsp` fraction digits."""
     return 4 + HIRES_FRACTION_SIZE[fsp]
 
 
@@ -401,14 +405,14 @@ def _bytes(number: int, size: int, what: str) -> bytes:
 
 
 def _clock(packed: int) -> tuple[int, int, int, int]:
-    """Hour (with all days), minute, second and microsecond of a count of microseconds."""
+    """Convert microseconds to hours (including days), minutes, seconds and microseconds."""
     seconds, microsecond = divmod(packed, 10**MAX_FSP)
     minutes, second = divmod(seconds, 60)
     return minutes // 60, minutes % 60, second, microsecond
 
 
 def decode_old_time(data: bytes, fsp: int) -> timedelta | str:
-    """Return the TIME of `old_time_size(fsp)` bytes."""
+    """Decode an old TIME of `old_time_size(fsp)` bytes."""
     if fsp == 0:
         number = int.from_bytes(data, "little", signed=True)
         digits = abs(number)
@@ -418,10 +422,10 @@ def decode_old_time(data: bytes, fsp: int) -> timedelta | str:
 
 
 def encode_old_time(value: object, fsp: int) -> bytes:
-    """Return the bytes of a TIME.
+    """Encode an old TIME.
 
     Raises:
-        BinlogFormatError: it does not fit, or is no TIME.
+        BinlogFormatError: `value` is not a TIME, or does not fit the column.
     """
     fields = time_fields(value)
     sign = -1 if fields.negative else 1
@@ -436,10 +440,10 @@ def encode_old_time(value: object, fsp: int) -> bytes:
 
 
 def decode_old_datetime(data: bytes, fsp: int) -> datetime | str:
-    """Return the DATETIME of `old_datetime_size(fsp)` bytes.
+    """Decode an old DATETIME of `old_datetime_size(fsp)` bytes.
 
     Raises:
-        BinlogFormatError: a year of five digits or more.
+        BinlogFormatError: the year has more than four digits.
     """
     if fsp == 0:
         number = int.from_bytes(data, "little")
@@ -456,10 +460,10 @@ def decode_old_datetime(data: bytes, fsp: int) -> datetime | str:
 
 
 def encode_old_datetime(value: object, fsp: int) -> bytes:
-    """Return the bytes of a DATETIME.
+    """Encode an old DATETIME.
 
     Raises:
-        BinlogFormatError: it does not fit, or is no date.
+        BinlogFormatError: `value` is not a date or datetime, or does not fit the column.
     """
     fields = datetime_fields(value)
     if fields.negative or fields.year > MAX_YEAR or (fsp == 0 and fields.microsecond):
@@ -475,10 +479,10 @@ def encode_old_datetime(value: object, fsp: int) -> bytes:
 
 
 def decode_old_timestamp(data: bytes, fsp: int) -> datetime | str:
-    """Return the TIMESTAMP of `old_timestamp_size(fsp)` bytes.
+    """Decode an old TIMESTAMP of `old_timestamp_size(fsp)` bytes.
 
     Raises:
-        BinlogFormatError: a fraction of a second or more.
+        BinlogFormatError: the fraction is a second or more.
     """
     if fsp == 0:
         return timestamp_value(int.from_bytes(data, "little"), 0, 0)
@@ -489,10 +493,10 @@ def decode_old_timestamp(data: bytes, fsp: int) -> datetime | str:
 
 
 def encode_old_timestamp(value: object, fsp: int) -> bytes:
-    """Return the bytes of a TIMESTAMP.
+    """Encode an old TIMESTAMP.
 
     Raises:
-        BinlogFormatError: it does not fit, or is no moment.
+        BinlogFormatError: `value` is not a datetime, or does not fit the column.
     """
     seconds, microsecond = timestamp_parts(value)
     fraction = _units(microsecond, fsp)
@@ -533,7 +537,7 @@ _TEMPORAL: Final[dict[ColumnType, _Codec]] = {
         encode_old_timestamp,
     ),
 }
-"""Type -> size in bytes by fraction digits, decoder, encoder."""
+"""For each type: functions for the size in bytes by fsp, for decoding and for encoding."""
 
 
 def _layout(column: ColumnPlan) -> Construct:

@@ -1,7 +1,7 @@
-"""Column values as text for people, and as JSON-compatible values.
+"""Converts column values to text for people, and to JSON-compatible values.
 
-Uses the server's text forms. Two conventions are our own: bytes are 0x and hexadecimal digits, and a geometry with a
-reference system says so before its text, SRID=4326;POINT(8.25 50.5).
+Uses the server's text forms, with two exceptions: bytes are 0x and hexadecimal digits, and a geometry with a reference
+system has it before its text: SRID=4326;POINT(8.25 50.5).
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def _geometry_text(value: Geometry) -> str:
 
 
 def json_value(value: object, column: ColumnPlan) -> JsonValue:
-    """Return a value for JSON: numbers and NULL as they are, a vector as a list, all else as the text of `value_text`.
+    """Return a value for JSON: integers, floats and None, a list for a vector, else the string of `value_text`.
 
-    Decimals and dates are strings, so nothing is rounded; a JSON document is a string too, exactly as the server prints
-    it. A FLOAT is the shortest number that reads back the same.
+    Decimals and dates are strings, so that they are not rounded. A JSON document is a string as the server prints it. A
+    FLOAT is the shortest decimal number that can be parsed back to the same 32-bit float.
 
     Raises:
         BinlogFormatError: a JSON document or a geometry is damaged.
