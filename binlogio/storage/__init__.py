@@ -1,7 +1,7 @@
-"""Storage: local files and object stores, index files, compressed and encrypted logs. All I/O of the readers is here.
+"""Storage: local files and object stores, index files, compressed and encrypted logs. Readers do all their I/O here.
 
-`find_logs` in `sources` finds logs, and `LogFile.open` in `log_file` opens them, decompressed and decrypted;
-`load_keyring` in `keyring` loads the keys of encrypted logs. `binlogio.format` parses their bytes.
+`find_logs` in `sources` finds logs; `LogFile.open` in `log_file` opens them and decompresses and decrypts their bytes;
+`load_keyring` in `keyring` loads the keys of encrypted logs. `binlogio.format` parses the bytes.
 """
 
 from __future__ import annotations

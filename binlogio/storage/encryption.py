@@ -1,13 +1,13 @@
-"""Encrypted binary logs of both vendors: ciphers that turn offsets and bytes into plain bytes.
+"""Encryption and decryption of binary logs of MySQL and MariaDB; no I/O.
 
-Uses AES (the extra `encryption`, imported on first use). Reads no file; `binlogio.storage.keyring` loads keys. Errors
-and representations never contain a key.
+Uses AES of the optional dependency `encryption`, which is imported at its first use. `binlogio.storage.keyring` loads
+keys. Error messages and `repr` never contain a key.
 
-    mysql           := header: u8[512]  AES-256-CTR(file)                     -- offset 0 inside is the magic 0xfe "bin"
+    mysql           := header: u8[512]  AES-256-CTR(file)                     -- the file begins with 0xfe "bin"
     header          := 0xfd "bin"  version: u8 (1)  field*  0x00*
     field           := 1  len: u8  key_id: u8[len]  |  2  encrypted_password: u8[32]  |  3  iv: u8[16]
     mariadb         := 0xfe "bin"  FORMAT_DESCRIPTION_EVENT  START_ENCRYPTION_EVENT  (encrypted_event* | event*)
-    encrypted_event := u8[4], which belong at 9  AES(u8[5])  event_size: u32  AES(u8[*])
+    encrypted_event := u8[4] (encrypted, moved from offset 9)  AES(u8[5])  event_size: u32  AES(u8[*])
 
 Source: sql/rpl_log_encryption.{h,cc}, sql/stream_cipher.cc; MariaDB sql/rpl_constants.h, Binlog_crypt_data;
 sql/log_event.cc, encrypt_event; mysys_ssl/my_crypt.cc, MyCTX_nopad; sql/sql_repl.cc, send_format_descriptor_event: it
@@ -86,7 +86,7 @@ ENCRYPTION_HEADER: Final = Padded(
 
 @dataclass(frozen=True, slots=True)
 class EncryptionHeader:
-    """The first 512 bytes of an encrypted file: its password, encrypted with the server's key `key_id` and `iv`."""
+    """The encryption header of a file: its password, encrypted with the server's key `key_id` and the IV `iv`."""
 
     key_id: str
     encrypted_password: bytes
@@ -94,13 +94,13 @@ class EncryptionHeader:
 
 
 def parse_encryption_header(header: bytes) -> EncryptionHeader:
-    """Parse the first 512 bytes of a file of MySQL's binlog_encryption=ON.
+    """Parse the encryption header: the first 512 bytes of a log of MySQL with binlog_encryption=ON.
 
     Raises:
-        BadMagic: another file.
-        TruncatedEvent: fewer bytes.
-        UnsupportedFeature: another version than 1.
-        BinlogFormatError: a field that is unknown or missing.
+        BadMagic: the file is not an encrypted log.
+        TruncatedEvent: `header` has fewer than 512 bytes.
+        UnsupportedFeature: the version is not 1.
+        BinlogFormatError: a field is unknown or missing.
     """
     if not header.startswith(ENCRYPTED_MAGIC):
         raise BadMagic(
@@ -132,10 +132,10 @@ def parse_encryption_header(header: bytes) -> EncryptionHeader:
 
 
 def build_encryption_header(header: EncryptionHeader) -> bytes:
-    """Write the 512 bytes that `parse_encryption_header` reads.
+    """Return the 512 bytes of an encryption header; the inverse of `parse_encryption_header`.
 
     Raises:
-        BinlogFormatError: a value that does not fit.
+        BinlogFormatError: a value does not fit its field.
     """
     values = ((_KEY_ID, header.key_id), (_PASSWORD, header.encrypted_password), (_IV, header.iv), (0, None))
     try:
@@ -150,7 +150,7 @@ def build_encryption_header(header: EncryptionHeader) -> bytes:
 class MysqlCipher:
     """Decrypts and encrypts one file, from any offset on.
 
-    Offsets are those of the file inside: 0 is its magic number.
+    Offsets are in bytes from the start of the decrypted file: 0 is the magic number 0xfe "bin".
     """
 
     header: EncryptionHeader
@@ -161,7 +161,14 @@ class MysqlCipher:
     def create(
         cls, key_id: str, master_key: bytes, *, password: bytes | None = None, iv: bytes | None = None
     ) -> MysqlCipher:
-        """Return a cipher for a new file, under the server's key `key_id`; password and IV are random unless given."""
+        """Return a cipher for a new file; `master_key` is the server's key with the id `key_id`.
+
+        Password and IV are random unless given.
+
+        Raises:
+            UnsupportedFeature: the optional dependency `encryption` is not installed.
+            BinlogFormatError: `master_key` has the wrong size.
+        """
         password = secrets.token_bytes(_PASSWORD_SIZE) if password is None else password
         iv = secrets.token_bytes(_BLOCK_SIZE) if iv is None else iv
         encryptor = _cbc(_check_master_key(master_key, key_id), iv).encryptor()
@@ -169,15 +176,15 @@ class MysqlCipher:
 
     @classmethod
     def from_password(cls, header: EncryptionHeader, password: bytes) -> MysqlCipher:
-        """Return the cipher of a file whose password is known: EVP_BytesToKey with SHA-512, no salt, one round."""
+        """Return the cipher for a decrypted password; the key is EVP_BytesToKey with SHA-512, no salt, one round."""
         digest = hashlib.sha512(password).digest()
         return cls(header, digest[:32], digest[32 : 32 + _BLOCK_SIZE // 2])
 
     def decrypt(self, inner_offset: int, data: bytes) -> bytes:
-        """Return the plain bytes of `data`, which begin at `inner_offset`.
+        """Decrypt `data`, which begins at `inner_offset`.
 
         Raises:
-            UnsupportedFeature: at offset 0 there is no binary log: this is not the key.
+            UnsupportedFeature: the bytes at offset 0 are not the magic number, because the key is wrong.
         """
         plain = self.encrypt(inner_offset, data)
         size = min(len(plain), len(BINLOG_MAGIC))
@@ -190,10 +197,7 @@ class MysqlCipher:
         return plain
 
     def encrypt(self, inner_offset: int, data: bytes) -> bytes:
-        """Return the encrypted bytes of `data`, which begin at `inner_offset`.
-
-        The counter is the number of the block.
-        """
+        """Encrypt `data`, which begins at `inner_offset`. The counter of CTR is the number of the block."""
         block, skip = divmod(inner_offset, _BLOCK_SIZE)
         cipher = _ctr(self.file_key, self.nonce + block.to_bytes(_BLOCK_SIZE // 2, "big")).encryptor()
         cipher.update(bytes(skip))
@@ -201,11 +205,12 @@ class MysqlCipher:
 
 
 def open_mysql(header: bytes, keyring: Keyring) -> MysqlCipher:
-    """Return the cipher of a file that begins with `header` (512 bytes, more are ignored).
+    """Return the cipher of a file that begins with `header` (512 bytes or more).
 
     Raises:
-        UnsupportedFeature: the keyring lacks the key, or the extra `encryption` is not installed.
-        BinlogFormatError: what `parse_encryption_header` raises, or a key of the wrong size.
+        UnsupportedFeature: the keyring lacks the key, the optional dependency `encryption` is not installed, or the
+            version of the header is unknown.
+        BinlogFormatError: the header is invalid, as in `parse_encryption_header`, or the key has the wrong size.
     """
     parsed = parse_encryption_header(header)
     key = keyring.keys.get(parsed.key_id) if isinstance(keyring, MysqlKeyring) else None
@@ -234,11 +239,11 @@ def _check_master_key(key: bytes, key_id: str) -> bytes:
 def mariadb_decryptor(event: StartEncryptionEvent, keyring: Keyring) -> Callable[[int, bytes], bytes]:
     """Return the function that decrypts the events after `event`.
 
-    It takes an offset (in the file) and encrypted bytes, and returns plain bytes.
+    Its arguments are the offset of an event in the file and its encrypted bytes; it returns the plain bytes.
 
     Raises:
-        UnsupportedFeature: the keyring lacks key 1, or an unknown scheme; the decryptor raises it if the key is
-            not the one of the log.
+        UnsupportedFeature: the keyring lacks key 1, or the scheme is unknown. The returned function raises it if the
+            key is wrong.
     """
     return _MariadbDecryptor(event, _mariadb_key(event, keyring))
 
@@ -297,8 +302,8 @@ def _mariadb_key(event: StartEncryptionEvent, keyring: Keyring) -> bytes:
 class _MariadbDecryptor:
     """Decrypts single events.
 
-    The file does not say whether they use CBC or CTR (the server's file_key_management_encryption_algorithm), so the
-    first event decides: only one of the two gives a valid event.
+    The log does not contain the mode, CBC or CTR (the server's file_key_management_encryption_algorithm). The mode is
+    detected from the first event: only one of the two gives a valid event.
     """
 
     def __init__(self, event: StartEncryptionEvent, key: bytes) -> None:
@@ -330,9 +335,10 @@ class _MariadbDecryptor:
         return plain
 
     def _decrypt_event(self, mode: Callable[[bytes, bytes, bytes], bytes], offset: int, data: bytes) -> bytes:
-        """Return the plain bytes of an event.
+        """Decrypt an event.
 
-        The server moves the timestamp to the place of the size, encrypts from there on, and then puts the size back.
+        To encrypt an event, the server moves the timestamp to the place of the size, encrypts all bytes after the first
+        four, moves four encrypted bytes to the front, and restores the size.
         """
         iv = self._event.nonce + (offset & 0xFFFFFFFF).to_bytes(4, "little")
         between = data[TIMESTAMP_BYTES.stop : EVENT_SIZE_BYTES.start]
@@ -351,11 +357,11 @@ class MariadbEncryptor:
 
     @classmethod
     def of(cls, event: StartEncryptionEvent, keyring: Keyring, *, uses_ctr: bool = False) -> MariadbEncryptor:
-        """Return the encryptor of the events after `event`; raises what `mariadb_decryptor` does."""
+        """Return the encryptor of the events after `event`. Raises the errors of `mariadb_decryptor`."""
         return cls(event, _mariadb_key(event, keyring), uses_ctr=uses_ctr)
 
     def __call__(self, offset: int, data: bytes) -> bytes:
-        """Return the encrypted bytes of an event at `offset` of the file."""
+        """Encrypt an event at `offset` of the file."""
         iv = self._nonce + (offset & 0xFFFFFFFF).to_bytes(4, "little")
         between = data[TIMESTAMP_BYTES.stop : EVENT_SIZE_BYTES.start]
         moved = len(between)
@@ -364,7 +370,7 @@ class MariadbEncryptor:
 
 
 def _sense(plain: bytes, offset: int) -> int:
-    """Return 2 for an event, 1 for a possible event (of a relay log without checksums), 0 for noise."""
+    """Return 2 for a valid event, 1 for a possible event (of a relay log without checksums), 0 for random bytes."""
     header = parse_header(plain, offset)
     end = (offset + len(plain)) & 0xFFFFFFFF
     checksum = int.from_bytes(plain[-CHECKSUM_SIZE:], "little")
@@ -376,7 +382,7 @@ def _sense(plain: bytes, offset: int) -> int:
 def _decrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
     """Decrypt with CBC, without padding.
 
-    The server combines the last, partial block with the encrypted IV, as CTR does with a first one.
+    The last block, if incomplete, is combined with the encrypted IV, as the first block of CTR is.
     """
     whole = len(data) - len(data) % _BLOCK_SIZE
     plain = _cbc(key, iv).decryptor().update(data[:whole])
@@ -389,7 +395,7 @@ def _encrypt_cbc(key: bytes, iv: bytes, data: bytes) -> bytes:
 
 
 def _ctr_bytes(key: bytes, iv: bytes, data: bytes) -> bytes:
-    """Encrypt or decrypt with CTR, which are the same."""
+    """Encrypt or decrypt with CTR; both are the same operation."""
     return _ctr(key, iv).decryptor().update(data)
 
 
@@ -407,7 +413,7 @@ def _ctr(key: bytes, iv: bytes) -> Cipher[Any]:
 
 def _aes(key: bytes, mode: str, iv: bytes) -> Cipher[Any]:
     try:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415 - needs an extra
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415 - an optional dependency
     except ImportError as exc:
         raise UnsupportedFeature(
             "encrypted binary logs require the package cryptography", hint="pip install 'binlogio[encryption]'"

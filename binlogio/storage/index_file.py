@@ -1,6 +1,6 @@
-"""The index file: the names of a server's binary logs, one a line, in order.
+"""The index file of a server, which lists its binary logs in order, one name per line; and numbered log names.
 
-Reads the file and parses numbered log names; `binlogio.writer.log.log_index` writes it.
+Reads index files; `binlogio.writer.log.log_index` writes them.
 
 Source: sql/binlog.cc, MYSQL_BIN_LOG::open_index_file.
 """
@@ -20,29 +20,32 @@ if TYPE_CHECKING:
 
 INDEX_SUFFIX: Final = ".index"
 GTID_INDEX_SUFFIX: Final = ".idx"
-"""MariaDB's, since 11.4: offsets of GTIDs in the log of the same name."""
+"""The suffix of MariaDB's GTID index (since 11.4): the offsets of GTIDs in the log of the same name."""
 KEY_INDEX_SUFFIX: Final = ".keys.parquet"
-"""Where the keys of the rows in the log of the same name are; made by `binlogio index`."""
-_SERVER_FILES: Final = (INDEX_SUFFIX, "_crash_safe", ".~rec~", ".state", GTID_INDEX_SUFFIX)  # two of them MariaDB's
+"""The suffix of a key index of `binlogio index`: the positions of row keys in the log of the same name."""
+_SERVER_FILES: Final = (INDEX_SUFFIX, "_crash_safe", ".~rec~", ".state", GTID_INDEX_SUFFIX)  # the last two: MariaDB
 _BESIDE_LOGS: Final = (*_SERVER_FILES, KEY_INDEX_SUFFIX)
 COMPRESSED_SUFFIXES: Final = (".gz", ".zst", ".xz", ".bz2")
-_MOST_BYTES: Final = 64 << 20  # of an index file; a million names
+_MOST_BYTES: Final = 64 << 20  # the largest index file, which has about a million names
 _LOG_NAME: Final = re.compile(r"^(?P<stem>.*)\.(?P<number>\d{1,19})(?P<more>(?:\.[A-Za-z][A-Za-z0-9]*)*)$", re.DOTALL)
 
 
 def is_index_file(path: str | os.PathLike[str]) -> bool:
-    """Return True for names that end in `.index`."""
+    """Return True for a name that ends in `.index`."""
     return os.fspath(path).endswith(INDEX_SUFFIX)
 
 
 def is_beside_logs(path: str | os.PathLike[str]) -> bool:
-    """Return True for files beside logs: index and temporary files, MariaDB's state, and our index of keys."""
+    """Return True for a name of a file that is not a log: index and temporary files, MariaDB's state, a key index."""
     return os.fspath(path).endswith(_BESIDE_LOGS)
 
 
-@lru_cache(maxsize=1 << 14)  # a stream sorts the same names again and again
+@lru_cache(maxsize=1 << 14)  # a streaming query sorts the same names repeatedly
 def log_number(name: str) -> tuple[str, int, str]:
-    """Return a key that sorts logs in the order of their numbers: 999999 before 1000000."""
+    """Return the parts of a log name: stem, number and other suffixes.
+
+    As a sort key, it orders logs by their numbers: 999999 before 1000000. The number is -1 if the name has none.
+    """
     match = _LOG_NAME.match(name)
     if match is None:
         return name, -1, ""
@@ -50,7 +53,7 @@ def log_number(name: str) -> tuple[str, int, str]:
 
 
 def is_before(place: Position, other: Position) -> bool:
-    """Return whether a place is before another one, in the same file or in an earlier one of the series."""
+    """Return whether a position is before another one, in the same file or in an earlier file of the same series."""
     if place.file == other.file:
         return place.offset < other.offset
     number, other_number = log_number(place.file), log_number(other.file)
@@ -58,7 +61,7 @@ def is_before(place: Position, other: Position) -> bool:
 
 
 def misnumbered(file: str, before: str) -> str | None:
-    """Return how the number of a log does not follow that of the log before it; None if it does, or in other series."""
+    """Return the reason if `file` is not the next log after `before`; None if it is, or is of another series."""
     stem, number, _ = log_number(plain_name(file))
     other_stem, other, _ = log_number(plain_name(before))
     if stem != other_stem or number < 0 or number == other + 1:
@@ -70,17 +73,17 @@ def misnumbered(file: str, before: str) -> str | None:
 
 
 def base_name(file: str) -> str:
-    """Return the name of a log, or of an object by its URI, without its directory."""
+    """Return the name of a log file without its directory; `file` is a path or a URI."""
     return file.replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
 def plain_name(file: str) -> str:
-    """Return the name that a log had before its file was compressed, with its directory."""
+    """Return the path of a log file without the suffix of its compression."""
     return next((file.removesuffix(suffix) for suffix in COMPRESSED_SUFFIXES if file.endswith(suffix)), file)
 
 
 def numbered_name(file: str) -> str | None:
-    """Return the name and number of a log, without its directory and other suffixes; None if it has no number."""
+    """Return name and number of a log, without directory and other suffixes; None if the name has no number."""
     stem, number, _ = log_number(base_name(file))
     return f"{stem}.{number:06d}" if number >= 0 else None
 
@@ -98,11 +101,11 @@ def next_log_name(name: str) -> str:
 
 
 def read_index(path: Path) -> list[str]:
-    """Return the names in the index file, unchanged.
+    """Return the names in an index file, unchanged.
 
     Raises:
         OSError: the file cannot be read.
-        BinlogFormatError: it is too large for an index file, or holds a zero byte.
+        BinlogFormatError: the file is too large, or contains a zero byte.
     """
     with path.open("rb") as file:
         data = file.read(_MOST_BYTES + 1)
@@ -110,10 +113,10 @@ def read_index(path: Path) -> list[str]:
 
 
 def parse_index(data: bytes, file: str) -> list[str]:
-    """Return the names in the bytes of an index file.
+    """Return the names in the bytes of an index file; `file` is its name for errors.
 
     Raises:
-        BinlogFormatError: they are too many for an index file, or hold a zero byte.
+        BinlogFormatError: the file is too large, or contains a zero byte.
     """
     if len(data) > _MOST_BYTES:
         raise BinlogFormatError("the index file is too large", file=file, expected=f"at most {_MOST_BYTES} bytes")

@@ -1,6 +1,6 @@
-r"""Keyrings: the keys of encrypted binary logs, as the servers of both vendors keep them.
+r"""Keyrings: loads the keys of encrypted binary logs from the key files of MySQL and MariaDB.
 
-Reads key files; `binlogio.storage.encryption` has the ciphers. Errors and representations never contain a key.
+The ciphers are in `binlogio.storage.encryption`. Error messages and `repr` never contain a key.
 
     mysql   := {"version": "1.0", "elements": [element, ...]}
     element := {"user": "", "data_id": key_id, "data_type": "AES", "data": hex, ...}
@@ -23,24 +23,27 @@ from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.frozen import dataclass
 
 _AES_KEY_SIZES: Final = (16, 24, 32)
-_MAX_KEYRING_SIZE: Final = 1 << 24  # MariaDB itself reads 1 MiB
+_MAX_KEYRING_SIZE: Final = 1 << 24  # bytes; the limit of MariaDB is 1 MiB
 
 
 @dataclass(frozen=True, slots=True)
 class MysqlKeyring:
     """The keys of a MySQL server by their ids.
 
-    Those of binary logs are `MySQLReplicationKey_<server uuid>_<number>`.
+    The ids of the keys of binary logs are `MySQLReplicationKey_<server uuid>_<number>`.
     """
 
     keys: Mapping[str, bytes] = field(repr=False)
 
     @classmethod
     def from_file(cls, source: str | os.PathLike[str]) -> MysqlKeyring:
-        """Read the JSON file of component_keyring_file, or a JSON object of key ids and hex keys; or take its text.
+        """Load the JSON file of component_keyring_file, or a JSON object of key ids and hex keys.
+
+        `source` is a path, or the text of the file.
 
         Raises:
-            BinlogFormatError: no keyring, or one of MariaDB.
+            OSError: the file cannot be read.
+            BinlogFormatError: it is not a keyring, or a keyring of MariaDB.
         """
         keyring = load_keyring(source)
         if isinstance(keyring, MysqlKeyring):
@@ -49,10 +52,10 @@ class MysqlKeyring:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, object] | Mapping[int, object]) -> MysqlKeyring:
-        """Take what component_keyring_file writes, parsed; or key ids with keys in hex or bytes.
+        """Return the keyring of a mapping: the parsed JSON of component_keyring_file, or keys (hex or bytes) by key id.
 
         Raises:
-            BinlogFormatError: an element without an id, or a key that is not hex.
+            BinlogFormatError: an element has no id, or a key is not valid.
         """
         values: Mapping[Any, object] = mapping
         if "elements" not in values:
@@ -65,23 +68,24 @@ class MysqlKeyring:
             key_id = element.get("data_id") if isinstance(element, dict) else None
             if not isinstance(key_id, str):
                 raise BinlogFormatError("an element of the keyring has no id", field=f"elements[{index}].data_id")
-            if not element.get("user"):  # those of the server belong to no user
+            if not element.get("user"):  # the server's own keys have no user
                 keys[key_id] = _to_bytes(element.get("data"), key_id)
         return cls(keys)
 
 
 @dataclass(frozen=True, slots=True)
 class MariadbKeys:
-    """The keys of a MariaDB server by their numbers; binary logs are encrypted with number 1."""
+    """The keys of a MariaDB server by their numbers; binary logs are encrypted with key 1."""
 
     keys: Mapping[int, bytes] = field(repr=False)
 
     @classmethod
     def from_file(cls, source: str | os.PathLike[str]) -> MariadbKeys:
-        """Read the key file of file_key_management, or take its text.
+        """Load the key file of file_key_management; `source` is a path, or the text of the file.
 
         Raises:
-            BinlogFormatError: no key file, or a keyring of MySQL.
+            OSError: the file cannot be read.
+            BinlogFormatError: it is not a key file, or a keyring of MySQL.
             UnsupportedFeature: the key file is encrypted.
         """
         keyring = load_keyring(source)
@@ -91,10 +95,10 @@ class MariadbKeys:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, object] | Mapping[int, object]) -> MariadbKeys:
-        """Take numbers with keys in hex or bytes.
+        """Return the keyring of a mapping from key number to key (hex or bytes).
 
         Raises:
-            BinlogFormatError: the number does not exist, or its key is not an AES key.
+            BinlogFormatError: a key number is invalid, or a key is not an AES key.
         """
         keys: dict[int, bytes] = {}
         for name, value in mapping.items():
@@ -113,10 +117,12 @@ class MariadbKeys:
 
     @classmethod
     def from_text(cls, text: str) -> MariadbKeys:
-        """Take lines `number;hexkey`. Lines that begin with `#` and what follows a key are comments, as for the server.
+        """Parse a key file with lines `number;hexkey`.
+
+        As in the server, lines that begin with `#` and text after a key are comments.
 
         Raises:
-            BinlogFormatError: a line that is neither, or no AES key.
+            BinlogFormatError: a line is invalid, or a key is not an AES key.
         """
         keys: dict[int, object] = {}
         for number, line in enumerate(text.split("\n"), start=1):
@@ -137,14 +143,15 @@ KeyringSource = Union[str, "os.PathLike[str]", Mapping[str, object], Mapping[int
 
 
 def load_keyring(source: KeyringSource) -> Keyring:
-    """Return the keys of either vendor; the content determines the vendor.
+    """Load a keyring of MySQL or MariaDB; the content determines the vendor.
 
-    A string that begins like a JSON object or a key file is such a text, any other string is a path. A mapping has key
-    names and keys, in hex or bytes; names that are numbers are keys of MariaDB.
+    A string that begins like a JSON object or a key file is the text of a keyring; any other string is a path. A
+    mapping contains keys, in hex or bytes, by key id; a keyring whose key ids are numbers is one of MariaDB.
 
     Raises:
-        BinlogFormatError: this is neither vendor's keyring.
-        UnsupportedFeature: a keyring that must be converted first.
+        OSError: the file cannot be read.
+        BinlogFormatError: the keyring is invalid.
+        UnsupportedFeature: the format of the keyring is not supported; it must be converted.
     """
     if isinstance(source, (MysqlKeyring, MariadbKeys)):
         return source
@@ -188,7 +195,7 @@ def _from_text(text: str) -> Keyring:
     try:
         mapping = json.loads(text)
     except (ValueError, RecursionError):
-        raise _not_a_keyring() from None  # json's error holds the whole text
+        raise _not_a_keyring() from None  # json's error contains the whole text, with the keys
     return _from_mapping(mapping)
 
 

@@ -1,12 +1,11 @@
-"""Log files: opens a log as a stream of plain bytes, decompressed and decrypted.
+"""Log files: opens a log as a stream of decompressed, decrypted bytes.
 
-Handles local files, file objects and objects of a `pyarrow.fs` filesystem, compressed (gzip, zstd, xz, bzip2) or with
-MySQL's file encryption. Of the format only the first bytes of a file are read here. `sources` and `object_store` find
-the files.
+Supports local files, file objects and files of a `pyarrow.fs` filesystem, compressed (gzip, zstd, xz, bzip2) or with
+MySQL's file encryption. Only the first bytes of a file are examined here. `sources` and `object_store` find the files.
 
-    Which members of a directory are logs is decided by their content, after decompression. All numbered files of a
-    series (`binlog.000001`, `binlog.000002.gz`, ...) are logs if one of them is: an empty or damaged member is an error
-    when it is read, not a gap.
+    A file of a directory is a log if its decompressed content begins like a log. If one numbered file of a series
+    (`binlog.000001`, `binlog.000002.gz`, ...) is a log, all files of the series are: so an empty or damaged log is an
+    error when it is read, and is not skipped silently.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _XZ_MAGIC: Final = b"\xfd7zXZ\x00"
 _BZIP2_MAGIC: Final = tuple(
     b"BZh%d%b" % (level, then) for level in range(1, 10) for then in (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
-)  # and then a block, or the end of the stream
+)  # the magic number, followed by the magic of a block or of the end of the stream
 _CHUNK_SIZE: Final = 1 << 18
 _MOST_XZ_MEMORY: Final = 256 << 20  # bytes; `xz -9` needs 65 MiB to decompress
-_LEAST_READ: Final = 1 << 20  # bytes that a framer is given at a time
-_MAX_READ: Final = 1 << 26  # a size that the file only claims to have must not become a buffer
-_PROBE_SIZE: Final = 10  # the longest magic number, that of bzip2: a log that grows may have few bytes more
-_ENCRYPTION_HEADER_SIZE: Final = 512  # of MySQL
+_LEAST_READ: Final = 1 << 20  # the usual number of bytes in a read for a framer
+_MAX_READ: Final = 1 << 26  # the largest read, because an event size in a damaged file may be wrong
+_PROBE_SIZE: Final = 10  # the size of the longest magic number (bzip2); a growing log may not have more bytes
+_ENCRYPTION_HEADER_SIZE: Final = 512  # bytes, of MySQL's encrypted logs
 
 
 class ByteStream(Protocol):
     """A readable stream of bytes."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read up to `size` bytes; none at the end."""
+        """Return up to `size` bytes; empty at the end."""
 
     def close(self) -> None:
         """Close the file."""
@@ -57,7 +56,7 @@ class SeekableByteStream(ByteStream, Protocol):
     """A seekable stream of bytes."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Set the position to `offset`."""
+        """Set the position to `offset`, relative to `whence`; return it."""
 
     def tell(self) -> int:
         """Return the position."""
@@ -65,7 +64,10 @@ class SeekableByteStream(ByteStream, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A log to read: its name, and how to open it. `size` in bytes as stored, None if unknown."""
+    """A log to read: a local file, a file of `filesystem`, or an open `stream`.
+
+    `size` is the size of the stored file in bytes, None if unknown.
+    """
 
     name: str
     size: int | None = None
@@ -73,7 +75,7 @@ class LogFile:
     stream: BinaryIO | None = None
 
     def open_raw(self) -> ByteStream:
-        """Return the bytes as stored.
+        """Open the file as stored, without decompression and decryption.
 
         Raises:
             OSError: the file cannot be opened.
@@ -85,11 +87,11 @@ class LogFile:
         return cast("ByteStream", open(self.name, "rb", buffering=0))
 
     def open(self, keyring: Keyring | None = None) -> OpenedLog:
-        """Return the plain bytes; compression and encryption are detected by the first bytes of the file.
+        """Open the file with decompression and decryption, which are detected by its first bytes.
 
         Raises:
             OSError: the file cannot be opened.
-            UnsupportedFeature: encrypted, and no key was given.
+            UnsupportedFeature: the file is encrypted and no key was given, or its format is not supported.
         """
         raw = self.open_raw()
         try:
@@ -104,15 +106,16 @@ class OpenedLog:
     """An open log. `seekable` is False for compressed input, pipes, and file objects that cannot seek."""
 
     stream: ByteStream
-    raw: ByteStream  # the file below `stream`, which a GzipFile leaves open
+    raw: ByteStream  # the stored file; closed separately, because a GzipFile does not close it
     encoding: str  # "plain", "gzip", "zstd", "xz", "bzip2" or "encrypted"
     seekable: bool = False
 
     def read(self, size: int) -> bytes:
-        """Read up to `size` plain bytes.
+        """Return up to `size` plain bytes; empty at the end.
 
         Raises:
-            BinlogFormatError: corrupt compressed input.
+            OSError: the file cannot be read.
+            BinlogFormatError: the compressed file is corrupt or truncated.
         """
         try:
             return self.stream.read(size)
@@ -126,19 +129,20 @@ class OpenedLog:
             raise
 
     def read_up_to(self, size: int) -> bytes:
-        """Read `size` plain bytes; fewer only at the end of the file. Raises as `read`."""
+        """Return `size` plain bytes; fewer only at the end of the file. Raises the errors of `read`."""
         data = b""
         while len(data) < size and (more := self.read(size - len(data))):
             data += more
         return data
 
     def feed(self, framer: EventFramer) -> None:
-        """Give a framer the bytes that it needs next.
+        """Pass the next bytes of the file to a framer.
 
-        If the file ends before these bytes, finish the framer without reading the rest.
+        If the file ends before the bytes that the framer needs, finish the framer; the rest may not be read.
 
         Raises:
-            BinlogFormatError: corrupt compressed input.
+            OSError: the file cannot be read.
+            BinlogFormatError: the compressed file is corrupt or truncated.
         """
         needed = framer.needed
         left = self._left() if needed > _LEAST_READ and self.seekable else needed
@@ -159,12 +163,12 @@ class OpenedLog:
 
     @property
     def readinto(self) -> Callable[[memoryview], int | None] | None:
-        """The `readinto` of the stream, if its bytes are plain; else None."""
+        """The method `readinto` of the stream if the file is stored plain and seekable, otherwise None."""
         return getattr(self.stream, "readinto", None) if self.encoding == "plain" and self.seekable else None
 
     @property
     def descriptor(self) -> int | None:
-        """The descriptor of the file, if its bytes are plain; else None."""
+        """The file descriptor if the file is local and stored plain, otherwise None."""
         return self.stream.fileno() if isinstance(self.stream, FileIO) and self.readinto is not None else None
 
     def seek(self, offset: int) -> None:
@@ -172,7 +176,7 @@ class OpenedLog:
         cast("SeekableByteStream", self.stream).seek(offset)
 
     def end(self) -> int:
-        """Return the size of a `seekable` file; the position changes."""
+        """Return the size of a `seekable` file in bytes; moves the position."""
         stream = cast("SeekableByteStream", self.stream)
         stream.seek(0, os.SEEK_END)
         return stream.tell()
@@ -184,7 +188,7 @@ class OpenedLog:
 
 
 class _Borrowed:
-    """A caller's file object, which the caller closes. Offsets count from where it was when it was passed in."""
+    """A file object of the caller, which is not closed here. Offsets are relative to its position at the start."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -195,7 +199,7 @@ class _Borrowed:
         return self._stream.read(size)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Set the position to `offset`."""
+        """Set the position to `offset`, relative to `whence`; return it."""
         return self._stream.seek(offset + (self._start if whence == os.SEEK_SET else 0), whence) - self._start
 
     def tell(self) -> int:
@@ -207,11 +211,11 @@ class _Borrowed:
 
 
 _REWINDING: Final = frozenset({"GzipFile", "BZ2File", "LZMAFile", "ZstdFile", "ZipExtFile"})
-"""File objects that seek backwards by decompressing everything before the offset once more."""
+"""File objects for which seeking backwards means decompressing the file again from its start."""
 
 
 def _can_seek(stream: BinaryIO) -> bool:
-    """Return whether a file object can be read twice at no more cost than once."""
+    """Return whether a file object can seek without decompressing again."""
     if any(base.__name__ in _REWINDING for base in type(stream).__mro__):
         return False
     seekable = getattr(stream, "seekable", None)
@@ -219,7 +223,7 @@ def _can_seek(stream: BinaryIO) -> bool:
 
 
 class _Replayed:
-    """A stream whose first bytes were already read to detect its kind."""
+    """A stream whose first bytes were already read to detect its format; they are returned again."""
 
     def __init__(self, head: bytes, stream: ByteStream) -> None:
         self._head = head
@@ -244,7 +248,7 @@ class _Replayed:
 
 
 class _Unpacked:
-    """The stream inside an xz or bzip2 file, of one or more compressed streams one after the other."""
+    """The decompressed stream of an xz or bzip2 file, which contains one or more compressed streams."""
 
     def __init__(self, packed: ByteStream, new_decompressor: Callable[[], Any], error: type[Exception]) -> None:
         self._packed = packed
@@ -253,11 +257,11 @@ class _Unpacked:
         self._error = error
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read up to `size` bytes, or all of a stream if it is negative; none at the end.
+        """Return up to `size` bytes, or without a limit if it is negative; empty at the end.
 
         Raises:
-            EOFError: the file ends in the middle of a stream.
-            BinlogFormatError: the file is not what the compression says.
+            EOFError: the file ends in the middle of a compressed stream.
+            BinlogFormatError: the file is corrupt.
         """
         while True:
             data = b""
@@ -277,7 +281,7 @@ class _Unpacked:
                 return plain
 
     def _next_stream(self) -> bytes:
-        """Return the first bytes of the stream after the one that has ended; zero bytes between streams are padding."""
+        """Return the first bytes of the next compressed stream; zero bytes between streams are padding."""
         data: bytes = self._decompressor.unused_data.lstrip(b"\0")
         while not data:
             more = self._packed.read(_CHUNK_SIZE)
@@ -293,7 +297,7 @@ class _Unpacked:
 
 
 class _Decrypted:
-    """The plain bytes of a file of MySQL's binlog_encryption=ON."""
+    """The decrypted stream of a log of MySQL with binlog_encryption=ON."""
 
     def __init__(self, stream: ByteStream, cipher: object) -> None:
         self._stream = stream
@@ -321,11 +325,11 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
     head = _read_up_to(raw, _PROBE_SIZE)
     again = _Replayed(head, raw)
     if head.startswith(_GZIP_MAGIC):
-        import gzip  # noqa: PLC0415 - needed here only
+        import gzip  # noqa: PLC0415 - needed only here
 
         return OpenedLog(cast("ByteStream", gzip.GzipFile(fileobj=cast("BinaryIO", again), mode="rb")), raw, "gzip")
     if head.startswith(_ZSTD_MAGIC):
-        import pyarrow as pa  # noqa: PLC0415 - slow to import, and needed here only
+        import pyarrow as pa  # noqa: PLC0415 - slow to import, and needed only here
 
         return OpenedLog(cast("ByteStream", pa.CompressedInputStream(pa.PythonFile(again, "r"), "zstd")), raw, "zstd")
     if head.startswith(_XZ_MAGIC):
@@ -335,7 +339,7 @@ def _open_plain(raw: ByteStream, name: str, keyring: Keyring | None) -> OpenedLo
     if head.startswith(ENCRYPTED_MAGIC):
         if keyring is None:
             raise UnsupportedFeature("the file is encrypted (binlog_encryption=ON)", file=name, hint=Hint.KEYRING)
-        from binlogio.storage.encryption import open_mysql  # noqa: PLC0415 - needs an extra
+        from binlogio.storage.encryption import open_mysql  # noqa: PLC0415 - needs an optional dependency
 
         head += _read_up_to(raw, _ENCRYPTION_HEADER_SIZE - len(head))
         return OpenedLog(_Decrypted(raw, open_mysql(head, keyring)), raw, "encrypted")
@@ -373,9 +377,9 @@ def _open_bzip2(packed: ByteStream) -> _Unpacked:
 
 
 def choose_logs(names: Iterable[str], is_log: Callable[[str], bool]) -> list[str]:
-    """Return the members of a directory that are logs.
+    """Return the names of a directory that are logs.
 
-    These are the files for which `is_log` is true, and the other numbered files of the same series.
+    These are the files for which `is_log` returns True, and the other numbered files of the same series.
     """
     series: defaultdict[str, list[str]] = defaultdict(list)
     chosen = []
@@ -392,15 +396,15 @@ def choose_logs(names: Iterable[str], is_log: Callable[[str], bool]) -> list[str
 
 
 def begins_like_a_log(log: LogFile) -> bool:
-    """Return whether a file is a log by its first bytes, decompressed where it is compressed.
+    """Return whether the first decompressed bytes of a file are those of a log.
 
-    True for a corrupt compressed file.
+    Returns True for a corrupt compressed file, so that reading it reports the error.
     """
     try:
         opened = log.open()
-    except FileNotFoundError:  # purged since it was listed
+    except FileNotFoundError:  # the server purged the log after it was listed
         return False
-    except UnsupportedFeature:  # encrypted, or MariaDB's own format: reading it says so
+    except UnsupportedFeature:  # encrypted, or the format of MariaDB's InnoDB binary log: reading it raises the error
         return True
     try:
         head = opened.read_up_to(len(BINLOG_MAGIC))

@@ -1,4 +1,4 @@
-"""New files: written under a temporary name in their directory; they get their names when they are complete."""
+"""New files: writes a file under a temporary name in its directory, and renames it when it is complete."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EML
 
 
 def side_path(target: Path) -> Path:
-    """Return a temporary name for a new file."""
+    """Return a new temporary name in the directory of `target`."""
     return target.with_name(f".binlogio-{os.urandom(8).hex()}.part")
 
 
 def is_side(path: Path) -> bool:
-    """Return True for a temporary name. A process that is killed leaves its files under such names."""
+    """Return True for a temporary name of `side_path`. A killed process leaves files with such names."""
     return re.fullmatch(_SIDE, path.name) is not None
 
 
 def open_side(side: Path, target: Path, *, buffering: int = io.DEFAULT_BUFFER_SIZE) -> IO[bytes]:
-    """Open a new file under its temporary name; errors name `target`.
+    """Create a file under its temporary name and open it for writing; errors name `target`.
 
     Raises:
         OSError: the file cannot be created. Its methods raise OSError if it cannot be written.
@@ -52,7 +52,7 @@ class _NewFile(io.FileIO):
         """Write bytes.
 
         Raises:
-            OSError: they cannot be written.
+            OSError: the bytes cannot be written.
         """
         try:
             return super().write(data)
@@ -61,15 +61,17 @@ class _NewFile(io.FileIO):
 
 
 def give_name(side: Path, target: Path, *, replaces: bool) -> None:
-    """Give a file its name.
+    """Give the file `side` the name `target`.
+
+    On a filesystem without hard links, an existing `target` is replaced even if `replaces` is False.
 
     Raises:
-        FileExistsError: there is a file of this name, and `replaces` is not set.
+        FileExistsError: `target` exists, and `replaces` is False.
         OSError: the directory cannot be written.
     """
     if not replaces:
         try:
-            os.link(side, target)  # unlike a rename, this fails where the name exists
+            os.link(side, target)  # unlike a rename, this fails if the name exists
         except OSError as exc:
             if exc.errno not in _NO_HARD_LINKS:
                 raise OSError(exc.errno, exc.strerror, str(target)) from exc
@@ -80,10 +82,12 @@ def give_name(side: Path, target: Path, *, replaces: bool) -> None:
 
 @contextmanager
 def new_file(target: Path, *, replaces: bool) -> Iterator[IO[bytes]]:
-    """Provide a file that gets its name at the end of the `with` block, unless an exception leaves it.
+    """Return a context manager for a new file, which is renamed to `target` at the end of the `with` block.
+
+    The file is deleted if an exception leaves the block.
 
     Raises:
-        FileExistsError, OSError: as `give_name`.
+        FileExistsError, OSError: as in `give_name`.
     """
     side = side_path(target)
     try:

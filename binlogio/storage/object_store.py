@@ -1,8 +1,8 @@
-"""Binary logs on any filesystem of pyarrow or fsspec: S3, GCS, Azure, HDFS, HTTP, or one that the caller made.
+"""Finds logs on any filesystem of pyarrow or fsspec: S3, GCS, Azure, HDFS, HTTP, or an object of the caller.
 
-URIs that pyarrow does not know (`https://`, `memory://`, `sftp://`) are opened by fsspec, if it is installed.
-
-Resolves URIs, globs, directories and index files. Imports pyarrow, so `sources` imports it on first use only.
+Resolves URIs, globs, directories and index files. URIs that pyarrow does not support (`https://`, `memory://`,
+`sftp://`) are opened by fsspec, if it is installed. This module imports pyarrow, so `sources` imports it only at its
+first use.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ if TYPE_CHECKING:
 _WEB: Final = ("http://", "https://")
 _OPTIONS: Final = re.compile(
     r"\?(?=\w+=)"
-)  # s3://bucket/log.000001?region=eu-west-1, where other question marks are wildcards
+)  # as in s3://bucket/log.000001?region=eu-west-1; other question marks are wildcards
 
 
 def find_objects(path: str, filesystem: FileSystem | AbstractFileSystem | None) -> Iterator[LogFile]:
-    """Yield the logs that a URI, or a path on `filesystem`, names; in the order of their numbers.
+    """Yield the logs of a URI, or of a path on `filesystem`, in the order of their numbers.
+
+    An index file keeps its order.
 
     Raises:
-        FileNotFoundError: it names none.
-        UnsupportedFeature: a URI of a kind that pyarrow does not know.
+        FileNotFoundError: there is no such log.
+        UnsupportedFeature: neither pyarrow nor fsspec supports the URI.
     """
     if filesystem is None:
         filesystem, path = open_uri(path)
     elif not isinstance(filesystem, FileSystem):
         filesystem = _of_fsspec(filesystem)
-    if has_magic(path) and not path.startswith(_WEB):  # a question mark begins the query there
+    if has_magic(path) and not path.startswith(_WEB):  # in web URIs, a question mark begins the query
         found = list(_matching(filesystem, path))
     else:
         info = filesystem.get_file_info(path)
@@ -61,13 +63,13 @@ def find_objects(path: str, filesystem: FileSystem | AbstractFileSystem | None) 
 
 
 def find_objects_below(uri: str) -> Iterator[LogFile]:
-    """Yield the logs in a directory and in all directories below it, one directory after the other.
+    """Yield the logs in a directory and its subdirectories, sorted by directory, then by number.
 
-    For any other URI, as `find_objects`.
+    For a file or a glob, the result is that of `find_objects`.
 
     Raises:
         FileNotFoundError: there is no such directory.
-        UnsupportedFeature: a URI of a kind that pyarrow does not know.
+        UnsupportedFeature: neither pyarrow nor fsspec supports the URI.
     """
     filesystem, path = open_uri(uri)
     if has_magic(path) or filesystem.get_file_info(path).type == FileType.File:
@@ -79,7 +81,7 @@ def find_objects_below(uri: str) -> Iterator[LogFile]:
 
 
 def _logs_among(filesystem: FileSystem, members: Iterable[FileInfo]) -> list[FileInfo]:
-    """Return the members of directories that are logs by their content."""
+    """Return the files in directories that are logs, by their content."""
     files = {info.path: info for info in members if info.type == FileType.File}
     names = choose_logs(files, lambda name: begins_like_a_log(LogFile(name, files[name].size, filesystem)))
     return [files[name] for name in names]
@@ -88,10 +90,10 @@ def _logs_among(filesystem: FileSystem, members: Iterable[FileInfo]) -> list[Fil
 def open_uri(uri: str) -> tuple[FileSystem, str]:
     """Return the filesystem of a URI, and the path on it.
 
-    Wildcards and the options after a `?` stay where they belong.
+    Wildcards are kept in the path; options after a `?` apply to the filesystem.
 
     Raises:
-        UnsupportedFeature: a URI of a kind that pyarrow does not know.
+        UnsupportedFeature: neither pyarrow nor fsspec supports the URI.
     """
     if uri.startswith(_WEB):
         return _open_by_fsspec(uri)
@@ -111,10 +113,10 @@ def _open_by_fsspec(uri: str) -> tuple[FileSystem, str]:
     """Return the filesystem of fsspec for a URI, and the path on it.
 
     Raises:
-        UnsupportedFeature: fsspec is not installed, or does not know such URIs.
+        UnsupportedFeature: fsspec is not installed, or does not support the URI.
     """
     try:
-        from fsspec.core import url_to_fs  # noqa: PLC0415 - an extra
+        from fsspec.core import url_to_fs  # noqa: PLC0415 - an optional dependency
 
         found, path = url_to_fs(uri)
     except (ImportError, ValueError) as exc:
@@ -134,9 +136,12 @@ def _matching(filesystem: FileSystem, pattern: str) -> Iterator[FileInfo]:
 
 
 def _indexed(filesystem: FileSystem, path: str) -> list[LogFile]:
-    """Return the logs of an index file, which are beside it.
+    """Return the logs of an index file, which are in its directory.
 
-    As for local files, a missing log whose name is no longer in the index was purged.
+    If a log is missing, the index is read again, as for local files: the server may have purged the log.
+
+    Raises:
+        FileNotFoundError: a log that the index lists is missing.
     """
     while True:
         names = _read_index(filesystem, path)

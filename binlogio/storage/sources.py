@@ -1,7 +1,6 @@
-"""Log sources: resolves what a user names to the logs that it means, in the order of their numbers.
+"""Log sources: finds the logs of a path, glob, directory, index file, URI, file object, or of a list of these.
 
-Handles paths, globs, directories, index files, URIs of object stores (`object_store`), file objects, and lists of
-these, and follows a log that grows. `log_file` opens the logs.
+Also follows a log that grows. `object_store` finds logs of URIs, `log_file` opens logs.
 """
 
 from __future__ import annotations
@@ -32,23 +31,24 @@ if TYPE_CHECKING:
 
 _NUMBER: Final = re.compile(r"\.\d+\Z")
 Source = str | os.PathLike[str] | BinaryIO
-"""A source of logs: a path, glob, directory, index file, URI of an object store, `-` (standard input), or open file."""
+"""A source of logs: a path, glob, directory, index file, URI of an object store, `-` (standard input) or open file."""
 
 
 def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | None = None) -> list[LogFile]:
-    """Return the files that `source` names, in the order in which they were written.
+    """Return the logs of `source`, in the order in which they were written.
 
-    A directory gives its binary logs, a glob the matching files except other files of the server, both in the order of
-    their numbers. An index file and a list keep their order. Logs that a server purges meanwhile are left out. Left out
-    of a list are GTID indexes of MariaDB 11 (`binlog.000001.idx`) and key indexes of binlogio
-    (`binlog.000001.keys.parquet`) of its logs, which the pattern `binlog.0*` of a shell matches too. An index file in a
-    list adds only the logs that the list does not name, since `binlog.*` names the logs and their index file.
+    A directory stands for its binary logs, a glob for the matching files except other files of the server; both are
+    sorted by number. An index file and a list keep their order. Logs that a server purges meanwhile are omitted.
+
+    The shell pattern `binlog.0*` also matches the GTID indexes of MariaDB 11 (`binlog.000001.idx`) and the key indexes
+    of binlogio (`binlog.000001.keys.parquet`); in a list, they are omitted if their log is in the list. The pattern
+    `binlog.*` also matches the index file; in a list, an index file adds only logs that are not in the list.
 
     Raises:
-        FileNotFoundError: a path, glob or directory that names no file; an index file that names a missing log, or, if
-            no other log is given, none.
-        BinlogFormatError: an index file that is damaged.
-        UnsupportedFeature: a named pipe.
+        FileNotFoundError: there is no such file, a log of an index file is missing, or an index file lists no log and
+            no other log is given.
+        BinlogFormatError: an index file is damaged.
+        UnsupportedFeature: the path is a named pipe.
     """
     if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
         source = list(source)
@@ -87,7 +87,7 @@ def _logs_of(source: Source | Iterable[Source], filesystem: FileSystem | None) -
 
 
 def _is_index_of(names: AbstractSet[str], name: str) -> bool:
-    """Return whether a file is an index (MariaDB's of GTIDs, ours of keys) of a log among `names`."""
+    """Return whether a file is the GTID index of MariaDB, or the key index of binlogio, of a log in `names`."""
     return any(
         name.endswith(suffix) and name.removesuffix(suffix) in names for suffix in (GTID_INDEX_SUFFIX, KEY_INDEX_SUFFIX)
     )
@@ -104,7 +104,7 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
         return
     local = Path(path)
     if local.is_dir():
-        before = str(local / "_")[:-1]  # of each name, without the cost of a path for each
+        before = str(local / "_")[:-1]  # the directory with a separator; faster than joining a Path for each name
         with os.scandir(local) as entries:
             members = [before + entry.name for entry in entries if entry.is_file()]
         names = choose_logs(members, lambda name: begins_like_a_log(LogFile(name)))
@@ -129,8 +129,11 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
 def _indexed(path: Path) -> list[LogFile]:
     """Return the logs of an index file.
 
-    To purge a log, a server first removes its name from the index, then the file. So if a file is missing, the index is
-    read again: a log whose name is no longer there was purged.
+    To purge a log, a server first removes its name from the index, then the file. If a file is missing, the index is
+    read again; if it no longer contains the name, the log was purged.
+
+    Raises:
+        FileNotFoundError: a log that the index lists is missing.
     """
     while True:
         logs = []
@@ -156,7 +159,7 @@ def _indexed_log(path: Path, name: str) -> LogFile:
 
 
 def _still_there(names: list[str]) -> Iterator[LogFile]:
-    """Return the logs that were not purged since they were listed."""
+    """Yield the logs that still exist, sorted by number; others were purged after they were listed."""
     for name in sorted(names, key=log_number):
         try:
             log = _local(name)
@@ -170,11 +173,13 @@ def _local(name: str) -> LogFile:
 
 
 def follow_last(logs: list[LogFile], wait: Callable[[], None]) -> None:
-    """Let the last of `logs` be read as it grows, and add the logs that the server creates after it.
+    """Replace the last of `logs` by a stream that follows the growing file.
+
+    When the server creates the next log, it is added to `logs` and followed as well.
 
     Args:
-        logs: the list that a reader reads.
-        wait: called when no more bytes are available; then the file is read again.
+        logs: the list of logs of a reader; it is modified.
+        wait: called when no more bytes are available; after it returns, the file is read again.
 
     Raises:
         UnsupportedFeature: the last log is not a file with a number in its name.
@@ -188,7 +193,7 @@ def follow_last(logs: list[LogFile], wait: Callable[[], None]) -> None:
 
 
 class _GrowingLog:
-    """The bytes of a log that grows; it ends when the next log exists, or when the file was removed."""
+    """A stream of a log that grows. It ends when the next log exists, or when the file was removed."""
 
     def __init__(self, name: str, logs: list[LogFile], wait: Callable[[], None]) -> None:
         self._name = name
@@ -197,11 +202,11 @@ class _GrowingLog:
         self._file: Any = None
 
     def read(self, size: int = -1) -> bytes:
-        """Return bytes as soon as there are some; none at the end."""
+        """Return up to `size` bytes, and wait until at least one is available; empty at the end."""
         if self._file is None:
             self._file = open(self._name, "rb", buffering=0)  # noqa: SIM115 - closed at its end
         while True:
-            is_ended = self._has_next() or not self._is_there()  # before the read that finds nothing
+            is_ended = self._has_next() or not self._is_there()  # checked before the read, so that no bytes are missed
             data: bytes = self._file.read(size)
             if data:
                 return data

@@ -1,4 +1,4 @@
-"""Temporary files: frames of caches, and images of large transactions, that do not fit memory."""
+"""Temporary files for data that does not fit memory: frames of caches, and row images of large transactions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class SpillFile(Protocol):
     """A file for frames that do not fit memory. Every method may raise OSError."""
 
     def write(self, offset: int, data: bytes) -> None:
-        """Write bytes at an offset, which is never after the end."""
+        """Write bytes at an offset, which is not after the end of the file."""
 
     def read(self, offset: int, size: int) -> bytes:
         """Return the bytes at an offset."""
@@ -20,7 +20,7 @@ class SpillFile(Protocol):
 
 
 class TemporaryFile:
-    """A `SpillFile` in the folder for temporary files."""
+    """A `SpillFile` in the directory for temporary files; it has no name and is deleted when it is closed."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile(prefix="ML", buffering=0)  # noqa: SIM115 - closed with the cache

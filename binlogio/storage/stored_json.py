@@ -1,7 +1,7 @@
-"""State that binlogio stores as JSON, in a file or in a table of a replay target: positions, table definitions.
+"""State of binlogio that is stored as JSON in a file or in a table of a replay target: positions, table definitions.
 
-The JSON may be damaged when it is read back; `read_stored` turns every such damage into one error that says what to do.
-Reading files and databases, and the meaning of the values, belong to the callers.
+`read_stored` parses it and raises one error, with a hint, for all kinds of damage. The callers do the I/O and define
+the values.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _State = TypeVar("_State")
 
 
 def read_stored(data: str | bytes, build: Callable[[Any], _State], *, place: str, hint: str) -> _State:
-    """Parse `data` as JSON and return what `build` makes of the value.
+    """Parse `data` as JSON and return the result of `build` for the value.
 
     Args:
-        data: the text, or its UTF-8.
-        build: converts the value; raises any error for a value of another form.
-        place: the file, or the table and the column, that holds it.
+        data: JSON as text or UTF-8.
+        build: converts the value; may raise ValueError, KeyError, TypeError, AttributeError or BinlogError.
+        place: the file, or the table and the column, that contains `data`.
         hint: what the user can do about damage.
 
     Raises:
@@ -37,5 +37,5 @@ def read_stored(data: str | bytes, build: Callable[[Any], _State], *, place: str
 
 
 def is_list_of(kind: type, value: object) -> bool:
-    """Return whether a JSON value is an array with nothing but `kind` in it."""
+    """Return whether a JSON value is an array of values of type `kind` only."""
     return isinstance(value, list) and all(isinstance(one, kind) for one in value)
