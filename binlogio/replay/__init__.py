@@ -1,7 +1,8 @@
 """Replay (point-in-time recovery) and undo (flashback): applies or reverses the row changes of a log.
 
-`apply` has `replay`, `targets` the databases, `undo` the inverse, `transactions` the event groups of a log, and
-`table_history` the definitions of tables over time, for replays that read many parts of logs in parallel.
+`apply` contains `replay`, `targets` the target databases, `undo` the reversal of changes, `transactions` the
+transactions of a log, and `table_history` the definitions of tables over time, for replays that read parts of logs in
+parallel.
 """
 
 from __future__ import annotations

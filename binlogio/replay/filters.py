@@ -1,4 +1,4 @@
-"""Replay filters: by position, time, GTID and table; renames schemas.
+"""Replay filters: by position, time, GTID, server and table; renaming of schemas.
 
 A transaction that is filtered out keeps its place in the commit order.
 """
@@ -38,9 +38,10 @@ _EventT = TypeVar("_EventT", bound="QueryEvent | ExecuteLoadQueryEvent")
 
 @dataclass(frozen=True, slots=True)
 class NamedStatement:
-    """The text of a statement for the target; `creates` as in `StatementScope`.
+    """The text of a statement for the target.
 
-    `refusal` if filters by name cannot be applied.
+    `is_wanted` is True if the statement is selected; `creates` is that of `StatementScope`. `refusal` is the error if
+    filters by name cannot be applied to the statement, otherwise None.
     """
 
     sql: bytes
@@ -51,14 +52,20 @@ class NamedStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayFilter:
-    """Selection of groups, tables and statements; everything by default.
+    """Selection of groups, tables and statements; the default selects everything.
 
-    `start` and `stop` are positions (file by base name): groups that begin before `start`, or at or after `stop`, are
-    not applied. `start_timestamp` and `stop_timestamp` are the same for the time of a group's first event, in seconds
-    since 1970. `tables` and `exclude_tables` are globs over `schema.table`; `rewrite_db` maps names of schemas.
-    `after_gtids` and `up_to_gtids` are GTID states of a server: transactions in `after_gtids`, and those not in
-    `up_to_gtids`, are left out. `server_ids` are those of the first event of a group. `rows` selects single rows;
-    statements that change rows are then refused.
+    Args:
+        start, stop: positions (file by base name); excludes groups that begin before `start`, or at or after `stop`.
+        start_timestamp, stop_timestamp: excludes groups whose first event is before `start_timestamp`; the first group
+            at or after `stop_timestamp` ends the replay. In seconds since 1970, UTC.
+        include_gtids: excludes all other transactions.
+        exclude_gtids: excludes these transactions.
+        server_ids: excludes groups whose first event has another server id.
+        after_gtids: a GTID state of a server; excludes the transactions that it contains.
+        up_to_gtids: a GTID state of a server; excludes the transactions that it does not contain.
+        tables, exclude_tables: glob patterns of `schema.table`.
+        rewrite_db: maps names of schemas in the log to their names in the target.
+        rows: selects single rows; statements that change rows are then refused.
     """
 
     start: Position | None = None
@@ -78,7 +85,7 @@ class ReplayFilter:
     """The conditions on times, GTIDs and servers."""
 
     def __post_init__(self) -> None:
-        """Collect the conditions on groups."""
+        """Set `groups` from the conditions on groups."""
         groups = GroupChoice(
             start=self.start_timestamp,
             stop=self.stop_timestamp,
@@ -91,7 +98,7 @@ class ReplayFilter:
         object.__setattr__(self, "groups", groups)
 
     def wants_table(self, schema: str, table: str) -> bool:
-        """Return whether the rows of a table are wanted."""
+        """Return whether a table is selected."""
         if not self.tables and not self.exclude_tables:
             return True
         name = f"{schema}.{table}"
@@ -106,14 +113,14 @@ class ReplayFilter:
 
     @property
     def is_partial(self) -> bool:
-        """True if transactions may not be applied whole and as they are."""
+        """True if only parts of a transaction may be selected, or its changes may be renamed."""
         return self.is_by_name or self.rows is not None
 
     def wants_statement(self, scope: StatementScope) -> bool:
         """Return whether the tables that a statement changes are selected.
 
         Raises:
-            UnsupportedFeature: only some of them are.
+            UnsupportedFeature: only some of the tables are selected.
         """
         if scope.kind == SERVER:
             return not self.tables
@@ -126,10 +133,10 @@ class ReplayFilter:
         return found.pop()
 
     def _wants_named_table(self, schema: str, table: str) -> bool:
-        """Return `wants_table` for a name in a statement, whose case may differ from that of the table.
+        """Return `wants_table` for a table name in a statement.
 
         Raises:
-            UnsupportedFeature: the result depends on whether the server ignores case.
+            UnsupportedFeature: the result depends on whether the server ignores the case of table names.
         """
         is_wanted, name = self.wants_table(schema, table), f"{schema}.{table}"
         for pattern in (*self.tables, *self.exclude_tables):
@@ -149,7 +156,7 @@ class ReplayFilter:
         raise UnsupportedFeature("only some tables of the schema are selected", found=schema)
 
     def statement(self, event: QueryEvent | ExecuteLoadQueryEvent, context: ParseContext) -> NamedStatement:
-        """Return a statement of the log for the target: unchanged, renamed, not wanted, or refused if not known."""
+        """Return a statement of the log for the target: selected or not, with renamed schemas, or refused."""
         named = self._statement(event, context)
         if isinstance(event, ExecuteLoadQueryEvent) and named.is_wanted and named.refusal is None:
             end = event.file_name_end
@@ -184,7 +191,7 @@ class ReplayFilter:
             return NamedStatement(event.sql, creates=creates, refusal=refusal)
 
     def _without_unwanted(self, text: str, scope: StatementScope) -> str:
-        """Return a DROP TABLE without the tables that are not selected; other statements unchanged."""
+        """Return a DROP TABLE without the tables that are not selected; other statements are returned unchanged."""
         wanted = [self._wants_named_table(*name) for name in scope.tables] if scope.names else []
         if all(wanted) or not any(wanted):
             return text
@@ -192,11 +199,11 @@ class ReplayFilter:
         return text[: scope.names[0][0]] + ", ".join(names) + text[scope.names[-1][1] :]
 
     def schema(self, name: str) -> str:
-        """Return the name that a schema has in the target."""
+        """Return the name of a schema in the target."""
         return self.rewrite_db.get(name, name)
 
     def with_schemas(self, event: _EventT) -> _EventT:
-        """Return a statement whose default schema, and schemas for the replica's scheduler, have their new names."""
+        """Return a statement event in which the default schema and the status variable UPDATED_DB_NAMES are renamed."""
         if not self.rewrite_db:
             return event
         variables = tuple(
@@ -212,17 +219,17 @@ EVERYTHING = ReplayFilter()
 
 
 def _may_match(patterns: Iterable[str], schema: str) -> bool:
-    """Return whether a pattern may match a table of the schema."""
+    """Return whether one of the patterns may match a table of the schema."""
     return any(rest for pattern in patterns for rest in _rests(pattern, f"{schema}."))
 
 
 def _matches_all(patterns: Iterable[str], schema: str) -> bool:
-    """Return whether a pattern matches every table of the schema."""
+    """Return whether one of the patterns matches every table of the schema."""
     return any(rest and not rest.strip("*") for pattern in patterns for rest in _rests(pattern, f"{schema}."))
 
 
 def _rests(pattern: str, text: str) -> set[str]:
-    """Return what is left of a glob after it has matched `text`."""
+    """Return the possible rests of a glob pattern after it has matched `text`; empty if it cannot match."""
     rests = _behind_stars({pattern})
     for character in text:
         found = set()
@@ -235,7 +242,7 @@ def _rests(pattern: str, text: str) -> set[str]:
 
 
 def _behind_stars(rests: set[str]) -> set[str]:
-    """Return a `*` may also match nothing."""
+    """Return the patterns, and the same without their leading stars, because `*` also matches the empty string."""
     found = set(rests)
     for rest in rests:
         found.update(rest[count:] for count in range(1, len(rest) - len(rest.lstrip("*")) + 1))
@@ -243,7 +250,7 @@ def _behind_stars(rests: set[str]) -> set[str]:
 
 
 def _first(pattern: str) -> tuple[int, str]:
-    """Return size and text of the first part of a glob: `*`, `?`, `[...]` or a character."""
+    """Return size and pattern of the first element of a glob pattern: `*`, `?`, `[...]` or a character."""
     if pattern.startswith("["):
         end = pattern.find("]", 3 if pattern.startswith("[!") else 2)
         return (end + 1, pattern[: end + 1]) if end > 0 else (1, "[[]")

@@ -1,16 +1,16 @@
-"""Row lookup (find_row of WL#5092): how the row of a before image is found in a table with other indexes and columns.
+"""Row lookup (find_row of WL#5092): finds the row of a before image in a table that may have other indexes and columns.
 
-The result is a plan of the search; the targets execute it.
+The result is a search plan, which the targets execute. The first of these methods that is possible is used:
 
-    invalid image                                     refused: nothing in it concerns the target's columns
-    primary key -> unique key without NULLs           the row of that key; nothing else of the image is compared
-    -> other key, each if the image has its columns   rows of that key, then record compare with the whole image
-    -> scan                                           all rows, then record compare
-    of the rows that are the same, the first is the one
+    primary key, or unique key without NULLs    the row with this key; other columns of the image are not compared
+    another key                                 rows with this key, then record compare with the whole image
+    table scan                                  all rows, then record compare
 
-The server maps columns by position; columns that either side has more take no part (R1 to R4 of the worklog). Keys
-compare as their collations do, record compare goes byte by byte: 'a' and 'A' are one key and two records, as are 0.0
-and -0.0.
+A key can be used if the image has all its columns. If several rows are equal, the first one is used. An image without
+any column of the target is refused.
+
+The server maps columns by position; additional columns of either side are ignored (R1 to R4 of the worklog). Keys are
+compared by their collations, records byte by byte: 'a' and 'A' are one key but two records, as are 0.0 and -0.0.
 
 Source: WL#5092; sql/log_event.cc, Rows_log_event::decide_row_lookup_algorithm_and_key, search_key_in_table,
 record_compare.
@@ -43,7 +43,7 @@ class Algorithm(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index of the target. `parts` are (position, prefix length in characters; 0 for the whole column)."""
+    """An index of the target. `parts` are pairs (position, prefix length in characters; 0 for the whole column)."""
 
     name: str
     parts: tuple[tuple[int, int], ...]
@@ -51,7 +51,7 @@ class Index:
     is_primary: bool = False
 
     def is_key(self, target: TablePlan) -> bool:
-        """Return True if a key value identifies at most one row: primary, or unique without nullable columns."""
+        """Return True if a key value identifies at most one row: a primary key, or unique without nullable columns."""
         return self.is_primary or (
             self.is_unique and not any(target.columns[position].nullable for position, _ in self.parts)
         )
@@ -59,9 +59,10 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class RowSearch:
-    """Condition for the row: the first that has `key` by the index's collations, and `same` byte by byte.
+    """The condition for the row of a before image; the first row that fulfils it is used.
 
-    Both are (position, value). `key` is empty for a scan, `same` if the key alone identifies the row.
+    `key` are the values of the index, compared by its collations; it is empty for a table scan. `same` are values to
+    compare byte by byte; it is empty if the key alone identifies the row. Both are (position, value) pairs.
     """
 
     algorithm: Algorithm
@@ -71,7 +72,7 @@ class RowSearch:
 
 
 class RowConflict(ReplayError):
-    """A row change does not fit the rows of the target: its key exists already, or the row does not exist."""
+    """A row change conflicts with the rows of the target: the key exists already, or the row does not exist."""
 
 
 class RowNotFound(RowConflict):
@@ -80,7 +81,10 @@ class RowNotFound(RowConflict):
 
 @dataclass(frozen=True, slots=True)
 class RowLookup:
-    """How to find rows whose before images have the same columns. Columns by position; else as `RowSearch`."""
+    """The search plan for all before images with the same columns.
+
+    The same as `RowSearch`, but `key` and `same` contain only column positions.
+    """
 
     algorithm: Algorithm
     index: Index | None
@@ -89,13 +93,13 @@ class RowLookup:
 
 
 def find_row(before: Sequence[Any], source: TablePlan, target: TablePlan, indexes: Iterable[Index]) -> RowSearch:
-    """Return how to find the row of a before image in the target; arguments and errors as `lookup_of`.
+    """Return the search plan for the row of a before image in the target. Raises the errors of `lookup_of`.
 
     Args:
-        before: a value for each column of the source's table, `ABSENT` where the image does not have it.
+        before: a value for each column of the table in the log; `ABSENT` if the image does not have the column.
         source: the table in the log.
-        target: the table that is changed.
-        indexes: those of the target.
+        target: the table in the target.
+        indexes: the indexes of the table in the target, in its order.
     """
     found = lookup_of(tuple(at for at, value in enumerate(before) if value is not ABSENT), source, target, indexes)
     return RowSearch(
@@ -107,16 +111,16 @@ def find_row(before: Sequence[Any], source: TablePlan, target: TablePlan, indexe
 
 
 def lookup_of(present: Iterable[int], source: TablePlan, target: TablePlan, indexes: Iterable[Index]) -> RowLookup:
-    """Return how to find the rows of before images that have certain columns.
+    """Return the search plan for the rows of before images with the columns `present`.
 
     Args:
-        present: the columns of the images, in order.
+        present: the positions of the columns of the images, in order.
         source: the table in the log.
-        target: the table that is changed; columns correspond by position.
-        indexes: those of the target, in its order.
+        target: the table in the target; columns correspond by position.
+        indexes: the indexes of the table in the target, in its order.
 
     Raises:
-        RowNotFound: the image has nothing that concerns the target.
+        RowNotFound: the image has no column of the target.
     """
     shared = min(len(source.columns), len(target.columns))
     image = tuple(position for position in present if position < shared)
@@ -133,9 +137,9 @@ def lookup_of(present: Iterable[int], source: TablePlan, target: TablePlan, inde
 
 
 def search_key_for_bi(present: set[int], target: TablePlan, indexes: Iterable[Index]) -> Index | None:
-    """Return the index to look in: primary, then unique without NULLs, then any other.
+    """Return the index to use: the primary key, else a unique key without NULLs, else any other index, else None.
 
-    Only one whose columns are all in the image.
+    All columns of the index must be in the image.
     """
     usable = [index for index in indexes if all(position in present for position, _ in index.parts)]
     ranks = (

@@ -1,6 +1,6 @@
-"""Column names and keys of tables, for code that finds rows by their values.
+"""Table plans with column names and keys, for code that finds rows by their values.
 
-Both may be unknown; the error then says how to give a definition. The reader decides which definition applies.
+If names or key are unknown, the hint of the error says how to give a definition. The reader selects the definition.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
 
-_MOST_PLANS: Final = 1000  # with other names, or with generated columns; a stream of logs has any number of plans
+_MOST_PLANS: Final = 1000  # the limit of each cache of modified plans; an endless stream has any number of plans
 
 
 class KeySource:
     """Table plans in which every column has a name (if `needs_names`) and the key is known.
 
-    Generated columns are marked, as far as they are known: for SQL that is written from the log alone
-    (`tells_generated`), and in logs of MariaDB, whose updates may lack them although their values change.
+    Known generated columns are marked with `tells_generated`, which is needed to write SQL from the log alone, and in
+    all logs of MariaDB, where updates may lack generated columns although their values change.
     """
 
     def __init__(
@@ -42,15 +42,15 @@ class KeySource:
         self._marked: dict[tuple[int, frozenset[str]], tuple[TablePlan, TablePlan]] = {}
 
     def of(self, reader: BinlogReader) -> KeySource:
-        """Return the same for the events of another reader."""
+        """Return a key source with the same options for the events of another reader."""
         return KeySource(reader, needs_names=self._needs_names, tells_generated=self._tells_generated)
 
     def plan(self, event: RowsEvent) -> TablePlan:
-        """Return the plan of a rows event, which must be the last event that the reader gave.
+        """Return the plan of a rows event, which must be the last event that the reader returned.
 
         Raises:
-            ReplayError: the names of the columns are not known, or SQL cannot change the table.
-            BinlogFormatError: a definition that was given does not fit the log.
+            ReplayError: the column names are unknown, or SQL cannot change the table.
+            BinlogFormatError: a given definition does not fit the log.
         """
         plan = self._plan(event)
         if self._tells_generated or self._reader.context.is_mariadb:
@@ -69,7 +69,7 @@ class KeySource:
         return plan
 
     def renamed(self, plan: TablePlan, schema: str) -> TablePlan:
-        """Return the plan of the table in another schema."""
+        """Return the plan with another schema name."""
         known = self._renamed.get(id(plan))
         if known is None or known[0] is not plan:
             if len(self._renamed) >= _MOST_PLANS:
@@ -78,7 +78,7 @@ class KeySource:
         return known[1]
 
     def _with_generated(self, plan: TablePlan, event: Any) -> TablePlan:
-        """Return the plan that says which columns the server computes."""
+        """Return the plan with its generated columns marked."""
         table: TableDefinition | ParsedTable | None = self._reader.given_table(event)
         if table is None:
             table = self._reader.logged_table(event)

@@ -1,15 +1,15 @@
-"""Raw event groups: transactions of row changes as BINLOG statements, cut from a log by event headers alone.
+"""Raw event groups: converts transactions of row changes to BINLOG statements, mostly by event headers alone.
 
-For targets of the log's own vendor. Row images go from the log to the server unchanged; only GTID, BEGIN and COMMIT
-events are read, and each table map is parsed once. All other event groups (DDL, statements, XA, LOAD DATA, compressed
-transactions), malformed events, and logs with other headers come as typed events.
+Used if the target is of the same vendor as the log. Row images are passed from the log to the server unchanged; only
+GTID, BEGIN and COMMIT events are parsed, and each table map once. All other event groups (DDL, statements, XA, LOAD
+DATA, compressed transactions), malformed events, and logs with other event headers are returned as typed events.
 
     raw_group := gtid "BEGIN" (rows_query | table_map | rows)* (xid | "COMMIT")         -- MySQL
                | mariadb_gtid (annotate_rows | table_map | rows)* (xid | "COMMIT")      -- not standalone
     statement := the table maps of its rows events, rows events up to STMT_END          -- one BINLOG statement
 
-A server uses the table maps that precede the first rows event of a BINLOG statement, so each statement of the source is
-a BINLOG statement of its own. A large one becomes several, each with the table maps.
+A server uses only the table maps before the first rows event of a BINLOG statement. So each statement of the source
+becomes a separate BINLOG statement. A large statement becomes several, each with the table maps.
 
 Source: sql/sql_binlog.cc, mysql_client_binlog_statement; sql/log_event.cc, Rows_log_event::do_apply_event.
 """
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from binlogio.storage.log_file import LogFile, OpenedLog
 
 MOST_HELD_BYTES: Final = 16 << 20
-"""The largest group that is held in memory, if the log can be read twice."""
+"""The size in bytes up to which a group is buffered in memory, if the log can be read twice."""
 
 _ROWS_V1: Final = (
     EventType.WRITE_ROWS_EVENT_V1, EventType.UPDATE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1,
@@ -61,7 +61,7 @@ _ROWS_V2: Final = (
     EventType.WRITE_ROWS_EVENT, EventType.UPDATE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT,
     EventType.PARTIAL_UPDATE_ROWS_EVENT,
 )  # fmt: skip
-_TEXTS: Final = (EventType.ROWS_QUERY_LOG_EVENT, EventType.ANNOTATE_ROWS_EVENT)  # not applied: rows say the same
+_TEXTS: Final = (EventType.ROWS_QUERY_LOG_EVENT, EventType.ANNOTATE_ROWS_EVENT)  # not applied
 _POST_HEADERS: Final = {
     EventType.QUERY_EVENT: POST_HEADER,
     EventType.TABLE_MAP_EVENT: 8,
@@ -80,17 +80,17 @@ _UPDATES: Final = frozenset(
 _XID_SIZE: Final = HEADER_SIZE + 8
 _ROWS: Final = frozenset(map(int, (*_ROWS_V1, *_ROWS_V2)))
 _TABLE_ID: Final = slice(HEADER_SIZE, HEADER_SIZE + 6)
-_FLAGS_AT: Final = HEADER_SIZE + 6  # of a rows event, low byte first
+_FLAGS_AT: Final = HEADER_SIZE + 6  # the low byte of the flags of a rows event
 _STMT_END: Final = int(RowsFlag.STMT_END)
 _QUERY_FLAGS_AT: Final = HEADER_SIZE - 2
-_QUERY_SESSION_SIZE: Final = 4 + 4  # thread_id and exec_time, which differ in each transaction
+_QUERY_SESSION_SIZE: Final = 4 + 4  # thread_id and exec_time, which differ between transactions
 _MOST_QUERIES: Final = 1_000
-_MOST_NAMES: Final = 10_000  # of table maps
+_MOST_NAMES: Final = 10_000  # the limit of the cache of table maps
 _MAY_HAVE_DDL: Final = (
     EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT, EventType.TRANSACTION_PAYLOAD_EVENT,
 )  # fmt: skip
-_FIRST_OFFSET: Final = 4  # of the format description
-_LEAST_KNOWN: Final = 1 << 20  # bytes of an event from which on it is checked whether the file has them
+_FIRST_OFFSET: Final = 4  # the offset of the format description
+_LEAST_KNOWN: Final = 1 << 20  # bytes; for a larger event, the size of the file is checked before it is read
 
 # flags, uuid, gno, typecode, last_committed, sequence_number: `binlogio.events.gtid`
 _GTID: Final = struct.Struct("<B16sqBqq")
@@ -115,10 +115,10 @@ _END: Final = _codes(EventType.XID_EVENT, EventType.QUERY_EVENT)
 
 
 class _Grammar:
-    """The grammar of raw groups over type codes.
+    """The grammar of raw groups, as regular expressions over type codes.
 
-    `whole` matches a group, `part` the beginning of one, up to the end of the codes. `rows` are the types of rows
-    events that the format description knows; `first_change` is the number of events before them.
+    `whole` matches a complete group; `part` matches the beginning of a group up to the end of the codes. `rows` are the
+    types of rows events with supported post-headers. `first_change` is the number of events before the first change.
     """
 
     def __init__(self, rows: frozenset[int], *, is_mariadb: bool) -> None:
@@ -134,7 +134,7 @@ class _Grammar:
 
     @classmethod
     def of(cls, context: ParseContext) -> _Grammar | None:
-        """Return the grammar of a log; None if its events do not have the headers of current servers."""
+        """Return the grammar for a log; None if its event headers are not those of current servers."""
         is_usual = (
             context.binlog_version == BINLOG_VERSION
             and context.header_size == HEADER_SIZE
@@ -148,7 +148,11 @@ class _Grammar:
 
 
 class RawStatement(NamedTuple):
-    """Events of a BINLOG statement. `offset` is that of the first rows event in the log, `events` their number."""
+    """The events of a BINLOG statement.
+
+    `data` are the events without checksums. `offset` is the offset of the first rows event in the log, `events` the
+    number of rows events.
+    """
 
     data: bytes
     offset: int
@@ -156,18 +160,17 @@ class RawStatement(NamedTuple):
 
     @property
     def sql(self) -> bytes:
-        """The statement."""
+        """The text of the BINLOG statement."""
         return b"BINLOG '%b'" % b2a_base64(self.data, newline=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawGroup:
-    """An event group of row changes, from `offset` to `end` of the log.
+    """An event group of row changes, from `offset` to `end` of the log, in bytes from the start of the file.
 
-    `statements` can be iterated over more than once; those of a group larger than `MOST_HELD_BYTES` are read from the
-    log each time. `ended_statements` is the number of statements of the source, `events` that of rows events, `size`
-    that of all bytes.
-    The clock numbers are None if the log does not have them; `commit_id` is MariaDB's.
+    `statements` can be iterated over several times; those of a group larger than `MOST_HELD_BYTES` are read from the
+    log each time. `ended_statements` is the number of statements of the source, `events` the number of rows events.
+    `last_committed` and `sequence_number` are MySQL's logical clock, `commit_id` is MariaDB's; None if missing.
     """
 
     offset: int
@@ -185,12 +188,12 @@ class RawGroup:
 
     @property
     def size(self) -> int:
-        """The number of bytes in the log."""
+        """The size of the group in the log, in bytes."""
         return self.end - self.offset
 
 
 class _NotRaw(Exception):
-    """The group has to be read as typed events."""
+    """The group must be read as typed events."""
 
 
 TableName = tuple[str, str]
@@ -198,7 +201,7 @@ TableName = tuple[str, str]
 
 
 class _Statements:
-    """Cuts the table maps and rows events of a group into BINLOG statements; `tables` are those with rows."""
+    """Builds BINLOG statements from the table maps and rows events of a group; `tables` are the tables with rows."""
 
     def __init__(self, most_bytes: int, table_of: Callable[[bytes], TableName]) -> None:
         self.tables: Final[set[TableName]] = set()
@@ -218,10 +221,10 @@ class _Statements:
         return bool(self._maps)
 
     def add_map(self, frame: bytes) -> None:
-        """Take a table map.
+        """Add a table map.
 
         Raises:
-            _NotRaw: it is malformed, or another one of its table id is used in the statement.
+            _NotRaw: it is malformed, or the statement uses another table map with the same table id.
         """
         table_id = frame[_TABLE_ID]
         if self._used.get(table_id, frame) != frame:
@@ -229,7 +232,7 @@ class _Statements:
         self._maps[table_id] = (frame, self._table_of(frame))
 
     def add_rows(self, frame: bytes, offset: int) -> RawStatement | None:
-        """Take a rows event; return the statement that it completes.
+        """Add a rows event; return the BINLOG statement that it completes, or None.
 
         Raises:
             _NotRaw: it is malformed, or its table map is not in the statement.
@@ -263,7 +266,7 @@ class _Statements:
 
 
 def _is_whole_rows_event(frame: bytes) -> bool:
-    """Return whether a rows event has all that precedes its row images."""
+    """Return whether a rows event is complete up to its row images."""
     size, at, code = len(frame), HEADER_SIZE + 8, frame[4]
     if code in _ROWS_WITH_EXTRA:
         if size < at + 2 or (extra := int.from_bytes(frame[at : at + 2], "little")) < 2:
@@ -283,7 +286,7 @@ def _is_whole_rows_event(frame: bytes) -> bool:
 
 
 def _is_whole_text(code: int, size: int) -> bool:
-    """Return whether the text of a statement that made row changes is whole; `size` is that of the event."""
+    """Return whether an event with the statement of row changes is complete; `size` is the size of the event."""
     return code != EventType.ROWS_QUERY_LOG_EVENT or size > HEADER_SIZE
 
 
@@ -296,7 +299,7 @@ def _without_checksum(view: memoryview, at: int, size: int, checksum_size: int) 
 
 
 class _Index:
-    """Headers of the whole events in a window, from `offset` on; `stops` if no more can be indexed after them."""
+    """The headers of the complete events in a window, from `offset` on; `stops` is True if an invalid event follows."""
 
     def __init__(self, view: memoryview, offset: int, context: ParseContext, *, verify: bool) -> None:
         from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - there may be none
@@ -322,13 +325,13 @@ class _Index:
         self.stops |= len(rest) >= HEADER_SIZE and not _may_continue(rest, self.end, context)
 
     def number_of(self, offset: int) -> int | None:
-        """Return the number of the event at `offset`, or None."""
+        """Return the number of the event that starts at `offset`, or None."""
         number = bisect_left(self.offsets, offset)
         return number if number < len(self.offsets) and self.offsets[number] == offset else None
 
 
 def _count_of_sure(offsets: list[int], sizes: list[int], log_pos: memoryview, context: ParseContext) -> int:
-    """Return the number of events before the first one that the framer may refuse for its size."""
+    """Return the number of events before the first event whose size the framer may refuse."""
     limit = context.limits.event_size
     sure = min(BIG_EVENT_SIZE, limit)
     if max(sizes, default=0) > sure:
@@ -339,14 +342,14 @@ def _count_of_sure(offsets: list[int], sizes: list[int], log_pos: memoryview, co
 
 
 def _may_continue(header: memoryview, offset: int, context: ParseContext) -> bool:
-    """Return whether an event that is not whole may be one of a raw group, by its header."""
+    """Return whether the header of an incomplete event allows it in a raw group."""
     size, log_pos = int.from_bytes(header[9:13], "little"), int.from_bytes(header[13:17], "little")
     is_sure = size <= BIG_EVENT_SIZE or log_pos in (0, (offset + size) & 0xFFFFFFFF)
     return header[4] != EventType.FORMAT_DESCRIPTION_EVENT and is_sure and size <= context.limits.event_size
 
 
 def _walk(window: Window, context: ParseContext, *, verify: bool) -> Iterator[tuple[int, int, bytes]]:
-    """Yield code, offset and bytes (without checksum) of the events of a window, which moves with them."""
+    """Yield type code, offset and bytes (without checksum) of the events of a window, and move the window."""
     checksum_size = CHECKSUM_SIZE * context.has_checksum
     while window.fill(HEADER_SIZE):
         index = _Index(window.view, window.offset, context, verify=verify)
@@ -361,7 +364,7 @@ def _walk(window: Window, context: ParseContext, *, verify: bool) -> Iterator[tu
 
 
 class _Reread:
-    """The statements of a group that is too large to be held, read from its log once more."""
+    """The statements of a large group; each iteration reads them from the log again."""
 
     def __init__(
         self, log: LogFile, keyring: Keyring | None, start: int, end: int, context: ParseContext, most_bytes: int
@@ -407,14 +410,17 @@ class _Head(NamedTuple):
 
 
 class _Heads:
-    """Reads the events that begin and end raw groups. `None` and False for those that typed events have to judge."""
+    """Parses the events that begin and end raw groups.
+
+    Methods return None or False if the group must be read as typed events.
+    """
 
     def __init__(self) -> None:
         self._uuids: dict[bytes, Uuid] = {}
         self._queries: dict[bytes, bytes | None] = {}
 
     def is_end(self, event: bytes) -> bool:
-        """Return whether an event commits."""
+        """Return whether an event is an XID event or COMMIT."""
         return len(event) == _XID_SIZE if event[4] == _XID else self.is_query(event, b"COMMIT")
 
     def is_query(self, event: bytes, text: bytes) -> bool:
@@ -427,7 +433,7 @@ class _Heads:
         return self._queries[key] == text
 
     def mysql(self, event: bytes) -> _Head | None:
-        """Return the fields of an event without checksum."""
+        """Return the fields of a GTID event of MySQL, given without checksum."""
         if len(event) < HEADER_SIZE + _GTID.size:
             return None
         _, uuid, gno, typecode, last_committed, sequence_number = _GTID.unpack_from(event, HEADER_SIZE)
@@ -443,7 +449,7 @@ class _Heads:
         return _Head(Gtid(known, NO_TAG, gno), last_committed, sequence_number, None)
 
     def mariadb(self, event: bytes) -> _Head | None:
-        """Return the fields of an event without checksum."""
+        """Return the fields of a GTID event of MariaDB, given without checksum."""
         if len(event) < HEADER_SIZE + _MARIADB_GTID_SIZE:
             return None
         number, domain_id, flags = _MARIADB_GTID.unpack_from(event, HEADER_SIZE)
@@ -462,7 +468,10 @@ class _Heads:
 
 
 def _is_whole_gtid(rest: bytes) -> bool:
-    """Return whether the fields of a GTID event after its clock are whole; each may be missing, with all after it."""
+    """Return whether the fields of a GTID event after its logical clock are complete.
+
+    Each field may be missing, together with all fields after it.
+    """
     if not rest:
         return True
     size = len(rest)
@@ -477,7 +486,7 @@ def _is_whole_gtid(rest: bytes) -> bool:
 
 
 def _plain_query(event: bytes) -> bytes | None:
-    """Return the text of a statement; None for a malformed one, or one that is bound to its session."""
+    """Return the text of a statement; None if the event is malformed, or the statement depends on its session."""
     if event[4] != EventType.QUERY_EVENT or event[_QUERY_FLAGS_AT] & HeaderFlag.THREAD_SPECIFIC:
         return None
     try:
@@ -488,14 +497,14 @@ def _plain_query(event: bytes) -> bytes | None:
 
 
 class RawGroupSource:
-    """Reads logs for `BinlogReader.read_by`, with raw groups in place of the events of most transactions.
+    """Reads logs for `BinlogReader.read_by`, and returns most transactions as raw groups.
 
     Args:
-        reader: the reader, which must not have been read.
-        is_mariadb: the vendor of the target; a log of the other one has typed events only.
-        most_bytes: of the events of one BINLOG statement, unless a single event is larger.
-        tells_cascades: whether groups with tables whose foreign keys may have changed other tables are typed events.
-        held_bytes: the size up to which a group is held in memory, if its log can be read twice.
+        reader: the reader, which has not read any event.
+        is_mariadb: whether the target is MariaDB; a log of the other vendor is read as typed events.
+        most_bytes: the limit for the events of one BINLOG statement, unless a single event is larger.
+        tells_cascades: return groups as typed events if foreign keys of their tables may have changed other tables.
+        held_bytes: the size up to which a group is buffered in memory, if its log can be read twice.
     """
 
     def __init__(
@@ -517,7 +526,7 @@ class RawGroupSource:
         self._names: dict[bytes, TableName] = {}
         self._cascading: dict[TableName, bool] = {}
         self._heads = _Heads()
-        self._is_behind = False  # the framer, after raw groups
+        self._is_behind = False  # whether raw groups were read after the position of the framer
         self._position_shift = 0
         self._judged: ParseContext | None = None
         self._grammar: _Grammar | None = None
@@ -525,7 +534,7 @@ class RawGroupSource:
         self._index: _Index | None = None
 
     def items(self, opened: OpenedLog, framer: EventFramer, start: int | None) -> Iterator[EventFrame | RawGroup]:
-        """Yield frames and raw groups; from `start` on, with the format description before it.
+        """Yield frames and raw groups; with `start`, the format description and then those from offset `start` on.
 
         Raises:
             PositionError: no event starts at `start`.
@@ -573,7 +582,7 @@ class RawGroupSource:
     # ----------------------------------------------------------------------------------------------- typed events
 
     def _frame(self) -> EventFrame | None:
-        """Return the next event as a frame; None at the end. The framer gets no more bytes than it needs."""
+        """Return the next event as a frame; None at the end. Passes no more bytes to the framer than it needs."""
         window = self._window
         if self._is_behind:
             self._catch_up(self._position_shift)
@@ -582,7 +591,7 @@ class RawGroupSource:
             if frame is Framing.END:
                 return None
             needed = framer.needed
-            self._is_typed |= needed == 1  # zero bytes at the end of a log in use: all of them have to be seen
+            self._is_typed |= needed == 1  # the framer must see all zero bytes at the end of a log in use
             if not window.held:
                 if needed > _LEAST_KNOWN and self._opened.seekable and (left := self._left()) < needed:
                     framer.finish(skipped=left)
@@ -603,7 +612,7 @@ class RawGroupSource:
         return end - self._window.offset
 
     def _catch_up(self, position_shift: int) -> None:
-        """Continue with a framer at the window's offset, with the format of the current one."""
+        """Replace the framer by one with the same context at the offset of the window."""
         before = self.framer
         framer = EventFramer(verify_checksum=self._verifies, context=before.context, offset=self._window.offset)
         framer.in_use, framer.is_relay_log = before.in_use, before.is_relay_log
@@ -624,7 +633,7 @@ class RawGroupSource:
         return group is None or group.last is not None
 
     def _group(self) -> RawGroup | None:
-        """Return the group at the window's offset if it is a raw one."""
+        """Return the group at the offset of the window if it is a raw group, otherwise None."""
         if not self._may_be_raw() or self._grammar is None:
             return None
         window, index, grammar = self._window, self._index, self._grammar
@@ -650,7 +659,7 @@ class RawGroupSource:
 
     @property
     def _can_reread(self) -> bool:
-        """True if a second reader of the log does not disturb this one, and begins anywhere."""
+        """True if the log can be opened a second time, at any offset, while it is read."""
         log = self._reader.log
         return self._opened.seekable and log is not None and log.stream is None
 
@@ -660,20 +669,20 @@ class RawGroupSource:
         return self._index
 
     def _event(self, index: _Index, number: int) -> bytes:
-        """Return an event of the window without its checksum; the size in its header is that of the log."""
+        """Return an event of the window without its checksum; the size in its header is unchanged."""
         at = index.offsets[number] - self._window.offset
         size = index.sizes[number] - CHECKSUM_SIZE * self.framer.context.has_checksum
         return bytes(self._window.view[at : at + size])
 
     def _head(self, index: _Index, number: int) -> _Head | None:
-        """Return the fields of the first events of a raw group; None if typed events have to judge them."""
+        """Return the fields of the first events of a raw group; None if it must be read as typed events."""
         event = self._event(index, number)
         if self._is_mariadb:
             return self._heads.mariadb(event)
         return self._heads.mysql(event) if self._heads.is_query(self._event(index, number + 1), b"BEGIN") else None
 
     def _held_group(self, grammar: _Grammar, index: _Index, first: int, after: int) -> RawGroup | None:
-        """Return the group of the events from `first` up to `after`, which are in the window."""
+        """Return the group of the events `first` to `after` - 1, which are all in the window."""
         head = self._head(index, first)
         if head is None or not self._heads.is_end(self._event(index, after - 1)):
             return None
@@ -704,7 +713,7 @@ class RawGroupSource:
         return self._raw_group(head, base, end, log_pos, timestamp, server_id, statements, tuple(found))
 
     def _large_group(self, grammar: _Grammar, index: _Index, first: int) -> RawGroup | None:
-        """Return the group that begins with the event `first` in the window and is not held."""
+        """Return the large group that begins with event `first` of the window, without buffering it."""
         changes_at = first + grammar.first_change
         head = self._head(index, first) if changes_at < len(index.codes) else None
         if head is None:
@@ -767,7 +776,7 @@ class RawGroupSource:
         """Return the table of a table map.
 
         Raises:
-            _NotRaw: it is malformed, or a foreign key may have changed rows of other tables with its rows.
+            _NotRaw: it is malformed, or foreign keys of the table may have changed rows of other tables.
         """
         body = frame[HEADER_SIZE:]
         name = self._names.get(body[6:])

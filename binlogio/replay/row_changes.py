@@ -1,7 +1,7 @@
-"""Row changes of a rows event, for targets that write rows, and rows events as bytes, for those that take them.
+"""Row changes of rows events for targets that write rows, and encoded rows events for targets that accept events.
 
-JSON diffs become documents if the before image has the document. Bytes are built by the compiled kernel, with the
-post-header of the current version; other events are built by `binlogio.format.encoder`.
+JSON diffs are applied if the before image has the document. The compiled kernel encodes rows events with the
+post-header of the current version; `binlogio.format.encoder` encodes other events.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 Image = tuple[Any, ...]
 Change = tuple[Image | None, Image | None]
-"""Before and after image; a value for each column, ABSENT where the image does not have it."""
+"""Before and after image: a value for each column, ABSENT if the image does not have the column. None if missing."""
 
 
 def row_changes(step: RowsStep) -> Iterator[Change]:
     """Yield the changes of a step.
 
     Raises:
-        ReplayError: the log does not say enough of the table.
+        ReplayError: the log does not contain enough information about the table.
         BinlogFormatError: an image does not fit its table.
     """
     if step.plan is None:
@@ -44,7 +44,7 @@ def row_changes(step: RowsStep) -> Iterator[Change]:
 
 
 def lost_cascades(step: RowsStep, changes: Iterable[Change]) -> tuple[Cascade, ...]:
-    """Return the foreign keys of a step that changed other tables: of an update those whose columns changed."""
+    """Return the foreign keys that changed other tables in a step: for updates, those whose columns changed."""
     if not step.cascades or step.plan is None or isinstance(step.head, DeleteRowsEvent):
         return step.cascades
     labels = [column.label.casefold() for column in step.plan.columns]
@@ -67,7 +67,7 @@ def lost_cascades(step: RowsStep, changes: Iterable[Change]) -> tuple[Cascade, .
 
 
 def cascades_refused(step: RowsStep, cascades: tuple[Cascade, ...]) -> ReplayError:
-    """Return the refusal of a change whose consequences in other tables are not in the log."""
+    """Return the error for a change whose effects on other tables are not in the log."""
     children = ", ".join(sorted({".".join(one.child) for one in cascades}))
     return ReplayError(
         f"a foreign key (ON DELETE or ON UPDATE) changed rows of {children} together with this row,"
@@ -85,19 +85,19 @@ TYPE_CODES: Final[dict[type, int]] = {
 
 
 def has_quick_frame(event: RowsEvent) -> bool:
-    """Return whether `rows_frame_of` can build the event, if need be as one of the current version."""
+    """Return whether `rows_frame_of` can encode the event."""
     return (
         type(event) in TYPE_CODES and event.header.type_code not in PRE_GA_EVENTS and not event.extra and is_compiled()
     )
 
 
 def rows_frame_of(event: RowsEvent, table_id: int, *, checksum: bool = False) -> bytes:
-    """Return the event as in a log, without its position and the flags of its header.
+    """Return the bytes of a rows event with the post-header of the current version, without log_pos and header flags.
 
     Raises:
-        BinlogFormatError: it does not fit 4 GiB.
+        BinlogFormatError: the event is larger than 4 GiB.
     """
-    from binlogio._kernel.row_encoder import rows_frame  # noqa: PLC0415 - it may not be there
+    from binlogio._kernel.row_encoder import rows_frame  # noqa: PLC0415 - the kernel may not be installed
 
     return rows_frame(
         event.images,

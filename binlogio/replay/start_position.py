@@ -1,12 +1,12 @@
-"""Start and stop positions of a replay or an undo, and what must be known of the skipped part of the logs.
+"""Start and stop positions of a replay or an undo, and information from the skipped part of the logs.
 
-Positions that the caller gave are checked before anything is changed. The part before the start is not decoded: only
-event headers are read, and two kinds of events count there:
+Positions given by the caller are checked before the target is changed. In the part before the start only event headers
+are read, and two kinds of events are decoded:
 
-    DDL              names columns for the rows that come later
-    XA PREPARE       its transaction may be committed after the start, and then its rows are needed
+    DDL              contains the column names of later rows
+    XA PREPARE       its transaction may be committed after the start, so its rows may be needed
 
-The logs are ordered as they were given.
+The logs are in the order in which they were given.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _DECODED: Final = (
     EventType.TRANSACTION_PAYLOAD_EVENT,
 )
 _MOST_NAMES: Final = 3
-_MOST_BODIES: Final = 10_000  # of table maps that are remembered
+_MOST_BODIES: Final = 10_000  # the limit of the cache of table maps
 _TABLE_ID_SIZE: Final = 6
 _WORD: Final = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
 _FIRST_EVENT: Final = len(BINLOG_MAGIC)
 
 
 class LogPlace(NamedTuple):
-    """A place in the logs of a reader: the number of the log, from 0, and the offset in it."""
+    """A position in the logs of a reader: the number of the log, from 0, and the offset in bytes."""
 
     number: int
     offset: int
@@ -64,7 +64,7 @@ BEGINNING: Final = LogPlace(0, 0)
 
 
 class PreparedPlace(NamedTuple):
-    """Log and offsets of the event group of an XA PREPARE."""
+    """The log, and the offsets of begin and end, of the event group of an XA PREPARE."""
 
     log: LogFile
     start: int
@@ -73,11 +73,11 @@ class PreparedPlace(NamedTuple):
 
 @dataclass(slots=True)
 class SkippedPart:
-    """Facts from the skipped part of the logs.
+    """Information from the skipped part of the logs.
 
-    `groups` counts its event groups, as far as they begin with GTID events (those of servers before MySQL 5.7 and
-    MariaDB 10.0 do not). `prepared` are the XA transactions that were prepared in it, and neither committed nor rolled
-    back.
+    `groups` is the number of event groups that begin with GTID events (groups of servers before MySQL 5.7 and MariaDB
+    10.0 do not). `prepared` are the XA transactions that were prepared in this part, and neither committed nor rolled
+    back in it.
     """
 
     groups: int = 0
@@ -86,9 +86,9 @@ class SkippedPart:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The part of the logs that the caller chose by places.
+    """The part of the logs between the start and stop positions of the caller.
 
-    `given` is the start of the caller, `numbers` are the numbers of the logs by their names.
+    `given` is the start position as given by the caller; `numbers` maps names of logs to their numbers.
     """
 
     start: LogPlace = BEGINNING
@@ -104,7 +104,7 @@ def bounds_of(reader: BinlogReader, wanted: ReplayFilter) -> Bounds:
     """Return the start and stop of a filter as places in the logs of a reader.
 
     Raises:
-        PositionError: a place is in none of the logs, or no event starts there, or the stop is before the start.
+        PositionError: a position is in none of the logs, or no event starts there, or the stop is before the start.
         OSError, BinlogError: the log cannot be read.
     """
     start = BEGINNING if wanted.start is None else _place(reader, wanted.start, "start")
@@ -119,7 +119,7 @@ def bounds_of(reader: BinlogReader, wanted: ReplayFilter) -> Bounds:
 
 
 def numbers_of(logs: Sequence[LogFile], name: str) -> list[int]:
-    """Return the numbers of the logs of this base name."""
+    """Return the numbers of the logs with the base name of `name`."""
     return [number for number, log in enumerate(logs) if base_name(log.name) == base_name(name)]
 
 
@@ -150,19 +150,19 @@ def _text(position: Position | None) -> str:
 
 
 def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resumes: bool | None) -> LogPlace | None:
-    """Return where a replay continues by the stored position of the target.
+    """Return the position at which a replay continues, according to the stored position of the target.
 
-    None if there is none, or the next log begins.
+    Returns None if the target has no position, or if the logs begin with the next log.
 
     Args:
-        reader: the logs.
-        progress: what the target keeps.
-        bounds: with the start that the caller gave.
-        resumes: True if the target's position overrides a start position, and is in these logs even if the target does
-            not say of which server they are.
+        reader: the reader of the logs.
+        progress: the state stored in the target.
+        bounds: start and stop given by the caller.
+        resumes: True if the stored position overrides a start position, and is valid for these logs even if the target
+            does not store the identity of the log.
 
     Raises:
-        PositionError: the logs, or the start, contradict the position.
+        PositionError: the logs, or the start, contradict the stored position.
         OSError, BinlogError: a log cannot be read.
     """
     kept = progress.low
@@ -209,10 +209,10 @@ def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resu
 
 
 def _new_source(reader: BinlogReader, others: Sequence[Progress], bounds: Bounds) -> PositionError:
-    """Return the refusal of logs of a source that the target has no position of, although it has one of others.
+    """Return the error for logs of a source without a stored position, if the target has positions of other sources.
 
-    These logs may be of another source, or of the same data by another server (failover): the caller has to say where
-    they begin.
+    These logs may be of another source, or of the same data on another server (failover), so the caller must give the
+    start position.
     """
     other = next((one for one in others if one.low is not None and numbers_of(reader.logs, one.low.file)), others[0])
     name = "" if other.low is None else other.low.file
@@ -223,7 +223,7 @@ def _new_source(reader: BinlogReader, others: Sequence[Progress], bounds: Bounds
     )
     try:
         if reader.logs[bounds.start.number].stream is not None:
-            pass  # its head is read only with the rest
+            pass  # a stream can be read only once
         elif numbers_of(reader.logs, name):
             check_identity(other.log, name, log_identity(reader.logs[numbers_of(reader.logs, name)[0]], reader.keyring))
         else:
@@ -241,10 +241,10 @@ def _hints(hint: Hints | None) -> tuple[HintPart, ...]:
 
 
 def check_identity(log: KeptLog, name: str, found: LogIdentity | None) -> None:
-    """Refuse a log that has the name of the log of the target's position, but is another one.
+    """Check that a log is the log of the stored position, which has the same name.
 
     Raises:
-        PositionError: it is another one.
+        PositionError: it is another log.
     """
     if not _is_same(log, found):
         raise PositionError(
@@ -260,7 +260,11 @@ def _is_same(log: KeptLog, found: LogIdentity | None) -> bool:
 
 
 def _check_kept(reader: BinlogReader, place: LogPlace, progress: Progress) -> None:
-    """Refuse a log in which the target's position is not the end of an event."""
+    """Check that the stored position of the target is the end of an event of the log.
+
+    Raises:
+        PositionError: it is not.
+    """
     try:
         check_event_start(reader.logs[place.number], place.offset, reader.keyring)
     except PositionError as exc:
@@ -273,10 +277,10 @@ def _check_kept(reader: BinlogReader, place: LogPlace, progress: Progress) -> No
 
 
 def _check_next_log(reader: BinlogReader, progress: Progress, bounds: Bounds) -> None:
-    """Refuse logs without the one that the target's position is in, unless they begin with the one that follows it.
+    """Check logs that do not contain the log of the stored position: they must begin with the next log.
 
     Raises:
-        PositionError: they do not, or the log before may have more than the target.
+        PositionError: they do not, or the target may not have all changes of the log of the stored position.
     """
     kept, log = progress.low, progress.log
     first = reader.logs[bounds.start.number]
@@ -301,19 +305,17 @@ def _check_next_log(reader: BinlogReader, progress: Progress, bounds: Bounds) ->
 def skip_to(
     reader: BinlogReader, place: LogPlace, is_wanted: Callable[[SkippedEvent], bool] | None = None
 ) -> tuple[SkippedPart, LogPlace]:
-    """Move the reader to the first event group at or after a place.
+    """Move the reader to the first event group at or after `place`, which is the start of an event.
 
-    Return what was skipped, and where the reader begins.
+    Returns the information from the skipped part, and the position at which the reader begins.
 
-    The place is the start of an event.
-
-    `is_wanted` gets the first event of each group from there on; those before the first wanted one are skipped, too. A
-    log whose groups do not begin with GTID events is read from its start. Where the part before the place is damaged,
-    nothing is known of it.
+    `is_wanted` is called with the first event of each group from `place` on; groups before the first selected one are
+    skipped as well. A log whose groups do not begin with GTID events is read from its start. If the skipped part is
+    damaged, the information from it is discarded.
 
     Raises:
-        OSError: a log before the place cannot be read.
-        BinlogError: it is encrypted, or no log.
+        OSError: a log before `place` cannot be read.
+        BinlogError: such a log is encrypted, or not a binary log.
     """
     part = SkippedPart()
     if not reader.logs or not reader.can_begin_elsewhere or (place == BEGINNING and is_wanted is None):
@@ -346,10 +348,10 @@ _NOT_HERE: Final = -1
 def _before(
     events: Iterator[SkippedEvent], offset: int, is_wanted: Callable[[SkippedEvent], bool] | None, *, is_last: bool
 ) -> tuple[Iterable[SkippedEvent], int | None]:
-    """Return the events before the first wanted group at or after `offset`, and where that group starts.
+    """Return the events before the first selected group at or after `offset`, and the start of this group.
 
-    Where there is none: `_NOT_HERE`, or in the last log the start of the last group. None where no event says where
-    groups start. After damage, `offset` itself.
+    Without such a group, the start is `_NOT_HERE`, or in the last log that of the last group. It is None if the log has
+    no GTID events, and `offset` if the log is damaged before.
     """
     before: list[SkippedEvent] = []
     last = None
@@ -373,7 +375,7 @@ def _then(events: Iterable[SkippedEvent], exc: BinlogFormatError) -> Iterator[Sk
 
 
 class _SkippedEvents:
-    """Takes the events of one log that are skipped."""
+    """Collects information from the skipped events of one log."""
 
     def __init__(self, reader: BinlogReader, log: LogFile, part: SkippedPart) -> None:
         self._definitions = reader.definitions
@@ -383,7 +385,7 @@ class _SkippedEvents:
         self._start = 0
 
     def take(self, events: Iterable[SkippedEvent]) -> None:
-        """Collect facts from the events; discard them all if the events end in damage."""
+        """Collect information from the events; discard all of it if an event is damaged."""
         try:
             for event in events:
                 if event.starts_group:
@@ -408,10 +410,10 @@ class _SkippedEvents:
 
 
 def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the globs over `schema.table` that nothing in the logs matches, and the tables that have rows in the logs.
+    """Return the glob patterns of `schema.table` that match nothing in the logs, and the tables with rows in the logs.
 
-    Reads up to where all patterns were met. Streams, which can be read only once, and the part after damage are not
-    checked.
+    Stops when all patterns have matched. Streams, which can be read only once, and damaged logs are not checked: both
+    results are then empty.
 
     Raises:
         OSError, UnsupportedFeature: a log cannot be read.
@@ -441,7 +443,7 @@ def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[
 
 
 def _is_known(event: SkippedEvent, bodies: set[bytes]) -> bool:
-    """Return whether a table map like this was seen before: the same but for its table id."""
+    """Return whether an equal table map, except for the table id, was seen before."""
     if event.type_code != EventType.TABLE_MAP_EVENT:
         return False
     body = event.frame.body[_TABLE_ID_SIZE:]
@@ -452,9 +454,9 @@ def _is_known(event: SkippedEvent, bodies: set[bytes]) -> bool:
 
 
 def may_name(event: QueryEvent, pattern: str) -> bool:
-    """Return whether a statement has words that fit a pattern, so that it may be of such a table.
+    """Return whether a statement has words that match a pattern, so that it may change such a table.
 
-    Of `*` alone rows decide.
+    False if the pattern matches any table name (`*`): then only rows events are considered.
     """
     schema, _, table = pattern.rpartition(".")
     if not table.strip("*?"):

@@ -1,7 +1,6 @@
-"""Recognizes, by their text, the statements of a log that concern a replay of rows.
+"""Recognizes, by their text, the statements of a log that begin, end and control transactions.
 
-These are statements that begin and end transactions. Any other one is `OtherStatement`: DDL is parsed by
-`binlogio.schema.ddl`.
+All other statements are `OtherStatement`; DDL is parsed by `binlogio.schema.ddl`.
 
     statement := BEGIN | COMMIT | ROLLBACK | SAVEPOINT name | ROLLBACK TO name | XA ... xid
                | CREATE TABLE ... START TRANSACTION | other
@@ -21,7 +20,7 @@ from binlogio.schema.ddl.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL, Se
 from binlogio.schema.ddl.tokens import iter_tokens
 
 _SPACE: Final = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--\s[^\n]*\n|#[^\n]*\n)"
-# Unquoted: not ASCII, or a letter, a digit, _ or $. With ANSI_QUOTES a server logs the names of savepoints in ".
+# Unquoted characters: not ASCII, or a letter, a digit, _ or $. With ANSI_QUOTES, savepoint names are logged in ".
 _NAME: Final = r'(?:`(?:[^`]|``)+`|"(?:[^"]|"")+"|[^\0-#%-/:-@\[-\^`{-\x7f]+)'
 _FLAGS: Final = re.IGNORECASE | re.DOTALL
 
@@ -34,22 +33,22 @@ _HEX: Final = re.compile(r"X'([0-9a-f]*)'|0x([0-9a-f]*)|'((?:[^'\\]|\\.|'')*)'",
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A transaction begins."""
+    """BEGIN: the start of a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """COMMIT: the changes of the group are kept."""
+    """COMMIT: the changes of the group are committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """ROLLBACK: the changes of the group are discarded."""
+    """ROLLBACK: the changes of the group are rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavepointStatement:
-    """A place to which a part of the transaction may be undone."""
+    """SAVEPOINT: a position to which the transaction can be rolled back."""
 
     name: str
 
@@ -63,7 +62,7 @@ class RollbackTo:
 
 @dataclass(frozen=True, slots=True)
 class Xa:
-    """A step of a distributed transaction. `xid` is a spelling that is the same for the same transaction."""
+    """A statement of an XA transaction. `step` is its second word, `xid` the normalized identifier (`xid_key`)."""
 
     step: str
     xid: str
@@ -71,15 +70,12 @@ class Xa:
 
 @dataclass(frozen=True, slots=True)
 class CreateWithRows:
-    """CREATE TABLE ...
-
-    START TRANSACTION: creates a table together with the rows that follow (CREATE TABLE ... SELECT of MySQL 8.0.21 on).
-    """
+    """CREATE TABLE with START TRANSACTION: CREATE TABLE ... SELECT since MySQL 8.0.21; rows events follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherStatement:
-    """A statement that a replay of rows does not follow. `changes_rows` is a guess by its first word."""
+    """Any other statement. `changes_rows` is True if its first word is that of a statement that changes rows."""
 
     changes_rows: bool
 
@@ -87,9 +83,9 @@ class OtherStatement:
 Statement = Begin | Commit | Rollback | SavepointStatement | RollbackTo | Xa | CreateWithRows | OtherStatement
 
 _WHOLE: Final[dict[str, Statement]] = {"BEGIN": Begin(), "COMMIT": Commit(), "ROLLBACK": Rollback()}
-_LOAD_HEAD: Final = 5  # words: LOAD DATA LOW_PRIORITY LOCAL INFILE
+_LOAD_HEAD: Final = 5  # the number of words in LOAD DATA LOW_PRIORITY LOCAL INFILE
 _LONGEST_WHOLE: Final = max(map(len, _WHOLE))
-# A SELECT is in a log where a function that it calls changes rows.
+# A SELECT is logged if it calls a function that changes rows.
 _CHANGES_ROWS: Final = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "SELECT", "WITH", "CALL")
 _MORE_BEFORE: Final = ("/*", "--", "#", "SET", "ANALYZE")
 _NOT_LOGGED: Final = ("LOCAL", "NO_WRITE_TO_BINLOG")
@@ -118,22 +114,22 @@ def _changes_rows(text: str) -> bool:
 
 
 def _is_change(text: str, server: ServerDefaults) -> bool:
-    """Return whether a statement changes rows that begins with a comment, SET STATEMENT ... FOR, or ANALYZE."""
+    """Return whether a statement changes rows; it may begin with a comment, SET STATEMENT ... FOR, or ANALYZE."""
     words = (token.upper for token in iter_tokens(text, server) if token.text != "(")
     with suppress(UnsupportedFeature):
         word = next(words, "")
         if word == "SET" and next(words, "") == "STATEMENT":
             word = next((next(words, "") for one in words if one == "FOR"), "")
-        if word == "ANALYZE":  # MariaDB's, which carries a statement out
+        if word == "ANALYZE":  # MariaDB's ANALYZE executes the statement after it
             return next(words, "") not in ("TABLE", "TABLES", *_NOT_LOGGED)
         return word in _CHANGES_ROWS
     return False
 
 
 def asks_for_client_file(sql: bytes) -> bool:
-    """Return whether a statement is LOAD DATA LOCAL or LOAD XML LOCAL, for which a server asks the client for a file.
+    """Return whether a statement is LOAD DATA LOCAL or LOAD XML LOCAL, which request a file from the client.
 
-    No server logs such a text: the log has the loaded rows, or the content of the file.
+    Servers do not log such a statement: the log contains the loaded rows, or the content of the file.
     """
     begin = sql.lstrip()
     if not (begin[:4].upper() == b"LOAD" or begin.startswith((b"/*", b"--", b"#"))):
@@ -141,7 +137,7 @@ def asks_for_client_file(sql: bytes) -> bool:
     text = begin.decode("utf-8", "surrogateescape")
     for server in (NEWEST_MYSQL, NEWEST_MARIADB):
         words: list[str] = []
-        with suppress(UnsupportedFeature):  # the words before it are here
+        with suppress(UnsupportedFeature):  # the words before the error are sufficient
             words += (token.upper for token in islice(iter_tokens(text, server), _LOAD_HEAD))
         if words[:1] == ["LOAD"] and "LOCAL" in words:
             return True
@@ -149,7 +145,7 @@ def asks_for_client_file(sql: bytes) -> bool:
 
 
 def xid_key(xid: str) -> str:
-    """Return a spelling of an XA transaction id that does not depend on how it was written."""
+    """Return the normalized form of an XA transaction identifier in SQL: hex gtrid, hex bqual, format id."""
     parts = [
         (match[1] or match[2] or (match[3] or "").encode("utf-8", "surrogateescape").hex()).lower()
         for match in _HEX.finditer(xid)
@@ -159,7 +155,7 @@ def xid_key(xid: str) -> str:
 
 
 def xid_text(key: str) -> str:
-    """Return the XA transaction id of a key, as XA RECOVER CONVERT XID and the log write it."""
+    """Return the XA transaction identifier of a key in SQL, as in the log: X'67',X'62',1."""
     gtrid, bqual, format_id = key.split(",")
     return f"X'{gtrid}',X'{bqual}',{format_id}"
 

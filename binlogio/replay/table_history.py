@@ -1,15 +1,15 @@
-"""Table history: which columns, names and rows-ending statements each table of a log had at which position.
+"""Table history: the names and columns of each table of a log over time, and the statements that remove its rows.
 
-`marks_of` extracts from a piece of a log what matters besides row changes (statements, table maps, rollbacks, prepared
-groups); `TableHistory` orders the marks and builds the life of each table from them. The effect of a DDL statement on
-rows (create, alter, rename, truncate, drop) is determined here, its effect on columns by `binlogio.schema`. Nothing
-here reads rows: pieces of a log can be read at once, and their marks put together.
+`marks_of` extracts all information except row changes from a part of a log (statements, table maps, rollbacks, prepared
+groups). `TableHistory` sorts these marks and builds the life of each table from them. The effect of a DDL statement on
+rows (create, alter, rename, truncate, drop) is determined here, its effect on columns by `binlogio.schema`. Rows are
+not decoded here, so parts of a log can be read in parallel and their marks combined.
 
     mark    := place what
-    what    := Definition (a statement)  Mapped (a table map with new facts)  Images
-             | Void  Prepared  XaEnd  TextChange  Lost  Cut
-    life    := stretch (change stretch)*        from the last CREATE TABLE or TRUNCATE on; rows from before it are gone
-    stretch := name, first and last place, and columns: within it there are only row changes
+    what    := Definition (a statement) | Mapped (a table map with new information) | Images
+             | Void | Prepared | XaEnd | TextChange | Lost | Cut
+    life    := stretch (change stretch)*        since the last CREATE TABLE or TRUNCATE, which removes earlier rows
+    stretch := name, first and last place, and columns: a part of a life that contains only row changes
 
 Source: the model of `binlogio.replay.apply.replay`, which applies the same groups one by one, and of
 `binlogio.schema.ddl.statements`, which follows the same tree for the definitions alone.
@@ -80,7 +80,7 @@ _NAMING_VERBS: Final = frozenset({"insert", "update", "delete", "replace", "load
 
 
 class Place(NamedTuple):
-    """A position in the logs: number of the file in the read, offset, and number of the row at that offset."""
+    """A position in the logs: number of the file in this read, offset in bytes, number of the row at this offset."""
 
     file: int
     pos: int
@@ -97,7 +97,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """A table map that differs from the previous one of its table."""
+    """A table map that differs from the previous table map of its table."""
 
     event: TableMapEvent
     context: ParseContext
@@ -105,7 +105,11 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """The images in the changes of a table: whether all after and all before images are whole, before bitmaps."""
+    """Properties of the row images of a table.
+
+    `whole_after` and `whole_before` are True if all after or before images have all columns. `has_diffs` is True if an
+    image has JSON diffs. `before_present` are the distinct bitmaps of columns of the before images, as integers.
+    """
 
     schema: str
     table: str
@@ -115,7 +119,7 @@ class Images:
     before_present: frozenset[int] = frozenset()
 
     def __or__(self, other: Images) -> Images:
-        """Return the facts that hold for the changes of both."""
+        """Return the properties of the images of both."""
         return replace(
             self,
             whole_after=self.whole_after and other.whole_after,
@@ -129,7 +133,7 @@ class Images:
 class Void:
     """Changes up to `end` that were rolled back.
 
-    If the client rolled them back, those of engines without transactions remain.
+    `by_client` is True for a ROLLBACK statement, which does not undo changes of non-transactional tables.
     """
 
     end: Place
@@ -138,7 +142,7 @@ class Void:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Changes up to `end` of a distributed transaction, which take effect with its commit."""
+    """Changes up to `end` of a prepared XA transaction, which take effect with XA COMMIT."""
 
     end: Place
     xid: str
@@ -146,7 +150,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class XaEnd:
-    """The end of a distributed transaction that was prepared before."""
+    """XA COMMIT or XA ROLLBACK of a transaction that was prepared before."""
 
     xid: str
     commits: bool
@@ -154,7 +158,7 @@ class XaEnd:
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """A statement that changed rows and is in the log as text."""
+    """A statement that changed rows and was logged as text."""
 
     sql: str
     schema: str
@@ -177,7 +181,7 @@ What = Definition | Mapped | Images | Void | Prepared | XaEnd | TextChange | Los
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A fact that a replay needs, and its position."""
+    """An item of information that a replay needs, and its position."""
 
     place: Place
     what: What
@@ -186,16 +190,16 @@ class Mark:
 def marks_of(
     reader: BinlogReader, file: int, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]
 ) -> Iterator[Mark]:
-    """Yield the marks of a piece of a log.
+    """Yield the marks of a part of a log.
 
     Args:
-        reader: the piece, which begins and ends at event groups.
-        file: the number of its file in the read.
-        is_beyond: whether a group that ends at this offset and this time (in seconds) is after the end of the replay.
-        wants_group: whether the group of this GTID is wanted.
+        reader: the reader of the part, which begins and ends at boundaries of event groups.
+        file: the number of the file in this read.
+        is_beyond: returns whether a group that ends at an offset and a time (seconds) is after the end of the replay.
+        wants_group: returns whether the group with a GTID is selected.
 
     Raises:
-        BinlogError: the bytes are no binary log.
+        BinlogError: the bytes are not a valid binary log.
     """
     scan = _MarkScan(reader, file)
     for event in reader:
@@ -206,7 +210,7 @@ def marks_of(
 
 
 class _MarkScan:
-    """Follows the groups of a piece."""
+    """Collects the marks of the event groups of a part."""
 
     def __init__(self, reader: BinlogReader, file: int) -> None:
         self.is_done = False
@@ -264,7 +268,7 @@ class _MarkScan:
                 self._maps.pop((mark.what.event.schema, mark.what.event.table), None)
 
     def _abandon(self, end: int) -> Iterator[Mark]:
-        """Yield the mark of a group without an end, as a server that crashed leaves it: none of it takes effect."""
+        """Yield the mark of an incomplete group, as a crashed server leaves it: its changes have no effect."""
         if self._group is not None:
             yield Mark(self._group.start, Void(Place(self._file, end), by_client=False))
         self._group = None
@@ -306,7 +310,7 @@ class _MarkScan:
 
 
 class _MarkedGroup:
-    """The facts about an event group, up to the current event."""
+    """The marks of an event group, up to the current event."""
 
     def __init__(self, start: Place, gtid: str | None) -> None:
         self.start = start
@@ -321,7 +325,7 @@ class _MarkedGroup:
         self._savepoints: dict[str, Place] = {}
 
     def marks(self) -> Iterator[Mark]:
-        """Yield the marks of the group, which has ended."""
+        """Yield the marks of the complete group."""
         after = Place(self.start.file, self.end or 0)
         if self._rolls_back:
             yield Mark(self.start, Void(after, by_client=True))
@@ -353,7 +357,7 @@ class _MarkedGroup:
             self.found.append(Mark(place, XaEnd(statement.xid, statement.step == "COMMIT")))
 
     def _here(self, event: QueryEvent, place: Place) -> Place:
-        """Return the place, and inside a payload the number of rows before it."""
+        """Return the place; inside a payload, with the number of rows before it."""
         if event.header.inner is None:
             return place
         rows = sum(sum(1 for _ in decode_rows(rows, plan)) for rows, plan in self.inner_rows)
@@ -383,9 +387,9 @@ NOTHING: Final = ColumnChanges()
 
 @dataclass(slots=True)
 class Stretch:
-    """A part of a table's life.
+    """A part of the life of a table in which its columns do not change.
 
-    `then` is what ends it; `defaults` are those of its columns, by name in lower case.
+    `then` are the column changes that end it. `defaults` are the defaults of columns, by name in lower case.
     """
 
     name: TableName
@@ -400,21 +404,21 @@ class Stretch:
 
     @property
     def is_mariadb(self) -> bool:
-        """Whether the log is one of MariaDB."""
+        """True if the log was written by MariaDB."""
         context = self.flavor_of if self.mapped is None else self.mapped.context
         return context is not None and context.is_mariadb
 
     def unlogged(self) -> tuple[str, ...]:
-        """Return the generated columns in a log of MariaDB, whose updates may lack them though their values change."""
+        """Return the generated columns in logs of MariaDB, where updates may lack them although their values change."""
         if self.definition is None or not self.is_mariadb:
             return ()
         return tuple(column.name for column in self.definition.columns if column.generated_from is not None)
 
     def plan(self) -> TablePlan | None:
-        """Return the columns; None if they are unknown.
+        """Return the plan of the columns; None if they are unknown.
 
         Raises:
-            BinlogError: a definition that was given does not fit the table, or a type cannot be decoded.
+            BinlogError: a given definition does not fit the table, or a type cannot be decoded.
         """
         if self.mapped is None:
             return self._planned()
@@ -443,7 +447,10 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Detour:
-    """Changes from `start` up to `end` that take effect at another place; nowhere if `to` is None."""
+    """Changes from `start` up to `end` that take effect at the place `to`, or not at all if `to` is None.
+
+    `spares_untransactional` is True if changes of non-transactional tables take effect at their own place.
+    """
 
     start: Place
     end: Place
@@ -465,12 +472,12 @@ class Life:
         return self.stretches[-1]
 
     def change(self, at: Place, then: ColumnChanges, following: Stretch) -> None:
-        """End the last stretch, and begin another."""
+        """End the last stretch at place `at`, and begin the stretch `following`."""
         self.now.end, self.now.then = at, then
         self.stretches.append(following)
 
     def begin_again(self, at: Place) -> None:
-        """Discard all rows and the stretches before."""
+        """Discard the earlier stretches, because the statement at place `at` removed all rows."""
         self.stretches = [replace(self.now, start=at, then=NOTHING)]
         self.is_whole = True
         self.problems.clear()
@@ -483,8 +490,8 @@ class TableHistory:
     """The lives of all tables of a log.
 
     Args:
-        marks: the facts of the log besides row changes, in any order.
-        given: definitions of tables as they were when the log began.
+        marks: the marks of the log, in any order.
+        given: the definitions of tables at the start of the log.
     """
 
     def __init__(self, marks: Iterable[Mark], given: Iterable[TableDefinition] = ()) -> None:
@@ -503,10 +510,10 @@ class TableHistory:
         self._follow(sorted(marks, key=_order))
 
     def life(self, name: TableName) -> Life:
-        """Return the life of the table that has this name at the end.
+        """Return the life of the table with this name at the end of the log.
 
         Raises:
-            ReplayError: no table has it.
+            ReplayError: there is no such table.
         """
         life = self._lives.get(name)
         if life is not None:
@@ -519,7 +526,7 @@ class TableHistory:
         )
 
     def images_of(self, life: Life) -> Images:
-        """Return the kinds of images in the changes of the table."""
+        """Return the properties of the images in the changes of a table."""
         found = Images(schema="", table="")
         for stretch in life.stretches:
             for place, images in self.images.get(stretch.name, ()):
@@ -528,7 +535,7 @@ class TableHistory:
         return found
 
     def detours_of(self, life: Life) -> list[Detour]:
-        """Return the changes that do not take effect at their own position, in the order of the log."""
+        """Return the changes that do not take effect at their own place, in the order of the log."""
         definition = life.now.definition
         transactional = definition is None or definition.is_transactional
         return [one for one in self.detours if transactional or not one.spares_untransactional]
@@ -582,7 +589,7 @@ class TableHistory:
             self._learn(life.now, mapped)
 
     def _learn(self, stretch: Stretch, mapped: Mapped) -> None:
-        """Take the definition from FULL metadata, so that an ALTER TABLE can be followed."""
+        """Add the definition of FULL metadata to the catalogue, so that a later ALTER TABLE can be applied to it."""
         if mapped.event.optional(OptionalMetadataType.COLUMN_NAME) is None:
             return
         try:
@@ -595,7 +602,7 @@ class TableHistory:
         if any(one.start <= place < one.end for one in self.detours):
             return
         words = _words_of(change.sql)
-        is_call = words.isdisjoint(_NAMING_VERBS)  # of a function, which may change any table
+        is_call = words.isdisjoint(_NAMING_VERBS)  # a call of a function, which may change any table
         self.note(place, _text_problem(change.sql), None if is_call else words)
 
     # ------------------------------------------------------------------------------------------------- statements
@@ -610,7 +617,7 @@ class TableHistory:
             statement.follow()
 
     def note(self, place: Place, problem: ReplayError, words: frozenset[str] | None = None) -> None:
-        """Note a problem of all tables, or of those whose names are among the words, which the log may show later."""
+        """Record a problem for all tables, or for the tables whose names are in `words`, also if they appear later."""
         for name, life in self._lives.items():
             if words is None or name[1].casefold() in words:
                 life.problems.append((place, problem))
@@ -618,43 +625,43 @@ class TableHistory:
             self._first_problems.setdefault(word, (place, problem))
 
     def problems_of(self, name: TableName) -> list[tuple[Place, ReplayError]]:
-        """Return the first problems of a table that was there before the log."""
+        """Return the first problems of a table that existed before the log."""
         found = (self._first_problems.get(word) for word in (*_ALL_TABLES, name[1].casefold()))
         return sorted((one for one in found if one is not None), key=lambda one: one[0])
 
     def known(self, name: TableName) -> TableName:
-        """Return the name under which a table is known: servers that fold case log a statement as it was typed."""
+        """Return the known name of a table; servers that ignore case log statements with names in any case."""
         if name in self._lives:
             return name
         alike = [one for one in self._lives if _folded(one) == _folded(name)]
         return alike[0] if len(alike) == 1 else name
 
     def begin(self, name: TableName, life: Life) -> None:
-        """Register a new table of this name."""
+        """Add a new table with this name."""
         self._lives[name] = life
         self._gone.pop(name, None)
 
     def end(self, name: TableName, place: Place) -> Life | None:
-        """Remove the table of this name, and return its life."""
+        """Remove the table with this name, and return its life."""
         self._gone[name] = place
         return self._lives.pop(self.known(name), None)
 
     def current(self, name: TableName) -> Life | None:
-        """Return the life of the table that has this name now."""
+        """Return the life of the table that currently has this name; None if there is none."""
         return self._lives.get(self.known(name))
 
     def names(self) -> list[TableName]:
-        """Return the tables that there are now."""
+        """Return the names of the current tables."""
         return list(self._lives)
 
     @property
     def catalogue(self) -> Catalogue:
-        """The definitions of the tables by the statements of the log."""
+        """The definitions of the tables from the statements of the log."""
         return self._catalogue
 
 
 def _problem(reason: BinlogError) -> ReplayError:
-    """Return the error of a replay that needs the statement, with the facts of the reason."""
+    """Return the ReplayError of a replay that needs a statement which failed with `reason`."""
     problem = ReplayError(
         reason.reason, field=reason.field, expected=reason.expected, found=reason.found, hint=reason.hint
     )
@@ -667,7 +674,7 @@ def _text_problem(sql: str) -> ReplayError:
 
 
 def _order(mark: Mark) -> tuple[Place, bool]:
-    """Return a sort key: by place; a group that is rolled back comes before its contents."""
+    """Return a sort key: by place; Void and Prepared come before other marks at the same place."""
     return mark.place, not isinstance(mark.what, (Void, Prepared))
 
 
@@ -690,7 +697,7 @@ def _words_of(sql: str) -> frozenset[str]:
 
 
 def _parsed(definition: TableDefinition) -> ParsedTable:
-    """Return a definition in the form that statements can change."""
+    """Convert a definition to the form to which DDL statements can be applied."""
     columns = tuple(
         replace(column, collation=found) if (found := definition.collation_of(column)) != "binary" else column
         for column in definition.columns
@@ -712,7 +719,7 @@ def _parsed(definition: TableDefinition) -> ParsedTable:
 
 
 class TableStatement:
-    """A DDL statement, applied to the history of the tables."""
+    """Applies one DDL statement to the history of the tables."""
 
     def __init__(self, history: TableHistory, logged: LoggedDdl, context: ParseContext, place: Place) -> None:
         self._history = history
@@ -721,11 +728,11 @@ class TableStatement:
         self._place = place
         self._is_followed = False
 
-    def carry_out(self) -> None:  # noqa: C901 - one case a kind of statement
+    def carry_out(self) -> None:  # noqa: C901 - one case for each kind of statement
         """Apply the statement.
 
         Raises:
-            UnsupportedFeature: the names in it cannot be read.
+            UnsupportedFeature: its names cannot be parsed.
         """
         full_name = self._logged.full_name
         match self._logged.statement:
@@ -776,7 +783,7 @@ class TableStatement:
         history.begin(name, life)
 
     def _alter(self, statement: AlterTable, name: TableName) -> None:
-        """Apply ALTER TABLE: columns, name or key change."""
+        """Apply ALTER TABLE, which may change columns, name or key."""
         history, clauses = self._history, statement.clauses
         life = history.current(name)
         known = history.catalogue.find(*name)
@@ -805,7 +812,7 @@ class TableStatement:
             history.begin(new_name, life)
 
     def _index(self, name: TableName) -> None:
-        """Apply CREATE INDEX or DROP INDEX: the key may change."""
+        """Apply CREATE INDEX or DROP INDEX, which may change the key."""
         life = self._history.current(name)
         self.follow()
         if life is not None:
@@ -845,9 +852,10 @@ class TableStatement:
         life.change(self._place, replace(changes, defaults=added), following)
 
     def _timed(self, default: Default, name: str, definition: TableDefinition | None) -> Default:
-        """Return the default that existing rows get.
+        """Return the default value that existing rows get in a new column.
 
-        CURRENT_TIMESTAMP is the time of the statement, if the value does not depend on the session's time zone.
+        For CURRENT_TIMESTAMP, it is the time of the statement for a TIMESTAMP column, and unknown for other types,
+        where it depends on the time zone of the session.
         """
         if not default.is_now:
             return default
@@ -875,7 +883,7 @@ class TableStatement:
 def _defaults_after(
     before: Mapping[str, Default], changes: ColumnChanges, definition: TableDefinition | None
 ) -> dict[str, Default]:
-    """Return the defaults after an ALTER TABLE; without a definition, those of the columns that statements named."""
+    """Return the defaults after an ALTER TABLE; without a definition, only those of columns named in statements."""
     if definition is not None:
         return defaults_after(before, changes, definition.columns)
     formers = {name: changes.renamed.get(name, name) for name in before}

@@ -1,11 +1,11 @@
-"""Transactions: the event groups of a log, with everything that is needed to apply them elsewhere and later.
+"""Transactions: the event groups of a log as sequences of steps, with all information to apply them to a target.
 
-Handles groups, savepoints, XA transactions, and the table definitions at each point of the log.
+Handles groups, savepoints, XA transactions, and the table definitions at each position of the log.
 
-    A group inside a compressed payload ends with the payload. A group without an end, as after a crash of the server,
-    is not a transaction. XA: the steps of XA PREPARE are kept, and belong to the transaction of XA COMMIT, which is a
-    separate group. Only XA COMMIT decides whether they are applied, even if the XA PREPARE is before the start of the
-    replay or already in the target.
+    A group inside a compressed payload ends with the payload. An incomplete group, as after a crash of the server, is
+    not a transaction. The steps of an XA PREPARE are kept until XA COMMIT, which is a separate group, and are part of
+    its transaction. Only the XA COMMIT determines whether they are applied, even if the XA PREPARE is before the start
+    of the replay or already in the target.
 """
 
 from __future__ import annotations
@@ -74,20 +74,20 @@ _CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent)
 _LOAD: Final = (BeginLoadQueryEvent, AppendBlockEvent, DeleteFileEvent, ExecuteLoadQueryEvent)
 _OLD_LOAD: Final = (LoadEvent, ExecLoadEvent)
 
-# MariaDB logs ALTER TABLE twice: when it starts, and when it has come to an end, which is what counts.
+# MariaDB logs a two-phase ALTER TABLE at its start and at its end. Only the commit changes the table.
 _ALTER_NOT_DONE: Final = MariadbGtidExtraFlag.START_ALTER | MariadbGtidExtraFlag.ROLLBACK_ALTER
 
 _BEGIN: Final = b"BEGIN"
-_THREAD_SPECIFIC: Final = int(HeaderFlag.THREAD_SPECIFIC)  # as numbers: an operation of flags takes a microsecond
+_THREAD_SPECIFIC: Final = int(HeaderFlag.THREAD_SPECIFIC)  # an int, because an operation on IntFlag takes a microsecond
 _NO_CASCADE: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.USE_SQL_FOREIGN_KEY)
 _SHOWN_TEXT: Final = 80
-_MOST_HELD_BYTES: Final = 1 << 23  # row images of a transaction in memory; those after them are in a file
-_SPILLED_HEADER: Final = Struct("<IIIIHq")  # timestamp, server_id, event_size, log_pos, flags; -1 or inner
+_MOST_HELD_BYTES: Final = 1 << 23  # the size of row images of a transaction in memory; further images are in a file
+_SPILLED_HEADER: Final = Struct("<IIIIHq")  # timestamp, server_id, event_size, log_pos, flags, inner (-1: None)
 NEEDS_ROW_FORMAT: Final = "the source needs binlog_format=ROW"
 
 
 class _ImageFile(TemporaryFile):
-    """The rows events of a large transaction. The file is deleted with the last step that reads from it."""
+    """A temporary file for the rows events of a large transaction, deleted with the last step that refers to it."""
 
     def __del__(self) -> None:
         """Close the file."""
@@ -96,10 +96,10 @@ class _ImageFile(TemporaryFile):
 
 @dataclass(frozen=True, slots=True)
 class SpilledEvent:
-    """A rows event in a temporary file, at `start`: its header, as `_SPILLED_HEADER`, and `size` bytes of images.
+    """A rows event in a temporary file: `_SPILLED_HEADER` and `size` bytes of images at position `start`.
 
-    `head` is the event without images and with no more of the header than its type: one object for many events, which a
-    large transaction has a hundred thousand of.
+    `head` is the event without images, and with only the type in its header. Many events share one such object, because
+    a large transaction may have a hundred thousand events. `offset` is the offset of the event in the log.
     """
 
     head: Any
@@ -109,7 +109,7 @@ class SpilledEvent:
     size: int
 
     def read(self) -> Any:
-        """Return the event.
+        """Read the event from the file.
 
         Raises:
             OSError: the temporary file cannot be read.
@@ -131,10 +131,10 @@ class SpilledEvent:
 
 @dataclass(frozen=True, slots=True)
 class RowsStep:
-    """The rows of one event. `plan` is None if facts are missing in the log; `refusal` then says which.
+    """The rows of one event. `plan` is None if the log lacks information; `refusal` is then the error.
 
-    `held` is the event, or the place from which it is read; `cascades` are foreign keys through which the change of
-    these rows changed rows of other tables that are not in the log.
+    `held` is the event, or a `SpilledEvent`. `cascades` are the foreign keys through which these changes changed rows
+    of other tables; such changes are not in the log.
     """
 
     held: Any
@@ -145,13 +145,13 @@ class RowsStep:
 
     @property
     def event(self) -> Any:
-        """The event; that of a large transaction is read from its temporary file."""
+        """The event; for a large transaction, it is read from the temporary file."""
         held = self.held
         return held.read() if type(held) is SpilledEvent else held
 
     @property
     def head(self) -> Any:
-        """The event, maybe without its images and most of its header."""
+        """The event, possibly without its images and with only the type in its header."""
         held = self.held
         return held.head if type(held) is SpilledEvent else held
 
@@ -163,7 +163,7 @@ class RowsStep:
 
     @property
     def tables(self) -> frozenset[tuple[str, str]]:
-        """Schema and name of the table, as they are called in the target."""
+        """Schema and name of the table in the target."""
         return frozenset({(self.table_map.schema, self.table_map.table)})
 
     @property
@@ -173,17 +173,17 @@ class RowsStep:
 
     @property
     def size(self) -> int:
-        """The number of bytes of the row images."""
+        """The size of the row images in bytes."""
         held = self.held
         return held.size if type(held) is SpilledEvent else len(held.images)
 
 
 @dataclass(frozen=True, slots=True)
 class StatementStep:
-    """A statement, with the events that give it its context.
+    """A statement, with its context events (INTVAR, RAND, USER_VAR).
 
-    The default database of the event has its name in the target. `named` is the text with the names of the schemas in
-    the target; None if the text of the event needs no change. `ddl` has the names of the source.
+    The default database of `event` is already renamed for the target. `named` is the text with renamed schemas; None if
+    the text of the event needs no change. `ddl` contains the names of the source.
     """
 
     event: QueryEvent
@@ -195,10 +195,10 @@ class StatementStep:
 
     @property
     def sql(self) -> bytes:
-        """The text as the target takes it.
+        """The text for the target.
 
         Raises:
-            ReplayError: the filters by name cannot be applied to it.
+            ReplayError: filters by name cannot be applied to the statement.
         """
         if self.named is None:
             return self.event.sql
@@ -208,12 +208,12 @@ class StatementStep:
 
     @property
     def is_wanted(self) -> bool:
-        """True if the filters select what it changes."""
+        """True if the filters select the tables that the statement changes."""
         return self.named is None or self.named.is_wanted
 
     @property
     def creates(self) -> bool:
-        """True if it creates selected tables and changes no existing rows."""
+        """True if the statement creates selected objects and changes no existing rows."""
         return self.named is not None and self.named.creates
 
     @property
@@ -224,7 +224,7 @@ class StatementStep:
 
 @dataclass(frozen=True, slots=True)
 class LoadStep:
-    """LOAD DATA, with the file."""
+    """A LOAD DATA statement with the content of its file, and its context events."""
 
     event: ExecuteLoadQueryEvent
     data: bytes
@@ -250,15 +250,16 @@ Step = RowsStep | StatementStep | LoadStep | RefusedStep | RawGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedTransaction:
-    """One event group.
+    """The transaction of one event group.
 
-    `end` is the end of its last event; `outcome` is `commit`, `rollback` or `prepare`; `xid` is that of an XA group.
+    `end` is the end of its last event. `outcome` is `commit`, `rollback` or `prepare`; `xid` is the key of an XA
+    transaction.
 
-    `commits_itself` is True if one of its statements commits, as DDL does. `is_filtered` is True if nothing of it is
-    selected; it still keeps its place in the commit order. A transaction without steps changes nothing. `is_bound` is
-    True if it uses objects of its session, such as temporary tables. `shared_by` is the number of transactions of the
-    log that it consists of (`commit_groups`). `gtid` is a GTID of either vendor, or None; `log` distinguishes the log
-    from others of the same name.
+    `commits_itself` is True if one of its statements commits implicitly, as DDL does. `is_filtered` is True if no part
+    of it is selected; it still keeps its place in the commit order. A transaction without steps changes nothing.
+    `is_bound` is True if it uses objects of its session, such as temporary tables. `shared_by` is the number of
+    transactions of the log that were merged into it (`commit_groups`). `gtid` is a GTID of either vendor, or None.
+    `log` distinguishes the log from other logs of the same name.
     """
 
     path: str
@@ -280,7 +281,7 @@ class LoggedTransaction:
 
 @dataclass(slots=True)
 class _OpenGroup:
-    """The group that is being read."""
+    """The event group that is being read."""
 
     start: Position
     clock: Clock
@@ -295,13 +296,13 @@ class _OpenGroup:
     commits_itself: bool = False
     is_bound: bool = False
     is_before_start: bool = False
-    held_bytes: int = 0  # row images in memory
+    held_bytes: int = 0  # the size of row images in memory
     spill: SpillFile | None = None
     spilled_bytes: int = 0
-    spilled_head: Any = None  # of the last event
+    spilled_head: Any = None  # the `head` of the last spilled event
 
     def spilled(self, step: RowsStep) -> RowsStep:
-        """Return the step; with its event in a temporary file, if those of the group take much memory already."""
+        """Return the step; its event is moved to a temporary file if the group has many row images in memory."""
         event = step.held
         if self.held_bytes < _MOST_HELD_BYTES:
             self.held_bytes += len(event.images)
@@ -323,9 +324,9 @@ class _OpenGroup:
 class TransactionReader:
     """Iterates over the transactions of a log.
 
-    `unfinished` is True if the log ended in the middle of a transaction; `prepared` are the prepared XA transactions.
-
-    `logs` has the identity of each log that was read, by base name. `progress` is the state that the target stores.
+    `unfinished` is True if the log ended in the middle of a transaction. `prepared` are the prepared XA transactions.
+    `logs` maps the base name of each log that was read to its identity. The argument `progress` is the state stored in
+    the target.
     """
 
     def __init__(
@@ -369,7 +370,7 @@ class TransactionReader:
             yield from self._transactions()
         except BinlogError as exc:
             if self._end is not None and exc.offset is not None and exc.offset >= self._end.offset:
-                yield from self._finish()  # it is whole: the damage follows it
+                yield from self._finish()  # the transaction is complete; the damage is after it
             raise
 
     def _transactions(self) -> Iterator[LoggedTransaction]:
@@ -382,7 +383,7 @@ class TransactionReader:
                 yield self._raw(event)
                 continue
             if event.header.inner is None:
-                if self._end is not None:  # only now, since the events of a payload follow it
+                if self._end is not None:  # not earlier, because the events in a payload follow the payload event
                     yield from self._finish()
                 if not self._follow(event):
                     return
@@ -394,7 +395,7 @@ class TransactionReader:
         self.unfinished = self._group is not None
 
     def _follow(self, event: Any) -> bool:
-        """Take an event outside a payload; returns False if nothing from here on is wanted."""
+        """Process an event outside of a payload. Returns False if the replay ends before it."""
         if isinstance(event, _NEW_FILE):
             self._begin_file(event)
         found = self._reader.group
@@ -408,14 +409,14 @@ class TransactionReader:
         return True
 
     def _begin_file(self, event: Any) -> None:
-        """Take a format description."""
+        """Process a format description."""
         self._begin_log(event)
         self._group, self._starts_file = None, True
         self._mariadb_clock = MariadbClock()
         self._description = event if isinstance(event, FormatDescriptionEvent) else None
 
     def _begin_group(self, event: Any) -> bool:
-        """Begin a group with its first event; returns False if nothing from here on is wanted."""
+        """Begin a group with its first event. Returns False if the replay ends before it."""
         offset, timestamp = event.header.offset, event.header.timestamp
         if self._is_behind_end(offset, timestamp):
             self._group = None
@@ -435,10 +436,10 @@ class TransactionReader:
         return True
 
     def _begin_log(self, event: Any) -> None:
-        """Take a format description: of the next log, or a second one of a relay log.
+        """Process the format description of the next log, or the second one of a relay log.
 
         Raises:
-            PositionError: the log is a stream, and not the one that the target's position is in.
+            PositionError: the log is a stream, and not the log of the stored position, which has the same name.
         """
         file = self._reader.position.file
         name = base_name(file)
@@ -455,7 +456,7 @@ class TransactionReader:
         self._log = self.logs[name] = KeptLog(identity=identity, start=self._bounds.given or self._kept.log.start)
 
     def _end_log(self) -> None:
-        """End the log, which was read to its end; it is complete where its server closed it."""
+        """End a log that was read to its end; it is complete if the server has closed it."""
         if self._log_file is not None and not self._reader.in_use and self._reader.torn_tail is None:
             self.logs[base_name(self._log_file)] = replace(self._log, is_complete=True)
 
@@ -514,7 +515,7 @@ class TransactionReader:
         )
         if outcome == "prepare" and group.xid is not None:
             self._skipped.prepared.pop(group.xid, None)
-            self.prepared[group.xid] = steps  # XA COMMIT decides whether they are wanted
+            self.prepared[group.xid] = steps  # XA COMMIT determines whether they are applied
             steps = ()
         elif outcome in ("xa commit", "xa rollback") and group.xid is not None:
             steps = self._put_aside(group, steps, is_filtered=is_filtered)
@@ -538,7 +539,7 @@ class TransactionReader:
         )
 
     def _put_aside(self, group: _OpenGroup, steps: tuple[Step, ...], *, is_filtered: bool) -> tuple[Step, ...]:
-        """Return the steps of a prepared XA transaction; none if it was rolled back or is not wanted."""
+        """Return the steps of a prepared XA transaction; empty if it was rolled back or is not selected."""
         xid = group.xid or ""
         prepared, place = self.prepared.pop(xid, None), self._skipped.prepared.pop(xid, None)
         if group.outcome == "xa rollback" or is_filtered:
@@ -555,7 +556,7 @@ class TransactionReader:
         return (*prepared, *steps)
 
     def _prepared_at(self, place: PreparedPlace, xid: str) -> tuple[Step, ...] | None:
-        """Return the steps of an XA transaction that was prepared before the place where reading began."""
+        """Return the steps of an XA transaction that was prepared before the start; its XA PREPARE is at `place`."""
         with self._reader.part(*place) as reader:
             wanted = self._filter
             tables = ReplayFilter(
@@ -591,9 +592,9 @@ class TransactionReader:
             group.steps.append(RefusedStep(event.header.offset, refusal))
 
     def _load(self, group: _OpenGroup, event: Any) -> None:
-        """Assemble the file of a LOAD DATA, or use it.
+        """Collect the blocks of the file of a LOAD DATA, or add the step of the statement.
 
-        File numbers repeat: after a LOAD DATA that failed, and from 1 after a restart.
+        File numbers are reused after a failed LOAD DATA, and restart from 1 when the server restarts.
         """
         if isinstance(event, BeginLoadQueryEvent):
             self._blocks[event.file_id] = [event.block]
@@ -623,7 +624,7 @@ class TransactionReader:
             group.steps.append(replace(step, event=renamed, refusal=named.refusal))
 
     def _with_rows(self, named: NamedStatement, *, changes_rows: bool) -> NamedStatement:
-        """Refuse a statement that changes rows where rows are selected."""
+        """Return the statement, refused if it changes rows and the filter selects single rows."""
         if self._filter.rows is None or not changes_rows or not named.is_wanted or named.refusal is not None:
             return named
         refusal = ReplayError(
@@ -634,12 +635,12 @@ class TransactionReader:
 
     @property
     def _context(self) -> ParseContext:
-        """The version of the log that is being read."""
+        """The event format of the log that is being read."""
         return DEFAULT_CONTEXT if self._description is None else self._description.context
 
     @property
     def unmatched(self) -> tuple[str, ...]:
-        """The globs of the filter that matched no table of the rows and statements that were read."""
+        """The glob patterns of the filter that matched no table in the rows events and statements read so far."""
         return tuple(self._unmatched)
 
     def _rows(self, event: Any) -> RowsStep | None:
@@ -666,7 +667,7 @@ class TransactionReader:
         return RowsStep(event, renamed, plan, cascades=self._lost_cascades(event))
 
     def _lost_cascades(self, event: Any) -> tuple[Cascade, ...]:
-        """Return the foreign keys of selected tables that changed rows with an event without a trace in the log."""
+        """Return the foreign keys through which an event changed rows of selected tables that are not in the log."""
         if not self._tells_cascades or not may_cascade(event):
             return ()
         is_delete = isinstance(event, DeleteRowsEvent)
@@ -720,7 +721,7 @@ class TransactionReader:
 
 
 def may_cascade(event: RowsEvent) -> bool:
-    """Return whether foreign keys may have changed other tables with an event without a trace in the log."""
+    """Return whether an event may have changed rows of other tables through foreign keys without logging them."""
     return type(event) is not WriteRowsEvent and not event.flags & _NO_CASCADE
 
 
@@ -739,11 +740,11 @@ def _client_file_refused(event: QueryEvent) -> ReplayError:
 
 
 def shown_text(sql: bytes) -> str:
-    """Return the begin of a statement, for a message."""
+    """Return the first characters of a statement, for a message."""
     text = sql.decode("utf-8", "replace").strip()
     return text if len(text) <= _SHOWN_TEXT else f"{text[: _SHOWN_TEXT - 3]}..."
 
 
 def text_refused(what: str) -> ReplayError:
-    """Return the refusal of a statement where only row changes can be replayed."""
+    """Return the error for a statement if only row changes can be replayed."""
     return ReplayError(f"{what} is in the log as SQL text; only row changes can be replayed", hint=NEEDS_ROW_FORMAT)
