@@ -1,8 +1,8 @@
-"""Arrow arrays of MySQL and MariaDB columns, and rows events from record batches.
+"""Arrow types of MySQL and MariaDB columns, and encoding of record batches to rows events.
 
-`binlogio.arrow.encode.TableEncoder` builds rows events, and `binlogio.arrow.types` gives the Arrow type of each column.
-`column_arrays` (with the compiled kernel) and `values` (without) read the values of a column from Arrow arrays, and are
-internal. `binlogio.columnar` does the other direction.
+`binlogio.arrow.encode.TableEncoder` builds rows events, `binlogio.arrow.types` maps columns to Arrow types. The
+internal modules `column_arrays` (with the compiled kernel) and `values` (without) read column values from Arrow arrays.
+`binlogio.columnar` decodes rows events to record batches.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Arrow input of the row encoder: binds the arrays of a column to the kernel's cells.
 
-An array whose type is the column's own is read by the kernel without Python objects for its rows. Any other array is
-encoded value by value through `binlogio.values.layout`.
+The kernel reads an array of a native type of its column directly, without Python objects for the rows. An array of
+another type is cast if this loses nothing, or encoded value by value with `binlogio.values.layout`.
 
-    text columns take `string`, or `binary` for bytes that are kept as they are JSON columns take `string` (JSON text),
-    or `binary` (the server's binary JSON); JSON_DIFFS if a partial update is possible ENUM and SET columns take
-    `string` (names), or unsigned integers all other columns take the type that `binlogio.arrow.types` gives them
+    native types := string, or binary for bytes that are written unchanged           -- text columns
+                  | string (JSON text), binary (binary JSON), JSON_DIFFS (partial)   -- JSON columns
+                  | string (names), or unsigned integers                             -- ENUM and SET columns
+                  | the type in `binlogio.arrow.types`                               -- other columns
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from binlogio.values.column import ColumnPlan
 
 _REFUSED: Final = (BinlogError, *BAD_BYTES)
-"""Errors of a value that does not fit its column; raised again, with the row, when the row is encoded."""
+"""Errors for a value that does not fit its column. They are raised later, with the row, when the row is encoded."""
 
 _TYPES: Final = {"string": pa.string(), "binary": pa.binary()}
 _VARIANTS: Final = {
@@ -45,9 +46,10 @@ _VARIANTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A type of arrays that a column takes.
+    """An Arrow type that the kernel reads directly for a column.
 
-    `charset` is the multi-byte set that text is encoded in first, without spaces at the end where it `trims`.
+    `make` returns the kernel's cells. `charset` is the multi-byte character set to which text is encoded first;
+    `trims` removes trailing spaces.
     """
 
     type: pa.DataType
@@ -57,9 +59,9 @@ class Native:
 
 
 class ColumnArrays(ColumnValues):
-    """The arrays of one column of an image, one batch after the other.
+    """The arrays of one column of an image, for a sequence of batches.
 
-    `cells` stays the same as long as their type does.
+    `cells`, the input of the kernel, is the same object as long as the type of the arrays does not change.
     """
 
     cells: row_encoder.Cells | None = None
@@ -73,10 +75,10 @@ class ColumnArrays(ColumnValues):
         self._usual: tuple[Native | None, row_encoder.Cells | None] = None, None
 
     def bind(self, array: pa.Array | pa.ChunkedArray) -> None:
-        """Take the values of a batch.
+        """Use the values of the column in a batch.
 
         Raises:
-            BinlogFormatError: the array is broken.
+            BinlogFormatError: the array is invalid.
         """
         self.array = array
         usual, cells = self._usual
@@ -97,12 +99,12 @@ class ColumnArrays(ColumnValues):
         self._bind_any(array)
 
     def is_direct(self, kind: pa.DataType) -> bool:
-        """Return whether the kernel reads arrays of this type as they are."""
+        """Return whether the kernel reads arrays of this type without conversion."""
         usual, cells = self._usual
         return usual is not None and cells is self.cells and _is_plain(usual, kind)
 
     def _bind_any(self, array: pa.Array | pa.ChunkedArray) -> None:
-        """As `bind`, for arrays of any type, and for broken ones."""
+        """As `bind`, for arrays of any type; raises the error for an invalid array."""
         super().bind(array)
         for candidate in self._candidates():
             native = self._natives[candidate.type]
@@ -127,7 +129,7 @@ class ColumnArrays(ColumnValues):
         super().unbind()
 
     def _candidates(self) -> list[pa.Array]:
-        """Return the array in types that the column takes and that lose nothing."""
+        """Return the array in each native type to which it can be cast without loss."""
         array = self.array
         if array.type in self._natives:
             return [array]
@@ -154,7 +156,7 @@ def _is_plain(native: Native, kind: pa.DataType) -> bool:
 
 
 def _is_same_family(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether a safe cast means the same to the column."""
+    """Return whether a safe cast from `given` to `wanted` keeps the meaning of the values for the column."""
     kinds = pa.types
     if kinds.is_integer(wanted):
         return bool(kinds.is_integer(given) or (kinds.is_boolean(given) and wanted.bit_width == 8))
@@ -178,10 +180,10 @@ def _is_same_family(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _bind(cells: row_encoder.Cells, array: pa.Array) -> None:
-    """Give an array's buffers to the kernel.
+    """Pass the buffers of an array to the kernel.
 
     Raises:
-        ValueError: they are not such that the kernel can read them.
+        ValueError: the kernel cannot read the buffers.
     """
     if len(array) == 0:
         cells.unbind()
@@ -217,7 +219,7 @@ def _bind(cells: row_encoder.Cells, array: pa.Array) -> None:
 
 
 def _bind_diffs(cells: row_encoder.Cells, array: pa.Array) -> None:
-    """Give lists of JSON diffs to the kernel, or none if a diff lacks a part; construct then raises the error."""
+    """Pass lists of JSON diffs to the kernel, or none if a diff lacks a part: construct then raises the error."""
     diffs = array.values
     operations, paths, values = (diffs.field(name) for name in ("operation", "path", "value"))
     cells.bind_diffs(
@@ -242,7 +244,11 @@ def _bind_diffs(cells: row_encoder.Cells, array: pa.Array) -> None:
 
 
 def _require_parts(array: pa.Array, *parts: pa.Array) -> None:
-    """Refuse a geometry that lacks one of its parts (SRID, WKB) and is not NULL."""
+    """Check that geometries that are not NULL have both parts (SRID and WKB).
+
+    Raises:
+        ValueError: a part is NULL.
+    """
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to import
 
     for part in parts:
@@ -251,7 +257,7 @@ def _require_parts(array: pa.Array, *parts: pa.Array) -> None:
 
 
 def _bind_text(cells: row_encoder.Cells, array: pa.Array, charset: str, *, trims: bool) -> None:
-    """Give text to the kernel as bytes of a multi-byte character set, up to the first that it does not have."""
+    """Pass text to the kernel in a multi-byte character set, up to the first value that it cannot represent."""
     if len(array) == 0:
         cells.unbind()
         return
@@ -264,7 +270,11 @@ def _bind_text(cells: row_encoder.Cells, array: pa.Array, charset: str, *, trims
 
 
 def _bind_values(cells: row_encoder.Cells, array: pa.Array, prepare: Callable[[Any], bytes]) -> None:
-    """Encode each value to bytes, up to the first that does not fit its column."""
+    """Encode each value to bytes and pass them to the kernel, up to the first value that does not fit its column.
+
+    Raises:
+        ValueError: the values have more than 2 GiB.
+    """
     values: list[bytes | None] = []
     refused = -1
     for row in range(len(array)):
@@ -277,7 +287,7 @@ def _bind_values(cells: row_encoder.Cells, array: pa.Array, prepare: Callable[[A
     values += [b""] * (len(array) - len(values))
     made = pa.array(values, pa.binary())
     if isinstance(made, pa.ChunkedArray):  # beyond 2 GiB
-        raise ValueError("the values take more than 2 GiB")  # noqa: TRY004 - the type is pyarrow's way to say so
+        raise ValueError("the values take more than 2 GiB")  # noqa: TRY004 - pyarrow returns another type then
     validity, offsets, data = made.buffers()
     cells.bind(len(made), validity=validity, offsets=offsets, data=data, refused=refused)
 
@@ -286,7 +296,7 @@ def _bind_values(cells: row_encoder.Cells, array: pa.Array, prepare: Callable[[A
 
 
 def _natives(column: ColumnPlan) -> tuple[Native, ...]:
-    """Return the types of arrays that the column takes, the one that it is decoded to first."""
+    """Return the native types of a column; the first is the type to which the column is decoded."""
     found = {}
     if main_cells(column) is not None:
         found[column_spec(column).type] = Native(column_spec(column).type, partial(main_cells, column))

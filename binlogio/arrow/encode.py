@@ -1,12 +1,14 @@
-"""Rows events from record batches, encoded by the kernel if it is compiled.
+"""Encodes record batches to rows events, with the compiled kernel if it is installed.
 
-This module decides which columns an image has and which event type a change has. `column_arrays` and the kernel encode
-values. A row that the kernel refuses is passed to `binlogio.rows`, which encodes it or raises an
-error that says what is wrong. Without the kernel every row takes that path.
+This module selects the columns of the images and the event type. `column_arrays` and the kernel encode values. A row
+that the kernel refuses is passed to `binlogio.rows`, which encodes it or raises the error. Without the kernel, all rows
+are encoded there.
 
-    insert := an after image for each row       delete := a before image for each row       update := both
-    partial update := both, and for a JSON column of the after image diffs: the given ones, or none if the document is
-    unchanged
+    insert         := an after image for each row
+    delete         := a before image for each row
+    update         := a before and an after image for each row
+    partial update := update, but a JSON column of the after image may have diffs: the given diffs, or an empty list if
+                      the document is unchanged
 """
 
 from __future__ import annotations
@@ -38,16 +40,16 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
     "update": EventType.UPDATE_ROWS_EVENT,
     "delete": EventType.DELETE_ROWS_EVENT,
 }
-"""The rows events of each operation."""
+"""The default event type of each operation."""
 _IMAGES: Final = {"insert": (False, True), "update": (True, True), "delete": (True, False)}
-"""Whether a change has a before image, and an after image."""
+"""For each operation, whether a change has a before image, and whether it has an after image."""
 
 
 def new_buffer(offset: int, *, checksum: bool) -> EventBuffer | EventFrames:
-    """Return an empty place for events, by the kernel or by construct."""
+    """Return an empty buffer for events at `offset` (bytes from the start of the file), with or without the kernel."""
     if not is_compiled():
         return EventFrames(offset, checksum=checksum)
-    from binlogio._kernel.row_encoder import EventBuffer  # noqa: PLC0415 - missing if it was not compiled
+    from binlogio._kernel.row_encoder import EventBuffer  # noqa: PLC0415 - the kernel may not be installed
 
     return EventBuffer(offset, checksum=checksum)
 
@@ -69,23 +71,23 @@ def _columns_class() -> type[ColumnValues]:
 
 
 def plan_of(table: TableDefinition | TablePlan, table_id: int = 0) -> TablePlan:
-    """Return the plan of a table that is given as a definition, with all that the definition contains."""
+    """Return the plan of a table definition; a plan is returned unchanged."""
     if isinstance(table, TablePlan):
         return table
     return resolve_plan(table.table_map(table_id, "FULL"), definition=table.plan_columns())
 
 
 class TableEncoder:
-    """Encodes changes of one kind to one table, a statement at a time.
+    """Encodes changes of one operation to one table, one statement per call.
 
     Args:
-        plan: the table's columns.
-        operation: `insert` (takes `after`), `delete` (`before`), or `update` (both, of as many rows).
-        present: which columns the images have (bit i of byte i // 8); all without it.
-        present_after: which columns the after images of an update have.
-        partial_json: write updates as with binlog_row_value_options=PARTIAL_JSON. A JSON column of `after` may then be
-            of the type `binlogio.arrow.types.JSON_DIFFS`.
-        type_code: that of the events, of version 1 or 2; by default `EVENT_TYPES` of the operation.
+        plan: the columns of the table.
+        operation: `insert` (needs `after`), `delete` (needs `before`), or `update` (both, with as many rows).
+        present: the bitmap of the columns in the images (bit i % 8 of byte i // 8); None for all columns.
+        present_after: the bitmap of the columns in the after images of an update.
+        partial_json: write updates as with binlog_row_value_options=PARTIAL_JSON. A JSON column of `after` may then
+            have the type `binlogio.arrow.types.JSON_DIFFS`.
+        type_code: the type of the events, v1 or v2; None for that of `EVENT_TYPES`.
     """
 
     def __init__(
@@ -112,7 +114,7 @@ class TableEncoder:
         self.type_code: Final = EventType.PARTIAL_UPDATE_ROWS_EVENT if self._is_partial else usual
         self._before = _Side(plan, self.present, "before") if has_before else None
         self._after = _Side(plan, after, "after", takes_diffs=self._is_partial) if has_after else None
-        self._reused: Any = None  # an encoder of rows whose columns are bound as these wholes
+        self._reused: Any = None  # the encoder of rows for the columns in `_reused_for`
         self._reused_for: list[ArrowColumns | None] = []
 
     def encode(
@@ -128,24 +130,24 @@ class TableEncoder:
         row_event_max_size: int = DEFAULT_ROW_EVENT_MAX_SIZE,
         ends_statement: bool = True,
     ) -> int:
-        """Add the rows events of one statement to `buffer`, STMT_END in the last one; returns the number of rows.
+        """Append the rows events of one statement to `buffer`; return the number of rows.
 
-        The batches have a column for each column of the images, under its name (`@1` and on if no names are given).
-        Where it raises, the buffer holds a part of the events and is of no use any more.
+        A batch must have a column for each column of the images, with its name (`@1`, `@2`, ... if names are unknown).
+        After an error, the buffer contains a part of the events and must be discarded.
 
         Args:
-            buffer: has the offset of the first event in its file.
-            before: the images before the change.
-            after: the images after it.
-            table_id: that of the table map in front.
-            timestamp: in seconds since 1970, UTC.
-            server_id: of the headers.
-            flags: of the rows events.
+            buffer: the buffer for the events; see `new_buffer`.
+            before: the before images, one per row.
+            after: the after images, one per row.
+            table_id: the table id of the table map that precedes the events.
+            timestamp: the time in the headers, in seconds since 1970, UTC.
+            server_id: the server id in the headers.
+            flags: the flags of the rows events, without STMT_END.
             row_event_max_size: binlog_row_event_max_size, in bytes.
-            ends_statement: whether the last event has STMT_END.
+            ends_statement: whether to set STMT_END in the last event.
 
         Raises:
-            BinlogFormatError: a value does not fit its column, a column is missing, or the images are not those of the
+            BinlogFormatError: a value does not fit its column, a column is missing, or the images do not match the
                 operation.
         """
         try:
@@ -170,7 +172,7 @@ class TableEncoder:
         return row_count
 
     def _rows_encoder(self, buffer: EventBuffer | EventFrames, **head: int) -> Any:
-        """Return the encoder of the rows that are bound; that of the last statement if its columns are the same."""
+        """Return the encoder for the bound rows; it is reused if the columns are the same as in the last statement."""
         bound = [side.whole for side in (self._before, self._after) if side is not None]
         if self._reused is not None and bound == self._reused_for and not isinstance(buffer, EventFrames):
             self._reused.restart(buffer, **head)
@@ -208,9 +210,9 @@ class TableEncoder:
         return counts[0]
 
     def _json_cells(self) -> list[tuple[int, int]]:
-        """Return two numbers for each column of the after image, -1 for none.
+        """Return two numbers for each column of the after image; -1 if it has none.
 
-        They are its number among the table's JSON columns, and its place in the before image.
+        They are the number of the column among the JSON columns of the table, and its position in the before image.
         """
         if self._before is None or self._after is None:
             return []
@@ -220,10 +222,10 @@ class TableEncoder:
         return [(numbers.get(position, -1), places.get(position, -1)) for position in positions]
 
     def _refused(self, row: int) -> bytes:
-        """Return the images of a row that the kernel refuses.
+        """Return the encoded images of a row that the kernel refuses.
 
         Raises:
-            BinlogFormatError: construct refuses it as well.
+            BinlogFormatError: a value of the row does not fit its column.
         """
         try:
             before = None if self._before is None else self._before.image(row)
@@ -239,7 +241,7 @@ class TableEncoder:
 
 
 def _without_unchanged(change: RowChange) -> RowChange:
-    """Return an update without the documents that stay as they are."""
+    """Return an update in which unchanged JSON documents of the after image are replaced by empty diffs."""
     before, after = change.before, change.after
     if before is None or after is None:
         return change
@@ -249,7 +251,7 @@ def _without_unchanged(change: RowChange) -> RowChange:
 
 
 class _Side:
-    """The columns of one image, before or after."""
+    """The columns of the before images, or of the after images."""
 
     def __init__(self, plan: TablePlan, present: bytes, name: str, *, takes_diffs: bool = False) -> None:
         if len(present) != bitmap_size(len(plan.columns)):
@@ -262,10 +264,10 @@ class _Side:
         self._name = name
         self._names: list[str] | None = None
         self._places: list[int] = []
-        self._schema: pa.Schema | None = None  # of the batches that the kernel reads as they are
+        self._schema: pa.Schema | None = None  # the schema of batches that the kernel reads without conversion
         self._whole: ArrowColumns | None = None
         self._batch: pa.RecordBatch | None = None
-        self._has_arrays = False  # of it
+        self._has_arrays = False  # whether the columns have the arrays of `_batch`
         columns_class = _columns_class()
         self.columns = [
             columns_class(column, takes_diffs=takes_diffs)
@@ -280,18 +282,22 @@ class _Side:
 
     @property
     def whole(self) -> ArrowColumns | None:
-        """The columns of the batch, if they are bound as one."""
+        """The columns of the batch, if they are bound together, otherwise None."""
         return None if self._batch is None else self._whole
 
     def bind(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Take the columns of a batch by their names."""
+        """Use the columns of a batch, by their names.
+
+        Raises:
+            BinlogFormatError: a column is missing, unknown or invalid.
+        """
         schema = batch.schema
         if self._whole is not None and schema == self._schema and hasattr(batch, "__arrow_c_array__"):
             try:
-                batch.validate()  # that buffers are as large as the arrays are long
+                batch.validate()  # checks the sizes of the buffers
                 self._whole.bind(batch.__arrow_c_array__()[1])
             except ValueError:
-                pass  # the columns one by one raise the error
+                pass  # binding each column raises the error
             else:
                 self._batch = batch
                 return
@@ -306,11 +312,11 @@ class _Side:
             self._schema, self._whole = schema, self._as_whole(schema)
 
     def _as_whole(self, schema: pa.Schema) -> ArrowColumns | None:
-        """Return the columns of this schema as one; None where values of some column are converted first."""
+        """Return the columns of a schema bound together; None if the values of a column must be converted first."""
         types = [schema.field(place).type for place in self._places]
         if not all(column.is_direct(kind) for column, kind in zip(self.columns, types, strict=True)):
             return None
-        from binlogio._kernel.row_encoder import ArrowColumns  # noqa: PLC0415 - missing if it was not compiled
+        from binlogio._kernel.row_encoder import ArrowColumns  # noqa: PLC0415 - the kernel may not be installed
 
         return ArrowColumns(self.cells, self._places)
 
@@ -325,7 +331,7 @@ class _Side:
         return [names.index(column.column.label) for column in self.columns]
 
     def unbind(self) -> None:
-        """Let go of the batch."""
+        """Release the batch."""
         if self._batch is not None and self._whole is not None:
             self._batch = None
             self._whole.unbind()
@@ -336,7 +342,7 @@ class _Side:
             column.unbind()
 
     def image(self, row: int) -> RowImage:
-        """Return a row as `binlogio.rows` takes it."""
+        """Return the image of a row, for `binlogio.rows`."""
         values: list[object] = [ABSENT] * len(self._plan.columns)
         if self._batch is not None and not self._has_arrays:
             self._has_arrays = True

@@ -1,4 +1,4 @@
-"""Arrow types of columns: maps a column plan to its Arrow type."""
+"""Arrow types of columns: maps a column plan to an Arrow type, and an Arrow type to an SQL type."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ GEOMETRY: Final = pa.struct([pa.field("srid", pa.uint32()), pa.field("wkb", pa.b
 JSON_DIFFS: Final = pa.list_(
     pa.struct([pa.field("operation", pa.uint8()), pa.field("path", pa.string()), pa.field("value", pa.string())])
 )
-"""The diffs of a partial update: numbers of `JsonDiffOperation`, JSON paths, values as JSON text (null for REMOVE)."""
+"""The diffs of a partial update: `JsonDiffOperation` as a number, JSON path, value as JSON text (null for REMOVE)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpec(ColumnKind):
-    """The Arrow type of a column, and how the kernel decodes it."""
+    """The Arrow type of a column, and the parameters with which the kernel decodes it."""
 
     type: pa.DataType = None
 
 
 def column_spec(column: ColumnPlan, *, zero_dates: str = "error") -> ColumnSpec:
-    """Return the Arrow type of a column and how the kernel decodes it.
+    """Return the Arrow type of a column, and the parameters with which the kernel decodes it.
 
     Raises:
-        UnsupportedFeature: a type without values.
+        UnsupportedFeature: the column type has no Arrow type.
     """
     facts = _FACTS(column), zero_dates
     spec = _known.get(facts)
@@ -43,7 +43,7 @@ def column_spec(column: ColumnPlan, *, zero_dates: str = "error") -> ColumnSpec:
         spec = _spec(column, zero_dates)
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        if not column.members:  # those of an ENUM or SET may be many
+        if not column.members:  # not cached, because an ENUM or SET may have many members
             _known[facts] = spec
     return spec
 
@@ -52,7 +52,7 @@ _FACTS: Final = attrgetter(
     "type", "metadata", "unsigned", "length", "pack_length", "precision", "scale", "fsp", "collation_id", "members",
     "native", "opened_size", "dimension",
 )  # fmt: skip
-"""All attributes of a column that a `ColumnSpec` depends on."""
+"""Returns all attributes of a column on which a `ColumnSpec` depends."""
 
 _MOST_KNOWN: Final = 1 << 10
 _known: Final[dict[tuple[Any, str], ColumnSpec]] = {}
@@ -69,7 +69,7 @@ def _spec(column: ColumnPlan, zero_dates: str) -> ColumnSpec:
 
 
 def no_arrow_type(column: ColumnPlan) -> UnsupportedFeature:
-    """Return the error about a column of a type without values."""
+    """Return the error for a column whose type has no Arrow type."""
     return UnsupportedFeature("columns of this type have no Arrow type", field=column.label, found=column.type.name)
 
 
@@ -81,7 +81,7 @@ _TYPES: Final[dict[str, pa.DataType]] = {
     "geometry": GEOMETRY,
     "vector": pa.list_(pa.float32()),
 }
-"""By the names of the type families; the others are those of pyarrow."""
+"""The Arrow types by the names in `ColumnKind.arrow`; other names are type names of pyarrow."""
 
 
 def _arrow_type(found: ColumnKind) -> pa.DataType:
@@ -93,15 +93,15 @@ def _arrow_type(found: ColumnKind) -> pa.DataType:
 
 # ------------------------------------------------------------------------------------------------- from Arrow to SQL
 
-_KEY_BYTES: Final = 255  # what an index of any server may have
+_KEY_BYTES: Final = 255  # the key length in bytes that all servers support
 
 
 def sql_type_of(kind: pa.DataType, *, is_key: bool = False) -> str | None:
-    """Return the SQL type of a column for values of an Arrow type, which has room for all of them; None without one.
+    """Return an SQL type that can store all values of an Arrow type; None if there is none.
 
     Args:
-        kind: the type; of a dictionary, that of its values counts.
-        is_key: the column is in a key, so that texts and bytes have a length.
+        kind: the Arrow type; for a dictionary, the type of its values is used.
+        is_key: the column is in a key, so that strings and bytes need a length.
     """
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     types = pa.types

@@ -1,6 +1,6 @@
-"""Values of Arrow arrays, row by row, in the form that `binlogio.rows` takes.
+"""Converts values of Arrow arrays, one by one, to the Python values that `binlogio.rows` encodes.
 
-It needs no compiled kernel; `column_arrays` uses it for values that the kernel refuses.
+Does not need the compiled kernel; `column_arrays` uses it for values that the kernel refuses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ColumnValues:
-    """The values of one column of an image, one batch after the other.
+    """The values of one column of an image, for a sequence of batches.
 
     `cells`, the input of the kernel, is None here.
     """
@@ -33,10 +33,10 @@ class ColumnValues:
         self.array: pa.Array = None
 
     def bind(self, array: pa.Array | pa.ChunkedArray) -> None:
-        """Take the values of a batch.
+        """Use the values of the column in a batch.
 
         Raises:
-            BinlogFormatError: the array is broken.
+            BinlogFormatError: the array is invalid.
         """
         try:
             array.validate(full=True)
@@ -48,7 +48,7 @@ class ColumnValues:
             raise BinlogFormatError(f"invalid Arrow array: {exc}", field=f"column {self.column.label}") from exc
 
     def is_direct(self, kind: pa.DataType) -> bool:
-        """Return whether the kernel reads arrays of this type as they are."""
+        """Return whether the kernel reads arrays of this type without conversion; always False here."""
         return False
 
     def unbind(self) -> None:
@@ -56,10 +56,10 @@ class ColumnValues:
         self.array = None
 
     def value(self, row: int) -> object:
-        """Return a value as `binlogio.rows` takes it.
+        """Return the value of a row, for `binlogio.rows`.
 
         Raises:
-            BinlogFormatError: Python cannot hold it, or the column cannot.
+            BinlogFormatError: the value cannot be converted to Python, or does not fit the column.
         """
         try:
             return as_value(self.array[row].as_py(), self.column, takes_diffs=self.takes_diffs)
@@ -73,7 +73,7 @@ class ColumnValues:
 
 
 def _simple(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One array without dictionary or extension type."""
+    """Return the array as one chunk, without dictionary, run-end encoding or extension type."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
     if isinstance(array, pa.ExtensionArray):
@@ -88,7 +88,11 @@ def _simple(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def as_value(value: Any, column: ColumnPlan, *, takes_diffs: bool = False) -> object:
-    """Return a value of `to_pylist` in the form that `binlogio.rows` takes."""
+    """Convert a value of `to_pylist` to the Python value that `binlogio.rows` encodes.
+
+    Raises:
+        BinlogFormatError: a JSON document or a JSON diff is invalid.
+    """
     if value is None:
         return None
     if column.type == ColumnType.JSON:
