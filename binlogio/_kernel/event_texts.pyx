@@ -1304,7 +1304,7 @@ cdef class EventTexts:
 
 
 cdef int64_t microseconds_in(const uint8_t* p, int64_t size) noexcept nogil:
-    """Return the index of the microseconds in `p`, the size and bytes of status variables; -1 if there are none."""
+    """Return the index of the microseconds in `p`, the size and bytes of status variables; -1 without microseconds."""
     cdef int64_t at = 2
     cdef int64_t end
     cdef int code, count

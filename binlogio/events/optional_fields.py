@@ -58,7 +58,7 @@ class Announced(Construct):  # type: ignore[misc]
 
 
 class OptionalFieldOrder(Construct):  # type: ignore[misc]
-    """No bytes: when building, checks that no named field that is None precedes one that has a value."""
+    """No bytes: when building, checks that no named field without a value (None) precedes one that has a value."""
 
     def __init__(self, *names: str) -> None:
         super().__init__()

@@ -112,7 +112,7 @@ def begin_write(schema: pa.Schema, folder: Path | str, *, stream: bool, **option
 
 
 def end_write(driver: Any, messages: Sequence[Any]) -> None:
-    """Commit the messages, or abort if there are none, with a copy of the writer, as in Spark."""
+    """Commit the messages, or abort without any, with a copy of the writer, as in Spark."""
     from pyspark.sql.datasource import DataSourceArrowWriter  # noqa: PLC0415 - there may be no Spark
 
     ending = pickle.loads(pickle.dumps(driver))  # noqa: S301 - our own bytes

@@ -14,7 +14,7 @@ from binlogio._kernel.primitives cimport Memory
 
 cdef extern from *:
     """
-    /* 1 for characters that may stand in quoted text. */
+    /* 1 for characters that are allowed in quoted text. */
     static const uint8_t BINLOGIO_HARMLESS[256] = {
         [' '] = 1, ['!'] = 1, ['('] = 1, [')'] = 1, ['+'] = 1, [','] = 1, ['-'] = 1, ['.'] = 1, [':'] = 1, ['='] = 1,
         ['?'] = 1, ['@'] = 1, ['_'] = 1,

@@ -264,7 +264,7 @@ class SqlDump:
         return lines
 
     def _setting_of_mariadb(self, event: QueryEvent | ExecuteLoadQueryEvent) -> tuple[int, str]:
-        """Return the number and the lines of the MariaDB-only settings; the number is 0 if there are none."""
+        """Return the number and the lines of the MariaDB-only settings; the number is 0 without any."""
         settings = settings_of_mariadb(event, self._reader.context) if self._is_mariadb else ""
         if not settings:
             return 0, ""
