@@ -7,7 +7,7 @@
     options (load_event)       := 5 single bytes, option flags: u8, empty flags: u8
     options (new_load_event)   := 5 texts: u8 length, bytes;  option flags: u8
     create_file_event          := new_load_event's fields, with file_id: u32 after the post-header of 18; the file name
-                                  ends in 0x00, and then comes the first block of the file
+                                  ends with 0x00, then the first block of the file
     append_block_event, begin_load_query_event := file_id: u32  block: u8[*]
     exec_load_event, delete_file_event         := file_id: u32
     execute_load_query_event   := query_event's post-header, file_id: u32  start: u32  end: u32  duplicates: u8,

@@ -64,7 +64,7 @@ class EventFrames:
 class RowsFrames:
     """Writes rows of one statement, one table and one operation as rows events to the end of `buffer`.
 
-    The arguments are those of the kernel's RowsEncoder; `before`, `after`, `spare_null_bits`, `json_count` and
+    The arguments are the same as in the kernel's RowsEncoder; `before`, `after`, `spare_null_bits`, `json_count` and
     `json_cells` are ignored here. `max_size` is the size limit of an event's body in bytes, as
     binlog_row_event_max_size; a larger row has an event of its own.
     """

@@ -168,8 +168,8 @@ class RawStatement(NamedTuple):
 class RawGroup:
     """An event group of row changes, from `offset` to `end` of the log, in bytes from the start of the file.
 
-    `statements` can be iterated over several times; those of a group larger than `MOST_HELD_BYTES` are read from the
-    log each time. `ended_statements` is the number of statements of the source, `events` the number of rows events.
+    `statements` can be iterated over several times; if the group is larger than `MOST_HELD_BYTES`, they are read from
+    the log each time. `ended_statements` is the number of statements of the source, `events` the number of rows events.
     `last_committed` and `sequence_number` are MySQL's logical clock, `commit_id` is MariaDB's; None if missing.
     """
 

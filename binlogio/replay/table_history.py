@@ -107,8 +107,9 @@ class Mapped:
 class Images:
     """Properties of the row images of a table.
 
-    `whole_after` and `whole_before` are True if all after or before images have all columns. `has_diffs` is True if an
-    image has JSON diffs. `before_present` are the distinct bitmaps of columns of the before images, as integers.
+    `whole_after` and `whole_before` are True if all after or before images have all columns. `has_diffs` is True if a
+    partial update, which may have JSON diffs, has an incomplete before image. `before_present` are the distinct bitmaps
+    of columns of the before images, as integers.
     """
 
     schema: str

@@ -120,7 +120,7 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class KeyDefinition:
-    """A UNIQUE key. `prefixes` has a length in characters for each column, 0 for the whole column.
+    """A UNIQUE key. `prefixes` has a length in characters for each column, 0 for the whole one.
 
     It is empty if the key contains only whole columns.
     """
@@ -144,7 +144,7 @@ class KeyDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyDefinition:
-    """A foreign key. `parent` is the referenced table, as `schema.name`.
+    """A foreign key. `parent` is the table that it refers to, as `schema.name`.
 
     `on_delete` and `on_update` are the referential actions that change rows of the child table: CASCADE, SET NULL, SET
     DEFAULT; "" for actions that do not.

@@ -63,8 +63,6 @@ class _NewFile(io.FileIO):
 def give_name(side: Path, target: Path, *, replaces: bool) -> None:
     """Give the file `side` the name `target`.
 
-    On a filesystem without hard links, an existing `target` is replaced even if `replaces` is False.
-
     Raises:
         FileExistsError: `target` exists, and `replaces` is False.
         OSError: the directory cannot be written.
@@ -75,6 +73,7 @@ def give_name(side: Path, target: Path, *, replaces: bool) -> None:
         except OSError as exc:
             if exc.errno not in _NO_HARD_LINKS:
                 raise OSError(exc.errno, exc.strerror, str(target)) from exc
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # fails if the name exists
         else:
             return
     side.replace(target)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
 import stat
 import subprocess
 import sys
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.replay import SqliteTarget
+from binlogio.storage.new_file import new_file
 from binlogio_cli.main import cli
 from corpus import MYSQL
 from logs import log, query, stop, transaction
@@ -256,3 +258,27 @@ def test_text_has_colours_on_a_terminal(tmp_path: Path) -> None:
         os.close(end)
         assert (b"\x1b[2m# at 3307" in os.read(master, 1 << 16)) is is_coloured
         os.close(master)
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_existing_file_is_kept_without_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, replaces: bool
+) -> None:
+    """A file that another program makes in the meantime is replaced on request only."""
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    with new_file(tmp_path / "first", replaces=False) as file:
+        file.write(b"1")
+    with (
+        pytest.raises(FileExistsError) if not replaces else nullcontext(),
+        new_file(tmp_path / "second", replaces=replaces) as file,
+    ):
+        file.write(b"2")
+        (tmp_path / "second").write_bytes(b"other")
+
+    assert (tmp_path / "first").read_bytes() == b"1"
+    assert (tmp_path / "second").read_bytes() == (b"2" if replaces else b"other")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second"]
