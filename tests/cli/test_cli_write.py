@@ -350,3 +350,17 @@ def test_values_that_python_cannot_encode_are_refused_with_their_line(tmp_path: 
 
     assert result.exit_code == 2, result.exception
     assert result.stderr.startswith("binlogio: -:3: ")
+
+
+def test_endless_lines_are_refused(tmp_path: Path) -> None:
+    """A device has no end of a line."""
+    (tmp_path / "t.sql").write_text("CREATE TABLE d.t (a INT);")
+    (tmp_path / "t.jsonl").symlink_to("/dev/zero")
+    common = ["--ddl", str(tmp_path / "t.sql"), "--table", "d.t", "--out", str(tmp_path / "b")]
+    script = CliRunner().invoke(cli, ["write", "/dev/zero", "--out", str(tmp_path / "a")])
+    rows = CliRunner().invoke(cli, ["write", "--from", str(tmp_path / "t.jsonl"), *common])
+
+    assert "/dev/zero:1: a line of more than 67,108,864 characters" in script.stderr
+    assert "a line of more than 67,108,864 bytes" in rows.stderr
+    assert script.exit_code == 2
+    assert rows.exit_code != 0

@@ -24,6 +24,7 @@ Schema = dict[str, Any]
 _Method = TypeVar("_Method", bound=Callable[..., None])
 
 _SHOWN: Final = 80
+MOST_LINE: Final = 1 << 26  # characters or bytes of a line of a script or a data file; others are refused
 _UINT64_MAX: Final = (1 << 64) - 1
 
 

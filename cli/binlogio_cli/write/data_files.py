@@ -39,7 +39,7 @@ from binlogio.writer.batches import BatchChange, BatchSession, EncodedChange, En
 from binlogio.writer.log.log_builder import describe_format
 from binlogio.writer.rows.value_checks import BatchChecks
 from binlogio_cli.messages import Refusal
-from binlogio_cli.write.actions import Json
+from binlogio_cli.write.actions import MOST_LINE, Json
 from binlogio_cli.write.tables import row_from_json
 
 if TYPE_CHECKING:
@@ -168,10 +168,12 @@ def _open_json(path: Path, table: TableDefinition | None) -> DataFile:
 def _json_rows(path: Path) -> Iterator[Json]:
     number = 0
     with path.open("rb") as file:
-        for line in file:
-            if not line.strip():
+        while line := file.readline(MOST_LINE + 1):
+            if not line.strip() and len(line) <= MOST_LINE:
                 continue
             number += 1
+            if len(line) > MOST_LINE:
+                raise row_refused(path, number, f"a line of more than {MOST_LINE:,} bytes")
             try:
                 row = json.loads(line.decode())
             except UnicodeDecodeError as exc:

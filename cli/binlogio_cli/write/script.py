@@ -24,8 +24,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from binlogio.constants import ENCRYPTED_MAGIC
 from binlogio.errors import BinlogError, LoggingError, UnsupportedFeature
@@ -62,6 +63,7 @@ from binlogio.writer.server_format import server_format_of
 from binlogio_cli.write.actions import (
     ACTIONS,
     EXECUTED,
+    MOST_LINE,
     Json,
     action,
     check_line,
@@ -97,14 +99,16 @@ class _InvalidLine(Exception):
     """The reason why a line is invalid, without its number."""
 
 
-def read_lines(script: str, lines: Iterable[str]) -> list[tuple[int, Json]]:
+def read_lines(script: str, file: IO[str]) -> list[tuple[int, Json]]:
     """Return the JSON objects of a script with their line numbers.
 
     Raises:
-        ScriptError: a line is not a JSON object.
+        ScriptError: a line is not a JSON object, or has more than 64 Mi characters.
     """
     found: list[tuple[int, Json]] = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(iter(partial(file.readline, MOST_LINE + 1), ""), 1):
+        if len(line) > MOST_LINE:
+            raise ScriptError(script, number, f"a line of more than {MOST_LINE:,} characters")
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
