@@ -190,7 +190,7 @@ class EventFramer:
 
     @property
     def decrypts(self) -> bool:
-        """True after MariaDB's START_ENCRYPTION_EVENT."""
+        """True after MariaDB's START_ENCRYPTION_EVENT, unless the first event after it was plain."""
         return self._decrypt is not None
 
     @property
@@ -382,7 +382,10 @@ class EventFramer:
 
     def _cut(self, raw: bytes) -> EventFrame:
         if self._decrypt is not None:
-            raw = self._decrypt(self._offset, raw)
+            plain = self._decrypt(self._offset, raw)
+            if plain is raw:  # the events after START_ENCRYPTION_EVENT are not encrypted
+                self._decrypt = None
+            raw = plain
         header = parse_header(raw, self._offset, self.context)
         if header.log_pos:
             self.position_shift = (header.log_pos - self._offset - len(raw)) & 0xFFFFFFFF

@@ -54,6 +54,7 @@ __all__ = [
     "MysqlKeyring",
     "build_encryption_header",
     "events_after_start",
+    "is_plain_event",
     "load_keyring",
     "mariadb_decryptor",
     "open_mysql",
@@ -271,7 +272,7 @@ def events_after_start(event: StartEncryptionEvent, keyring: Keyring | None) -> 
 def _plain_or_decrypted(
     event: StartEncryptionEvent, keyring: Keyring | None, offset: int, data: bytes
 ) -> Callable[[int, bytes], bytes]:
-    if len(data) >= HEADER_SIZE and _sense(data, offset) == _IS_EVENT:
+    if is_plain_event(data, offset):
         return lambda _, data: data
     if keyring is None:
         raise UnsupportedFeature(
@@ -281,6 +282,11 @@ def _plain_or_decrypted(
             hint=Hint.KEY_VERSION.about(event.key_version),
         )
     return mariadb_decryptor(event, keyring)
+
+
+def is_plain_event(data: bytes, offset: int) -> bool:
+    """Return whether the bytes of the first event after START_ENCRYPTION_EVENT are not encrypted."""
+    return len(data) >= HEADER_SIZE and _sense(data, offset) == _IS_EVENT
 
 
 def _mariadb_key(event: StartEncryptionEvent, keyring: Keyring) -> bytes:

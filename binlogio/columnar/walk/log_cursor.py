@@ -105,16 +105,29 @@ class LogCursor:
         return frame
 
     def decrypt(self, frame: EventFrame) -> None:
-        """Consume a START_ENCRYPTION_EVENT, and continue with the decrypted events after it."""
+        """Consume a START_ENCRYPTION_EVENT, and continue with the decrypted events after it; or with plain events."""
         window, decryptor_for = self.window, self._decryptor_for
         if decryptor_for is None:
             raise AssertionError("the framer refuses the event if there is no keyring")
         window.take(len(self.event_bytes()))
+        if self._is_next_plain():
+            return
         start = EVENT_CODECS[EventType.START_ENCRYPTION_EVENT].parse(frame.header, frame.body, self.context)
         plain = _decrypted(window, decryptor_for(start), self._selection.limits)
         self.window = Window(reader_of(plain), window.offset)
         self._can_go_back = False
         self.is_decrypted = True
+
+    def _is_next_plain(self) -> bool:
+        """Return whether the event at the window's start is complete and not encrypted."""
+        from binlogio.storage.encryption import is_plain_event  # noqa: PLC0415 - seldom needed
+
+        window = self.window
+        if not window.fill(HEADER_SIZE):
+            return False
+        size = event_size(window.view)
+        check_event_size(size, window.offset, self._selection.limits)
+        return window.fill(size) and is_plain_event(bytes(window.view[:size]), window.offset)
 
     def is_one_piece(self) -> bool:
         """Return True for a log in which events cannot be found by position.
