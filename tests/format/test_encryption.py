@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 import binlogio
 from binlogio.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC, EventType
 from binlogio.errors import BadMagic, BinlogError, BinlogFormatError, TruncatedEvent, UnsupportedFeature
+from binlogio.events.control import XidEvent
 from binlogio.events.mariadb import StartEncryptionEvent
+from binlogio.events.rows import RowsEvent
 from binlogio.format.framing import END, EventFrame, EventFramer
 from binlogio.storage.encryption import (
     ENCRYPTION_HEADER_SIZE,
@@ -277,6 +279,22 @@ def test_a_log_that_mariadb_binlog_has_decrypted_reads_without_keys(folder: Path
     assert types[:3] == [15, EventType.START_ENCRYPTION_EVENT, EventType.MARIADB_GTID_LIST_EVENT]
     assert types[-1] == EventType.ROTATE_EVENT
     assert pa.table(actual).drop_columns(left_out) == pa.table(expected).drop_columns(left_out)
+
+
+def test_xids_of_rows_in_a_log_that_mariadb_binlog_has_decrypted_are_found() -> None:
+    """The XID comes after the rows: the walk reads ahead, which it cannot do where events are encrypted."""
+    log = MARIADB / "binlog.000001.decrypted"
+    expected, xids = [], []
+    for event in binlogio.open(log):
+        if isinstance(event, RowsEvent):
+            xids.append(event.header.offset)
+        elif isinstance(event, XidEvent):
+            expected += [(offset, event.xid) for offset in xids]
+            xids = []
+    rows = pa.table(binlogio.read_rows(log, source_columns=("xid",))).to_pylist()
+
+    assert expected
+    assert {(row["pos"], row["xid"]) for row in rows if row["xid"] is not None} == set(expected)
 
 
 @pytest.mark.parametrize(
