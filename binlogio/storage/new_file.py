@@ -73,7 +73,7 @@ def give_name(side: Path, target: Path, *, replaces: bool) -> None:
         except OSError as exc:
             if exc.errno not in _NO_HARD_LINKS:
                 raise OSError(exc.errno, exc.strerror, str(target)) from exc
-            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # fails if the name exists
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, NEW_FILE_MODE))  # fails if the name exists
         else:
             return
     side.replace(target)

@@ -34,6 +34,7 @@ from binlogio.events.query import StatusVar
 from binlogio.events.rows import RowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent
 from binlogio.events.table_map import TableMapEvent
+from binlogio_cli.dump import sql_output
 from both_kernels import KERNELS, kernel_set_to
 from corpus import MARIADB, MARIADB118, MYSQL
 from dumped_logs import ROWS, dump, text_of, write
@@ -179,6 +180,37 @@ def test_settings_of_mariadb_are_written_where_they_change(kernel: str, tmp_path
         *(setting.format(1), "t", "t", setting.format(0), "u", "t", "t", setting.format(1), "t")
     ]
     assert chosen.count("EXECUTE binlogio") == 3
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_settings_of_mariadb_that_were_forgotten_are_written_again(
+    kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory for them is bounded, and no statement runs with the settings of another one."""
+    monkeypatch.setattr(sql_output, "_MOST_NUMBERS", 2)
+    flags = [0, 1 << 15, 1 << 28, 1 << 30, 1 << 15, 0, 0, 1 << 28]
+    first = description(version="10.11.6-MariaDB", sizes=POST_HEADERS_OF_MARIADB)
+    changes = [
+        replace(query(f"INSERT INTO t VALUES ({one})"), status_vars=(StatusVar(QueryStatus.FLAGS2, one),))
+        for one in flags
+    ]
+    begin = MariadbGtidEvent(sequence_number=1, domain_id=0, header=header(EventType.MARIADB_GTID_EVENT))
+    events = [event for change in changes for event in (begin, change, *transaction(1)[-1:])]
+    (path := tmp_path / "binlog.000001").write_bytes(BINLOG_MAGIC + encode([first, *events]))
+    with kernel_set_to(kernel):
+        text = sql_of(path)
+    found = [
+        (bytes.fromhex(digits).decode(), sql)
+        for digits, sql in re.findall(r"x'([0-9a-f]+)'|INSERT INTO t VALUES \((\d+)\)", text)
+    ]
+    checked, names = "", ("check_constraint_checks=0", "sql_if_exists=1", "insert_history=1")
+    for setting, number in found:
+        checked = setting or checked
+        if number:
+            expected = [int(number) == 1 << bit for bit in (15, 28, 30)]
+            assert [name in checked for name in names] == expected
+
+    assert len([one for one, _ in found if one]) == 7
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -118,7 +118,8 @@ class EventWriter:
                 self._learn_table(event, None)
             self._pause_in_statement()
         elif isinstance(event, ROWS_EVENTS):
-            self._learn_table(self._reader.table_map(event), event)
+            if self._form.style != "SQL":
+                self._learn_table(self._reader.table_map(event), event)
             if event.ends_statement:
                 self._bodies.clear()
             else:

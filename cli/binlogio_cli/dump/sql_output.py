@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 _UTF8MB4: Final = 45
 _MODES_OF_OTHER_QUOTES: Final = MODE_ANSI_QUOTES | MODE_NO_BACKSLASH_ESCAPES
 _SETTINGS: Final = 0  # index of the MariaDB settings in the kernel's settings
+_MOST_NUMBERS: Final = 1 << 12
 # The client reads UTF-8, regardless of its options.
 _HEAD: Final = (f"DELIMITER {DELIMITER}\n", f"/*!\\C utf8mb4 */{DELIMITER}\n")
 
@@ -85,6 +86,7 @@ class SqlDump:
         self._has_gtid = False
         self._settings = 0  # number of the last MariaDB settings in the output; 0: none
         self._numbers: dict[str, int] = {}
+        self._last_number = 0
         self._is_begun = False
         self._binlog = BinlogStatements()
         self._maps: list[TableMapEvent] = []  # table maps of the current statement
@@ -268,7 +270,12 @@ class SqlDump:
         settings = settings_of_mariadb(event, self._reader.context) if self._is_mariadb else ""
         if not settings:
             return 0, ""
-        number = self._numbers.setdefault(settings, len(self._numbers) + 1)
+        number = self._numbers.get(settings)
+        if number is None:
+            if len(self._numbers) >= _MOST_NUMBERS:  # numbers are not reused, so that settings are only written again
+                self._numbers.clear()
+            self._last_number += 1
+            number = self._numbers[settings] = self._last_number
         return number, "".join(_lines(f"SET @@session.timestamp = DEFAULT{settings}"))
 
     @staticmethod
