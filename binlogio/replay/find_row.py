@@ -123,7 +123,7 @@ def lookup_of(present: Iterable[int], source: TablePlan, target: TablePlan, inde
         RowNotFound: the image has no column of the target.
     """
     shared = min(len(source.columns), len(target.columns))
-    image = tuple(position for position in present if position < shared)
+    image = tuple(at for at in present if at < shared and not source.columns[at].is_row_hash)
     if not image:
         raise RowNotFound(
             f"ERROR {ER_KEY_NOT_FOUND}: the before image has no column that the target has",

@@ -94,6 +94,8 @@ class KeySource:
         if known is None or known[0] is not plan:
             if len(self._marked) >= _MOST_PLANS:
                 self._marked.clear()
-            columns = tuple(replace(column, generated=column.label in names) for column in plan.columns)
+            columns = tuple(
+                replace(column, generated=column.is_row_hash or column.label in names) for column in plan.columns
+            )
             known = self._marked[id(plan), names] = (plan, replace(plan, columns=columns))
         return known[1]

@@ -413,7 +413,9 @@ class Stretch:
         """Return the generated columns in logs of MariaDB, where updates may lack them although their values change."""
         if self.definition is None or not self.is_mariadb:
             return ()
-        return tuple(column.name for column in self.definition.columns if column.generated_from is not None)
+        names = tuple(column.name for column in self.definition.columns if column.generated_from is not None)
+        plan = self.plan() if self.definition.hash_columns else None
+        return names if plan is None else (*names, *(one.label for one in plan.columns if one.is_row_hash))
 
     def plan(self) -> TablePlan | None:
         """Return the plan of the columns; None if they are unknown.

@@ -57,6 +57,8 @@ _FEW_COLUMNS: Final = 1 << 6  # the columns of larger tables are not cached
 _ALPHA_POST_HEADER: Final = 4 + 2  # the post-header size of a table map of the first 5.1 releases
 _ROWS_V1_SINCE: Final = (5, 1, 16)
 ZEROED_NULL_BITS_SINCE: Final = (8, 0, 3)
+ROW_HASH: Final = re.compile(r"DB_ROW_HASH_\d{1,3}")
+"""The name of a hidden hash column of MariaDB 10.4 and later."""
 _VERSION: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
 _TYPE_TEXT: Final = re.compile(r"\s*(\w+)\s*(?:\(\s*(\d{1,5})\s*(?:,\s*(\d{1,3})\s*)?\))?")
 
@@ -96,6 +98,12 @@ class TablePlan:
     def full_name(self) -> str:
         """The name of the table as `schema.table`."""
         return f"{self.schema}.{self.table}"
+
+    @property
+    def without_row_hashes(self) -> TablePlan:
+        """The plan without the hidden hash columns of MariaDB, which are the last columns; usually the plan itself."""
+        count = sum(not column.is_row_hash for column in self.columns)
+        return self if count == len(self.columns) else replace(self, columns=self.columns[:count])
 
     @property
     def json_positions(self) -> tuple[int, ...]:
@@ -162,7 +170,7 @@ def _columns(
     shapes = [shape_of(kind, value) for kind, value in zip(types, metadata, strict=True)]
     optional = {field.kind: field.value for field in reversed(optional_metadata)}  # the first of equal kinds is used
     facts = _column_facts(optional, [shape.type for shape in shapes], mariadb=mariadb)
-    return tuple(
+    columns = tuple(
         _column(
             position,
             metadata[position],
@@ -175,6 +183,22 @@ def _columns(
         )
         for position in range(len(types))
     )
+    return _with_row_hashes(columns) if mariadb else columns
+
+
+def _with_row_hashes(columns: tuple[ColumnPlan, ...]) -> tuple[ColumnPlan, ...]:
+    """Return the columns of a table of MariaDB with its hidden hash columns marked: the last ones, by name and type."""
+    first = len(columns)
+    while first and _is_row_hash(columns[first - 1]):
+        first -= 1
+    if first == len(columns):
+        return columns
+    hashes = (replace(column, visible=False, generated=True, is_row_hash=True) for column in columns[first:])
+    return (*columns[:first], *hashes)
+
+
+def _is_row_hash(column: ColumnPlan) -> bool:
+    return column.type == ColumnType.LONGLONG and column.unsigned and ROW_HASH.fullmatch(column.name or "") is not None
 
 
 _known_columns: Final = lru_cache(maxsize=1 << 9)(_columns)

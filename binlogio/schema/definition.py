@@ -176,7 +176,8 @@ class TableDefinition:
     `primary_key_prefixes` has a length in characters for each key column, 0 for the whole column; it is empty if the
     key contains only whole columns. `unique_keys` are the other unique keys in the order of their declaration.
     `foreign_keys` are the foreign keys of this table; `is_foreign_key_parent` is True if a foreign key of any table
-    refers to this table.
+    refers to this table. `hash_columns` are the least and the largest number of hidden columns DB_ROW_HASH_n that
+    MariaDB logs after the others, for UNIQUE keys over long columns; empty: the table has none.
 
     Raises:
         UnsupportedFeature: no server would accept the definition, such as a key with an unknown column.
@@ -192,6 +193,7 @@ class TableDefinition:
     unique_keys: tuple[KeyDefinition, ...] = ()
     is_foreign_key_parent: bool = False
     foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
+    hash_columns: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Check columns and keys."""
@@ -209,6 +211,8 @@ class TableDefinition:
         used.update(name.casefold() for column in self.columns for name in column.generated_from or ())
         if not used <= set(names):
             raise self._refused("unique_keys and generated_from", "names of columns", sorted(used - set(names)))
+        if self.hash_columns and (len(self.hash_columns) != 2 or self.hash_columns != tuple(sorted(self.hash_columns))):
+            raise self._refused("hash_columns", "the least and the largest number", self.hash_columns)
 
     def _refused(self, field: str, expected: str, found: object) -> UnsupportedFeature:
         return UnsupportedFeature(
@@ -577,7 +581,9 @@ def from_table_map(event: TableMapEvent, context: ParseContext = DEFAULT_CONTEXT
         UnsupportedFeature: the event lacks names or character sets, or has types of servers before MySQL 5.6 and
             MariaDB 10.1.
     """
-    plan = resolve_plan(event, context)
+    every = resolve_plan(event, context)
+    plan = every.without_row_hashes
+    hash_count = len(every.columns) - len(plan.columns)
     columns = tuple(_mapped_column(column, f"{event.schema}.{event.table}.{column.label}") for column in plan.columns)
     prefixes = tuple(prefix for _, prefix in plan.primary_key)
     return TableDefinition(
@@ -586,6 +592,7 @@ def from_table_map(event: TableMapEvent, context: ParseContext = DEFAULT_CONTEXT
         columns=columns,
         primary_key=tuple(columns[position].name for position, _ in plan.primary_key),
         primary_key_prefixes=prefixes if any(prefixes) else (),
+        hash_columns=(hash_count, hash_count) if hash_count else (),
     )
 
 

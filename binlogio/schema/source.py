@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType, EventType, OptionalMetadataType, TableMapFlag
@@ -47,6 +48,7 @@ MAX_PENDING_BYTES: Final = 4 << 20
 _CHARSETS: Final = (OptionalMetadataType.DEFAULT_CHARSET, OptionalMetadataType.COLUMN_CHARSET)
 _FILE_NUMBER: Final = re.compile(r"(.*?)\.(\d{6,})(?:\D.*)?$", re.DOTALL)
 _GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullable=False, visible=False)
+_ROW_HASH: Final = ColumnDefinition("DB_ROW_HASH_1", "bigint unsigned", visible=False, generated_from=(), virtual=True)
 # Old types that a log may contain instead of the current type, because a table keeps the formats of its creation.
 _SAME: Final = {
     ColumnType.VAR_STRING: ColumnType.STRING,
@@ -147,12 +149,14 @@ class DefinitionSource:
         described = self._given.find(event.schema, event.table, server) if self._given is not None else None
         names = event.optional(OptionalMetadataType.COLUMN_NAME)
         if names is not None:
+            if described is not None:
+                described = with_hidden_columns(described, event, server.vendor)
             if described is None or _contradiction(described, event, server.vendor) is not None:
                 described = self._learned(event, server)
             columns = None if described is None else described.definition.plan_columns(server.vendor)
             return resolve_plan(event, context, columns)
         if described is not None:
-            described = _with_generated_key(described, event)
+            described = with_hidden_columns(described, event, server.vendor)
             misfit = _misfit(described.definition, event, server.vendor)
             if misfit is not None and self._given is not None and self._given.passes_over:
                 described = None
@@ -174,6 +178,7 @@ class DefinitionSource:
         described = self._learned(event, ServerDefaults.of(context))
         if described is None:
             return Described(from_table_map(event, context))
+        described = _without_row_hashes(described)
         has_charsets = any(event.optional(kind) is not None for kind in _CHARSETS)
         return replace(described, assumed=frozenset()) if has_charsets else described
 
@@ -248,7 +253,7 @@ class DefinitionSource:
                 self.unnamed[name] = reason
             return None
         try:
-            described = _with_generated_key(Described.of(known.table), event)
+            described = with_hidden_columns(Described.of(known.table), event, server.vendor)
             reason = _contradiction(described, event, server.vendor)
             is_ambiguous = self._catalogue.is_ambiguous(name)
             is_doubtful = reason is None and (known.is_tentative or is_ambiguous)
@@ -386,13 +391,40 @@ def _as_mapped(definition: TableDefinition, index: int, event: TableMapEvent, ve
     return _mapped(definition, index, vendor) == (event.column_types[index], event.metadata[index])
 
 
-def _with_generated_key(described: Described, event: TableMapEvent) -> Described:
-    """Return the definition, with the generated invisible primary key if the table map has its flag."""
+def with_hidden_columns(described: Described, event: TableMapEvent, vendor: Vendor) -> Described:
+    """Return the definition with the columns of a table map that no statement names.
+
+    They are the generated invisible primary key of MySQL, if the table map has its flag, and the hash columns of
+    MariaDB, if the table map has BIGINT columns after the others, as many as UNIQUE keys of the definition need.
+    """
     definition = described.definition
-    if not event.flags & TableMapFlag.GENERATED_INVISIBLE_PK or definition.primary_key:
+    if event.flags & TableMapFlag.GENERATED_INVISIBLE_PK and not definition.primary_key:
+        columns = (_GENERATED_KEY, *definition.columns)
+        return replace(described, definition=replace(definition, columns=columns, primary_key=(_GENERATED_KEY.name,)))
+    first = len(definition.columns)
+    added = event.column_types[first:]
+    if vendor != "mariadb" or not definition.hash_columns or set(added) != {ColumnType.LONGLONG}:
         return described
-    columns = (_GENERATED_KEY, *definition.columns)
-    return replace(described, definition=replace(definition, columns=columns, primary_key=(_GENERATED_KEY.name,)))
+    least, most = definition.hash_columns
+    if not least <= len(added) <= most:
+        return described
+    taken = {column.name.casefold() for column in definition.columns}
+    free = (name for number in count(1) if (name := f"DB_ROW_HASH_{number}").casefold() not in taken)
+    names = zip(islice(free, len(added)), event.nullable[first:], strict=True)
+    hashes = tuple(replace(_ROW_HASH, name=name, nullable=nullable) for name, nullable in names)
+    return replace(described, definition=replace(definition, columns=(*definition.columns, *hashes)))
+
+
+def _without_row_hashes(described: Described) -> Described:
+    """Return the definition without the hash columns that `with_hidden_columns` added."""
+    columns = tuple(
+        one
+        for one in described.definition.columns
+        if replace(one, name="", nullable=True) != replace(_ROW_HASH, name="")
+    )
+    if len(columns) == len(described.definition.columns):
+        return described
+    return replace(described, definition=replace(described.definition, columns=columns))
 
 
 def _misfit(definition: TableDefinition, event: TableMapEvent, vendor: Vendor) -> BinlogFormatError | None:

@@ -76,7 +76,9 @@ class ColumnPlan:
     unknown. `fsp` is the number of fraction digits; `fsp_assumed` is True for a column of MariaDB's old temporal types
     whose number of fraction digits is unknown, so that 0 is assumed. `native` is MariaDB's `uuid`, `inet4` or `inet6`;
     a table map has BINARY for it. `generated` is True for a column that is generated according to a definition or DDL.
-    `opened_size` is the largest size in bytes of a compressed value after decompression.
+    `is_row_hash` is True for MariaDB's hidden column DB_ROW_HASH_n, the hash of a UNIQUE key over long columns, which
+    SQL cannot name; it is also `generated`. `opened_size` is the largest size in bytes of a compressed value after
+    decompression.
     """
 
     position: int
@@ -98,6 +100,7 @@ class ColumnPlan:
     visible: bool = True
     native: str | None = None
     generated: bool = False
+    is_row_hash: bool = False
     opened_size: int = DEFAULT_LIMITS.opened_size
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -16,9 +16,14 @@ from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.first_words import body_may_define, may_define
 from binlogio.schema.ddl.logged_ddl import follow_event
 from binlogio.schema.ddl.statements import SessionFacts
+from binlogio.schema.given import Described
+from binlogio.schema.source import with_hidden_columns
 from binlogio.storage.log_file import LogFile
 from corpus import Case, cases
 from followed_ddl import MYSQL, START, after, follow_statement, shape
+
+if TYPE_CHECKING:
+    from binlogio.schema.types import Vendor
 
 CODEC: Final = EVENT_CODECS[EventType.TABLE_MAP_EVENT]
 CONTEXT: Final = ParseContext(server_version="9.7.0")
@@ -178,6 +183,7 @@ def _as_logged(definition: Any, event: TableMapEvent, context: ParseContext) -> 
     level = "MINIMAL" if event.optional_metadata else "NO_LOG"
     if event.optional(OptionalMetadataType.COLUMN_NAME) is not None:
         level = "FULL"
-    vendor = "mariadb" if context.is_mariadb else "mysql"
-    made: TableMapEvent = definition.table_map(event.table_id, level, vendor, flags=event.flags)
+    vendor: Vendor = "mariadb" if context.is_mariadb else "mysql"
+    described = with_hidden_columns(Described(definition), event, vendor)
+    made: TableMapEvent = described.definition.table_map(event.table_id, level, vendor, flags=event.flags)
     return made

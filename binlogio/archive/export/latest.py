@@ -223,6 +223,7 @@ class LatestRows:
             ExportError: the primary key is unknown.
             UnsupportedFeature: an image lacks columns, the columns change, or a mark makes the state unknown.
         """
+        batch = _without_row_hashes(batch, self._plans[name].values())
         found = self._tables.get(name)
         if found is None:
             found = self._tables[name] = self._begin(name, batch)
@@ -425,6 +426,18 @@ class LatestRows:
             for batch in one.drop_columns([_NUMBER]).to_batches(max_chunksize=_BATCH_ROWS):
                 if batch.num_rows:
                     yield name, batch
+
+
+def _without_row_hashes(batch: pa.RecordBatch, plans: Iterable[TablePlan]) -> pa.RecordBatch:
+    """Return a batch without the hidden hash columns of MariaDB, which SELECT does not show and updates do not log."""
+    hashes = {column.label for plan in plans for column in plan.columns if column.is_row_hash}
+    for side in ("before", "after") if hashes else ():
+        image = batch.column(side)
+        kept = [one for one in image.type if one.name not in hashes]
+        arrays = [pc.struct_field(image, one.name) for one in kept]
+        cut = pa.StructArray.from_arrays(arrays, fields=kept, mask=image.is_null())
+        batch = batch.set_column(batch.schema.get_field_index(side), pa.field(side, cut.type), cut)
+    return batch
 
 
 def _filtered(tables: list[pa.Table], is_kept: pa.ChunkedArray) -> list[pa.Table]:

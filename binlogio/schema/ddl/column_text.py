@@ -114,6 +114,7 @@ class ColumnText:
     on_update_now: bool = False
     is_primary: bool = False
     is_unique: bool = False
+    is_versioned: bool = False
 
 
 def read_column(words: Words) -> ColumnText | Unparsed:
@@ -373,7 +374,9 @@ def _other_attribute(words: Words, column: ColumnText) -> None:
     elif words.accept_any("ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
         words.accept("=")
         words.text()
-    elif words.accept("WITH", "SYSTEM", "VERSIONING") or words.accept("WITHOUT", "SYSTEM", "VERSIONING"):
+    elif words.accept("WITH", "SYSTEM", "VERSIONING"):
+        column.is_versioned = True
+    elif words.accept("WITHOUT", "SYSTEM", "VERSIONING"):
         return
     else:
         words.take()

@@ -232,12 +232,14 @@ def created_table(body: TableBody, schema: str, name: str, setting: TableSetting
         collation=setting.collation,
         collation_is_assumed=setting.collation_is_assumed,
         assumed=frozenset(parsed.column.name.casefold() for parsed in columns if parsed.is_assumed),
+        is_mariadb=setting.server.is_mariadb,
     )
     for period in body.periods:
         table = table.with_period(period)
     for key in (*(own for parsed in columns for own in keys_of_column(parsed)), *body.keys):
         table = table.with_key(key)
-    return versioned(table, body.periods) if options.is_versioned else table
+    has_versions = any(isinstance(column, ColumnText) and column.is_versioned for column in body.columns)
+    return versioned(table, body.periods) if options.is_versioned or has_versions else table
 
 
 def keys_of_column(parsed: ParsedColumn) -> Iterator[Key]:
@@ -264,9 +266,11 @@ def begins_key(words: Words) -> bool:
     """Return whether a key, a constraint or a period begins here, and no column."""
     if words.next.kind != "word":
         return False
-    return words.next.upper in _KEY_WORDS or words.sees("PERIOD", "FOR") or words.sees("VECTOR", "INDEX") or (
-        words.sees("VECTOR", "KEY")
-    )  # fmt: skip
+    return (
+        words.next.upper in _KEY_WORDS
+        or words.sees("PERIOD", "FOR")
+        or any(words.sees("VECTOR", second) for second in ("INDEX", "KEY", "("))
+    )
 
 
 def read_key(words: Words) -> Key | None:
@@ -295,10 +299,10 @@ def read_key(words: Words) -> Key | None:
         words.accept("IF", "NOT", "EXISTS")
         if words.next.is_name and not (words.next.kind == "word" and words.next.upper in _KEY_HINTS):
             name = words.name()
-    _index_type(words)
+    is_hash = index_type(words) == "HASH"
     key = Key(name, key_parts(words), is_unique=is_unique)
-    _key_options(words)
-    return key
+    is_hash = _key_options(words) or is_hash
+    return replace(key, is_hash=True) if is_hash else key
 
 
 def read_period(words: Words) -> Period:
@@ -327,9 +331,9 @@ def _foreign_key(words: Words) -> None:
     skip_references(words)
 
 
-def _index_type(words: Words) -> None:
-    if words.accept_any(*_KEY_HINTS):
-        words.name()
+def index_type(words: Words) -> str:
+    """Parse USING and the type of an index, if they are here; return the type in capital letters, or ""."""
+    return words.name().upper() if words.accept_any(*_KEY_HINTS) else ""
 
 
 def key_parts(words: Words) -> tuple[tuple[str, int], ...]:
@@ -355,16 +359,19 @@ def key_parts(words: Words) -> tuple[tuple[str, int], ...]:
     return tuple(parts)
 
 
-def _key_options(words: Words) -> None:
+def _key_options(words: Words) -> bool:
+    """Parse the options of a key; return whether they contain USING HASH."""
+    is_hash = False
     while not words.ended and words.next.upper not in (",", ")") and not begins_partitions(words):
         if words.accept("WITH", "PARSER"):
             words.name()
         elif words.accept_any("VISIBLE", "INVISIBLE", "IGNORED") or words.accept("NOT", "IGNORED"):
             continue
         elif words.sees("USING") or words.sees("TYPE"):
-            _index_type(words)
+            is_hash = index_type(words) == "HASH" or is_hash
         else:
             read_assignment(words, _KEY_OPTIONS, "an option of a key")
+    return is_hash
 
 
 # ---------------------------------------------------------------------------------------------------------- options

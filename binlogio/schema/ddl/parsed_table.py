@@ -7,17 +7,27 @@ database whose definition is unknown. If a table map has other widths, the table
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
+from binlogio.schema.collations import max_character_bytes
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
+from binlogio.schema.types import BINARY_TYPES, GEOMETRY_TYPES, TEXT_TYPES
 
 PRIMARY: Final = "PRIMARY"
 ROW_END: Final = "row_end"
 MOST_COLUMNS: Final = 4096
 MOST_KEYS: Final = 255
 MOST_KEY_PARTS: Final = 64
+_SHORTEST_LIMIT: Final = 767  # the least of the largest key sizes in bytes: InnoDB, ROW_FORMAT=COMPACT or REDUNDANT
+_LIMITS: Final = {"MYISAM": 1000, "ARIA": 2300}  # in bytes
+_LONGEST_LIMIT: Final = 3072  # of other engines: InnoDB, ROW_FORMAT=DYNAMIC
+_NATIVE_HASH_ENGINES: Final = ("MEMORY", "HEAP")
+_UNLIMITED: Final = frozenset(
+    {"json", *(name for name in (*TEXT_TYPES, *BINARY_TYPES) if name.endswith(("text", "blob"))), *GEOMETRY_TYPES}
+)
 
 
 WITHOUT_OVERLAPS: Final = ("", -1)
@@ -42,12 +52,13 @@ class Period:
 class Key:
     """An index. A part is a column's name and the prefix in characters, 0 for all.
 
-    An expression is a part without a name.
+    An expression is a part without a name. `is_hash` is True for an index declared with USING HASH.
     """
 
     name: str
     parts: tuple[tuple[str, int], ...]
     is_unique: bool = False
+    is_hash: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +76,7 @@ class ParsedTable:
     is_versioned: bool = False
     period: Period | None = None
     row_end: str = ROW_END
+    is_mariadb: bool = False
 
     def index(self, name: str) -> int | None:
         """Return the position of a column; None if there is none of that name."""
@@ -154,10 +166,46 @@ class ParsedTable:
             primary_key_prefixes=prefixes if any(prefixes) else (),
             engine=self.engine,
             collation=self.collation,
+            hash_columns=self._hash_columns(),
         )
 
+    def _hash_columns(self) -> tuple[int, ...]:
+        """Return the least and the largest number of hidden hash columns; empty if the table has none.
+
+        MariaDB 10.4 and later add such a column, DB_ROW_HASH_n, for each UNIQUE key that is longer than the engine
+        accepts, has a whole BLOB or TEXT column, or is declared with USING HASH. The limit depends on the engine, its
+        version and its row format. sql/sql_table.cc, mysql_prepare_create_table_finalize, add_hash_field of MariaDB.
+        """
+        if not self.is_mariadb:
+            return ()
+        keys = [key for key in self.keys if key.is_unique and key.name.upper() != PRIMARY]
+        most = sum(self._key_bytes(key) > _SHORTEST_LIMIT for key in keys)
+        return (sum(map(self._has_hash, keys)), most) if most else ()
+
+    def _has_hash(self, key: Key) -> bool:
+        """Return whether a UNIQUE key certainly has a hash column."""
+        return self.is_mariadb and self._key_bytes(key) > _LIMITS.get(self.engine.upper(), _LONGEST_LIMIT)
+
+    def _key_bytes(self, key: Key) -> float:
+        """Return the size of a key in bytes, as far as it decides on a hash column; infinite if the key has one."""
+        if key.is_hash and self.engine.upper() not in _NATIVE_HASH_ENGINES:
+            return inf
+        size = 0.0
+        for name, prefix in key.parts:
+            index = self.index(name)
+            if index is None:
+                continue
+            column = self.columns[index]
+            kind = column.sql_type
+            if kind.name in _UNLIMITED and not prefix:
+                return inf
+            if kind.name in (*TEXT_TYPES, *BINARY_TYPES):
+                width = max_character_bytes(column.collation or self.collation) if kind.name in TEXT_TYPES else 1
+                size += (prefix or (kind.arguments or (1,))[0]) * width
+        return size
+
     def _row_key(self) -> Key | None:
-        """Return the primary key; without one, the first UNIQUE key of whole columns that are NOT NULL.
+        """Return the primary key; without one, the first UNIQUE key of whole columns that are NOT NULL, without a hash.
 
         Sql/table.cc, open_binary_frm.
         """
@@ -167,4 +215,5 @@ class ParsedTable:
 
     def _names_rows(self, key: Key) -> bool:
         indexes = [self.index(name) if name and not size else None for name, size in key.parts]
-        return bool(indexes) and all(i is not None and not self.columns[i].nullable for i in indexes)
+        is_key = bool(indexes) and all(i is not None and not self.columns[i].nullable for i in indexes)
+        return is_key and not self._has_hash(key)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Final, TypeVar
 
 from binlogio.errors import UnsupportedFeature
@@ -282,7 +282,10 @@ def _create_index(head: _StatementHead) -> tree.Ddl:
     parts = head.part(key_parts)
     if isinstance(name, tree.Unparsed):
         return tree.CreateIndex(table, name)
-    return tree.CreateIndex(table, parts if isinstance(parts, tree.Unparsed) else Key(name, parts, is_unique=is_unique))
+    if isinstance(parts, tree.Unparsed):
+        return tree.CreateIndex(table, parts)
+    is_hash = any(one.upper == "USING" and two.upper == "HASH" for one, two in pairwise(head.words.tokens))
+    return tree.CreateIndex(table, Key(name, parts, is_unique=is_unique, is_hash=is_hash))
 
 
 def _drop_index(head: _StatementHead) -> tree.Ddl:

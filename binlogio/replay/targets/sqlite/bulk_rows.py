@@ -45,7 +45,10 @@ _TYPES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BulkRows:
-    """Changes of one kind: inserts have no `before`, deletes no `after`; both are rows of values for every column."""
+    """Changes of one kind: inserts have no `before`, deletes no `after`.
+
+    Both are rows of values for every column except the hidden hash columns of MariaDB.
+    """
 
     plan: TablePlan
     before: list[tuple[Any, ...]] | None
@@ -117,10 +120,8 @@ def _is_plain(plan: TablePlan) -> bool:
 
 
 def _rows(images: pa.StructArray, plan: TablePlan) -> list[tuple[Any, ...]]:
-    children = images.flatten()
-    return list(
-        zip(*(_values(child, column) for child, column in zip(children, plan.columns, strict=True)), strict=True)
-    )
+    children = zip(images.flatten(), plan.columns, strict=True)
+    return list(zip(*(_values(child, column) for child, column in children if not column.is_row_hash), strict=True))
 
 
 def _values(array: pa.Array, column: ColumnPlan) -> list[Any]:

@@ -43,9 +43,15 @@ class _Found:
 
 
 class SqliteTable:
-    """A table of the target, and the log's table that changes it."""
+    """A table of the target, and the log's table that changes it.
 
-    def __init__(self, connection: SqliteConnection, plan: TablePlan, *, is_made_by_ddl: bool = False) -> None:
+    `source` is the plan of the log, `plan` that without the hidden hash columns of MariaDB. They are the last ones, so
+    rows may have their values.
+    """
+
+    def __init__(self, connection: SqliteConnection, source: TablePlan, *, is_made_by_ddl: bool = False) -> None:
+        plan = source.without_row_hashes
+        self.source: Final = source
         self.plan = plan
         self._is_made_by_ddl = is_made_by_ddl
         self.name = quoted(f"{plan.schema}.{plan.table}")
@@ -153,7 +159,7 @@ class SqliteTable:
             ReplayError: the row is not there, or its new key belongs to another one.
         """
         row_id, algorithm = self._find(before, "UPDATE")
-        after = [self._whole(row_id, column, value) for column, value in zip(self.plan.columns, after, strict=True)]
+        after = [self._whole(row_id, column, value) for column, value in zip(self.plan.columns, after, strict=False)]
         columns, values = self._present(after)
         if not columns:
             return algorithm

@@ -229,7 +229,7 @@ class SqliteTarget:
         """Return the table of the plan, which is made where it is not there yet."""
         name = plan.schema, plan.table
         table = self._tables.get(name)
-        if table is None or table.plan is not plan:
+        if table is None or table.source is not plan:
             is_made = f"{plan.schema}.{plan.table}" in self._ddl.made
             table = self._tables[name] = SqliteTable(self._connection, plan, is_made_by_ddl=is_made)
         return table
