@@ -211,7 +211,8 @@ def archive_stats(
 
     Raises:
         ConditionError: a value in the condition of `rows` does not fit its column.
-        UnsupportedFeature: the compiled kernel is missing, or a log is from before MySQL 5.0.
+        UnsupportedFeature: the compiled kernel is missing, or a log has event headers or table maps of an unusual
+            size, as those before MySQL 5.0.
         BinlogError: the only log has no readable head.
         OSError: a log cannot be read.
     """
@@ -237,7 +238,10 @@ def archive_stats(
         try:
             end = survey.walk(log, counter)
         except UnusualFormatError as exc:
-            raise UnsupportedFeature("statistics of logs before MySQL 5.0", file=log.name) from exc
+            raise UnsupportedFeature(
+                "statistics of a log with headers of an unusual size (MySQL before 5.0, alphas of 5.1, some forks)",
+                file=log.name,
+            ) from exc
         except BinlogError as exc:
             if isinstance(exc, BinlogFormatError) and len(logs) > 1:
                 counter.damage(Damage(begin=0, end=log.size or 0, reason=exc.reason))

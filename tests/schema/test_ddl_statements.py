@@ -12,6 +12,10 @@ from binlogio.schema.ddl.catalogue import Catalogue
 from followed_ddl import MARIADB, MYSQL, START, after, follow_statement, shape
 
 START_SHAPE: Final = "a int, b varchar(10), c text"
+SEQUENCE: Final = ", ".join(  # `{0}` is the type of the values
+    [f"{name} {{0}}" for name in ("next_not_cached_value", "minimum_value", "maximum_value", "start_value")]
+    + ["increment bigint", "cache_size bigint unsigned", "cycle_option tinyint unsigned", "cycle_count bigint"]
+)
 WORDS: Final = (
     "TABLE DATABASE INDEX SEQUENCE IF NOT EXISTS LIKE ADD DROP MODIFY CHANGE RENAME COLUMN TO AS FIRST AFTER KEY "
     "PRIMARY UNIQUE CHECK "
@@ -207,7 +211,20 @@ def test_a_table_of_unknown_columns_stays_unknown_under_a_new_name() -> None:
         ([START, "CREATE OR REPLACE DATABASE s"], None),
         ([START, "CREATE DATABASE IF NOT EXISTS s", "ALTER DATABASE CHARACTER SET latin2"], START_SHAPE),
         ([START, "ALTER DATABASE s NOSUCHOPTION"], START_SHAPE),
-        (["CREATE SEQUENCE t AS TINYINT"], None),
+        (["CREATE SEQUENCE t AS NOSUCHTYPE"], None),
+        (["CREATE SEQUENCE t AS TINYINT UNSIGNED"], SEQUENCE.format("tinyint unsigned")),
+        (["CREATE SEQUENCE t CACHE 3 AS INTEGER(4) SIGNED MAXVALUE 9"], SEQUENCE.format("int")),
+        (
+            ["CREATE SEQUENCE t", "ALTER SEQUENCE IF EXISTS t AS SMALLINT ZEROFILL"],
+            SEQUENCE.format("smallint unsigned"),
+        ),
+        (["CREATE SEQUENCE t AS INT", "ALTER SEQUENCE t RESTART 5 NO CYCLE"], SEQUENCE.format("int")),
+        (["CREATE SEQUENCE t", "ALTER SEQUENCE t AS NOSUCHTYPE"], None),
+        (["CREATE TABLE t (v VECTOR(2) NOT NULL, VECTOR (v) DISTANCE=euclidean)"], "v vector(2)"),
+        (
+            ["CREATE TABLE t (a INT, b INT WITH SYSTEM VERSIONING, c INT WITHOUT SYSTEM VERSIONING)"],
+            "a int, b int, c int, row_start timestamp(6), row_end timestamp(6)",
+        ),
         ([START, "DROP DATABASE s"], None),
         ([START, "TRUNCATE TABLE t"], "a int, b varchar(10), c text"),
         ([START, "CREATE TABLE u AS SELECT * FROM t"], "a int, b varchar(10), c text"),

@@ -15,6 +15,7 @@ from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES
 from binlogio.schema.ddl.tree import (
     AlterClauses,
     AlterDatabase,
+    AlterSequence,
     AlterTable,
     CreateDatabase,
     CreateIndex,
@@ -45,6 +46,7 @@ STATEMENTS: Final[dict[str, tuple[type, tuple[Name, ...]]]] = {
     "DROP SEQUENCE q": (DropTables, ((None, "q"),)),
     "TRUNCATE t": (TruncateTable, ((None, "t"),)),
     "CREATE SEQUENCE IF NOT EXISTS q CACHE 10": (CreateSequence, ((None, "q"),)),
+    "ALTER SEQUENCE s.q RESTART": (AlterSequence, (("s", "q"),)),
     "CREATE UNIQUE INDEX i USING BTREE ON s.t (a)": (CreateIndex, (("s", "t"),)),
     "DROP INDEX i ON t": (DropIndex, ((None, "t"),)),
     "CREATE DATABASE IF NOT EXISTS d CHARSET latin1": (CreateDatabase, ()),

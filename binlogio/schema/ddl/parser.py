@@ -45,6 +45,7 @@ _TEXT_VARIABLES: Final = frozenset(
     "COLLATION_CONNECTION "
     "COLLATION_SERVER COLLATION_DATABASE CHARACTER_SET_COLLATIONS EXPLICIT_DEFAULTS_FOR_TIMESTAMP".split()
 )
+_SEQUENCE_TYPES: Final = ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER", "BIGINT")
 _OBJECTS: Final = ("TABLE", "TABLES", "DATABASE", "SCHEMA", "INDEX", "SEQUENCE")
 _BEFORE_OBJECT: Final = frozenset("OR REPLACE TEMPORARY ONLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR".split())
 _CREATE_MODIFIERS: Final[tuple[list[str], ...]] = ([], ["TEMPORARY"], ["OR", "REPLACE"], ["OR", "REPLACE", "TEMPORARY"])
@@ -264,13 +265,33 @@ def _truncate_table(head: _StatementHead) -> tree.Ddl:
 
 def _create_sequence(head: _StatementHead) -> tree.Ddl:
     table = head.words.table_name()
-    problem = head.part(_sequence_options)
-    return tree.CreateSequence(table=table, replaces=head.replaces, if_not_exists=head.if_not_exists, problem=problem)
+    sql_type = head.part(_sequence_type)
+    return tree.CreateSequence(
+        table=table,
+        replaces=head.replaces,
+        if_not_exists=head.if_not_exists,
+        type="bigint" if sql_type is None else sql_type,
+    )
 
 
-def _sequence_options(words: Words) -> None:
-    if "AS" in (token.upper for token in words.tokens[words.at :]):
-        words.refuse("a sequence of BIGINT")
+def _alter_sequence(head: _StatementHead) -> tree.Ddl:
+    table = head.words.table_name()
+    return tree.AlterSequence(table, head.part(_sequence_type))
+
+
+def _sequence_type(words: Words) -> str | None:
+    """Return the type that the options of a sequence name (MariaDB 11.5); None if they name none."""
+    while not words.ended and not words.accept("AS"):
+        words.take()
+    if words.ended:
+        return None
+    name = words.accept_any(*_SEQUENCE_TYPES)
+    if not name:
+        words.refuse("a type of a sequence")
+    if words.sees("("):
+        words.skip_group()
+    is_unsigned = words.accept_any("UNSIGNED", "SIGNED", "ZEROFILL") in ("UNSIGNED", "ZEROFILL")
+    return {"INTEGER": "int"}.get(name, name.lower()) + " unsigned" * is_unsigned
 
 
 # --------------------------------------------------------------------------------------------------------- indexes
@@ -341,6 +362,7 @@ def _drop_database(head: _StatementHead) -> tree.Ddl:
 _PARSERS: Final[dict[tuple[str, str], Callable[[_StatementHead], tree.Ddl]]] = {
     ("CREATE", "TABLE"): _create_table,
     ("CREATE", "SEQUENCE"): _create_sequence,
+    ("ALTER", "SEQUENCE"): _alter_sequence,
     ("CREATE", "INDEX"): _create_index,
     ("CREATE", "DATABASE"): _create_database,
     ("CREATE", "SCHEMA"): _create_database,

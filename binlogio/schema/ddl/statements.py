@@ -26,6 +26,7 @@ from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.definition import ColumnDefinition
 
 _T = TypeVar("_T")
+_SEQUENCE_VALUES: Final = 4  # the first columns, which have the type of the sequence (MariaDB 11.5)
 # The columns of MariaDB's sequences. sql/sql_sequence.cc, sequence_structure.
 SEQUENCE_COLUMNS: Final = tuple(
     ColumnDefinition(name, sql_type, nullable=False)
@@ -89,7 +90,9 @@ def follow_ddl(
 def names_in(statement: tree.Ddl) -> tuple[tree.Name, ...]:
     """Return the tables that a statement can have changed, as far as it names them."""
     match statement:
-        case tree.CreateTable() | tree.CreateSequence() | tree.CreateIndex() | tree.DropIndex() | tree.TruncateTable():
+        case tree.CreateTable() | tree.CreateSequence() | tree.AlterSequence() | tree.TruncateTable():
+            return (statement.table,)
+        case tree.CreateIndex() | tree.DropIndex():
             return (statement.table,)
         case tree.AlterTable():
             return (statement.table, *statement.new_names)
@@ -128,6 +131,11 @@ class _Follower:
                     self._drop_table(name, only_temporary=statement.only_temporary)
             case tree.CreateSequence():
                 self._create_sequence(statement)
+            case tree.AlterSequence(type=None):
+                pass
+            case tree.AlterSequence():
+                altered = _sequence_columns(_parsed(statement.type) or "")
+                self._change(self._full(statement.table), lambda table: replace(table, columns=altered))
             case tree.CreateIndex():
                 key = _parsed(statement.key)
                 self._change(self._full(statement.table), lambda table: table.with_key(key))
@@ -259,11 +267,10 @@ class _Follower:
             self._catalogue.remove(name)
 
     def _create_sequence(self, statement: tree.CreateSequence) -> None:
-        if statement.problem is not None:
-            raise statement.problem.error()
         name = self._full(statement.table)
         collation, _ = self._database_collation(name[0])
-        table = ParsedTable(schema=name[0], name=name[1], columns=SEQUENCE_COLUMNS, collation=collation)
+        columns = _sequence_columns(_parsed(statement.type))
+        table = ParsedTable(schema=name[0], name=name[1], columns=columns, collation=collation)
         is_new = statement.replaces or not statement.if_not_exists or self._catalogue.is_new(name)
         self._catalogue.put(name, KnownTable(table, is_tentative=not is_new))
 
@@ -330,6 +337,12 @@ class _Follower:
         if known is None and schema == self._schema:
             known = self._session.database_collation
         return (known, False) if known is not None else (self._session.server_collation or self._server.collation, True)
+
+
+def _sequence_columns(sql_type: str) -> tuple[ColumnDefinition, ...]:
+    """Return the columns of a sequence whose values have a type."""
+    values = SEQUENCE_COLUMNS[:_SEQUENCE_VALUES]
+    return (*(replace(column, type=sql_type) for column in values), *SEQUENCE_COLUMNS[_SEQUENCE_VALUES:])
 
 
 def _parsed(part: _T | tree.Unparsed) -> _T:

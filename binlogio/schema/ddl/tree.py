@@ -209,12 +209,20 @@ class TruncateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateSequence:
-    """CREATE SEQUENCE; `problem` where its columns are not known."""
+    """CREATE SEQUENCE; `type` is the SQL type of its values."""
 
     table: Name
     replaces: bool
     if_not_exists: bool
-    problem: Unparsed | None = None
+    type: str | Unparsed = "bigint"
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSequence:
+    """ALTER SEQUENCE; `type` is the new SQL type of its values, None if it stays the same."""
+
+    table: Name
+    type: str | Unparsed | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +289,7 @@ Ddl = (
     | DropTables
     | TruncateTable
     | CreateSequence
+    | AlterSequence
     | CreateIndex
     | DropIndex
     | CreateDatabase
