@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from binlogio.archive.row_keys import KeySelection
+from binlogio.archive.verify import log_end
 from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.splits.split_bounds import KnownGroups, groups_around
@@ -24,7 +25,7 @@ from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.source import DefinitionSource
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     import pyarrow as pa
@@ -138,6 +139,7 @@ class MatchReader:
         self._options = options
         self._summary = summary
         self._known_groups: Final = KnownGroups()
+        self._in_use = False  # the log that was read last is in use
 
     def ranges(self, log: LogFile, places: Sequence[int]) -> Iterator[tuple[Split | None, Range]]:
         """Yield splits of a log that contain the groups at `places`, each with the range of positions to select in it.
@@ -186,6 +188,12 @@ class MatchReader:
         for batch in self._batches(log, ranges, selection, definitions):
             yield from self._matcher.matches_in(batch)
 
+    def note_end(self, log: LogFile, note: Callable[[str], None]) -> None:
+        """Report an incomplete transaction or event at the end of the log that was read last, if the log is in use."""
+        end = log_end(log, self._options.keyring) if self._in_use else None
+        if end is not None and end.incomplete is not None:
+            note(f"{log.name}: {end.incomplete}, searched up to {end.offset}")
+
     def versions(
         self,
         log: LogFile,
@@ -231,6 +239,7 @@ class MatchReader:
                 reader.choose(replace(selection.where, pos=selection.where.pos.within(pos)))
                 for _, batch in reader.read((log, split)):
                     yield batch
+            self._in_use = reader.in_use
 
     def _versions_in(
         self, file: str, batch: pa.RecordBatch, wanted: Mapping[tuple[int, int], RowMatch], places: np.ndarray

@@ -46,7 +46,8 @@ def find_changes(
         condition: as in `binlogio.row_condition`.
         options: options of the search.
         wants: returns whether a table, given by schema and name, is searched; None: all tables are searched.
-        note: called with a message for each table that has the columns only in some of the logs.
+        note: called with a message for each table that has the columns only in some of the logs, and for each log in
+            use that ends in an incomplete transaction.
         summary: counts, updated during the search.
 
     Raises:
@@ -61,12 +62,16 @@ def find_changes(
     for log in logs:
         counts.logs_read += 1
         counts.bytes_read += log.size or 0
-        yield from _changes_in(log, reader, matcher, statements)
+        yield from _changes_in(log, reader, matcher, statements, note or no_note)
     matcher.finish(note or no_note)
 
 
 def _changes_in(
-    log: LogFile, reader: MatchReader, matcher: _ConditionMatcher, statements: LogStatements
+    log: LogFile,
+    reader: MatchReader,
+    matcher: _ConditionMatcher,
+    statements: LogStatements,
+    note: Callable[[str], None],
 ) -> Iterator[RowVersion]:
     before = statements.copy()
     matches: list[RowMatch] = []
@@ -91,6 +96,7 @@ def _changes_in(
     except BinlogError:
         yield from versions()
         raise
+    reader.note_end(log, note)
     yield from versions()
 
 

@@ -89,7 +89,8 @@ def row_history(
         table: `schema.table`.
         key: the key as text: `42`, `id=42`, `tenant=7,id=42`; see `row_keys`.
         options: options of the search.
-        note: called with messages about the search, such as that an index is out of date.
+        note: called with messages about the search, such as that an index is out of date, or that a log in use ends in
+            an incomplete transaction.
         summary: counts, updated during the search.
 
     Raises:
@@ -340,6 +341,7 @@ class _KeySearch:
         try:
             for match in self._reader.matches(log, statements):
                 found.matches.append(match)
+            self._reader.note_end(log, self._note)
         except BinlogError as exc:
             found.error = exc
         used = statements.used_definitions(self._matcher.schema, self._matcher.table)

@@ -85,3 +85,13 @@ class LogEnd:
             return None
         reason = "the log ends in the middle of an event, but its server had closed it"
         return Damage(begin=self.offset, end=self.offset + self.torn_size, reason=reason)
+
+    @property
+    def incomplete(self) -> str | None:
+        """A sentence about the incomplete last group or event; None if there is none, or if it is `damage`."""
+        if self.open_group is None and (not self.torn_size or self.damage is not None):
+            return None
+        state = "the log is in use, or its server crashed: it" if self.in_use else "the log"
+        if self.open_group is not None:
+            return f"at {self.open_group}: {state} ends in an incomplete transaction"
+        return f"at {self.offset}: {state} ends in {self.torn_size} bytes of an incomplete event"

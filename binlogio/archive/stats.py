@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from binlogio.archive.observer import GtidRun
+    from binlogio.archive.observer import GtidRun, LogEnd
     from binlogio.archive.survey import ArchiveSurvey
     from binlogio.columnar.row_choice import RowChoice
     from binlogio.events import BinlogEvent
@@ -160,6 +160,7 @@ class ArchiveStats:
     """Statistics of logs.
 
     `first_time` and `last_time` bound the commits, in seconds since 1970, rounded to buckets of `bucket_s` seconds.
+    `incomplete` names the logs in use that end in an incomplete transaction, which is not counted.
     """
 
     logs: int
@@ -179,6 +180,7 @@ class ArchiveStats:
     gaps: tuple[str, ...]
     savings: tuple[Saving, ...]
     warnings: tuple[str, ...]
+    incomplete: tuple[str, ...]
 
 
 def archive_stats(
@@ -194,6 +196,9 @@ def archive_stats(
     stop_offset: int | None = None,
 ) -> ArchiveStats:
     """Return statistics of logs. Damaged ranges are skipped and reported in `warnings`.
+
+    An incomplete transaction at the end of a log is not counted. It is reported in `incomplete` if the log is in use,
+    else in `warnings`.
 
     With a selection, only event groups with a selected change count: events and bytes of whole groups, and the
     selected rows. `gaps` always covers all groups.
@@ -248,9 +253,7 @@ def archive_stats(
                 continue
             exc.locate(file=log.name)
             raise
-        counter.bytes += end.offset
-        if end.damage is not None:
-            counter.damage(end.damage)
+        counter.end(end)
     counter.warn_of_assumptions()
     return counter.result(len(logs))
 
@@ -300,6 +303,7 @@ class _Counter:
         self._most_lag = 0
         self._threads: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
         self._warnings: list[str] = []
+        self._incomplete: list[str] = []
         self._sample_every = max(1 << 20, total // _SAMPLES)
         self._sample_at = 0
         self._read = 0
@@ -308,6 +312,18 @@ class _Counter:
     def begin(self, log: LogFile) -> None:
         """Begin a log."""
         self._file = log.name
+
+    def end(self, end: LogEnd) -> None:
+        """End a log. Its end is not read if a selection ends before."""
+        self.bytes += end.offset
+        if end.damage is not None:
+            self.damage(end.damage)
+        if end.incomplete is not None and not self._survey.kernel.is_over:
+            text = f"{self._file}: {end.incomplete}, not counted"
+            if end.in_use:
+                self._incomplete.append(text)
+            else:
+                self._warn(text)
 
     def format(self, frame: EventFrame) -> None:
         """Take the format description."""
@@ -526,6 +542,7 @@ class _Counter:
             gaps=tuple(self._histories.gap_texts()),
             savings=tuple(self._savings(tables)),
             warnings=tuple(self._warnings),
+            incomplete=tuple(self._incomplete),
         )
 
     def _lag(self) -> LagStats | None:

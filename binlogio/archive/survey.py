@@ -315,7 +315,8 @@ class _LogWalk:
                 elif status != SURVEY_FULL:
                     self._stopped(status)
             offset, size = self._torn or (window.offset, 0)
-            group = self._kernel.group_begin if self._kernel.in_group else None
+            is_open = self._kernel.in_group and not self._is_relay  # a group may continue in the next relay log
+            group = self._kernel.group_begin if is_open else None
             return LogEnd(offset=offset, in_use=self._in_use, torn_size=size, open_group=group)
         finally:
             self._kernel.end_log()

@@ -214,6 +214,17 @@ def _checker(
     return check
 
 
+def log_end(log: LogFile, keyring: Keyring | None = None) -> LogEnd | None:
+    """Return the end of a log, found by reading all of it; None if its format is not supported.
+
+    Raises:
+        BinlogError, OSError: the log cannot be read.
+    """
+    checked = _CheckedLog(GtidHistories().of(log.name))
+    _checker(keyring, None)(log, checked)
+    return checked.log_end
+
+
 def _check_by_reader(log: LogFile, checked: _CheckedLog, keyring: Keyring | None) -> None:
     """Check a log with the Python reader, up to the first damage.
 
@@ -227,15 +238,22 @@ def _check_by_reader(log: LogFile, checked: _CheckedLog, keyring: Keyring | None
             begin = reader.position.offset if exc.offset is None else exc.offset
             exc.offset = exc.file = None
             checked.damage(Damage(begin=begin, end=max(begin, log.size or 0), reason=str(exc)))
-        tail = reader.torn_tail
-        size = 0 if tail is None else tail.size
-        checked.end(LogEnd(offset=reader.position.offset, in_use=reader.in_use, torn_size=size))
+        tail, offset, good = reader.torn_tail, reader.position.offset, reader.last_good_offset
+        checked.end(
+            LogEnd(
+                offset=offset,
+                in_use=reader.in_use,
+                torn_size=0 if tail is None else tail.size,
+                open_group=good if good < offset and not checked.is_relay else None,
+            )
+        )
 
 
 class _CheckedLog:
     """Collects the findings about a log; an observer of the survey."""
 
     def __init__(self, history: GtidHistory) -> None:
+        self.log_end: LogEnd | None = None
         self._history = history
         self._findings: list[Finding] = []
         self._more = 0
@@ -245,7 +263,7 @@ class _CheckedLog:
         self._at = 0  # start of the current range without damage
         self._counted = 0  # groups in the ranges before it
         self._rotate: RotateEvent | None = None
-        self._is_relay = False
+        self.is_relay = False
 
     def add(self, level: str, message: str, *, offset: int | None = None, end: int | None = None) -> None:
         """Add a finding."""
@@ -259,7 +277,7 @@ class _CheckedLog:
         self._begin(frame.header, frame.context.server_version)
 
     def _begin(self, header: EventHeader, server_version: str) -> None:
-        self._is_relay = bool(header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
+        self.is_relay = bool(header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
         before, self._history.server_version = self._history.server_version, server_version
         if before is not None and ("MariaDB" in before) != ("MariaDB" in server_version):
             self.add(PROBLEM, f"the log is of a server {server_version}, and the log before it of {before}", offset=0)
@@ -270,7 +288,7 @@ class _CheckedLog:
             self._rotate = event
         elif isinstance(event, IncidentEvent):
             self.add(NOTE, f"the server logged an incident: {event.message}", offset=event.header.offset)
-        elif self._is_relay:
+        elif self.is_relay:
             return
         elif isinstance(event, PreviousGtidsEvent):
             before: dict[GtidSource, list[Interval]] = {}
@@ -305,7 +323,7 @@ class _CheckedLog:
     def gtids(self, ended: int, runs: Sequence[GtidRun]) -> None:
         """Count groups, and compare their GTIDs."""
         self._groups += ended
-        if self._is_relay:
+        if self.is_relay:
             return
         for source, numbers, offset in runs:
             for level, message in self._history.add(source, numbers):
@@ -316,6 +334,7 @@ class _CheckedLog:
 
     def end(self, end: LogEnd) -> None:
         """Take the end of the log."""
+        self.log_end = end
         self._bytes = end.offset
         if end.torn_size and end.in_use:
             self.add(
@@ -338,7 +357,7 @@ class _CheckedLog:
 
     def compare_next(self, log: LogFile, following: LogFile | None) -> None:
         """Compare the file name in the ROTATE at the end of a log with the next log."""
-        if self._rotate is None or following is None or self._is_relay:
+        if self._rotate is None or following is None or self.is_relay:
             return
         stem, number, _ = log_number(plain_name(log.name))
         other_stem, other, _ = log_number(plain_name(following.name))

@@ -102,7 +102,7 @@ def _page(stats: ArchiveStats) -> Iterator[str]:
             [(one.setting, size_text(one.bytes), f"{one.ratio:.0%}", one.method) for one in stats.savings],
             texts=(0, 3),
         )
-    for title, lines in (("GTIDs that no log has", stats.gaps), ("Not counted", stats.warnings)):
+    for title, lines in (("GTIDs that no log has", stats.gaps), ("Not counted", (*stats.warnings, *stats.incomplete))):
         if lines:
             yield f"<h2>{title}</h2>"
             yield from (f"<p>{escape(line)}</p>" for line in lines)

@@ -11,9 +11,13 @@ from click.testing import CliRunner
 import binlogio
 from binlogio.archive import SearchSummary, find_changes
 from binlogio.errors import ChecksumMismatch, ConditionError
+from binlogio.options import ServerVariables
 from binlogio.storage import find_logs
 from binlogio_cli.main import cli
+from both_kernels import KERNELS, kernel_set_to
 from corpus import MARIADB, MYSQL
+from logs_in_use import LogInUse
+from written_logs import UUID
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,3 +103,30 @@ def test_grep_for_people_and_as_json() -> None:
     assert json.loads(line)["after"]["total"] == "199.00"
     refused = CliRunner().invoke(cli, ["grep", "total >", str(MYSQL / "incident")])
     assert (refused.exit_code, refused.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_incomplete_end_of_a_log_in_use_is_said(kernel: str, tmp_path: Path) -> None:
+    """Its complete events are searched, by `grep` and by `history`."""
+    source = LogInUse(ServerVariables(server_uuid=UUID))
+    log = tmp_path / "binlog.000001"
+    begin, sizes = source.starts[3], [len(event) for event in source.events(3)]
+    state = (
+        f"binlogio: {log}: at {{}}: the log is in use, or its server crashed: it ends in {{}}, searched up to {{}}\n"
+    )
+    cases = {
+        begin: "",
+        begin + 5: state.format(begin, "5 bytes of an incomplete event", begin),
+        begin + sum(sizes[:-1]): state.format(begin, "an incomplete transaction", begin + sum(sizes[:-1])),
+        begin + sum(sizes) - 3: state.format(begin, "an incomplete transaction", begin + sum(sizes[:-1])),
+        begin + sum(sizes): "",
+    }
+    for size, said in cases.items():
+        log.write_bytes(source.data[:size])
+        with kernel_set_to(kernel):
+            grep = CliRunner().invoke(cli, ["grep", "-T", "shop.n", "id = 3", str(log)])
+            history = CliRunner().invoke(cli, ["history", "shop.n", "3", str(log)])
+
+        assert grep.exit_code == history.exit_code == 0
+        assert grep.stderr.startswith(f"{said}binlogio: {1 if size > begin + 5 else 'no'} changes match")
+        assert history.stderr.startswith(f"{said}binlogio: {'1 changes' if size > begin + 5 else 'no change'} of")

@@ -23,6 +23,9 @@ from binlogio.storage import LogFile, find_logs
 from binlogio.storage.index_file import base_name
 from binlogio_cli.main import cli
 from corpus import MARIADB, MARIADB118, MYSQL
+from logs import IN_USE_AT
+from logs_in_use import LogInUse
+from written_logs import UUID
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -185,6 +188,44 @@ def test_a_log_without_a_head_is_left_out_and_named(tmp_path: Path) -> None:
     assert "binlog.000002: 0 to 0: the log is empty; not counted" in stats.warnings[0]
     with pytest.raises(BinlogError, match="the log is empty"):
         archive_stats(find_logs(tmp_path / "binlog.000002"))
+
+
+@pytest.mark.parametrize("compresses", [False, True], ids=["plain", "compressed"])
+@pytest.mark.parametrize("selects", [False, True], ids=["all", "a table"])
+def test_an_incomplete_transaction_at_the_end_of_a_log_in_use_is_named_and_not_counted(
+    tmp_path: Path, compresses: bool, selects: bool
+) -> None:
+    """Wherever the writer stopped, the counts are those of the complete transactions."""
+    source = LogInUse(ServerVariables(server_uuid=UUID, binlog_transaction_compression=compresses))
+    log = tmp_path / "binlog.000001"
+    choice = GroupChoice(tables=("shop.t",)) if selects else None
+    begin, end = source.starts[2:4]
+
+    log.write_bytes(source.data[:begin])
+    expected = archive_stats(find_logs(log), groups=choice)
+    assert (expected.transactions, expected.incomplete) == (2, ())
+    for size in range(begin + 1, end, 7):
+        log.write_bytes(source.data[:size])
+        stats = archive_stats(find_logs(log), groups=choice)
+        assert (stats.transactions, stats.tables) == (expected.transactions, expected.tables)
+        assert stats.types == expected.types
+        assert (len(stats.incomplete), stats.warnings) == (1, ())
+
+
+def test_an_incomplete_transaction_is_a_warning_only_in_a_closed_log(tmp_path: Path) -> None:
+    source = LogInUse(ServerVariables(server_uuid=UUID))
+    log = tmp_path / "binlog.000001"
+    begin = source.starts[3]
+    data = source.data[: begin + len(source.events(3)[0]) + len(source.events(3)[1])]
+    log.write_bytes(data)
+    in_use = CliRunner().invoke(cli, ["stats", str(log)])
+    log.write_bytes(data[:IN_USE_AT] + bytes(1) + data[IN_USE_AT + 1 :])
+    closed = CliRunner().invoke(cli, ["stats", str(log)])
+    said = f"binlogio: {log}: at {begin}: the log{{}} ends in an incomplete transaction, not counted\n"
+
+    assert (in_use.exit_code, in_use.stderr) == (0, said.format(" is in use, or its server crashed: it"))
+    assert (closed.exit_code, closed.stderr) == (1, said.format(""))
+    assert "3 transactions" in closed.stdout.splitlines()[0]
 
 
 class Page(HTMLParser):

@@ -78,10 +78,15 @@ cdef struct GroupCounts:  # all of int64, in the order of GROUP_FIELDS
 cdef struct ProblemRecord:
     int64_t code, offset, value
 
-cdef struct TableCounts:
+cdef struct TableTotals:
     int64_t[3] rows
     int64_t[3] row_bytes
-    int64_t events, groups, last_group
+    int64_t events, groups
+
+cdef struct TableCounts:
+    TableTotals total, pending  # pending: counts of the current group
+    bint is_pending  # the table is in `pending_tables`
+    int64_t last_group
     int64_t answer  # answer of ask_table: 0 not called, 1 selected, 2 not selected
 
 cdef struct TypeCounts:
@@ -118,11 +123,13 @@ cdef class LogSurvey:
     cdef bint checksum, counts, is_part, has_positions, knows_group, rows_open, has_group
     cdef uint32_t shift
     cdef int64_t opened_size, group_serial, table_capacity
-    cdef TypeCounts[256] types, pending  # pending: counts of the current group, until the group is known to be selected
+    cdef TypeCounts[256] types, pending  # pending: counts of the current group, added when the group ends
+    cdef uint8_t[256] pending_codes  # the types in `pending`
+    cdef int pending_code_count
     cdef uint8_t[256] looks_at
     cdef GroupCounts group
     cdef TableCounts* tables
-    cdef Memory groups, runs, problems, plain, spans
+    cdef Memory groups, runs, problems, plain, spans, pending_tables
     cdef int64_t ended_groups
     cdef object key_of, follow
     cdef int64_t measurable_events, measured_rows, measured_bytes, minimal_bytes
@@ -148,9 +155,10 @@ cdef class LogSurvey:
         for code in (FORMAT_DESCRIPTION_EVENT, START_ENCRYPTION_EVENT, START_EVENT_V3):
             self.looks_at[code] = V_DESCRIPTION
         memset(self.types, 0, sizeof(self.types))
+        memset(self.pending, 0, sizeof(self.pending))
         self.first_offset, self.stop_offset = 0, 1 << 62
         self.groups, self.runs, self.problems = Memory(), Memory(), Memory()
-        self.plain, self.spans = Memory(), Memory()
+        self.plain, self.spans, self.pending_tables = Memory(), Memory(), Memory()
         self.last_known = NULL
         self.key_of, self.follow = key_of, follow
         self.source_numbers, self.sources = {}, []
@@ -229,9 +237,9 @@ cdef class LogSurvey:
         return self.group.begin
 
     def end_log(self) -> None:
-        """End the log, and an unfinished group in it."""
+        """End the log. An incomplete group at its end is not counted, except in a relay log, where the next log ends it."""
         if self.has_group:
-            self._finish_group(False)
+            self._finish_group(False, not (self.in_group and self.has_positions))
         self.state.place = G_OUTSIDE
 
     def take_runs(self) -> tuple[int, Memory]:
@@ -271,10 +279,10 @@ cdef class LogSurvey:
         cdef int64_t number
         found = []
         for name, number in self.maps.by_table.items():
-            if name is not None and number < self.table_capacity and self.tables[number].events:
-                found.append((name, [self.tables[number].rows[i] for i in range(3)],
-                              [self.tables[number].row_bytes[i] for i in range(3)],
-                              self.tables[number].events, self.tables[number].groups))
+            if name is not None and number < self.table_capacity and self.tables[number].total.events:
+                found.append((name, [self.tables[number].total.rows[i] for i in range(3)],
+                              [self.tables[number].total.row_bytes[i] for i in range(3)],
+                              self.tables[number].total.events, self.tables[number].total.groups))
         return found
 
     def walk(self, const uint8_t[::1] data, int64_t at, int64_t base, bint looked=False) -> tuple[int, int]:
@@ -451,8 +459,6 @@ cdef class LogSurvey:
             self.wants_group = (
                 not self.is_over and offset >= self.first_offset and self._wants_group(code, p, body, end))
             self.has_change = not self.looks_inside
-            if self.wants_group:
-                memset(self.pending, 0, sizeof(self.pending))
         self.has_group = True
         self.rows_open = False
         if not self.counts:
@@ -470,28 +476,59 @@ cdef class LogSurvey:
         if timestamp and (timestamp < self.group.first_time or self.group.first_time == 0):
             self.group.first_time = timestamp
 
-    cdef int _finish_group(self, bint is_ended) except -1 nogil:
-        cdef int code
+    cdef int _finish_group(self, bint is_ended, bint is_kept=True) except -1 nogil:
+        """End the current group, and count it if `is_kept` is set and it is selected."""
         self.has_group = False
         self.ended_groups += is_ended
-        if not self.counts or self.is_filtered and not (self.wants_group and self.has_change):
+        if not self.counts:
             return 0
-        if is_ended:
-            self.group.flags |= IS_ENDED
-        if self.is_filtered:
-            for code in range(256):
-                self.types[code].events += self.pending[code].events
-                self.types[code].bytes += self.pending[code].bytes
-                self.types[code].inner_events += self.pending[code].inner_events
-                self.types[code].inner_bytes += self.pending[code].inner_bytes
-        (<GroupCounts*>self.groups.grow(sizeof(GroupCounts)))[0] = self.group
+        is_kept = is_kept and not (self.is_filtered and not (self.wants_group and self.has_change))
+        self._take_pending(is_kept)
+        if is_kept:
+            if is_ended:
+                self.group.flags |= IS_ENDED
+            (<GroupCounts*>self.groups.grow(sizeof(GroupCounts)))[0] = self.group
+        return 0
+
+    cdef int _take_pending(self, bint is_kept) except -1 nogil:
+        """Add the counts of the current group to the totals, or discard them."""
+        cdef int64_t* numbers = <int64_t*>self.pending_tables.data
+        cdef TableCounts* table
+        cdef TypeCounts* counts
+        cdef int64_t number
+        cdef int i
+        for i in range(self.pending_code_count):
+            counts = self.types + self.pending_codes[i]
+            if is_kept:
+                counts.events += self.pending[self.pending_codes[i]].events
+                counts.bytes += self.pending[self.pending_codes[i]].bytes
+                counts.inner_events += self.pending[self.pending_codes[i]].inner_events
+                counts.inner_bytes += self.pending[self.pending_codes[i]].inner_bytes
+            memset(self.pending + self.pending_codes[i], 0, sizeof(TypeCounts))
+        self.pending_code_count = 0
+        for number in range(self.pending_tables.size // <int64_t>sizeof(int64_t)):
+            table = self.tables + numbers[number]
+            if is_kept:
+                for i in range(3):
+                    table.total.rows[i] += table.pending.rows[i]
+                    table.total.row_bytes[i] += table.pending.row_bytes[i]
+                table.total.events += table.pending.events
+                table.total.groups += table.pending.groups
+            memset(&table.pending, 0, sizeof(TableTotals))
+            table.is_pending = False
+        self.pending_tables.size = 0
         return 0
 
     cdef TypeCounts* _type_counts(self, uint8_t code) noexcept nogil:
         """Return the counters of an event's type; NULL if the event is not counted."""
-        if not self.is_filtered:
-            return self.types + code
-        return self.pending + code if self.has_group and self.wants_group else NULL
+        if not self.has_group:
+            return NULL if self.is_filtered else self.types + code
+        if self.is_filtered and not self.wants_group:
+            return NULL
+        if not self.pending[code].events and not self.pending[code].inner_events:
+            self.pending_codes[self.pending_code_count] = code
+            self.pending_code_count += 1
+        return self.pending + code
 
     cdef bint _wants_group(self, uint8_t code, const uint8_t* p, const uint8_t* body,
                            const uint8_t* end) except -1 with gil:
@@ -684,12 +721,15 @@ cdef class LogSurvey:
         cdef int operation = UPDATE if event.operation == PARTIAL_UPDATE else event.operation
         cdef TableCounts* counts = self._counts(plan.table_number)
         self.has_change = True
-        counts.events += 1
-        counts.rows[operation] += rows
-        counts.row_bytes[operation] += size
+        if not counts.is_pending:
+            counts.is_pending = True
+            (<int64_t*>self.pending_tables.grow(sizeof(int64_t)))[0] = plan.table_number
+        counts.pending.events += 1
+        counts.pending.rows[operation] += rows
+        counts.pending.row_bytes[operation] += size
         if counts.last_group != self.group_serial:
             counts.last_group = self.group_serial
-            counts.groups += 1
+            counts.pending.groups += 1
         if operation != INSERT and self.key_of is not None:
             self.measurable_events += 1
             if self.measurable_events % MEASURED_EVERY == 1:
@@ -697,6 +737,8 @@ cdef class LogSurvey:
         if self.has_group:
             self.group.rows[operation] += rows
             self.group.row_bytes += size
+        else:  # the start of the group was lost by damage
+            self._take_pending(True)
         return 0
 
     cdef int _measure(self, Plan* plan, int32_t number, RowsEvent* event, int64_t rows) except -1 nogil:

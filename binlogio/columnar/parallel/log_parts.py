@@ -62,6 +62,7 @@ class LogPartReader:
         self._opened: OpenedLog | None = None
         self._read: Callable[[Split | None], Iterator[TableBatch]] | None = None
         self._walk: LogWalk | None = None  # None without the kernel
+        self._framer: EventFramer | None = None  # None with the kernel
 
     def read(self, part: tuple[LogFile, Split | None], /) -> Iterator[TableBatch]:
         """Yield the row changes of a part.
@@ -102,10 +103,16 @@ class LogPartReader:
             return self._walk.read
         from binlogio.columnar.fallback import read_frames  # noqa: PLC0415 - imports pyarrow
 
-        framer = EventFramer(
+        framer = self._framer = EventFramer(
             verify_checksum=self._selection.verify_checksum, decryptor_for=decryptor_for, limits=self._selection.limits
         )
         return lambda _: read_frames(log.name, _frames(opened, framer), self._selection, self._definitions)
+
+    @property
+    def in_use(self) -> bool:
+        """True if the flag BINLOG_IN_USE of the open log is set; known after its first event was read."""
+        source = self._walk or self._framer
+        return source is not None and source.in_use
 
     def choose(self, where: EventFilter) -> None:
         """Set another event filter, from the next part on."""
@@ -124,7 +131,7 @@ class LogPartReader:
             self._opened.close()
         if self._walk is not None:
             self._walk.close()
-        self._log = self._opened = self._read = self._walk = None
+        self._log = self._opened = self._read = self._walk = self._framer = None
 
 
 def _frames(opened: OpenedLog, framer: EventFramer) -> Iterator[EventFrame]:

@@ -122,6 +122,11 @@ class LogWalk:
         """The incomplete end of the log, if it was reached."""
         return self._cursor.torn_tail
 
+    @property
+    def in_use(self) -> bool:
+        """True if the flag BINLOG_IN_USE of the log is set; known after the first event was read."""
+        return self._cursor.framer.in_use
+
     def read(self, split: Split | None) -> Iterator[TableBatch]:
         """Yield the row changes of a split, which follows the previous one; None: of the whole log.
 

@@ -63,8 +63,8 @@ def command(
     """Show statistics of the logs in FILES (paths, directories, index files, URIs).
 
     Shows rows and bytes by table, event type and time; the biggest and the longest transactions; replication lag;
-    threads; missing GTIDs; and the bytes that compressed transactions or MINIMAL row images would save. Exits with 1 if
-    damage was skipped.
+    threads; missing GTIDs; and the bytes that compressed transactions or MINIMAL row images would save. An incomplete
+    transaction at the end of a log is named, and not counted. Exits with 1 if damage was skipped.
 
     With options that select, it counts transactions with a selected change, with all their events and bytes, and the
     selected rows. Times in the output are UTC.
@@ -95,8 +95,8 @@ def command(
     if not stats.transactions and selection.is_partial:
         say(NOTHING_SELECTED)
     say_columns(rows)
-    for warning in stats.warnings:
-        say(warning)
+    for sentence in (*stats.warnings, *stats.incomplete):
+        say(sentence)
     if html is not None:
         from binlogio_cli.stats_page import page_of  # noqa: PLC0415 - needed for this option only
 
