@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from pyarrow import csv
 import binlogio
 from binlogio.archive.export import ExportFormat, export
 from binlogio.archive.export.files import file_name
+from binlogio.archive.export.texts import joined_json_lines, json_lines
 from binlogio.archive.export.type_map import SQL_TYPES, markdown
 from binlogio.arrow.encode import plan_of
 from binlogio.arrow.types import column_spec
@@ -158,6 +159,63 @@ def test_json_lines_hold_the_values_of_the_log_as_text(tmp_path: Path) -> None:
             lines = (to / f"{file_name(table)}.jsonl").read_text("utf-8").split("\n")[:-1]
             found = by_place([json.loads(line) for line in lines])
             assert is_same(found, by_place(text(rows))), (directory, table)
+
+
+def check_lines(batch: pa.RecordBatch) -> None:
+    """Check that the kernel and Arrow's functions write the same lines, of a slice of the batch as well."""
+    for part in (batch, batch.slice(1), batch.slice(len(batch) // 2, 3), batch.slice(0, 0)):
+        found = b"".join(map(bytes, json_lines(part)))
+
+        assert found == joined_json_lines(part)
+        assert all(list(json.loads(line)) == batch.schema.names for line in found.decode().split("\n")[:-1])
+
+
+@pytest.mark.parametrize("server", ["mysql97", "mariadb1011", "mariadb118"])
+def test_the_kernel_writes_the_json_lines_of_the_other_implementation(server: str) -> None:
+    batches = 0
+    for folder in sorted((FIXTURES / server).iterdir()):
+        if not (folder / "files.txt").exists() or folder.name in ("crashed", "encrypted"):
+            continue
+        for zero_dates in ("null", "text"):
+            for _, batch in binlogio.read_tables(folder, zero_dates=zero_dates):
+                check_lines(batch)
+                batches += 1
+
+    assert batches > 50
+
+
+def test_extreme_values_are_the_same_json_lines() -> None:
+    int64 = (-(2**63), 2**63 - 1, None)
+    decimals = [Decimal(one) for one in ("0", "-1E-30", "1E-38", "-0.99999999999999999999999999999999999999")]
+    moments = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1969, 12, 31, 23, 59, 59, 1)]
+    utc = [one.replace(tzinfo=timezone.utc) for one in moments]
+    texts = ["", "".join(map(chr, range(128))), 'a"b\\c\u2028é😀' * 99, None]
+    image = pa.struct([pa.field('"n', pa.int8()), pa.field("in", pa.struct([pa.field("s", pa.string())]))])
+    columns = {
+        "signed": pa.array([*int64, 0], pa.int64()),
+        "unsigned": pa.array([0, 2**64 - 1, None, 1], pa.uint64()),
+        "small": pa.array([-128, 127, None, 0], pa.int8()),
+        "fractions": pa.array(decimals, pa.decimal128(38, 38)),
+        "whole": pa.array([10**38 - 1, -(10**38) + 1, None, 0], pa.decimal128(38, 0)),
+        "wide": pa.array([Decimal(10) ** 45, None, Decimal(-1), Decimal("1E-30")], pa.decimal256(76, 30)),
+        "moment": pa.array([*moments, None], pa.timestamp("us")),
+        "utc": pa.array([*utc, None], pa.timestamp("us", "UTC")),
+        "second": pa.array([0, -1, None, 1 << 32], pa.int64()).cast(pa.timestamp("s")),
+        "date": pa.array([*(one.date() for one in moments), None], pa.date32()),
+        "time": pa.array([-1, None, 3_020_399_000_000, -3_020_399_000_000], pa.int64()).cast(pa.duration("us")),
+        "text": pa.array(texts, pa.string()),
+        "empty": pa.array([""] * 4, pa.string()),
+        "names": pa.array(texts, pa.string()).dictionary_encode(),
+        "bytes": pa.array([b"", bytes(range(256)), None, b"\0"], pa.binary()),
+        "float": pa.array([1e300, -5e-324, None, 0.1], pa.float64()),
+        "vector": pa.array([[1.5, -0.0], None, [], [2.0]], pa.list_(pa.float32())),
+        "point": pa.array([{"srid": 1, "wkb": b"a"}, None, {"srid": None, "wkb": None}, {"srid": 0, "wkb": b""}]),
+        "image": pa.array([{'"n': 1, "in": {"s": '"'}}, {'"n': None, "in": None}, None, {'"n': 2, "in": {}}], image),
+        "none": pa.array([{}, None, {}, {}], pa.struct([])),
+        "nulls": pa.nulls(4, pa.int32()),
+    }
+
+    check_lines(pa.record_batch(columns))
 
 
 def test_csv_holds_the_values_of_the_log_as_text(tmp_path: Path) -> None:

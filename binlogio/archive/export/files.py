@@ -357,7 +357,8 @@ class _JsonLinesFile:
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         for batch in batches:
-            self._sink.write(json_lines(batch))
+            for part in json_lines(batch):
+                self._sink.write(part)
 
     def close(self) -> None:
         """Do nothing: the format has no footer."""

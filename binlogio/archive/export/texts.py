@@ -7,15 +7,26 @@ DECIMAL is a string in JSON, because JSON readers may round numbers. TIME is tex
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from binlogio.implementation import is_compiled
+
+if TYPE_CHECKING:
+    from binlogio._kernel.primitives import Memory
+
 _NEEDS_ESCAPE: Final = '["\\\\\\x00-\\x1f]'
 _US_PER_S: Final = 1_000_000
+_PART_SIZE: Final = 4 << 20
+_TEXT_BUFFERS: Final = 2  # offsets and bytes
+_DAYS: Final = (-719_162, 2_932_897)  # the years 1 to 9999, in days since 1970
+_MICROS: Final = (_DAYS[0] * 86_400 * _US_PER_S, _DAYS[1] * 86_400 * _US_PER_S)
+_LineColumn = tuple[str, bytes, int, int, int, int, pa.Buffer | None, pa.Buffer | bytes | None, pa.Buffer | None]
 
 
 def decimal_texts(array: pa.Array) -> pa.Array:
@@ -138,6 +149,8 @@ def _bare_strings(array: pa.Array) -> pa.Array | None:
 
 def _json_objects(array: pa.StructArray) -> pa.Array:
     """Return structs as JSON objects; the text between values is built once for all rows."""
+    if not array.type.num_fields:
+        return pa.array(["{}"] * len(array), pa.large_string())
     parts: list[pa.Array | pa.Scalar] = []
     before = "{"
     for field, child in zip(array.type, array.flatten(), strict=True):
@@ -161,8 +174,74 @@ def _with_nulls(array: pa.Array, texts: pa.Array) -> pa.Array:
     return pc.if_else(array.is_null(), pa.scalar(None, texts.type), texts) if array.null_count else texts
 
 
-def json_lines(batch: pa.RecordBatch) -> bytes:
-    """Return a batch as JSON lines."""
+def json_lines(batch: pa.RecordBatch) -> Iterator[bytes | Memory]:
+    """Yield a batch as JSON lines, in parts of whole lines."""
+    if not is_compiled():
+        yield joined_json_lines(batch)
+        return
+    from binlogio._kernel.json_documents import JsonLines  # noqa: PLC0415 - the kernel is optional
+
+    lines = JsonLines(_line_columns(batch.schema.names, batch.columns), batch.num_rows)
+    while len(part := lines.part(_PART_SIZE)):
+        yield part
+
+
+def _line_columns(names: list[str], arrays: list[pa.Array]) -> list[_LineColumn]:
+    """Return the fields of an object as columns of the kernel, with those of structs; END numbers count from here."""
+    columns: list[_LineColumn] = []
+    for number, (name, array) in enumerate(zip(names, arrays, strict=True)):
+        label = f"{',' if number else ''}{json.dumps(name, ensure_ascii=False)}:".encode()
+        if not pa.types.is_struct(array.type):
+            columns.append(_line_column(label, array, len(columns)))
+            continue
+        begin = len(columns) + 1
+        fields = _line_columns([one.name for one in array.type], [array.field(i) for i in range(len(array.type))])
+        end = begin + len(fields)
+        columns.append(("STRUCT", label, 0, 0, end, array.offset, array.buffers()[0], None, None))
+        columns += ((*one[:4], one[4] + begin, *one[5:]) for one in fields)
+        columns.append(("END", b"", 0, 0, end, 0, None, None, None))
+    return columns
+
+
+def _line_column(label: bytes, array: pa.Array, number: int) -> _LineColumn:
+    """Return a column of the kernel; values that it does not convert are converted to text here."""
+    kind = array.type
+    form, scale = "QUOTED", 0
+    if array.null_count == len(array):
+        return "NULL", label, 0, 0, number, 0, None, None, None
+    if pa.types.is_integer(kind):
+        form = "SIGNED" if pa.types.is_signed_integer(kind) else "UNSIGNED"
+    elif pa.types.is_decimal128(kind):
+        form, scale = "DECIMAL", kind.scale
+    elif pa.types.is_date32(kind) and _is_in(array, _DAYS):
+        form = "DATE"
+    elif pa.types.is_timestamp(kind) and kind.unit == "us" and _is_in(array, _MICROS):
+        form = "MOMENT" if kind.tz is None else "UTC_MOMENT"
+    elif pa.types.is_string(kind):
+        form = "STRING"
+    elif pa.types.is_binary(kind):
+        form = "HEX"
+    elif pa.types.is_dictionary(kind):
+        return _line_column(label, array.cast(kind.value_type), number)
+    elif (bare := _bare_strings(array)) is not None:
+        array = _with_nulls(array, bare)
+    else:
+        form, array = "RAW", json_texts(array)
+    validity, *buffers = array.buffers()
+    is_text = len(buffers) == _TEXT_BUFFERS
+    width = (8 if pa.types.is_large_string(array.type) else 4) if is_text else array.type.bit_width // 8
+    offsets, values = buffers if is_text else (None, buffers[0])
+    return form, label, width, scale, number, array.offset, validity, b"" if values is None else values, offsets
+
+
+def _is_in(array: pa.Array, bounds: tuple[int, int]) -> bool:
+    """Return whether the numbers of all dates or times are in a range."""
+    found = pc.min_max(array.cast(pa.int32() if pa.types.is_date32(array.type) else pa.int64())).as_py()
+    return bool(bounds[0] <= found["min"] and found["max"] < bounds[1])
+
+
+def joined_json_lines(batch: pa.RecordBatch) -> bytes:
+    """Return a batch as JSON lines, made with Arrow's functions: without the kernel, and to check it."""
     if not batch.num_rows:
         return b""
     lines = json_texts(pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema)))
