@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field, replace
 from heapq import merge
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -136,6 +136,8 @@ class _KeyMatcher:
         self._refusal: str | None = None  # the same of a table map, with or without selected rows
         self._summary = summary
         self._orders: dict[frozenset[str], tuple[str, ...]] = {}  # set of key columns -> key columns in key order
+        self._others: dict[frozenset[str], tuple[str, ...]] = {}  # first column of another order -> the other order
+        self._compared: set[frozenset[str]] = set()  # sets of key columns with selected rows
 
     def wants(self, schema: str, table: str) -> bool:
         """Return whether this is the table of the key."""
@@ -144,17 +146,15 @@ class _KeyMatcher:
     def columns_of(self, plan: TablePlan) -> tuple[str, ...]:
         """Return the key columns of the table; empty if it has no such key.
 
-        Raises:
-            KeyRefused: the primary key now has its columns in another order, and the key does not name them.
+        If the primary key has its columns in another order than before, and the key does not name them, this is only
+        the first column: `matches_in` then refuses the rows, if any is selected.
         """
         found = self.choice.of(plan)
         if found:
             known = self._orders.setdefault(frozenset(found), found)
             if known != found and not self.key.names:
-                raise KeyRefused(
-                    f"the order of the primary key of {self.name} changes from {', '.join(known)} to"
-                    f" {', '.join(found)}: give KEY as column=value"
-                )
+                self._others[frozenset(found[:1])] = found
+                return found[:1]
         else:
             self._refusal = self._reason(column.label for column in plan.columns)
         return found
@@ -174,13 +174,22 @@ class _KeyMatcher:
         return None if self._orders else self._refusal
 
     def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
-        """Yield the rows of a batch that have the key before or after the change."""
+        """Yield the rows of a batch that have the key before or after the change.
+
+        Raises:
+            KeyRefused: the primary key has its columns in two orders, and the key does not name them.
+            _OtherOrderError: the order that was assumed has no selected rows; the log must be read again.
+        """
         keys = FoundKeys.of(batch)
         if not keys.columns:
             self.misfit = self._reason(column_names(batch))
             return
+        columns = frozenset(keys.columns)
+        if columns not in self._orders:
+            self._change_order(self._others[columns])
+        self._compared.add(columns)
         self._summary.rows_compared += batch.num_rows
-        text = self.key.by_column(self._orders[frozenset(keys.columns)], self.name)
+        text = self.key.by_column(self._orders[columns], self.name)
         is_old, is_new = keys.has_before, keys.has_after
         for column, old, new in zip(keys.columns, keys.before, keys.after, strict=True):
             value = value_of(text[column], old.type, column)
@@ -200,6 +209,22 @@ class _KeyMatcher:
                 keys.texts(keys.before, hit) if is_changed and is_new[hit] else None,
                 keys.texts(keys.after, hit) if is_changed and is_old[hit] else None,
             )
+
+    def _change_order(self, found: tuple[str, ...]) -> NoReturn:
+        """Assume another order of the key columns, unless rows with the known order were compared."""
+        known = self._orders[frozenset(found)]
+        if frozenset(found) in self._compared:
+            raise KeyRefused(
+                f"the order of the primary key of {self.name} changes from {', '.join(known)} to"
+                f" {', '.join(found)}: give KEY as column=value"
+            )
+        self._orders[frozenset(found)] = found
+        self._others.clear()
+        raise _OtherOrderError
+
+
+class _OtherOrderError(Exception):
+    """The rows of a log have their key in another order than was assumed: the log must be read again."""
 
 
 class _KeySearch:
@@ -311,14 +336,20 @@ class _KeySearch:
         self._summary.rows_compared += len(index.table(self._matcher.name))
         wanted = set(places)
         source = DefinitionSource(given, follows_ddl=False)
-        return [one for one in self._reader.matches(log, source, places) if one.pos in wanted]
+        try:
+            return [one for one in self._reader.matches(log, source, places) if one.pos in wanted]
+        except _OtherOrderError:
+            return self._asked(log, index, given)
 
     # ---------------------------------------------------------------------------------------- search by reading the log
 
     def _read(self, log: LogFile) -> _LogMatches:
         """Return the matches and statements found by reading a log."""
         before, misfit = self._statements, self._matcher.misfit
-        found = self._pass(log, before)
+        try:
+            found = self._pass(log, before)
+        except _OtherOrderError:
+            found = self._pass(log, before)
         if self._statements.has_unnamed and self._passed:
             learn_statements(before, self._passed, self._options.keyring, self._options.limits)
             self._matcher.misfit = misfit

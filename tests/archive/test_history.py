@@ -28,6 +28,7 @@ from binlogio.archive import (
 )
 from binlogio.archive.key_index import IndexSummary, KeyIndex, index_place
 from binlogio.errors import UnsupportedFeature
+from binlogio.event_filter import EventFilter, Range
 from binlogio.options import ServerVariables
 from binlogio.storage import find_logs
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
@@ -479,3 +480,28 @@ def test_another_order_of_the_key_is_refused_without_names(tmp_path: Path) -> No
     with pytest.raises(KeyRefused, match=r"the order of the primary key of d\.t changes from a, b to b, a"):
         searched(logs, "d.t", "1,2")
     assert len(searched(logs, "d.t", "a=1,b=2")[0]) == 2
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_another_order_of_the_key_outside_the_selection_is_no_reason_to_refuse(indexed: bool, tmp_path: Path) -> None:
+    """The key has the order of the selected rows, before or after the ALTER TABLE."""
+    columns = tuple(ColumnDefinition(name, "int", nullable=False) for name in ("a", "b", "c"))
+    now = [1000]
+    writer = BinlogWriter(str(tmp_path / "binlog"), clock=lambda: now[0] * 1_000_000)
+    with writer, writer.session("d") as session:
+        for key in (("a", "b"), ("b", "a"), ("b", "a")):
+            table = TableDefinition("d", "t", columns, key)
+            session.execute(Statement("INSERT INTO t", [Insert(table, [(1, 2, now[0]), (2, 1, now[0])])]))
+            now[0] += 1000
+    logs = find_logs(tmp_path)
+    if indexed:
+        list(index_logs(logs))
+
+    def rows(start: int, end: int) -> list[tuple[int, int, int]]:
+        found = searched(logs, "d.t", "1,2", where=EventFilter(timestamp=Range(start, end)))[0]
+        return [tuple(json.loads(one.after).values()) for one in found]
+
+    assert rows(0, 1500) == [(1, 2, 1000)]
+    assert rows(1500, 4000) == [(2, 1, 2000), (2, 1, 3000)]
+    with pytest.raises(KeyRefused, match=r"the order of the primary key of d\.t changes"):
+        rows(0, 4000)
