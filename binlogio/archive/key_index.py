@@ -48,7 +48,7 @@ from binlogio.event_filter import Range
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.storage.index_file import KEY_INDEX_SUFFIX, base_name
-from binlogio.storage.new_file import new_file
+from binlogio.storage.new_file import missing_folders, new_file, removed_if_empty
 from binlogio.storage.object_store import open_uri
 
 if TYPE_CHECKING:
@@ -454,9 +454,11 @@ def _write(name: str, filesystem: FileSystem | None, data: bytes) -> None:
         with filesystem.open_output_stream(name) as stream:
             stream.write(data)
         return
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
-    with new_file(Path(name), replaces=True) as file:
-        file.write(data)
+    folder = Path(name).parent
+    with removed_if_empty(missing_folders(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        with new_file(Path(name), replaces=True) as file:
+            file.write(data)
 
 
 # ------------------------------------------------------------------------------------------------------------ searching

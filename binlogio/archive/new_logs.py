@@ -20,7 +20,15 @@ from binlogio.errors import WriterStateError
 from binlogio.format.encoder import stamp
 from binlogio.implementation import is_compiled
 from binlogio.storage.index_file import INDEX_SUFFIX, log_number, next_log_name
-from binlogio.storage.new_file import give_name, new_file, open_side, side_path
+from binlogio.storage.new_file import (
+    give_name,
+    missing_folders,
+    new_file,
+    open_side,
+    remove_empty,
+    removed_if_empty,
+    side_path,
+)
 from binlogio.writer.log.log_builder import frames_of
 
 if TYPE_CHECKING:
@@ -144,7 +152,7 @@ class NewLogs:
         self._has_index = has_index
         self._replaces = replaces
         self._inputs = tuple(inputs)
-        self._is_new_directory = False
+        self._new_folders: list[Path] = []
 
     @classmethod
     def in_file(cls, path: str, *, replaces: bool = False, inputs: Iterable[str] = ()) -> NewLogs:
@@ -162,7 +170,7 @@ class NewLogs:
     def in_directory(
         cls, path: str, first: str, *, has_index: bool = True, replaces: bool = False, inputs: Iterable[str] = ()
     ) -> NewLogs:
-        """Return an object that writes numbered logs into a directory, which is created if missing.
+        """Return an object that writes numbered logs into a directory, which the `with` block creates if it is missing.
 
         Args:
             path: the directory.
@@ -174,14 +182,10 @@ class NewLogs:
         Raises:
             WriterStateError: a file of this name exists, and `replaces` is not set, or it is one of the inputs.
             BinlogFormatError: `first` does not end in a number.
-            OSError: the directory cannot be created.
         """
         next_log_name(first)
         directory = Path(path)
-        is_new = not directory.exists()
-        directory.mkdir(parents=True, exist_ok=True)
         logs = cls(directory, first, is_one=False, has_index=has_index, replaces=replaces, inputs=inputs)
-        logs._is_new_directory = is_new
         logs._check(directory / first)
         if has_index:
             logs._check(logs._index)
@@ -238,18 +242,25 @@ class NewLogs:
         return log
 
     def __enter__(self) -> NewLogs:
-        return self
+        self._new_folders = [] if self.is_one else missing_folders(self._directory)
+        try:
+            if not self.is_one:
+                self._directory.mkdir(parents=True, exist_ok=True)
+            return self  # noqa: TRY300 - an interrupt before the block begins removes the directory as well
+        except BaseException:
+            remove_empty(self._new_folders)
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self._publish()
-        finally:
-            for log in self.logs:
-                log.discard()
-            if kind is not None and self._is_new_directory:
-                with suppress(OSError):  # it is not empty
-                    self._directory.rmdir()
+        with removed_if_empty(self._new_folders):
+            try:
+                if kind is None:
+                    self._publish()
+            finally:
+                for log in self.logs:
+                    log.discard()
+                if kind is not None:
+                    remove_empty(self._new_folders)
 
     def _publish(self) -> None:
         for log in self.logs:

@@ -1,4 +1,7 @@
-"""New files: writes a file under a temporary name in its directory, and renames it when it is complete."""
+"""New files: writes a file under a temporary name in its directory, and renames it when it is complete.
+
+Also removes the directories that were created for files that are not written.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import errno
 import io
 import os
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from binlogio.constants import NEW_FILE_MODE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _SIDE: Final = r"\.binlogio-[0-9a-f]{16}\.part"
@@ -97,6 +100,28 @@ def new_file(target: Path, *, replaces: bool) -> Iterator[IO[bytes]]:
         give_name(side, target, replaces=replaces)
     finally:
         side.unlink(missing_ok=True)
+
+
+def missing_folders(directory: Path) -> list[Path]:
+    """Return the directory and its parents, as far as they do not exist yet."""
+    return [one for one in (directory, *directory.parents) if not one.exists()]
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove those of the folders that exist and are empty, in this order."""
+    for one in folders:
+        with suppress(OSError):
+            one.rmdir()
+
+
+@contextmanager
+def removed_if_empty(folders: Iterable[Path]) -> Iterator[None]:
+    """Return a context manager that removes empty folders if an exception leaves the `with` block."""
+    try:
+        yield
+    except BaseException:
+        remove_empty(folders)
+        raise
 
 
 def _private(path: str, flags: int) -> int:

@@ -23,6 +23,7 @@ from corpus import FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
     from click.testing import Result
 
@@ -317,6 +318,45 @@ def test_an_interrupt_ends_a_command_in_silence(
     is_done = process.returncode == 0 or bool(said.strip())  # it has said what it did before the interrupt
     assert all(line.startswith("binlogio: ") for line in said.splitlines() if line), said
     check_nothing_is_left(tmp_path, command, 0 if is_done else INTERRUPTED)
+
+
+class InterruptAfter:
+    """A trace function: interrupts at one of the lines that are executed after a directory was made."""
+
+    def __init__(self, directory: Path, lines: int) -> None:
+        self.lines = lines
+        self._directory = directory
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> InterruptAfter | None:
+        """Take an event of the interpreter."""
+        if "binlogio" not in frame.f_code.co_filename:
+            return None
+        if event == "line" and self.lines >= 0 and self._directory.exists():
+            self.lines -= 1
+            if self.lines < 0:
+                raise KeyboardInterrupt
+        return self
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # files that the interrupt left open
+@pytest.mark.parametrize("name", ["copy to a directory", "export", "index", "write"])
+def test_an_interrupt_after_a_directory_was_made_removes_it(name: str, tmp_path: Path) -> None:
+    """A directory with a finished index, or with the lock of a writer, stays."""
+    script = FIXTURES / "demo" / "shop.jsonl"
+    command = COMMANDS.get(name, ("write", str(script), "--out", "OUT"))
+    for lines in range(25):
+        out = tmp_path / "new" / str(lines)
+        before = sys.gettrace()
+        interrupt = InterruptAfter(out, lines)
+        sys.settrace(interrupt)
+        try:
+            done = run(command, LOG, out)
+        finally:
+            sys.settrace(before)
+
+        assert done.exit_code == INTERRUPTED or interrupt.lines >= 0, done.output
+        left = [path.name for path in out.iterdir()] if out.exists() and interrupt.lines < 0 else None
+        assert left is None or (left and name in ("index", "write")), (lines, left)
 
 
 @pytest.mark.parametrize("name", ["dump to a file", "undo to a log", "copy to a directory"])

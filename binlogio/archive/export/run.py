@@ -13,7 +13,7 @@ import fcntl
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -37,7 +37,7 @@ from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.storage.encryption import load_keyring
 from binlogio.storage.index_file import base_name, log_number, plain_name
-from binlogio.storage.new_file import is_side
+from binlogio.storage.new_file import is_side, missing_folders, removed_if_empty
 from binlogio.storage.sources import Source
 
 if TYPE_CHECKING:
@@ -209,7 +209,10 @@ def export(
     )
     ring = None if keyring is None else load_keyring(keyring)
     opens = _open_duckdb if form is ExportFormat.DUCKDB else _open_directory
-    with closing_target(opens(Path(to), settings)) as target:
+    with (
+        removed_if_empty([] if form is ExportFormat.DUCKDB else missing_folders(Path(to))),
+        closing_target(opens(Path(to), settings)) as target,
+    ):
         ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
         if ranges and start_offset is not None:
             ranges[0].wanted = Range(start=start_offset)
@@ -502,8 +505,6 @@ class _Directory:
         """Discard all rows. A commit that has begun remains; the next export completes it."""
         if not self._is_committed:
             self._files.discard()
-        with suppress(OSError):
-            self._folder.rmdir()  # fails if it is not empty
         self._close()
 
     def _close(self) -> None:

@@ -14,6 +14,7 @@ import click
 
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.options import ServerVariables
+from binlogio.storage.new_file import missing_folders, removed_if_empty
 from binlogio.writer import BinlogWriter
 from binlogio.writer.writer import system_clock
 from binlogio_cli.messages import Refusal, error_text, say
@@ -189,7 +190,10 @@ def _write(run: WriteRun, folder: Path, basename: str, keyring: str | None) -> _
         BinlogError: the logs in the folder are damaged, or another writer has them open.
         OSError: a log cannot be written.
     """
-    with BinlogWriter(folder / basename, variables=run.variables, clock=run.clock, keyring=keyring) as writer:
+    with (
+        removed_if_empty(missing_folders(folder)),
+        BinlogWriter(folder / basename, variables=run.variables, clock=run.clock, keyring=keyring) as writer,
+    ):
         names_before = writer.names[:-1]
         summary = run.fill(writer, folder)
         names = tuple(name for name in writer.names if name not in names_before)
