@@ -5,6 +5,7 @@ Also follows a log that grows. `object_store` finds logs of URIs, `log_file` ope
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -102,6 +103,8 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
 
         yield from find_objects(path, filesystem)
         return
+    if not path:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)  # Path("") is the current directory
     local = Path(path)
     if local.is_dir():
         before = str(local / "_")[:-1]  # the directory with a separator; faster than joining a Path for each name

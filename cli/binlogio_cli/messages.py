@@ -57,7 +57,7 @@ def io_error_text(exc: OSError) -> str:
     """Return the message of an I/O error: file names and reason."""
     if exc.strerror is None:
         return str(exc)
-    names = " -> ".join(str(name) for name in (exc.filename, exc.filename2) if name is not None)
+    names = " -> ".join(str(name) or "''" for name in (exc.filename, exc.filename2) if name is not None)
     return f"{names}: {exc.strerror}" if names else exc.strerror
 
 

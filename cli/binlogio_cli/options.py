@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from dataclasses import fields
 from typing import Any, Final
@@ -16,7 +18,22 @@ from binlogio.options import ServerVariables
 from binlogio.schema.given import GivenDefinitions, load_definitions
 from binlogio_cli.messages import Refusal, error_text
 
-INPUT_PATH: Final = click.Path(readable=False)  # shell completion only; the command reports I/O errors
+
+class FilePath(click.Path):
+    """The name of a file or directory, which is not empty: an empty name would mean the current directory."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name.
+
+        Raises:
+            FileNotFoundError: it is empty.
+        """
+        if not value:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "")
+        return super().convert(value, param, ctx)
+
+
+INPUT_PATH: Final = FilePath(readable=False)  # completes names; the command reports I/O errors
 _GTID_POSITION: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")
 _DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
 
@@ -82,7 +99,7 @@ def _load_definitions(ctx: click.Context, _param: click.Parameter, file: str | N
 
 definitions_option: Final = click.option(
     "--table-definitions",
-    type=click.Path(exists=True, dir_okay=False),
+    type=INPUT_PATH,
     metavar="FILE",
     callback=_load_definitions,
     help="Columns and keys of tables, for logs without them: CREATE TABLE statements, or JSON as in scripts of "

@@ -19,6 +19,7 @@ import click
 from binlogio.errors import BinlogError
 from binlogio.storage.new_file import give_name, open_side, side_path
 from binlogio_cli.messages import Refusal
+from binlogio_cli.options import FilePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +34,7 @@ output_option: Final = click.option(
     "--output",
     "--result-file",
     "output",
-    type=click.Path(dir_okay=False),
+    type=FilePath(dir_okay=False),
     metavar="FILE",
     help="Write to this new file instead of standard output.",
 )
@@ -43,7 +44,7 @@ new_log_option: Final = click.option(
     "--output",
     "--result-file",
     "output",
-    type=click.Path(dir_okay=False, allow_dash=False),
+    type=FilePath(dir_okay=False, allow_dash=False),
     metavar="FILE",
     help="Write one new log.",
 )

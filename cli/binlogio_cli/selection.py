@@ -619,7 +619,7 @@ _SELECTION: Final = (
 )
 keyring_option: Final = click.option(
     "--keyring",
-    type=click.Path(exists=True, dir_okay=False),
+    type=INPUT_PATH,
     metavar="FILE",
     help="The keyring file of the server, for encrypted logs.",
 )

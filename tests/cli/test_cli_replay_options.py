@@ -195,7 +195,6 @@ def test_parts_one_after_the_other_are_the_whole(tmp_path: Path) -> None:
         (("--workers", "0"), "Invalid value for '--workers': 0 is not in the range 1<=x<=1024."),
         (("--workers", "many"), "Invalid value for '--workers': 'many' is not a valid integer"),
         (("--apply", "magic"), "Invalid value for '--apply': 'magic' is not one of"),
-        (("--table-definitions", "missing.json"), "'missing.json' does not exist"),
         (("--to", "ftp://x"), "--to ftp://x: expected sqlite:///FILE, mysql://USER@HOST/ or dry-run:"),
         (("--to", "sqlite:///"), "--to sqlite:///: expected sqlite:"),
         (("--to", "mysql://root@/database/table"), "the target is not the URL of a server"),

@@ -260,6 +260,54 @@ def test_a_closed_pipe_ends_a_command_in_silence(command: tuple[str, ...]) -> No
     assert done.returncode == 0
 
 
+OTHER_INPUTS: Final = {
+    "keyring": ("dump", "--keyring", "LOG", str(LOG)),
+    "keyring of stats": ("stats", "--keyring", "LOG", str(LOG)),
+    "keyring of replay": ("replay", "--to", "dry-run:", "--keyring", "LOG", str(LOG)),
+    "definitions": ("dump", "--table-definitions", "LOG", str(LOG)),
+    "information schema": ("schema", "--information-schema", "LOG"),
+    "script": ("write", "LOG", "--out", "OUT"),
+    "data": ("write", "--from", "LOG", "--format", "csv", "--table", "a.t", "--out", "OUT"),
+    "keyring of write": ("write", str(FIXTURES / "demo" / "shop.jsonl"), "--keyring", "LOG", "--out", "OUT"),
+}
+EMPTY_OUTPUTS: Final = {
+    name: COMMANDS[name] for name in ("copy", "copy to a directory", "dump to a file", "export", "index", "repair")
+}
+
+
+@pytest.mark.parametrize("command", OTHER_INPUTS.values(), ids=OTHER_INPUTS)
+def test_another_input_that_is_missing_is_answered_as_a_missing_log(command: tuple[str, ...], tmp_path: Path) -> None:
+    for log, reason in ((tmp_path / "missing", "No such file or directory"), (tmp_path, "Is a directory")):
+        done = run(command, log, tmp_path / "out")
+
+        assert (done.exit_code, done.stderr) == (4, f"binlogio: {log}: {reason}\n")
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [*COMMANDS.values(), *OTHER_INPUTS.values()], ids=[*COMMANDS, *OTHER_INPUTS])
+def test_an_empty_name_of_an_input_is_not_the_current_directory(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a shell variable that is not set."""
+    (tmp_path / LOG.name).write_bytes(LOG.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    done = run(command, "", "out")
+
+    assert (done.exit_code, done.output) == (4, "binlogio: '': No such file or directory\n")
+    assert [path.name for path in tmp_path.iterdir()] == [LOG.name]
+
+
+@pytest.mark.parametrize("command", EMPTY_OUTPUTS.values(), ids=EMPTY_OUTPUTS)
+def test_an_empty_name_of_an_output_is_not_the_current_directory(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(command, LOG, "")
+
+    assert (done.exit_code, done.output) == (4, "binlogio: '': No such file or directory\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture(name="large_log", scope="module")
 def large_log_of_inserts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Provide a log of 40 MB, which commands read for some tenths of a second."""

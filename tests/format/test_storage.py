@@ -508,3 +508,11 @@ def test_list_passes_over_the_gtid_index_of_a_log_in_it(folder: Path) -> None:
 
     assert _names(find_logs([first, folder / "binlog.000001.idx", second])) == ["binlog.000001", "binlog.000002"]
     assert _names(find_logs([folder / "binlog.000001.idx", second])) == ["binlog.000001.idx", "binlog.000002"]
+
+
+def test_an_empty_name_is_not_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "binlog.000001").write_bytes(log(stop()))
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(FileNotFoundError, match="No such file or directory: ''"):
+        find_logs("")

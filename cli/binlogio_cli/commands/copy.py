@@ -13,6 +13,7 @@ import click
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
 from binlogio.storage.index_file import base_name, log_number, numbered_name, plain_name
 from binlogio_cli.messages import say, say_misnumbered
+from binlogio_cli.options import FilePath
 from binlogio_cli.output import STDOUT, OutputFile, force_option, new_log_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
@@ -45,7 +46,7 @@ Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of en
 @new_log_option
 @click.option(
     "--out",
-    type=click.Path(file_okay=False),
+    type=FilePath(file_okay=False),
     metavar="DIR",
     help="Write numbered logs and their index file into this directory: one for each log that is read, unless --merge "
     "is given.",

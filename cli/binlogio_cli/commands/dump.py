@@ -18,6 +18,7 @@ from binlogio.event_filter import EventFilter
 from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, OK, error_text, say, say_misnumbered, say_torn_tails
+from binlogio_cli.options import FilePath
 from binlogio_cli.output import (
     STDOUT,
     Dump,
@@ -143,7 +144,7 @@ def _habits(command: Any) -> Any:
 @click.option(
     "-l",
     "--local-load",
-    type=click.Path(exists=True, file_okay=False),
+    type=FilePath(exists=True, file_okay=False),
     metavar="DIR",
     help="With --format sql: write the files of LOAD DATA into this directory, for the client to load.",
 )

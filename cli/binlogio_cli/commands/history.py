@@ -14,6 +14,7 @@ from binlogio.archive.history import HistoryOptions, row_history
 from binlogio.archive.row_keys import KeyRefused
 from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import Refusal, say
+from binlogio_cli.options import FilePath
 from binlogio_cli.output import force_option, output_option, quiet_option
 from binlogio_cli.selection import files_argument, reading_options, selection_options
 
@@ -39,7 +40,12 @@ Examples: a row of a year of logs; a composite key; what happened to it on one d
 )
 @click.option("--follow-key", is_flag=True, help="If an UPDATE changes the key of the row, continue with the new key.")
 @click.option("--no-statements", is_flag=True, help="Do not show the statements (DDL) that name the table.")
-@click.option("--index-dir", metavar="DIR", help="The directory of the indexes. Default: the directory of the logs.")
+@click.option(
+    "--index-dir",
+    type=FilePath(),
+    metavar="DIR",
+    help="The directory of the indexes. Default: the directory of the logs.",
+)
 @click.option("--no-index", is_flag=True, help="Read all logs, even if they have an index.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each change and statement.")
 @output_option

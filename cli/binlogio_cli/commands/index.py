@@ -12,6 +12,7 @@ import click
 from binlogio.archive.key_index import IndexSummary, index_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import say
+from binlogio_cli.options import FilePath
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import safe
@@ -46,7 +47,10 @@ def _parse_keys(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 @click.command("index", epilog=_EXAMPLE)
 @files_argument
 @click.option(
-    "--index-dir", metavar="DIR", help="Write the indexes to this directory or URI. Default: the directory of the logs."
+    "--index-dir",
+    type=FilePath(),
+    metavar="DIR",
+    help="Write the indexes to this directory or URI. Default: the directory of the logs.",
 )
 @click.option(
     "--key",

@@ -38,7 +38,7 @@ Examples: from logs; from a server that runs
 @click.option(
     "--information-schema",
     "listing",
-    type=click.Path(exists=True, dir_okay=False),
+    type=INPUT_PATH,
     metavar="FILE",
     help="Take the definitions from this output of the query, as of `mysql --batch` or as JSON, not from logs.",
 )

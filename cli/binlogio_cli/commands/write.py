@@ -18,7 +18,7 @@ from binlogio.storage.new_file import missing_folders, removed_if_empty
 from binlogio.writer import BinlogWriter
 from binlogio.writer.writer import system_clock
 from binlogio_cli.messages import Refusal, error_text, say
-from binlogio_cli.options import INPUT_PATH, parse_set
+from binlogio_cli.options import INPUT_PATH, FilePath, parse_set
 from binlogio_cli.quoting import safe
 from binlogio_cli.write.actions import Json, script_schema
 from binlogio_cli.write.script import ScriptClock, ScriptError, ScriptRunner, check_lines, read_lines, variables_of
@@ -57,14 +57,14 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 @click.argument("scripts", nargs=-1, metavar="[SCRIPT...]", type=INPUT_PATH)
 @click.option(
     "--out",
-    type=click.Path(file_okay=False),
+    type=FilePath(file_okay=False),
     help="The directory for the logs, created if it does not exist.",
 )
 @click.option("--basename", default="binlog", show_default=True, help="The base name of the logs (without the number).")
 @click.option(
     "--from",
     "source",
-    type=click.Path(exists=True, dir_okay=False),
+    type=INPUT_PATH,
     metavar="FILE",
     help="Write the rows of a data file instead of a script: Parquet, Arrow, CSV or JSON lines; rows to insert, or "
     "change records with op, before and after.",
@@ -76,7 +76,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 @click.option("--primary-key", metavar="COLUMN,...", help="The primary key of the table, if there is no --ddl.")
 @click.option(
     "--ddl",
-    type=click.Path(exists=True, dir_okay=False),
+    type=INPUT_PATH,
     metavar="FILE",
     help="SQL statements that define the table. They come first in the log.",
 )
@@ -103,7 +103,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 )
 @click.option(
     "--keyring",
-    type=click.Path(exists=True, dir_okay=False),
+    type=INPUT_PATH,
     metavar="FILE",
     help="The keyring file of the server, for logs with binlog_encryption=ON or encrypt_binlog=ON.",
 )
@@ -270,7 +270,8 @@ def _data(
             expected=".".join(name),
             found=", ".join(tables.all) or "none",
         )
-    data = open_data(path, kind, defined)
+    with path.open("rb"):  # the error of pyarrow has other words
+        data = open_data(path, kind, defined)
     keys = [column.strip() for column in primary_key.split(",")] if primary_key is not None else []
     table = table_of(data.columns, *name, keys) if defined is None else defined
 
