@@ -21,6 +21,7 @@ from binlogio.columnar.rows_reader import read_rows
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, AllExcept, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits
+from binlogio.storage.index_file import unescaped_name
 from binlogio.storage.sources import Source
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def _check_columns(batch: pa.RecordBatch, schema: pa.Schema) -> None:
         if found != schema.field(name).type:
             raise BinlogFormatError(
                 "the table's columns change within the logs",
-                file=batch.column("file")[0].as_py(),
+                file=unescaped_name(batch.column("file")[0].as_py()),
                 offset=batch.column("pos")[0].as_py(),
                 field=f"{batch.column('schema')[0]}.{batch.column('table')[0]}",
                 expected=str(schema.field(name).type),

@@ -28,6 +28,7 @@ from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
+from binlogio.storage.index_file import unescaped_name
 from binlogio.storage.sources import Source, find_logs
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def _changed(reason: str, batch: pa.RecordBatch, *, expected: str, found: str, h
     return BinlogFormatError(
         reason,
         offset=batch.column("pos")[0].as_py(),
-        file=batch.column("file")[0].as_py(),
+        file=unescaped_name(batch.column("file")[0].as_py()),
         field=f"{batch.column('schema')[0]}.{batch.column('table')[0]}",
         expected=expected,
         found=found,

@@ -41,6 +41,11 @@ def is_beside_logs(path: str | os.PathLike[str]) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)  # a streaming query sorts the same names repeatedly
+def unescaped_name(text: str) -> str:
+    r"""Return the name of a log from the column `file` of records, in which bytes that are not UTF-8 are `\udcff`."""
+    return re.sub(r"\\u(dc[89a-f][0-9a-f])", lambda found: chr(int(found[1], 16)), text)
+
+
 def log_number(name: str) -> tuple[str, int, str]:
     """Return the parts of a log name: stem, number and other suffixes.
 

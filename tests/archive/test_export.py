@@ -22,7 +22,7 @@ from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, St
 from binlogio.archive.export import export
 from binlogio.archive.export.files import file_name
 from binlogio.archive.export.ledger import LEDGER_NAME
-from binlogio.errors import BinlogError, ExportError, UnsupportedFeature
+from binlogio.errors import BinlogError, BinlogFormatError, ExportError, UnsupportedFeature
 from binlogio.row_condition import RowCondition
 from binlogio_cli.main import cli
 from both_kernels import KERNELS, kernel_set_to
@@ -253,6 +253,22 @@ def test_log_whose_name_is_that_of_another_one_in_the_records_is_refused(tmp_pat
 
     with pytest.raises(ExportError, match="two logs have the same name"):
         export(logs, tmp_path / "to")
+
+
+def test_errors_about_rows_name_a_log_whose_name_is_not_utf_8_as_other_errors_do(tmp_path: Path) -> None:
+    r"""The command line shows the byte as `\xff`."""
+    write(tmp_path, (NARROW, [(1, 1)]), (TEXT, [(2, "x")]))
+    log = tmp_path / os.fsdecode(b"\xff.000001")
+    (tmp_path / "binlog.000001").rename(log)
+    with pytest.raises(BinlogFormatError) as caught:
+        read_rows(log, table="shop.orders").to_table()
+    said = [
+        CliRunner().invoke(cli, ["export", "--to", str(tmp_path / "to"), *options, str(log)]).stderr
+        for options in (["--format", "duckdb"], ["--latest", "--key", "id"])
+    ]
+
+    assert caught.value.file == str(log)
+    assert all("/\\xff.000001: at " in one and "udcff" not in one for one in said), said
 
 
 @pytest.mark.parametrize("folder", ["gtid_on", "gtid_off"])

@@ -46,6 +46,7 @@ from binlogio.schema.ddl.tree import (
     TruncateTable,
     Unreadable,
 )
+from binlogio.storage.index_file import unescaped_name
 
 if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
@@ -315,7 +316,7 @@ class LatestRows:
     def _refused(self, name: str, batch: pa.RecordBatch, row: int, reason: str) -> UnsupportedFeature:
         return UnsupportedFeature(
             f"the latest state cannot be known: {reason}",
-            file=batch.column("file")[row].as_py(),
+            file=unescaped_name(batch.column("file")[row].as_py()),
             offset=batch.column("pos")[row].as_py(),
             field=name,
             hint=_HINT,

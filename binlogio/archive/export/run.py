@@ -36,7 +36,7 @@ from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.storage.encryption import load_keyring
-from binlogio.storage.index_file import base_name, log_number, plain_name
+from binlogio.storage.index_file import base_name, log_number, plain_name, unescaped_name
 from binlogio.storage.new_file import is_side, missing_folders, removed_if_empty
 from binlogio.storage.sources import Source
 
@@ -619,7 +619,7 @@ def _located(table: str, batch: pa.RecordBatch) -> Iterator[None]:
     """
     file, offset = None, None
     if "after_present" in batch.schema.names:  # rows of the latest state have no position
-        file, offset = batch.column("file")[0].as_py(), batch.column("pos")[0].as_py()
+        file, offset = unescaped_name(batch.column("file")[0].as_py()), batch.column("pos")[0].as_py()
     try:
         yield
     except UnsupportedFeature as exc:
