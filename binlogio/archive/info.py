@@ -88,6 +88,8 @@ class LogInfo:
         starts_server: the log is the first one after a start of the server.
         created: creation time of the log in seconds since 1970, UTC.
         last_event: time of the last event, in the same unit.
+        end_read: the last events were read. They are not read of logs that are compressed, encrypted or relay logs, and
+            of logs of servers before 5.0: `last_event`, `ends_with`, `next_log` and `last_gtid` are then None.
         ends_with: "rotate" or "stop"; None: neither was found.
         next_log: the file name in the ROTATE at the end.
         gtids_before: GTIDs logged before this log: a set (MySQL), or the last GTIDs (MariaDB).
@@ -113,6 +115,7 @@ class LogInfo:
     starts_server: bool = False
     created: int | None = None
     last_event: int | None = None
+    end_read: bool = False
     ends_with: str | None = None
     next_log: str | None = None
     gtids_before: str | None = None
@@ -222,6 +225,7 @@ def _read_ends(opened: OpenedLog, found: _Ends, keyring: Keyring | None) -> None
         and context.header_size == HEADER_SIZE
     ):
         _read_tail(opened, found, context)
+        found.info = replace(found.info, end_read=True)
 
 
 def _read_head(opened: OpenedLog, found: _Ends, keyring: Keyring | None) -> ParseContext | None:

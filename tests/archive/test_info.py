@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from contextlib import ExitStack
 from io import FileIO
@@ -97,6 +98,20 @@ def test_an_encrypted_log_is_shown_with_and_without_its_key() -> None:
     assert (locked.encryption, locked.vendor, locked.error) == ("file", None, None)
     assert (opened.encryption, opened.vendor) == ("file", "mysql")
     assert (events.encryption, events.vendor, events.error) == ("events", "mariadb", None)
+
+
+def test_the_end_of_a_compressed_log_is_not_read_which_is_said(tmp_path: Path) -> None:
+    data = (MYSQL / "rotated" / "binlog.000001").read_bytes()
+    (tmp_path / "binlog.000001.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "binlog.000002").write_bytes((MYSQL / "rotated" / "binlog.000002").read_bytes())
+    packed, plain = log_infos(find_logs(tmp_path))
+    lines = CliRunner().invoke(cli, ["info", str(tmp_path)]).stdout.splitlines()
+
+    assert (packed.end_read, plain.end_read) == (False, True)
+    assert [line.partition("  state       ")[2] for line in lines if "  state " in line] == [
+        "first log after a start of the server; closed (the end of the log was not read)",
+        "closed, followed by binlog.000003",
+    ]
 
 
 def test_few_bytes_of_large_logs_are_read(tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ def command(
 ) -> int:
     """Show server, times, GTIDs and format of each log in FILES (paths, directories, index files, URIs).
 
-    Reads only the first and the last few KiB of each log. Exits with 1 if a log cannot be read.
+    Reads only the first and the last few KiB of each log; of a compressed or encrypted log, and of a relay log, only
+    the first ones, and says so. Exits with 1 if a log cannot be read.
     """
     is_damaged = False
     for number, info in enumerate(
@@ -132,4 +133,5 @@ def _state(info: LogInfo) -> str:
         return f"{started}closed, followed by {info.next_log}"
     if info.ends_with == "stop":
         return f"{started}closed, the server was stopped"
-    return f"{started}in use, or the server crashed" if info.in_use else f"{started}closed"
+    state = "in use, or the server crashed" if info.in_use else "closed"
+    return f"{started}{state}{'' if info.end_read else ' (the end of the log was not read)'}"
