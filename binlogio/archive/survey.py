@@ -504,8 +504,11 @@ class _LogWalk:
             return False
         if not window.fill(size):
             return False
-        offset = window.offset
-        raw = decrypt(offset, bytes(window.view[:size]))
+        offset, stored = window.offset, bytes(window.view[:size])
+        raw = decrypt(offset, stored)
+        if raw is stored:  # `mariadb-binlog --raw` has decrypted the events
+            self._decrypt = None
+            return True
         status, at = self._kernel.walk(raw, 0, offset)
         if status in (SURVEY_LOOK, SURVEY_DESCRIPTION) and at == 0:
             if not self._look(raw):

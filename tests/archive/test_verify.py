@@ -17,12 +17,14 @@ import binlogio
 from binlogio.archive import verify_logs
 from binlogio.archive.observer import Damage
 from binlogio.archive.survey import FIELD, IS_ENDED, ArchiveSurvey
+from binlogio.archive.verify import DAMAGE
 from binlogio.columnar import EventSelection, read_transactions
 from binlogio.constants import EventType
 from binlogio.events.table_map import TableMapEvent
 from binlogio.storage import LogFile, load_keyring
 from binlogio_cli.main import cli
 from corpus import MARIADB, MARIADB118, MYSQL
+from logs import raw_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -330,3 +332,21 @@ def test_without_the_kernel_the_first_damage_is_found(monkeypatch: pytest.Monkey
 
     assert good.is_fine
     assert [found.offset for found in bad.findings if found.level == "damage"] == [61059]
+
+
+@pytest.mark.parametrize("server", [MARIADB, MARIADB118], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("at", [9, 25], ids=["size", "body"])
+def test_damage_in_a_decrypted_log_of_mariadb_is_that_of_a_plain_log(server: Path, at: int, tmp_path: Path) -> None:
+    """`mariadb-binlog --raw` has decrypted the events after START_ENCRYPTION. The check continues after the damage."""
+    data = (server / "encrypted" / "binlog.000001.decrypted").read_bytes()
+    log = tmp_path / "binlog.000001"
+    for offset, event in list(raw_events(data))[3:-1]:
+        damaged = bytearray(data)
+        damaged[offset + at] ^= 0x40
+        log.write_bytes(damaged)
+        report = next(verify_logs([str(log)]))
+        (found,) = (one for one in report.findings if one.level == DAMAGE)
+
+        assert (found.offset, found.end) == (offset, offset + len(event))
+        assert "encrypted" not in found.message
+        assert [(one.begin, one.end) for one in report.fine] == [(0, offset), (offset + len(event), len(data))]
