@@ -44,6 +44,7 @@ from binlogio.archive.row_keys import (
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar import RowSelection, log_identity
 from binlogio.columnar.parallel.log_parts import LogPartReader
+from binlogio.columnar.record_types import field_name, name_text
 from binlogio.event_filter import Range
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 _META: Final = b"binlogio.keys"
 _END_SIZE: Final = 1 << 12
 _RUN_ROWS: Final = 1 << 21  # rows sorted together
@@ -117,14 +118,17 @@ class LogPrint:
 class IndexedTable:
     """A table in an index: its key columns with their Arrow types, and its definition if the log does not name them.
 
-    Without columns the table has no key, and its changes are not in the index. `is_unsure` is True if the log defines
-    the table in several versions; a search must then read the log from its start.
+    Without columns the table has no key, and its changes are not in the index. `key_order` has the columns in the order
+    of the primary key, for keys without names; it is empty if this is not the primary key, or if its order changes in
+    the log. `is_unsure` is True if the log defines the table in several versions; a search must then read the log from
+    its start.
     """
 
     schema: str
     table: str
     columns: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    key_order: tuple[str, ...] = ()
     definition: dict[str, Any] | None = None
     is_unsure: bool = False
 
@@ -349,6 +353,7 @@ class _IndexMaker:
         self._groups: list[list[int]] = []
         self._numbers: dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], int] = {}
         self._keyless: set[tuple[str, str]] = set()
+        self._orders: dict[tuple[str, str, frozenset[str]], set[tuple[str, ...]]] = {}
 
     def index_of(
         self, log: LogFile, facts: LogPrint, *, verify_checksum: bool, limits: Limits, keyring: Keyring | None
@@ -400,8 +405,13 @@ class _IndexMaker:
 
     def _key_of(self, plan: TablePlan) -> tuple[str, ...]:
         found = self._choices.get(plan.full_name, _PRIMARY).of(plan)
+        name = name_text(plan.schema), name_text(plan.table)
         if not found:
-            self._keyless.add((plan.schema, plan.table))
+            self._keyless.add(name)
+        primary = _PRIMARY.of(plan)
+        columns = frozenset(map(field_name, found))
+        order = tuple(map(field_name, primary)) if set(primary) == set(found) else ()
+        self._orders.setdefault((*name, columns), set()).add(order)
         return found
 
     def _note_statement(self, place: int, sql: bytes) -> None:
@@ -439,6 +449,9 @@ class _IndexMaker:
 
     def _with_definition(self, table: IndexedTable) -> IndexedTable:
         """Return the table with its definition, if the log itself does not name the columns."""
+        orders = self._orders[table.schema, table.table, frozenset(table.columns)]
+        if len(orders) == 1:
+            table = replace(table, key_order=next(iter(orders)))
         used = self._statements.used_definitions(table.schema, table.table)
         if len(used) > 1:
             return replace(table, is_unsure=True)
@@ -548,14 +561,16 @@ class KeyIndex:
         """
         found: set[int] = set()
         for number, one in enumerate(self.tables, 1):
-            if f"{one.schema}.{one.table}" != table:
+            if f"{one.schema}.{one.table}" != name_text(table):
                 continue
             if not one.columns:
                 raise IndexUnusable(f"the index {self.name} has no key of {table}")
-            wanted = tuple(names) or key.names or one.columns
+            wanted = tuple(names) or key.names or one.key_order
+            if not wanted:
+                raise IndexUnusable(f"the index {self.name} has {table} not by its primary key, or by several orders")
             if {name.casefold() for name in wanted} != {name.casefold() for name in one.columns}:
                 raise IndexUnusable(f"the index {self.name} has {table} by {', '.join(one.columns)}")
-            values = key.by_column(wanted if names else one.columns, table)
+            values = key.by_column(one.columns if key.names and not names else wanted, table)
             by_name = {name.casefold(): value for name, value in values.items()}
             arrays = [
                 pa.array([value_of(by_name[column.casefold()], kind, column)], kind)
@@ -576,7 +591,7 @@ class KeyIndex:
 
     def table(self, table: str) -> list[IndexedTable]:
         """Return the entries of a table: one for each version of its key columns and types."""
-        return [one for one in self.tables if f"{one.schema}.{one.table}" == table]
+        return [one for one in self.tables if f"{one.schema}.{one.table}" == name_text(table)]
 
     def _find(self, table: int, code: int, times: Range) -> Iterator[int]:
         wanted = table, code
@@ -599,7 +614,7 @@ class KeyIndex:
 
 
 def _table_of(value: dict[str, Any]) -> IndexedTable:
-    table = IndexedTable(**{**value, "columns": tuple(value["columns"]), "types": tuple(value["types"])})
+    table = IndexedTable(**{**value, **{name: tuple(value[name]) for name in ("columns", "types", "key_order")}})
     for one in table.types:
         _type_of(one)
     return table

@@ -149,7 +149,7 @@ class RecordType:
         chosen = [i for i, label in enumerate(labels) if wanted is None or label in wanted]
         columns = tuple(plan.columns[i] for i in chosen)
         kept = tuple(specs[i] for i in chosen)
-        names = (column.label.encode("utf-8", "replace").decode() for column in columns)
+        names = (field_name(column.label) for column in columns)
         image = pa.struct([pa.field(name, spec.type) for name, spec in zip(names, kept, strict=True)])
         metadata = {_COLUMN_NAMES: json.dumps(labels)} if names_columns else None
         return cls(
@@ -173,6 +173,11 @@ class RecordType:
 def column_names(batch: pa.RecordBatch) -> tuple[str, ...]:
     """Return the names of all columns of the table of a batch that was read with `RowSelection.names_columns`."""
     return tuple(json.loads(batch.schema.metadata[_COLUMN_NAMES]))
+
+
+def field_name(label: str) -> str:
+    """Return the name of the field of a column: its label, with `?` for bytes that are not UTF-8."""
+    return label.encode("utf-8", "replace").decode()
 
 
 def name_text(name: str) -> str:

@@ -27,7 +27,7 @@ from binlogio.archive import (
     row_history,
 )
 from binlogio.archive.key_index import IndexSummary, KeyIndex, index_place
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.event_filter import EventFilter, Range
 from binlogio.options import ServerVariables
 from binlogio.storage import find_logs
@@ -482,6 +482,85 @@ def test_another_order_of_the_key_is_refused_without_names(tmp_path: Path) -> No
     assert len(searched(logs, "d.t", "a=1,b=2")[0]) == 2
 
 
+def test_an_index_has_the_order_of_the_primary_key(tmp_path: Path) -> None:
+    """The order of the columns in the table is another one."""
+    columns = tuple(ColumnDefinition(name, "int", nullable=False) for name in ("a", "b"))
+    table = TableDefinition("d", "t", columns, ("b", "a"))
+    with BinlogWriter(str(tmp_path / "binlog")) as writer, writer.session("d") as session:
+        for row in ((1, 2), (2, 1)):
+            session.execute(Statement("INSERT INTO t", [Insert(table, [row])]))
+    logs = find_logs(tmp_path)
+    assert all(isinstance(one, IndexSummary) for one in index_logs(logs))
+    by_index, summary = searched(logs, "d.t", "2,1")
+
+    assert summary.logs_by_index == 1
+    assert [json.loads(one.after) for one in by_index] == [{"a": 1, "b": 2}]
+    assert by_index == searched(logs, "d.t", "2,1", use_indexes=False)[0]
+
+
+def test_tables_with_the_same_columns_have_their_own_keys_in_an_index(tmp_path: Path) -> None:
+    """Also those that `key_columns` names."""
+    columns = tuple(ColumnDefinition(name, "int", nullable=False) for name in ("a", "b"))
+    tables = [TableDefinition("d", name, columns, key) for name, key in (("t", ("a",)), ("u", ("b",)), ("v", ("a",)))]
+    with BinlogWriter(str(tmp_path / "binlog")) as writer, writer.session("d") as session:
+        for table in (*tables, *tables):
+            session.execute(Statement("INSERT", [Insert(table, [(1, 2)])]))
+    logs = find_logs(tmp_path)
+    list(index_logs(logs, key_columns={"d.v": ("b",)}))
+
+    with KeyIndex(*index_place(logs[0])) as index:
+        assert {one.table: one.columns for one in index.tables} == {"t": ("a",), "u": ("b",), "v": ("b",)}
+    for name, value in (("d.t", "1"), ("d.u", "2"), ("d.v", "b=2")):
+        assert len(searched(logs, name, value)[0]) == 2, name
+
+
+@pytest.mark.parametrize("checksum", ["CRC32", "NONE"])
+def test_a_log_with_a_flipped_bit_is_refused_or_its_index_is_right(checksum: str, tmp_path: Path) -> None:
+    settings = ServerVariables(server_version="9.7.4", server_uuid=UUID, binlog_checksum=checksum)
+    with BinlogWriter(tmp_path / "binlog", variables=settings) as writer, writer.session() as session:
+        for change in (Insert(ITEMS, [(1, "a", 1), (5, "b", 1)]), Update(ITEMS, [((1, "a", 1), (2, "a", 1))])):
+            session.execute(Statement("CHANGE", [change]))
+    log = tmp_path / "binlog.000001"
+    data = log.read_bytes()
+    random = Random(checksum)
+    made = 0
+    for bit in (0, *random.sample(range(8 * 300, 8 * len(data)), 60)):
+        log.write_bytes(data[: bit // 8] + bytes([data[bit // 8] ^ (bit > 0) << bit % 8]) + data[bit // 8 + 1 :])
+        logs = find_logs(log)
+        try:
+            (summary,) = index_logs(logs, replace_all=True)
+        except BinlogError:
+            continue
+        made += isinstance(summary, IndexSummary)
+        for key in ("1,a", "2,a", "5,b"):
+            assert answer(logs, key, use_indexes=True) == answer(logs, key, use_indexes=False), (bit, key)
+
+    assert made == 1 if checksum == "CRC32" else made > 20
+
+
+def answer(logs: list[LogFile], key: str, *, use_indexes: bool) -> list[Any] | str:
+    """Return what a search of `shop.items` finds, or its refusal."""
+    try:
+        return searched(logs, "shop.items", key, use_indexes=use_indexes)[0]
+    except KeyRefused as exc:
+        return str(exc)
+
+
+def test_a_key_without_names_is_not_searched_in_an_index_of_another_key(tmp_path: Path) -> None:
+    logs = closed_logs(MYSQL / "incident", tmp_path)
+    assert all(
+        isinstance(one, IndexSummary)
+        for one in index_logs(logs, key_columns={"shop.orders": ("customer_id",)}, replace_all=True)
+    )
+    notes: list[str] = []
+    found = list(row_history(logs, "shop.orders", "1004", HistoryOptions(), note=notes.append))
+
+    assert found == searched(logs, "shop.orders", "1004", use_indexes=False)[0]
+    assert any(isinstance(one, RowVersion) for one in found)
+    assert "has shop.orders not by its primary key, or by several orders" in notes[0]
+    assert searched(logs, "shop.orders", "customer_id=4")[1].logs_by_index == 2
+
+
 @pytest.mark.parametrize("indexed", [False, True])
 def test_another_order_of_the_key_outside_the_selection_is_no_reason_to_refuse(indexed: bool, tmp_path: Path) -> None:
     """The key has the order of the selected rows, before or after the ALTER TABLE."""
@@ -491,7 +570,8 @@ def test_another_order_of_the_key_outside_the_selection_is_no_reason_to_refuse(i
     with writer, writer.session("d") as session:
         for key in (("a", "b"), ("b", "a"), ("b", "a")):
             table = TableDefinition("d", "t", columns, key)
-            session.execute(Statement("INSERT INTO t", [Insert(table, [(1, 2, now[0]), (2, 1, now[0])])]))
+            for row in ((1, 2, now[0]), (2, 1, now[0])):
+                session.execute(Statement("INSERT INTO t", [Insert(table, [row])]))
             now[0] += 1000
     logs = find_logs(tmp_path)
     if indexed:

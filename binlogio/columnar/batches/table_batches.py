@@ -51,7 +51,7 @@ class TableBatcher:
         self._repeated = Repeated()
         self._refused = RefusedRows(router, self._plan_of, self._check_rows)
         self._records: dict[int, TableRecords] = {}
-        self._alike: dict[int, TableRecords] = {}  # by id(plan.columns), which equal tables share
+        self._alike: dict[tuple[int, tuple[str, ...] | None], TableRecords] = {}  # see `add_table`
         self._filled: list[tuple[int, Place]] | None = None  # places up to which `route` has filled batches
         self._ready: list[TableBatch] = []  # batches held back: an earlier event of the window may be rejected
         self._failed: list[Place] = []  # rejected events of the window: event, first bad row (-1: unknown), byte
@@ -73,13 +73,15 @@ class TableBatcher:
         """Add a table, and return the kernel's plan of it."""
         if self._selection.note_plan is not None:
             self._selection.note_plan(plan)
-        alike = self._alike.get(id(plan.columns))
+        wanted = self._selection.columns_of(plan)
+        key = id(plan.columns), None if wanted is None else tuple(wanted)  # tables with equal columns share `columns`
+        alike = self._alike.get(key)
         if alike is not None:
             records = alike.for_table(plan)
         else:
-            records = self._alike[id(plan.columns)] = TableRecords.of(
+            records = self._alike[key] = TableRecords.of(
                 plan,
-                self._selection.columns_of(plan),
+                wanted,
                 zero_dates=self._selection.zero_dates,
                 json_diffs=self._selection.json_diffs,
                 names_columns=self._selection.names_columns,
