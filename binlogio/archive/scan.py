@@ -16,7 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from binlogio.archive.export.type_map import ExportFormat, converted_batch, stored_schema
+from binlogio.archive.export.type_map import ExportFormat, stored_schema
+from binlogio.arrow.conversion import converted_batch
 from binlogio.columnar.rows_reader import read_rows
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, AllExcept, EventFilter, Range

@@ -17,11 +17,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from binlogio.arrow import SIGNED, cast, converted
+
 _WIDER: Final = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20, 0),
+    **SIGNED,
     pa.timestamp("s", "UTC"): pa.timestamp("us", "UTC"),
     pa.null(): pa.string(),
 }
@@ -83,40 +82,11 @@ def conformed(array: pa.Array, to: pa.DataType) -> pa.Array:
     Raises:
         pyarrow.ArrowInvalid: a value does not fit the type.
     """
-    if array.type == to:
-        return array
-    if to == VARIANT and pa.types.is_string(array.type):
-        return _variants(array, to)
-    if pa.types.is_struct(to) and pa.types.is_struct(array.type):
-        fields = [_field(array, field) for field in to]
-        mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(fields, fields=list(to), mask=mask)
-    if pa.types.is_list(to) and pa.types.is_list(array.type):
-        values = conformed(array.values, to.value_type)
-        return pa.ListArray.from_arrays(
-            array.offsets, values, type=to, mask=array.is_null() if array.null_count else None
-        )
-    found = array.cast(to)
-    if pa.types.is_floating(array.type) and pa.types.is_floating(to) and to.bit_width < array.type.bit_width:
-        _refuse_rounding(array, found)
-    return found
+    return converted(array, to, _conformed)
 
 
-def _refuse_rounding(array: pa.Array, found: pa.Array) -> None:
-    """Refuse to round a DOUBLE to a float, which Arrow does without an error, unlike all other casts."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - planning does not need it
-
-    same = pc.equal(array, found.cast(array.type))
-    is_same = pc.or_(same, pc.is_nan(array))
-    if not pc.all(is_same, skip_nulls=True, min_count=0).as_py():
-        raise pa.ArrowInvalid(f"a value of {array.type} has no exact value in {found.type}")
-
-
-def _field(array: pa.StructArray, field: pa.Field) -> pa.Array:
-    index = array.type.get_field_index(field.name)
-    if index < 0:
-        return pa.nulls(len(array), field.type)
-    return conformed(array.field(index), field.type)
+def _conformed(array: pa.Array, to: pa.DataType) -> pa.Array:
+    return _variants(array, to) if to == VARIANT and pa.types.is_string(array.type) else cast(array, to)
 
 
 def _variants(texts: pa.StringArray, to: pa.DataType) -> pa.Array:

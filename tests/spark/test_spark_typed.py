@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -109,6 +110,15 @@ def test_value_without_room_is_refused_with_its_place(
     assert said.startswith(f"{log / 'binlog.000001'}: at {second}: {name}: the value does not fit")
     expected = "expected int, found 1099511627776" if column == "id" else "expected float, found 0.1"
     assert f"{expected} (give a schema with .schema(...)" in said
+
+
+def test_long_decimals_are_texts_without_exponents(tmp_path: Path) -> None:
+    """Spark has no DECIMAL of more than 38 digits; Arrow alone writes a small one as 1E-30."""
+    table = TableDefinition("d", "t", (ColumnDefinition("id", "int"), ColumnDefinition("v", "decimal(65,30)")))
+    values = Decimal("1E-30"), Decimal(0), Decimal("-1.5")
+    log = log_of(tmp_path / "log", *((table, (1, value)) for value in values))
+
+    assert [row["v"] for row in own(log)] == [f"{value:.30f}" for value in values]
 
 
 def test_columns_are_those_of_the_last_change(altered: Path) -> None:

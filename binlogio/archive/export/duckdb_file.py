@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from binlogio.archive.export.lakes import leaves, missing_extra
 from binlogio.archive.export.ledger import ExportLedger, HeldLog
-from binlogio.archive.export.type_map import ExportFormat, converted_batch, merged_schema, plain_type, stored_schema
+from binlogio.archive.export.type_map import ExportFormat, merged_schema, plain_type, stored_schema
+from binlogio.arrow.conversion import converted_batch
 from binlogio.errors import ExportError, UnsupportedFeature
 from binlogio.storage.new_file import side_path
 

@@ -27,7 +27,8 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from binlogio.archive.export.texts import flat_columns, json_lines
-from binlogio.archive.export.type_map import ExportFormat, converted_batch, merged_schema, stored_schema
+from binlogio.archive.export.type_map import ExportFormat, merged_schema, stored_schema
+from binlogio.arrow.conversion import converted_batch
 from binlogio.errors import ExportError
 from binlogio.storage.new_file import side_path
 

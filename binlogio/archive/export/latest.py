@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlogio.archive.export.texts import decimal_texts
+from binlogio.arrow.conversion import decimal_texts
 from binlogio.columnar import EventSelection, read_events
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.constants import EventType

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from binlogio.arrow.conversion import decimal_texts
 from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
@@ -27,15 +28,6 @@ _TEXT_BUFFERS: Final = 2  # offsets and bytes
 _DAYS: Final = (-719_162, 2_932_897)  # the years 1 to 9999, in days since 1970
 _MICROS: Final = (_DAYS[0] * 86_400 * _US_PER_S, _DAYS[1] * 86_400 * _US_PER_S)
 _LineColumn = tuple[str, bytes, int, int, int, int, pa.Buffer | None, pa.Buffer | bytes | None, pa.Buffer | None]
-
-
-def decimal_texts(array: pa.Array) -> pa.Array:
-    """Return decimals as digits, without the exponents that Arrow's cast writes for small values (1E-8)."""
-    texts = array.cast(pa.string())
-    is_short = pc.fill_null(pc.match_substring(texts, "E"), False)  # noqa: FBT003 - the value
-    if not pc.any(is_short).as_py():
-        return texts
-    return pa.array([None if one is None else format(one, "f") for one in array.to_pylist()], pa.string())
 
 
 def hex_texts(array: pa.Array) -> pa.Array:

@@ -1,7 +1,7 @@
 """The type map: how each export format stores the values of each type of MySQL and MariaDB.
 
-`stored_type` maps the Arrow types of `read_rows` to the Arrow type that a format stores. `converted` converts values
-exactly, or raises. `markdown` builds the table in the documentation from the map.
+`stored_type` maps the Arrow types of `read_rows` to the Arrow type that a format stores; `binlogio.arrow.conversion`
+converts the values. `markdown` builds the table in the documentation from the map.
 
     no unsigned integers (Delta, Iceberg)      the next wider type; BIGINT UNSIGNED and BIT: decimal(20, 0)
     no DECIMAL of more than 38 digits          text (except Arrow, CSV, JSON lines; few Parquet readers support them)
@@ -15,7 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from binlogio.archive.export.texts import decimal_texts
+from binlogio.arrow.conversion import SIGNED
 from binlogio.errors import Hint, UnsupportedFeature
 
 
@@ -37,13 +37,11 @@ class ExportFormat(Enum):
 
 
 _UNNAMED: Final = "@1"
-_UINT64: Final = pa.decimal128(20, 0)
-_SIGNED: Final = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): _UINT64}
 _INT32_AT_LEAST: Final = {
-    **_SIGNED,
+    **SIGNED,
     **dict.fromkeys((pa.int8(), pa.int16(), pa.uint8(), pa.uint16()), pa.int32()),
 }
-_INTEGERS: Final = {ExportFormat.DELTA: _SIGNED, ExportFormat.ICEBERG: _INT32_AT_LEAST}
+_INTEGERS: Final = {ExportFormat.DELTA: SIGNED, ExportFormat.ICEBERG: _INT32_AT_LEAST}
 _LAKES: Final = (ExportFormat.DELTA, ExportFormat.ICEBERG)
 
 
@@ -82,42 +80,10 @@ def plain_type(one: pa.DataType) -> pa.DataType:
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(one, one)
 
 
-def converted(array: pa.Array, to: pa.DataType) -> pa.Array:
-    """Return values converted to a type of the map. Struct fields are matched by name; missing ones are null.
-
-    Raises:
-        pyarrow.ArrowInvalid: a value does not fit the type; values are never rounded.
-    """
-    if array.type == to:
-        return array
-    if pa.types.is_struct(to) and pa.types.is_struct(array.type):
-        fields = [_field(array, field) for field in to]
-        mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(fields, fields=list(to), mask=mask)
-    if pa.types.is_decimal(array.type) and pa.types.is_string(to):
-        return decimal_texts(array)
-    return array.cast(to)
-
-
-def converted_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch converted to a schema, by name; missing columns are null. Raises as `converted`."""
-    names = batch.schema.names
-    columns = [
-        converted(batch.column(one.name), one.type) if one.name in names else pa.nulls(batch.num_rows, one.type)
-        for one in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _field(array: pa.StructArray, field: pa.Field) -> pa.Array:
-    index = array.type.get_field_index(field.name)
-    return pa.nulls(len(array), field.type) if index < 0 else converted(array.field(index), field.type)
-
-
 def merged_type(known: pa.DataType, new: pa.DataType) -> pa.DataType:
     """Return the type of a table's column that had one stored type and now has another.
 
-    An existing column keeps its type: `converted` raises for values that do not fit. Struct fields are merged by name.
+    An existing column keeps its type: converting values that do not fit raises. Struct fields are merged by name.
 
     Raises:
         UnsupportedFeature: the types are of different kinds, such as a number and text.
