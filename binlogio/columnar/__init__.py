@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
+    from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions, split_reader
     from binlogio.columnar.event_records import EVENT_SCHEMA
     from binlogio.columnar.record_types import MIXED_SCHEMA, RecordType, RowSelection
     from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from binlogio.columnar.splits.log_identity import LogIdentity, log_identity, tail_checksum
     from binlogio.columnar.splits.logged_statements import LoggedStatements, lacks_names
     from binlogio.columnar.splits.skipped_logs import logs_without
-    from binlogio.columnar.splits.split_bounds import WHOLE, group_around, group_behind, is_one_piece, split_bounds
+    from binlogio.columnar.splits.split_bounds import group_around, group_behind, is_one_piece, split_bounds
     from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA
 
 __all__ = [
-    "DEFAULT_BATCH_ROWS", "EVENT_SCHEMA", "MIXED_SCHEMA", "TRANSACTION_SCHEMA", "WHOLE", "EventSelection",
+    "DEFAULT_BATCH_ROWS", "EVENT_SCHEMA", "MIXED_SCHEMA", "TRANSACTION_SCHEMA", "EventSelection",
     "LogIdentity", "LoggedStatements", "RecordType", "RowSelection", "group_around", "group_behind", "is_one_piece",
     "lacks_names", "last_group_end", "log_identity", "logs_without", "read_events", "read_split", "read_transactions",
-    "split_bounds", "splits_at_groups", "tail_checksum",
+    "split_bounds", "split_reader", "splits_at_groups", "tail_checksum",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
     __getattr__: Final = lazy_names(
         __name__,
         {
-            "event_reader": "EventSelection read_events read_transactions",
+            "event_reader": "EventSelection read_events read_transactions split_reader",
             "event_records": "EVENT_SCHEMA",
             "record_types": "MIXED_SCHEMA RecordType RowSelection",
             "rows_reader": "DEFAULT_BATCH_ROWS read_split",
@@ -46,7 +46,7 @@ if not TYPE_CHECKING:
             "splits.log_identity": "LogIdentity log_identity tail_checksum",
             "splits.logged_statements": "LoggedStatements lacks_names",
             "splits.skipped_logs": "logs_without",
-            "splits.split_bounds": "WHOLE group_around group_behind is_one_piece split_bounds",
+            "splits.split_bounds": "group_around group_behind is_one_piece split_bounds",
             "transaction_records": "TRANSACTION_SCHEMA",
         },
     )

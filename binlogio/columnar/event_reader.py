@@ -197,6 +197,21 @@ def read_by_construct(
             yield batch_of(pending, schema)
 
 
+def split_reader(
+    log: LogFile, split: Split | None, selection: EventSelection, keyring: Keyring | None = None
+) -> BinlogReader | None:
+    """Return a reader of the event groups that begin in a byte range of a log; None if no group does.
+
+    The format description is the first event in every case. `tables` and `where` of the selection are ignored.
+
+    Raises:
+        OSError: the file cannot be read.
+        UnsupportedFeature: the log is encrypted, and the key is missing.
+    """
+    bounds = WHOLE if split is None else split_bounds(log, split, keyring)
+    return None if bounds is None else _reader(log, bounds, selection, keyring, None)
+
+
 def _reader(
     log: LogFile, bounds: SplitBounds, selection: EventSelection, keyring: Keyring | None, decoder: Decoder | None
 ) -> BinlogReader:

@@ -2,7 +2,7 @@
 
 `apply` contains `replay`, `targets` the target databases, `undo` the reversal of changes, `transactions` the
 transactions of a log, and `table_history` the definitions of tables over time, for replays that read parts of logs in
-parallel.
+parallel; `row_fold` combines their row changes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,24 @@ from binlogio.lazy_names import lazy_names
 if TYPE_CHECKING:
     from binlogio.replay.apply.replay import ReplaySummary, replay
     from binlogio.replay.filters import ReplayFilter
-    from binlogio.replay.table_history import Detour, Images, Life, Mark, Place, Stretch, TableHistory, marks_of
+    from binlogio.replay.row_fold import ALWAYS, Layout, RowFold, components
+    from binlogio.replay.table_history import (
+        Detours,
+        Images,
+        Life,
+        Mark,
+        Place,
+        Stretch,
+        TableHistory,
+        Until,
+        UntilLike,
+        marks_of,
+    )
     from binlogio.replay.targets.sqlite.target import SqliteTarget
 
 __all__ = [
-    "Detour", "Images", "Life", "Mark", "Place", "ReplayFilter", "ReplaySummary", "SqliteTarget", "Stretch",
-    "TableHistory", "marks_of", "replay",
+    "ALWAYS", "Detours", "Images", "Layout", "Life", "Mark", "Place", "ReplayFilter", "ReplaySummary", "RowFold",
+    "SqliteTarget", "Stretch", "TableHistory", "Until", "UntilLike", "components", "marks_of", "replay",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # undo and `dump --format sql` need no target
@@ -29,7 +41,8 @@ if not TYPE_CHECKING:  # undo and `dump --format sql` need no target
             "apply.replay": "replay",
             "apply.summary": "ReplaySummary",
             "filters": "ReplayFilter",
-            "table_history": "Detour Images Life Mark Place Stretch TableHistory marks_of",
+            "row_fold": "ALWAYS Layout RowFold components",
+            "table_history": "Detours Images Life Mark Place Stretch TableHistory Until UntilLike marks_of",
             "targets.sqlite.target": "SqliteTarget",
         },
     )

@@ -17,19 +17,27 @@ Source: the model of `binlogio.replay.apply.replay`, which applies the same grou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Union
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from binlogio.constants import OptionalMetadataType
 from binlogio.errors import BinlogError, BinlogFormatError, ReplayError, UnsupportedFeature
+from binlogio.event_filter import has_gtid, parse_gtid, parse_gtid_state
 from binlogio.events.base import NEW_HEADER, ParseContext
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
+from binlogio.options import Position
 from binlogio.replay import statements
 from binlogio.rows.image import decode_rows, present_bitmaps
 from binlogio.rows.plan import resolve_plan
@@ -59,20 +67,23 @@ from binlogio.schema.ddl.tree import (
 from binlogio.schema.definition import from_table_map
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
+from binlogio.storage.index_file import base_name, log_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from binlogio.event_filter import Gtids
     from binlogio.events import BinlogEvent
     from binlogio.reader import BinlogReader
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.catalogue import TableName
     from binlogio.schema.definition import TableDefinition
 
-    IsBeyond = Callable[[int, int], bool]
-
+Numbers = npt.NDArray[np.int64]
 END_OF_LOG: Final = 1 << 62
 _ALL_TABLES: Final = ("",)
+_POS_BITS: Final = 44
+_ROW_BITS: Final = 30  # low bits, for the row, of the number that orders the rows of a group; the offset is above
 _NAMING_VERBS: Final = frozenset({"insert", "update", "delete", "replace", "load"})
 
 
@@ -188,47 +199,100 @@ class Mark:
     what: What
 
 
-def marks_of(
-    reader: BinlogReader, file: int, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]
-) -> Iterator[Mark]:
+UntilLike = Union[datetime, Position, "tuple[str, int]", str, None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Until:
+    """The end of a replay. A group is included as a whole or not at all.
+
+    Args:
+        moment: in seconds since 1970; the first group with a later event ends the replay.
+        position: the base name of a log, and an offset; groups that end there or before are included.
+        gtids: groups with other GTIDs are not included.
+    """
+
+    moment: float | None = None
+    position: Position | None = None
+    gtids: Gtids | None = None
+
+    @classmethod
+    def of(cls, given: UntilLike) -> Until:
+        """Return the end for a time (UTC if it has no zone), a position, a GTID set as text, or None: all groups.
+
+        Raises:
+            BinlogError: the text is not a GTID set.
+        """
+        if given is None:
+            return cls()
+        if isinstance(given, datetime):
+            aware = given if given.tzinfo is not None else given.replace(tzinfo=timezone.utc)
+            return cls(moment=aware.timestamp())
+        if isinstance(given, str):
+            return cls(gtids=parse_gtid_state(given))
+        file, offset = given
+        return cls(position=Position(base_name(file), offset))
+
+    def is_before(self, file: str, end: int, timestamp: int) -> bool:
+        """Return whether a group comes after the end of the replay.
+
+        Args:
+            file: the log of the group.
+            end: the offset at which the group ends.
+            timestamp: the time of its last event, in seconds since 1970.
+        """
+        if self.moment is not None:
+            return timestamp > self.moment
+        if self.position is None:
+            return False
+        if base_name(file) == self.position.file:
+            return end > self.position.offset
+        stem, number, _ = log_number(base_name(file))
+        last_stem, last, _ = log_number(self.position.file)
+        return stem == last_stem and number > last
+
+    def wants_group(self, gtid: str | None) -> bool:
+        """Return whether the group with a GTID is selected."""
+        return self.gtids is None or (gtid is not None and has_gtid(self.gtids, parse_gtid(gtid)))
+
+
+def marks_of(reader: BinlogReader, file: int, until: Until) -> Iterator[Mark]:
     """Yield the marks of a part of a log.
 
     Args:
         reader: the reader of the part, which begins and ends at boundaries of event groups.
         file: the number of the file in this read.
-        is_beyond: returns whether a group that ends at an offset and a time (seconds) is after the end of the replay.
-        wants_group: returns whether the group with a GTID is selected.
+        until: the end of the replay.
 
     Raises:
         BinlogError: the bytes are not a valid binary log.
     """
-    scan = _MarkScan(reader, file)
+    scan = _MarkScan(reader, file, until)
     for event in reader:
-        yield from scan.feed(event, is_beyond, wants_group)
+        yield from scan.feed(event)
         if scan.is_done:
             return
-    yield from scan.finish(is_beyond, wants_group)
+    yield from scan.finish()
 
 
 class _MarkScan:
     """Collects the marks of the event groups of a part."""
 
-    def __init__(self, reader: BinlogReader, file: int) -> None:
+    def __init__(self, reader: BinlogReader, file: int, until: Until) -> None:
         self.is_done = False
         self._reader = reader
         self._file = file
+        self._until = until
         self._maps: dict[tuple[str, str], TableMapEvent] = {}
         self._images: dict[tuple[str, str], Images] = {}
         self._first_images: dict[tuple[str, str], Place] = {}
         self._group: _MarkedGroup | None = None
 
-    def feed(
-        self, event: BinlogEvent, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]
-    ) -> Iterator[Mark]:
+    def feed(self, event: BinlogEvent) -> Iterator[Mark]:
         """Process the next event, and yield the marks of the group that ended before it."""
         found = self._reader.group
         if event.header.inner is None:
-            yield from self._end_group(is_beyond, wants_group)
+            yield from self._end_group()
             if self.is_done:
                 return
             if found is not None and event is found.first:
@@ -242,26 +306,26 @@ class _MarkScan:
         if event.header.inner is None and (found is None or found.last is event):
             group.end = self._reader.position.offset
 
-    def finish(self, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]) -> Iterator[Mark]:
+    def finish(self) -> Iterator[Mark]:
         """Yield the remaining marks after the last event."""
-        yield from self._end_group(is_beyond, wants_group)
+        yield from self._end_group()
         if not self.is_done:
             yield from self._abandon(END_OF_LOG)
         for name, images in self._images.items():
             yield Mark(self._first_images[name], images)
 
-    def _end_group(self, is_beyond: IsBeyond, wants_group: Callable[[str | None], bool]) -> Iterator[Mark]:
+    def _end_group(self) -> Iterator[Mark]:
         group = self._group
         if group is None or group.end is None:
             return
         self._group = None
-        if is_beyond(group.end, group.timestamp):
+        if self._until.is_before(self._reader.position.file, group.end, group.timestamp):
             self.is_done = True
             yield Mark(group.start, Cut())
             for name, images in self._images.items():
                 yield Mark(self._first_images[name], images)
             return
-        if wants_group(group.gtid):
+        if self._until.wants_group(group.gtid):
             yield from group.marks()
             return
         for mark in group.found:
@@ -461,6 +525,72 @@ class Detour:
     spares_untransactional: bool = False
 
 
+class Detours:
+    """The places at which row changes take effect, for many changes at a time. Can be pickled.
+
+    Args:
+        detours: the detours of the changes, in the order of the log.
+    """
+
+    def __init__(self, detours: Iterable[Detour]) -> None:
+        self._void: list[tuple[Place, Place]] = []
+        self._late: list[tuple[Place, Place, Place]] = []
+        for one in detours:
+            if one.to is not None:
+                self._late.append((one.start, one.end, one.to))
+            elif self._void and one.start <= self._void[-1][1]:
+                self._void[-1] = self._void[-1][0], max(one.end, self._void[-1][1])
+            else:
+                self._void.append((one.start, one.end))
+
+    def __bool__(self) -> bool:
+        """Return True if a change may take effect at another place than its own."""
+        return bool(self._void or self._late)
+
+    def of(self, file: pa.Array, pos: pa.Array, row: pa.Array) -> pa.StructArray:
+        """Return the places at which the changes at these places take effect; null if a change has no effect.
+
+        The arguments are the parts of a `Place`, and so are the fields of the result: arrays of int64.
+        """
+        columns = [np.asarray(one).copy() for one in (file, pos, row)]
+        is_void = np.zeros(len(file), bool)
+        for number in np.flatnonzero(self._may_have(columns[0], columns[1])):
+            place = self._to(Place(*(int(column[number]) for column in columns)))
+            if place is None:
+                is_void[number] = True
+            else:
+                for column, value in zip(columns, place, strict=True):
+                    column[number] = value
+        arrays = [pa.array(column) for column in columns]
+        return pa.StructArray.from_arrays(arrays, names=list(Place._fields), mask=pa.array(is_void))
+
+    def _may_have(self, file: Numbers, pos: Numbers) -> npt.NDArray[np.bool_]:
+        """Return which places may be in a detour, by file and offset alone."""
+        numbers = _numbers(file, pos)
+        found = np.zeros(len(numbers), bool)
+        for detours in (self._void, self._late):
+            if detours:
+                starts, ends = (_numbers(*np.array([one[at][:2] for one in detours]).T) for at in (0, 1))
+                at = np.searchsorted(starts, numbers, side="right") - 1
+                found |= (at >= 0) & (numbers <= ends[np.maximum(at, 0)])
+        return found
+
+    def _to(self, place: Place) -> Place | None:
+        at = bisect_right(self._void, place, key=itemgetter(0)) - 1
+        if at >= 0 and place < self._void[at][1]:
+            return None
+        at = bisect_right(self._late, place, key=itemgetter(0)) - 1
+        if at < 0 or place >= self._late[at][1]:
+            return place
+        start, _, to = self._late[at]
+        return to._replace(row=(place.pos - start.pos << _ROW_BITS) + place.row)
+
+
+def _numbers(file: Numbers, pos: Numbers) -> Numbers:
+    """Return numbers that sort as the places; offsets above 16 TiB count as one."""
+    return (file << _POS_BITS) + np.minimum(pos, (1 << _POS_BITS) - 1)
+
+
 @dataclass(slots=True)
 class Life:
     """The life of a table, up to the current mark."""
@@ -537,11 +667,11 @@ class TableHistory:
                     found |= images
         return found
 
-    def detours_of(self, life: Life) -> list[Detour]:
-        """Return the changes that do not take effect at their own place, in the order of the log."""
+    def detours_of(self, life: Life) -> Detours:
+        """Return the places at which the changes of a table take effect."""
         definition = life.now.definition
         transactional = definition is None or definition.is_transactional
-        return [one for one in self.detours if transactional or not one.spares_untransactional]
+        return Detours(one for one in self.detours if transactional or not one.spares_untransactional)
 
     # ------------------------------------------------------------------------------------------------------ marks
 

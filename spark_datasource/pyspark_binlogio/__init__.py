@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from binlogio.replay import UntilLike
     from binlogio.schema import TableDefinition
     from pyspark_binlogio.delta_sink import BatchSink
     from pyspark_binlogio.source import BinlogDataSource
     from pyspark_binlogio.source import BinlogDataSource as DefaultSource
-    from pyspark_binlogio.state import UntilLike
 
 __all__ = [
     "BinlogDataSource",

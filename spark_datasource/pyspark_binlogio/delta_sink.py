@@ -20,11 +20,12 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DayTimeIntervalType
 
+from binlogio.replay import Until
 from binlogio.schema import TableDefinition
 from pyspark_binlogio.options import BinlogOptionError
 from pyspark_binlogio.pyspark_api import is_connect
 from pyspark_binlogio.spark_types import quoted
-from pyspark_binlogio.state import DELETED, Until, changed_rows, frame_stage, touched_keys
+from pyspark_binlogio.state import DELETED, changed_rows, frame_stage, touched_keys
 
 try:
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake

@@ -21,15 +21,11 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final, Union, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -37,18 +33,28 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DoubleType, FloatType, LongType, StringType, StructField, StructType
 
-from binlogio.columnar import WHOLE, RecordType, split_bounds
-from binlogio.constants import ColumnType, EventType
+from binlogio.columnar import EventSelection, RecordType, split_reader
+from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError, ReplayError
-from binlogio.event_filter import EventFilter, Gtids, parse_gtid_state
-from binlogio.options import Position, ReadOptions
-from binlogio.reader import BinlogReader
-from binlogio.replay import Images, Life, Mark, Place, Stretch, TableHistory, marks_of
+from binlogio.replay import (
+    ALWAYS,
+    Images,
+    Layout,
+    Life,
+    Mark,
+    Place,
+    RowFold,
+    Stretch,
+    TableHistory,
+    Until,
+    UntilLike,
+    components,
+    marks_of,
+)
 from binlogio.rows import TablePlan, resolve_plan
-from binlogio.schema import DefinitionSource, TableDefinition
+from binlogio.schema import TableDefinition
 from binlogio.schema.ddl import UNKNOWN_DEFAULT, Default
 from binlogio.storage import base_name, log_number
-from binlogio.values import JsonDiffs, JsonDocument
 from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions
 from pyspark_binlogio.pyspark_api import is_connect
 from pyspark_binlogio.scan import LogPartition, Piece, Request, find_log_files, option_hints, partitions, request_of
@@ -57,72 +63,23 @@ from pyspark_binlogio.spark_types import quoted, spark_ddl, spark_type
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from binlogio.replay import Detour
+    from binlogio.replay import Detours
     from binlogio.storage import LogFile
-
-
-# ------------------------------------------------------------------------------------------------- end of a replay
-
-# A group is included as a whole or not at all.
-#
-#     time        groups whose last event is not later; the first later one ends the replay
-#     position    groups that end there or before
-#     GTID set    the groups of the set, and no others
-
-
-UntilLike = Union[datetime, "tuple[str, int]", Position, str, None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Until:
-    """The end of a replay; `moment` is in seconds since 1970, `position` has the log's base name."""
-
-    moment: float | None = None
-    position: tuple[str, int] | None = None
-    gtids: Gtids | None = None
-
-    @classmethod
-    def of(cls, given: UntilLike) -> Until:
-        """Return the end for an argument `until`.
-
-        Raises:
-            BinlogError: the text is not a GTID set.
-        """
-        if given is None:
-            return cls()
-        if isinstance(given, datetime):
-            aware = given if given.tzinfo is not None else given.replace(tzinfo=timezone.utc)
-            return cls(moment=aware.timestamp())
-        if isinstance(given, str):
-            return cls(gtids=parse_gtid_state(given))
-        file, offset = given
-        return cls(position=(base_name(file), offset))
 
 
 # ---------------------------------------------------------------------------------------------------------- stages
 
 # A stage has the changes of a table between changes of its key, all with images of the same columns. A change is
-# (_at, _layout, before, after, before_present, after_present): `_at` orders changes, `_layout` maps bits of the present
+# (_at, layout, before, after, before_present, after_present): `_at` orders changes, `layout` maps bits of the present
 # bitmaps to columns. `before` and `after` are structs of the same columns, NULL where there is no such image.
 
 
 AT: Final = "_at"
-LAYOUT: Final = "_layout"
-ALWAYS: Final = -1
+LAYOUT: Final = "layout"
 _PLACE_DDL: Final = "struct<file: bigint, pos: bigint, row: bigint>"
 _BITMAPS: Final = ("before_present", "after_present")
 _CHANGE: Final = ("before", "after", *_BITMAPS)
 _BEFORE_ALL: Final = Place(-1, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The bits of a bitmap: for each column its number in the table at that time, None if it had no such column.
-
-    ALWAYS for a column whose value is not known, and NULL, after an image that lacks it.
-    """
-
-    bits: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +90,7 @@ class Stage:
         changes: the changes; those of an insert have values in all columns.
         image: the struct of an image.
         key: names of the columns that identify a row; empty without a key.
-        layouts: by the number in `_layout`.
+        layouts: by the number in `layout`.
         json: columns that hold JSON documents.
         whole_after: every after image has all columns.
         has_diffs: some after images have changes to a document instead of the document.
@@ -221,22 +178,12 @@ def literal(default: Default, kind: str) -> Column:
 
 # -------------------------------------------------------------------------------- fold of images that lack columns
 
-# Applies the changes in the order of the log, in Python tasks, and determines from which image each column of a row
-# comes. Only key values become Python objects: a row is a list of image numbers, one for each column, and the values
-# are gathered at the end. Rows with different keys are folded in different tasks, unless an update changed one key to
-# the other. A record has a partial JSON update as SQL functions (`JsonDiffs.sql`), since the document itself is
-# unknown. They are parsed, and applied to the document.
+# Python tasks apply the changes in the order of the log, by `binlogio.replay.row_fold`. Rows with different keys are
+# folded in different tasks, unless an update changed one key to the other.
 
 
 MOST_MOVES: Final = 500_000
 """The most key changes that the driver follows; if there are more, one task folds the whole table."""
-
-_UNKNOWN: Final = -1
-_COMPACT_ROWS: Final = 1 << 17
-_BATCH_ROWS: Final = 1 << 13
-_BASE_LAYOUT: Final = -1
-
-Key = tuple[Any, ...]
 
 
 def folded(stage: Stage, base: DataFrame | None) -> DataFrame:
@@ -254,14 +201,25 @@ def folded(stage: Stage, base: DataFrame | None) -> DataFrame:
     parts = changes.sparkSession.conf.get("spark.sql.shuffle.partitions") or "1"
     ordered = apart(changes, int(parts)).sortWithinPartitions(AT)
     wanted = ordered.select(LAYOUT, *_CHANGE, "old", "new")
-    return wanted.mapInArrow(_Fold(stage).batches, StructType([StructField(f.name, f.dataType) for f in stage.image]))
+    fold = partial(_fold, stage.image.names, stage.layouts, stage.json if stage.has_diffs else ())
+    return wanted.mapInArrow(fold, StructType([StructField(f.name, f.dataType) for f in stage.image]))
+
+
+def _fold(
+    names: list[str], layouts: tuple[Layout, ...], documents: Collection[str], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows after the changes of a partition."""
+    rows = RowFold(names, layouts, documents)
+    for batch in batches:
+        rows.add(batch)
+    yield from rows.rows()
 
 
 def _as_inserts(stage: Stage, base: DataFrame, schema: StructType) -> DataFrame:
     """Return rows as inserts before all changes, with the columns of the changes."""
     values = {
         AT: _literal(_BEFORE_ALL),
-        LAYOUT: F.lit(_BASE_LAYOUT),
+        LAYOUT: F.lit(0),
         "after": F.col("after"),
         "new": F.struct(*_key_of(stage, "after")),
     }
@@ -278,7 +236,7 @@ def _component(changes: DataFrame) -> Callable[[DataFrame, int], DataFrame]:
         return lambda frame, parts: frame.repartition(parts, key)
     if len(found) > MOST_MOVES:
         return lambda frame, parts: frame.repartition(1)
-    numbers = list(_components((move["old"], move["new"]) for move in found).items())
+    numbers = list(components((move["old"], move["new"]) for move in found).items())
     kind = moves.schema["old"].dataType
     table = changes.sparkSession.createDataFrame(
         numbers, StructType([StructField("moved", kind), StructField("component", LongType())])
@@ -289,166 +247,6 @@ def _component(changes: DataFrame) -> Callable[[DataFrame, int], DataFrame]:
         return joined.repartition(parts, F.coalesce(F.col("component"), F.xxhash64(key)))
 
     return apart
-
-
-def _components(moves: Iterable[tuple[Key, Key]]) -> dict[Key, int]:
-    """Return a number for each key, the same for keys that are joined by moves."""
-    above: dict[Key, Key] = {}
-
-    def root(key: Key) -> Key:
-        path = []
-        while (parent := above.setdefault(key, key)) != key:
-            path.append(key)
-            key = parent
-        for one in path:
-            above[one] = key
-        return key
-
-    for old, new in moves:
-        above[root(old)] = root(new)
-    numbers: dict[Key, int] = {}
-    return {key: numbers.setdefault(root(key), len(numbers)) for key in list(above)}
-
-
-class _Fold:
-    """The fold of one partition; Spark pickles it."""
-
-    def __init__(self, stage: Stage) -> None:
-        self._bits = tuple(layout.bits for layout in stage.layouts)
-        self._names = tuple(stage.image.names)
-        self._json = {n: name for n, name in enumerate(stage.image.names) if stage.has_diffs and name in stage.json}
-
-    def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows after the changes, which are in order."""
-        rows = _Rows(len(self._names))
-        for batch in batches:
-            self._take(rows, batch)
-            if rows.images >= max(_COMPACT_ROWS, 2 * len(rows.by_key)):
-                rows.compact()
-        for columns in rows.gathered():
-            yield pa.RecordBatch.from_arrays(columns, names=list(self._names))
-
-    def _take(self, rows: _Rows, batch: pa.RecordBatch) -> None:
-        first = rows.add(batch.column("before").flatten(), batch.column("after").flatten())
-        layouts = batch.column(LAYOUT).to_pylist()
-        olds, news = (_keys(batch.column(name)) for name in ("old", "new"))
-        masks = [_bitmaps(batch.column(f"{side}_present")) for side in ("before", "after")]
-        by_key, width = rows.by_key, len(self._names)
-        known: dict[tuple[int, int], tuple[int, ...]] = {}
-        for n, (layout, old, new, had, has) in enumerate(zip(layouts, olds, news, *masks, strict=True)):
-            if new is None:
-                by_key.pop(old, None)
-                continue
-            after = first + batch.num_rows + n
-            if old is None:
-                by_key[new] = [after] * width
-                continue
-            row = by_key.pop(old, None)
-            if row is None:
-                row = [_UNKNOWN] * width
-                for column in self._present(known, layout, had):
-                    row[column] = first + n
-            for column in self._present(known, layout, has):
-                name = self._json.get(column)
-                row[column] = after if name is None else rows.changed(column, name, row[column], after)
-            by_key[new] = row
-
-    def _present(self, known: dict[tuple[int, int], tuple[int, ...]], layout: int, mask: int) -> tuple[int, ...]:
-        """Return the columns that an image has."""
-        columns = known.get((layout, mask))
-        if columns is None:
-            bits = self._bits[layout]
-            columns = tuple(n for n, bit in enumerate(bits) if bit is not None and (bit == ALWAYS or mask >> bit & 1))
-            known[layout, mask] = columns
-        return columns
-
-
-class _Rows:
-    """The current rows: for each key and column the number of the image that has the value.
-
-    Numbers below -1 are documents that result from a partial update of another document.
-    """
-
-    def __init__(self, width: int) -> None:
-        self.by_key: dict[Key, list[int]] = {}
-        self.images = 0
-        self._width = width
-        self._parts: list[tuple[int, list[pa.Array]]] = []
-        self._documents: list[str | None] = []
-
-    def add(self, before: list[pa.Array], after: list[pa.Array]) -> int:
-        """Add the images of a batch, before images first, and return the number of the first one."""
-        first = self.images
-        for side in (before, after):
-            self._parts.append((self.images, side))
-            self.images += len(side[0]) if side else 0
-        return first
-
-    def changed(self, column: int, name: str, document: int, image: int) -> int:
-        """Return the number of a document after an image: the image itself, or the document with its changes."""
-        text = self._text(column, image)
-        if text is None or not JsonDiffs.is_sql(text, name):
-            return image
-        old = self._text(column, document)
-        if old is None:
-            return _UNKNOWN  # an unknown value cannot be changed
-        self._documents.append(JsonDiffs.from_sql(text).apply(JsonDocument.from_text(old)).text)
-        return -1 - len(self._documents)
-
-    def _text(self, column: int, number: int) -> str | None:
-        if number == _UNKNOWN:
-            return None
-        if number < 0:
-            return self._documents[-2 - number]
-        begin, arrays = self._parts[bisect_right(self._parts, number, key=lambda part: part[0]) - 1]
-        found: str | None = arrays[column][number - begin].as_py()
-        return found
-
-    def gathered(self, most: int = _BATCH_ROWS) -> Iterator[list[pa.Array]]:
-        """Yield the values of the rows, some rows at a time."""
-        rows = list(self.by_key.values())
-        columns = self._columns() if rows else []
-        for start in range(0, len(rows), most):
-            part = rows[start : start + most]
-            yield [self._values(column, [row[n] for row in part]) for n, column in enumerate(columns)]
-
-    def compact(self) -> None:
-        """Drop the images that no row refers to."""
-        columns = next(self.gathered(max(1, len(self.by_key))), None)
-        for number, key in enumerate(self.by_key):
-            self.by_key[key] = [number] * self._width
-        self._parts = [(0, columns)] if columns is not None else []
-        self.images = len(self.by_key)
-        self._documents = []
-
-    def _columns(self) -> list[pa.ChunkedArray]:
-        return [pa.chunked_array([arrays[n] for _, arrays in self._parts]) for n in range(self._width)]
-
-    def _values(self, column: pa.ChunkedArray, numbers: list[int]) -> pa.Array:
-        found = column.take(pa.array([None if number < 0 else number for number in numbers], pa.int64()))
-        values = found.combine_chunks()
-        values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
-        if not any(number < _UNKNOWN for number in numbers):
-            return values
-        texts = [
-            self._documents[-2 - number] if number < _UNKNOWN else value
-            for number, value in zip(numbers, values.to_pylist(), strict=True)
-        ]
-        return pa.array(texts, values.type)
-
-
-def _keys(column: pa.StructArray) -> list[Key | None]:
-    parts = [part.to_pylist() for part in column.flatten()]
-    valid = column.is_valid().to_pylist()
-    return [key if here else None for key, here in zip(zip(*parts, strict=True), valid, strict=True)]
-
-
-def _bitmaps(column: pa.Array) -> list[int]:
-    return [0 if bitmap is None else _bits(bitmap) for bitmap in column.to_pylist()]
-
-
-def _bits(bitmap: bytes) -> int:
-    return int.from_bytes(bitmap, "little")
 
 
 # ------------------------------------------------------------------------------------------------- rows of a stage
@@ -547,83 +345,6 @@ def _exact(image: StructType) -> Column:
         value = F.col("row").getField(field.name)
         parts.append(value.cast("string") if isinstance(field.dataType, (FloatType, DoubleType)) else value)
     return F.struct(*(part.alias(f"c{n}") for n, part in enumerate(parts)))
-
-
-# --------------------------------------------------------------------------------------------------------- detours
-
-# Changes of groups that are rolled back have no effect. Those of XA transactions take effect at the commit.
-
-
-_KIND: Final = pa.struct([("file", pa.int64()), ("pos", pa.int64()), ("row", pa.int64())])
-_ROW_BITS: Final = 30  # low bits, for the row, of the number that orders the rows of a group; the offset is above
-
-
-def detoured(place: Column, detours: Iterable[Detour]) -> Column:
-    """Return the place at which a change takes effect; NULL if it has no effect."""
-    route = _Route(detours)
-
-    def moved(file: pa.Array, pos: pa.Array, row: pa.Array) -> pa.Array:
-        return route.moved(file, pos, row)
-
-    udf = arrow_udf(moved, _PLACE_DDL)  # type: ignore[call-overload]
-    column: Column = udf(place.getField("file"), place.getField("pos"), place.getField("row"))
-    return column
-
-
-class _Route:
-    """The detours in order; Spark pickles it."""
-
-    def __init__(self, detours: Iterable[Detour]) -> None:
-        self._void: list[tuple[Place, Place]] = []
-        self._late: list[tuple[Place, Place, Place]] = []
-        for one in sorted(detours, key=lambda detour: (detour.start, detour.end)):
-            if one.to is not None:
-                self._late.append((one.start, one.end, one.to))
-            elif self._void and one.start <= self._void[-1][1]:
-                self._void[-1] = self._void[-1][0], max(one.end, self._void[-1][1])
-            else:
-                self._void.append((one.start, one.end))
-        self._void_starts = [start for start, _ in self._void]
-        self._late_starts = [start for start, _, _ in self._late]
-
-    def moved(self, file: pa.Array, pos: pa.Array, row: pa.Array) -> pa.Array:
-        """Return the places at which changes at these places take effect."""
-        columns = [np.asarray(one).copy() for one in (file, pos, row)]
-        valid = np.ones(len(file), bool)
-        for number in np.flatnonzero(self._may_be_concerned(columns)):
-            place = self._to(Place(*(int(column[number]) for column in columns)))
-            if place is None:
-                valid[number] = False
-            else:
-                for column, value in zip(columns, place, strict=True):
-                    column[number] = value
-        return pa.StructArray.from_arrays(
-            [pa.array(column) for column in columns], fields=list(_KIND), mask=pa.array(~valid)
-        )
-
-    def _may_be_concerned(self, columns: list[np.ndarray]) -> np.ndarray:
-        """Return which places may be in a detour, by file and offset alone."""
-        file, pos, _ = columns
-        concerned = np.zeros(len(file), bool)
-        for number in np.unique(file):
-            here = file == number
-            for ranges in (self._void, [(start, end) for start, end, _ in self._late]):
-                own = [(start.pos, end.pos) for start, end in ranges if start.file == number]
-                if own:
-                    starts, ends = (np.array(one) for one in zip(*own, strict=True))
-                    at = np.searchsorted(starts, pos, side="right") - 1
-                    concerned |= here & (at >= 0) & (pos <= ends[np.maximum(at, 0)])
-        return concerned
-
-    def _to(self, place: Place) -> Place | None:
-        at = bisect_right(self._void_starts, place) - 1
-        if at >= 0 and place < self._void[at][1]:
-            return None
-        at = bisect_right(self._late_starts, place) - 1
-        if at < 0 or place >= self._late[at][1]:
-            return place
-        start, _, to = self._late[at]
-        return to._replace(row=(place.pos - start.pos << _ROW_BITS) + place.row)
 
 
 # ------------------------------------------------------------------------------------------------- changes in logs
@@ -757,61 +478,18 @@ class _MarkTask:
                     yield pa.RecordBatch.from_arrays([pa.array(found, pa.binary())], names=["mark"])
 
     def _marks(self, piece: Piece) -> Iterator[Mark]:
-        where = EventFilter(wanted_gtids=self.until.gtids)
-        with option_hints(), _opened(piece, self.request) as reader:
+        request = self.request
+        selection = EventSelection(verify_checksum=request.options.verify_checksum, definitions=request.definitions)
+        with option_hints():
+            reader = split_reader(piece.log, piece.split, selection, request.keyring)
             if reader is None:
                 return
-            try:
-                yield from marks_of(
-                    reader, self.numbers[piece.log.name], self._is_beyond(piece.log.name), where.wants_group
-                )
-            except BinlogError as exc:
-                exc.locate(file=piece.log.name)
-                raise
-
-    def _is_beyond(self, name: str) -> Callable[[int, int], bool]:
-        until = self.until
-        if until.moment is not None:
-            moment = until.moment
-            return lambda end, timestamp: timestamp > moment
-        if until.position is None:
-            return lambda end, timestamp: False
-        file, offset = until.position
-        own = base_name(name)
-        if own == file:
-            return lambda end, timestamp: end > offset
-        stem, number, _ = log_number(own)
-        last_stem, last, _ = log_number(file)
-        return lambda end, timestamp: stem == last_stem and number > last
-
-
-@contextmanager
-def _opened(piece: Piece, request: Request) -> Iterator[BinlogReader | None]:
-    """Provide a reader of the events of a piece; None if no event group begins in it."""
-    options = request.options
-    bounds = WHOLE if piece.split is None else split_bounds(piece.log, piece.split, request.keyring)
-    if bounds is None:
-        yield None
-        return
-    read = ReadOptions(verify_checksum=options.verify_checksum, start_offset=bounds.start, stop_offset=bounds.stop)
-    source = DefinitionSource(request.definitions, follows_ddl=False)  # a piece may not have the DDL before it
-    reader = _PieceReader([piece.log], read, keyring=request.keyring, definitions=source)
-    reader.skips_description = bounds.start is not None
-    with reader:
-        yield reader
-
-
-class _PieceReader(BinlogReader):
-    """A reader that skips the format description if that belongs to another piece."""
-
-    skips_description = False
-
-    def __next__(self) -> Any:
-        event = super().__next__()
-        if self.skips_description and event.header.type_code == EventType.FORMAT_DESCRIPTION_EVENT:
-            self.skips_description = False
-            return super().__next__()
-        return event
+            with reader:
+                try:
+                    yield from marks_of(reader, self.numbers[piece.log.name], self.until)
+                except BinlogError as exc:
+                    exc.locate(file=piece.log.name)
+                    raise
 
 
 def _position(name: str, offset: int) -> str:
@@ -911,16 +589,21 @@ def _facts(changes: DataFrame, *, has_json: bool = False) -> _Facts:
     bounds = changes.agg(*ends, *images).first()
     least, most = ([None if bounds is None else bounds[f"{which}_{name}"] for name in names] for which, _ in _ENDS)
     columns = frozenset(
-        (None if one.names is None else tuple(one.names), None if one.bitmap is None else _bits(one.bitmap))
+        (
+            None if one.names is None else tuple(one.names),
+            None if one.bitmap is None else int.from_bytes(one.bitmap, "little"),
+        )
         for image in (_IMAGES if has_json else ())
         for one in (bounds[image] if bounds is not None else ())
     )
     files = tuple(dict.fromkeys(file for file in (least[0], most[0]) if file is not None))
     if least[1:] == most[1:] and (len(files) < 2 or _is_numbered(files)):
-        before, after = (frozenset({_bits(one)} if one is not None else ()) for one in least[1:])
+        before, after = (frozenset({int.from_bytes(one, "little")} if one is not None else ()) for one in least[1:])
         return _Facts(files, before, after, columns)
     seen = changes.groupBy(*names).count().collect()
-    before, after = (frozenset(_bits(row[name]) for row in seen if row[name] is not None) for name in _BITMAPS)
+    before, after = (
+        frozenset(int.from_bytes(row[name], "little") for row in seen if row[name] is not None) for name in _BITMAPS
+    )
     return _Facts(tuple(sorted({row["file"] for row in seen}, key=log_number)), before, after, columns)
 
 
@@ -990,9 +673,8 @@ def _documents(image: StructType, definition: TableDefinition | None) -> list[st
 
 def _until(changes: DataFrame, until: Until) -> DataFrame:
     if until.gtids is not None:
-        where = EventFilter(wanted_gtids=until.gtids)
         # A lambda, since the type hints of the method would select another kind of UDF.
-        is_wanted = F.udf(lambda gtid: where.wants_group(gtid), "boolean", useArrow=False)  # noqa: PLW0108
+        is_wanted = F.udf(lambda gtid: until.wants_group(gtid), "boolean", useArrow=False)  # noqa: PLW0108
         return changes.where(is_wanted(F.col("gtid")))
     if until.position is not None:
         file, offset = until.position
@@ -1156,7 +838,7 @@ class LogReplay:
                     frames.append(columns.shown(rows, number))
             changes = reduce(DataFrame.unionByName, frames) if frames else self._nothing(struct)
             if detours:
-                changes = changes.withColumn(AT, detoured(F.col(AT), detours)).where(F.col(AT).isNotNull())
+                changes = changes.withColumn(AT, _detoured(F.col(AT), detours)).where(F.col(AT).isNotNull())
             stage = Stage(
                 changes=changes,
                 image=struct,
@@ -1175,6 +857,17 @@ class LogReplay:
         kinds: tuple[StructType | str, ...] = (_PLACE_DDL, "int", image, image, "binary", "binary")
         columns = zip((AT, LAYOUT, *_CHANGE), kinds, strict=True)
         return self.logs.spark.range(0).select(*(F.lit(None).cast(kind).alias(name) for name, kind in columns))
+
+
+def _detoured(place: Column, detours: Detours) -> Column:
+    """Return the place at which a change takes effect; NULL if it has no effect."""
+
+    def moved(file: pa.Array, pos: pa.Array, row: pa.Array) -> pa.Array:  # Spark reads the type hints
+        return detours.of(file, pos, row)
+
+    udf = arrow_udf(moved, _PLACE_DDL)  # type: ignore[call-overload]
+    column: Column = udf(*(place.getField(name) for name in Place._fields))
+    return column
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from binlogio.replay.table_history import (
     Prepared,
     TableHistory,
     TextChange,
+    Until,
     Void,
     XaEnd,
     marks_of,
@@ -190,7 +191,7 @@ def test_problem_before_the_first_row_of_a_table_is_one_of_it(before: BinlogEven
     events = [query("BEGIN"), before, query("COMMIT")]
     rows = [query("BEGIN"), *rows_of((None, (1, "one", None)), table=T), query("COMMIT")]
     with binlogio.open(BytesIO(log(*events, *rows))) as reader:
-        marks = list(marks_of(reader, 0, lambda end, timestamp: False, lambda gtid: True))
+        marks = list(marks_of(reader, 0, Until()))
 
     assert bool(TableHistory(marks).life(("d", "t")).problems) == is_problem
 
@@ -221,7 +222,7 @@ def test_table_with_the_rows_of_a_select_is_a_problem(rest: str) -> None:
 def test_statement_that_changes_rows_is_a_problem_whatever_comes_before_it(sql: str) -> None:
     """It is in the log as text, so the rows that it changed are not known."""
     with binlogio.open(BytesIO(log(query(CREATE), query("BEGIN"), query(sql), query("COMMIT")))) as reader:
-        marks = list(marks_of(reader, 0, lambda end, timestamp: False, lambda gtid: True))
+        marks = list(marks_of(reader, 0, Until()))
     ((_, problem),) = TableHistory(marks).life(("d", "t")).problems
 
     assert problem.reason == f"a statement that changes rows is in the log as text: {sql!r}"

@@ -20,7 +20,7 @@ from spark_frames import load
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyspark_binlogio.state import UntilLike
+    from binlogio.replay import UntilLike
 
 pytestmark = pytest.mark.spark
 
