@@ -11,34 +11,25 @@ from typing import TYPE_CHECKING, Final
 from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from binlogio.storage.index_file import (
-        COMPRESSED_SUFFIXES,
-        base_name,
-        is_index_file,
-        log_number,
-        next_log_name,
-        read_index,
-    )
+    from binlogio.storage.index_file import COMPRESSED_SUFFIXES, base_name, log_number, next_log_name, read_index
     from binlogio.storage.keyring import Keyring, load_keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
-    from binlogio.storage.object_store import find_objects_below
-    from binlogio.storage.sources import find_logs
+    from binlogio.storage.sources import find_logs, find_logs_below
     from binlogio.storage.stored_json import is_list_of, read_stored
 
 __all__ = [
-    "COMPRESSED_SUFFIXES", "Keyring", "LogFile", "OpenedLog", "base_name", "find_logs", "find_objects_below",
-    "is_index_file", "is_list_of", "load_keyring", "log_number", "next_log_name", "read_index", "read_stored",
+    "COMPRESSED_SUFFIXES", "Keyring", "LogFile", "OpenedLog", "base_name", "find_logs", "find_logs_below",
+    "is_list_of", "load_keyring", "log_number", "next_log_name", "read_index", "read_stored",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
     __getattr__: Final = lazy_names(
         __name__,
         {
-            "index_file": "COMPRESSED_SUFFIXES base_name is_index_file log_number next_log_name read_index",
+            "index_file": "COMPRESSED_SUFFIXES base_name log_number next_log_name read_index",
             "keyring": "Keyring load_keyring",
             "log_file": "LogFile OpenedLog",
-            "object_store": "find_objects_below",
-            "sources": "find_logs",
+            "sources": "find_logs find_logs_below",
             "stored_json": "is_list_of read_stored",
         },
     )

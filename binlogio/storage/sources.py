@@ -35,7 +35,9 @@ Source = str | os.PathLike[str] | BinaryIO
 """A source of logs: a path, glob, directory, index file, URI of an object store, `-` (standard input) or open file."""
 
 
-def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | None = None) -> list[LogFile]:
+def find_logs(
+    source: Source | Iterable[Source], *, filesystem: FileSystem | None = None, missing_ok: bool = False
+) -> list[LogFile]:
     """Return the logs of `source`, in the order in which they were written.
 
     A directory stands for its binary logs, a glob for the matching files except other files of the server; both are
@@ -47,14 +49,14 @@ def find_logs(source: Source | Iterable[Source], *, filesystem: FileSystem | Non
 
     Raises:
         FileNotFoundError: there is no such file, a log of an index file is missing, or an index file lists no log and
-            no other log is given.
+            no other log is given; unless `missing_ok`.
         BinlogFormatError: an index file is damaged.
         UnsupportedFeature: the path is a named pipe.
     """
     if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
         source = list(source)
-    logs = _logs_of(source, filesystem)
-    if not logs:
+    logs = _logs_of(source, filesystem, missing_ok=missing_ok)
+    if not logs and not missing_ok:
         for one in source if isinstance(source, list) else [source]:
             if isinstance(one, (str, os.PathLike)) and is_index_file(one):
                 raise no_log_in_index(os.fspath(one))
@@ -66,9 +68,36 @@ def no_log_in_index(path: str) -> FileNotFoundError:
     return FileNotFoundError(2, "the index file lists no log", path)
 
 
-def _logs_of(source: Source | Iterable[Source], filesystem: FileSystem | None) -> list[LogFile]:
+def find_logs_below(folder: str, *, missing_ok: bool = False) -> Iterator[LogFile]:
+    """Yield the logs of a directory, or of a URI, and of the directories below it, sorted by directory.
+
+    Raises:
+        FileNotFoundError: there is no such directory; unless `missing_ok`.
+        UnsupportedFeature: the URI is not supported.
+    """
+    if "://" not in folder:
+        for one in sorted(path for path, _, files in os.walk(folder) if files):
+            yield from find_logs(one, missing_ok=True)
+        return
+    from binlogio.storage.object_store import find_objects_below  # noqa: PLC0415 - imports pyarrow
+
+    try:
+        yield from find_objects_below(folder)
+    except FileNotFoundError:
+        if not missing_ok:
+            raise
+
+
+def _logs_of(
+    source: Source | Iterable[Source], filesystem: FileSystem | None, *, missing_ok: bool = False
+) -> list[LogFile]:
     if isinstance(source, (str, os.PathLike)):
-        return list(_find(os.fspath(source), filesystem))
+        try:
+            return list(_find(os.fspath(source), filesystem, missing_ok=missing_ok))
+        except FileNotFoundError:
+            if missing_ok:
+                return []
+            raise
     if hasattr(source, "read"):
         stream = cast("BinaryIO", source)
         return [LogFile(str(getattr(stream, "name", "<stream>")), stream=stream)]
@@ -79,7 +108,7 @@ def _logs_of(source: Source | Iterable[Source], filesystem: FileSystem | None) -
         name = os.fspath(one) if isinstance(one, (str, os.PathLike)) else ""
         if _is_index_of(names, name):
             continue
-        found = _logs_of(one, filesystem)
+        found = _logs_of(one, filesystem, missing_ok=missing_ok)
         if is_index_file(name):
             places = {os.path.realpath(other) for other in names}
             found = [log for log in found if os.path.realpath(log.name) not in places]
@@ -94,7 +123,7 @@ def _is_index_of(names: AbstractSet[str], name: str) -> bool:
     )
 
 
-def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
+def _find(path: str, filesystem: FileSystem | None, *, missing_ok: bool) -> Iterator[LogFile]:
     if path == "-":
         yield LogFile("<stdin>", stream=sys.stdin.buffer)
         return
@@ -124,13 +153,13 @@ def _find(path: str, filesystem: FileSystem | None) -> Iterator[LogFile]:
             raise FileNotFoundError(2, "no file matches", path)
         yield from _still_there(names)
     elif is_index_file(path):
-        yield from _indexed(local)
+        yield from _indexed(local, missing_ok=missing_ok)
     else:
         yield _local(path)
 
 
-def _indexed(path: Path) -> list[LogFile]:
-    """Return the logs of an index file.
+def _indexed(path: Path, *, missing_ok: bool) -> list[LogFile]:
+    """Return the logs of an index file; with `missing_ok` those that exist.
 
     To purge a log, a server first removes its name from the index, then the file. If a file is missing, the index is
     read again; if it no longer contains the name, the log was purged.
@@ -145,8 +174,9 @@ def _indexed(path: Path) -> list[LogFile]:
             try:
                 logs.append(_indexed_log(path, name))
             except FileNotFoundError:
-                missing = name
-                break
+                if not missing_ok:
+                    missing = name
+                    break
         if missing is None:
             return logs
         if missing in read_index(path):

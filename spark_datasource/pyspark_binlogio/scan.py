@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -43,7 +42,7 @@ from binlogio.errors import BinlogError, BinlogFormatError, Surface
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range, parse_gtid_state
 from binlogio.format import Split, cut
 from binlogio.schema import GivenDefinitions, load_definitions
-from binlogio.storage import COMPRESSED_SUFFIXES, base_name, find_logs, is_index_file, log_number, read_index
+from binlogio.storage import COMPRESSED_SUFFIXES, base_name, find_logs, find_logs_below, log_number
 from pyspark_binlogio.options import refused
 
 if TYPE_CHECKING:
@@ -202,37 +201,10 @@ def _side(name: str, position: tuple[str, int]) -> int:
     return 0 if stem != its_stem else (number > its_number) - (number < its_number)
 
 
-def _find(path: str, options: BinlogReadOptions) -> Iterator[LogFile]:
-    if options.recursive_file_lookup and "://" in path:
-        from binlogio.storage import find_objects_below  # noqa: PLC0415 - imports pyarrow
-
-        try:
-            yield from find_objects_below(path)
-        except FileNotFoundError:
-            if not options.ignore_missing_files:
-                raise
-        return
-    if options.recursive_file_lookup and Path(path).is_dir():
-        folders = sorted(folder for folder, _, files in os.walk(path) if files)
-        for folder in folders:
-            yield from _find_one(folder, missing_ok=True)
-        return
-    yield from _find_one(path, missing_ok=options.ignore_missing_files)
-
-
-def _find_one(path: str, *, missing_ok: bool) -> Iterator[LogFile]:
-    """Yield the logs that a path names; those of an index file one by one, since old logs may have been purged."""
-    if not missing_ok:
-        yield from find_logs(path)
-        return
-    try:
-        if is_index_file(path) and "://" not in path:
-            for name in read_index(Path(path)):
-                yield from _find_one(str(Path(path).parent / name), missing_ok=True)
-        else:
-            yield from find_logs(path)
-    except FileNotFoundError:
-        return
+def _find(path: str, options: BinlogReadOptions) -> Iterable[LogFile]:
+    if options.recursive_file_lookup and ("://" in path or Path(path).is_dir()):
+        return find_logs_below(path, missing_ok=options.ignore_missing_files)
+    return find_logs(path, missing_ok=options.ignore_missing_files)
 
 
 # ------------------------------------------------------------------------------------------------------ partitions
