@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DayTimeIntervalType
 
 from binlogio.replay import Until
@@ -75,7 +74,7 @@ class DeltaSink:
             commit = CommitProperties(app_transactions=[Transaction(writer, batch_id)])
             whole = stage.whole_after and not stage.has_diffs
             target = None if table is None or whole else _earlier_rows(batch.sparkSession, table, stage)
-            changed = _without_times(changed_rows(stage, target), stage).toArrow()
+            changed = _stored(changed_rows(stage, target).toArrow())
             if changed.num_rows:
                 _write(self.path, table, changed, stage.key, commit)
         finally:
@@ -116,7 +115,16 @@ def _earlier_rows(spark: SparkSession, table: DeltaTable, stage: Stage) -> DataF
         kind = dataset.schema.field(name).type
         if values.type == kind and not pa.types.is_floating(kind):  # -0.0 and 0.0 are one key
             wanted &= pc.field(name).isin(values.combine_chunks())
-    return _with_times(spark.createDataFrame(dataset.to_table(filter=wanted)), stage)
+    rows = dataset.to_table(filter=wanted)
+    times = {field.name for field in stage.image if isinstance(field.dataType, DayTimeIntervalType)}
+    fields = [field.with_type(pa.duration("us")) if field.name in times else field for field in rows.schema]
+    return spark.createDataFrame(rows.cast(pa.schema(fields)))
+
+
+def _stored(rows: pa.Table) -> pa.Table:
+    """Return rows in the types of the Delta table."""
+    fields = [field.with_type(pa.int64()) if pa.types.is_duration(field.type) else field for field in rows.schema]
+    return rows.cast(pa.schema(fields))
 
 
 def _writer(spark: SparkSession) -> str:
@@ -136,24 +144,3 @@ def _writer(spark: SparkSession) -> str:
             "give txn_app_id, a name for this query (change it together with the checkpoint)"
         )
     return active[0]
-
-
-def _times(stage: Stage) -> list[str]:
-    return [field.name for field in stage.image.fields if isinstance(field.dataType, DayTimeIntervalType)]
-
-
-def _without_times(frame: DataFrame, stage: Stage) -> DataFrame:
-    for name in _times(stage):
-        seconds = F.extract(F.lit("SECOND"), F.col(quoted(name)))
-        minutes = F.extract(F.lit("MINUTE"), F.col(quoted(name)))
-        hours = F.extract(F.lit("HOUR"), F.col(quoted(name))) + 24 * F.extract(F.lit("DAY"), F.col(quoted(name)))
-        frame = frame.withColumn(name, ((hours * 3600 + minutes * 60 + seconds) * 1_000_000).cast("bigint"))
-    return frame
-
-
-def _with_times(frame: DataFrame, stage: Stage) -> DataFrame:
-    for name in _times(stage):
-        seconds = F.col(quoted(name)).cast("decimal(18,0)") / 1_000_000
-        whole = F.make_dt_interval(F.lit(0), F.lit(0), F.lit(0), seconds.cast("decimal(18,6)"))
-        frame = frame.withColumn(name, F.when(F.col(quoted(name)).isNotNull(), whole))
-    return frame

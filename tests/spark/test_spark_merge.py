@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
+from binlogio.schema import ColumnDefinition, TableDefinition
 from changed_rows import ORDERS, changes, held, row
 from corpus import MYSQL
 from expected_tables import definitions
@@ -69,6 +70,22 @@ def test_minimal_images_of_a_server_make_its_table(spark: SparkSession, tmp_path
     assert len(cuts) > 4
     found = merged(spark, tmp_path / "t").select("id", "a", "b", "c").collect()
     assert sorted(map(list, found)) == sorted(row[:4] for row in expected["tables"]["corpus.pk"]["rows"])
+
+
+def test_times_are_numbers_of_microseconds_in_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    """Delta has no TIME; an update whose image lacks the column keeps the number."""
+    races = TableDefinition(
+        "shop", "orders", (ColumnDefinition("id", "int"), ColumnDefinition("took", "time(6)")), primary_key=("id",)
+    )
+    sink = merge_into(tmp_path / "t", races)
+    for number, pair in enumerate(((None, "'id', 1, 'took', '-838:59:58.999999'"), ("'id', 1", "'id', 2"))):
+        before, after = (f"named_struct({one})" if one else "NULL" for one in pair)
+        images = f"to_json({before}) AS before, to_json({after}) AS after"
+        present = [f"unhex('{'03' if one and 'took' in one else '01'}')" if one else "NULL" for one in pair]
+        bitmaps = f"CAST({present[0]} AS binary) AS before_present, {present[1]} AS after_present"
+        sink(spark.sql(f"SELECT 'log.000001' AS file, {number}L AS pos, 0 AS row, {images}, {bitmaps}"), number)
+
+    assert merged(spark, tmp_path / "t").collect() == [(2, -3_020_398_999_999)]
 
 
 def test_stream_that_crashes_after_a_merge_applies_each_change_once(spark: SparkSession, tmp_path: Path) -> None:
