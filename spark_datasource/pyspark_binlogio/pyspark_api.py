@@ -1,6 +1,6 @@
 """Differences between the supported PySpark versions, 4.1 and newer.
 
-Imports PySpark inside of functions only, except for one class that an old version may lack.
+Imports PySpark inside of functions only.
 
     4.1   the first version that reads and writes record batches. `latestOffset` has no arguments, and is called once
           for AvailableNow and Once, so a limited offset would end such a query early: limits are refused. A source
@@ -19,19 +19,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNowSource
     from pyspark.sql.types import StructType
-
-__all__ = [
-    "OLDEST",
-    "WITH_READ_LIMITS",
-    "AvailableNowSource",
-    "PySparkVersionError",
-    "arrow_schema",
-    "has_pyspark",
-    "is_connect",
-    "require_pyspark",
-]
 
 OLDEST: Final = (4, 1)
 WITH_READ_LIMITS: Final = (4, 2)
@@ -83,14 +71,3 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     if "timezone" in inspect.signature(to_arrow_schema).parameters:
         return to_arrow_schema(schema, timezone="UTC")
     return to_arrow_schema(schema)
-
-
-def __getattr__(name: str) -> object:
-    """Return `AvailableNowSource`: Spark's mixin for Trigger.AvailableNow, or an empty class in PySpark 4.1."""
-    if name != "AvailableNowSource":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow  # noqa: PLC0415
-    except ModuleNotFoundError:
-        return type(name, (), {})
-    return SupportsTriggerAvailableNow

@@ -37,9 +37,22 @@ from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format import check_event_start
 from binlogio.storage import base_name, log_number
-from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, AvailableNowSource, require_pyspark
+from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, require_pyspark
 from pyspark_binlogio.read import BinlogBatchReader
 from pyspark_binlogio.scan import LogPartition, Piece, find_log_files, follows_ddl, option_hints
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadMaxBytes,
+        ReadMaxFiles,
+        SupportsTriggerAvailableNow,
+    )
+except ModuleNotFoundError:  # PySpark 4.1, which calls `getDefaultReadLimit` never
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Takes the place of the mixin."""
+
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +71,7 @@ _OTHER_LOG: Final = (
 )
 
 
-class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
+class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows one series of logs: new logs are added to it, and old ones may be purged."""
 
     def __init__(
@@ -104,12 +117,6 @@ class BinlogStreamReader(DataSourceStreamReader, AvailableNowSource):
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit of `maxFilesPerTrigger` or `maxBytesPerTrigger`."""
-        from pyspark.sql.streaming.datasource import (  # noqa: PLC0415 - PySpark 4.1 lacks them, and does not call this
-            ReadAllAvailable,
-            ReadMaxBytes,
-            ReadMaxFiles,
-        )
-
         if self._options.max_files_per_trigger is not None:
             return ReadMaxFiles(self._options.max_files_per_trigger)
         if self._options.max_bytes_per_trigger is not None:
