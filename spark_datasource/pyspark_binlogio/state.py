@@ -24,6 +24,8 @@ import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
@@ -354,96 +356,44 @@ _HEAD: Final = "file string, pos bigint, row int, gtid string"
 _PRESENT: Final = "before_present binary, after_present binary"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayLogs:
-    """The logs of a replay in order, and the options for reading them."""
+def _marks(spark: SparkSession, logs: Sequence[LogFile], options: BinlogReadOptions, until: Until) -> list[Mark]:
+    """Return the facts of the logs besides row changes, up to the end of the replay.
 
-    spark: SparkSession
-    logs: tuple[LogFile, ...]
-    options: dict[str, str]
-    parsed: BinlogReadOptions
+    Raises:
+        PythonException: a file is damaged or not a log; with file and offset.
+    """
+    planned = partitions(map(Piece, logs), options.max_partition_bytes)
+    pieces = [part.pieces for part in planned if isinstance(part, LogPartition)]
+    if not pieces:
+        return []
+    numbers = {log.name: number for number, log in enumerate(logs)}
+    scan = partial(_marks_by_task, pieces, request_of(options), numbers, until)
+    found = spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(scan, "mark binary").collect()
+    return [pickle.loads(row["mark"]) for row in found]  # noqa: S301 - pickled by our own tasks
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the logs."""
-        return tuple(log.name for log in self.logs)
 
-    @classmethod
-    @option_hints()
-    def find(cls, spark: SparkSession, paths: Sequence[str], options: dict[str, str]) -> ReplayLogs:
-        """Return the logs that the paths name.
-
-        Raises:
-            OSError: a path matches no file.
-            BinlogOptionError: an unknown option.
-        """
-        parsed = BinlogReadOptions.parse({**options, "paths": json.dumps(list(paths))})
-        logs = {log.name: log for log in _listed(spark, parsed)}
-        names = sorted(logs, key=log_number) if _is_one_series(logs) else logs
-        return cls(spark, tuple(logs[name] for name in names), options, parsed)
-
-    def marks(self, until: Until) -> list[Mark]:
-        """Return the facts of the logs besides row changes, up to the end of the replay.
-
-        Raises:
-            PythonException: a file is damaged or not a log; with file and offset.
-        """
-        request = request_of(self.parsed)
-        numbers = {name: number for number, name in enumerate(self.names)}
-        planned = partitions(map(Piece, self.logs), self.parsed.max_partition_bytes)
-        pieces = [part.pieces for part in planned if isinstance(part, LogPartition)]
-        if not pieces:
-            return []
-        scan = _MarkTask(pieces, request, numbers, until)
-        found = self.spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(scan, "mark binary").collect()
-        return [pickle.loads(row["mark"]) for row in found]  # noqa: S301 - pickled by our own tasks
-
-    def place(self) -> Column:
-        """Return the place of a record."""
-        names = self.names
-        first, last = log_number(names[0]), log_number(names[-1])
-        has_holes = last[1] - first[1] != len(names) - 1
-        return _place(names, is_numbered=_is_one_series(names) and not first[2] and not has_holes)
-
-    def rows(self, stretch: Stretch, plan: TablePlan, end: Place) -> DataFrame | None:
-        """Return the row changes of a stretch, with places; None if it is in none of the logs."""
-        image = self.image(plan)
-        ddl = f"{_HEAD}, before {spark_ddl(image)}, after {spark_ddl(image)}, {_PRESENT}"
-        options = {**self.options, "table": ".".join(stretch.name)}
-        if stretch.definition is not None and "schemaFile" not in options:
-            options["schemaFile"] = json.dumps({".".join(stretch.name): stretch.definition.to_json()})
-        parts = [
-            self.spark.read.format("binlog").schema(ddl).options(**options, **more).load(files)
-            for files, more in self._ranges(stretch.start, end)
-        ]
-        if not parts:
-            return None
-        placed = reduce(DataFrame.unionByName, parts).withColumn(AT, self.place())
-        if stretch.start.row:
-            placed = placed.where(F.col(AT) >= _literal(stretch.start))
-        return placed.where(F.col(AT) < _literal(end)) if end.row else placed
-
-    def image(self, plan: TablePlan) -> pa.DataType:
-        """Return the type of an image of the table in Spark."""
-        return spark_type(RecordType.of(plan, None, zero_dates=self.parsed.zero_dates).image_type)
-
-    def _ranges(self, start: Place, end: Place) -> Iterator[tuple[list[str], dict[str, str]]]:
-        """Yield the files to read, with the options for their first and last position."""
-        first, last = max(start.file, 0), min(end.file, len(self.names) - 1)
-        if first > last:
-            return
-        begin = {"startingPosition": _position(self.names[first], start.pos)} if start.file >= 0 and start.pos else {}
-        stop = {"endingPosition": _position(self.names[last], end.pos + (end.row > 0))} if end.file == last else {}
-        if first == last:
-            yield [self.names[first]], {**begin, **stop}
-            return
-        whole = list(self.names[first + bool(begin) : last + 1 - bool(stop)])
-        if begin:
-            yield [self.names[first]], begin
-        if whole:
-            yield whole, {}
-        if stop:
-            yield [self.names[last]], stop
+def _marks_by_task(
+    pieces: list[tuple[Piece, ...]],
+    request: Request,
+    numbers: dict[str, int],
+    until: Until,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Yield the marks of the parts with the numbers in `batches`."""
+    selection = EventSelection(verify_checksum=request.options.verify_checksum, definitions=request.definitions)
+    for batch in batches:
+        for piece in (piece for number in batch.column(0).to_pylist() for piece in pieces[number]):
+            with option_hints():
+                reader = split_reader(piece.log, piece.split, selection, request.keyring)
+                if reader is None:
+                    continue
+                try:
+                    with reader:
+                        marks = [pickle.dumps(mark) for mark in marks_of(reader, numbers[piece.log.name], until)]
+                except BinlogError as exc:
+                    exc.locate(file=piece.log.name)
+                    raise
+            yield pa.RecordBatch.from_arrays([pa.array(marks, pa.binary())], names=["mark"])
 
 
 def _listed(spark: SparkSession, options: BinlogReadOptions) -> list[LogFile]:
@@ -458,38 +408,6 @@ def _listed(spark: SparkSession, options: BinlogReadOptions) -> list[LogFile]:
 def _listed_by_task(options: BinlogReadOptions, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _ in batches:
         yield pa.RecordBatch.from_pydict({"logs": [pickle.dumps(find_log_files(options))]})
-
-
-@dataclass(frozen=True, slots=True)
-class _MarkTask:
-    """The function of the tasks that find marks; Spark pickles it."""
-
-    pieces: list[tuple[Piece, ...]]
-    request: Request
-    numbers: dict[str, int]
-    until: Until
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the marks of the parts with these numbers."""
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for piece in self.pieces[number]:
-                    found = [pickle.dumps(mark) for mark in self._marks(piece)]
-                    yield pa.RecordBatch.from_arrays([pa.array(found, pa.binary())], names=["mark"])
-
-    def _marks(self, piece: Piece) -> Iterator[Mark]:
-        request = self.request
-        selection = EventSelection(verify_checksum=request.options.verify_checksum, definitions=request.definitions)
-        with option_hints():
-            reader = split_reader(piece.log, piece.split, selection, request.keyring)
-            if reader is None:
-                return
-            with reader:
-                try:
-                    yield from marks_of(reader, self.numbers[piece.log.name], self.until)
-                except BinlogError as exc:
-                    exc.locate(file=piece.log.name)
-                    raise
 
 
 def _position(name: str, offset: int) -> str:
@@ -772,12 +690,16 @@ def replay_changes(
 
 @dataclass(frozen=True, slots=True)
 class LogReplay:
-    """Logs with the history of their tables, each of which can be replayed."""
+    """Logs in order with the history of their tables, each of which can be replayed."""
 
-    logs: ReplayLogs
+    spark: SparkSession
+    names: tuple[str, ...]
+    options: dict[str, str]
+    parsed: BinlogReadOptions
     history: TableHistory
 
     @classmethod
+    @option_hints()
     def open(
         cls,
         spark: SparkSession,
@@ -790,8 +712,11 @@ class LogReplay:
         stop = Until.of(until)
         if stop.gtids is not None:
             options = {**options, "endingGtids": str(stop.gtids)}
-        logs = ReplayLogs.find(spark, paths, options)
-        return cls(logs, TableHistory(logs.marks(stop), definitions))
+        parsed = BinlogReadOptions.parse({**options, "paths": json.dumps(list(paths))})
+        found = {log.name: log for log in _listed(spark, parsed)}
+        names = tuple(sorted(found, key=log_number) if _is_one_series(found) else found)
+        marks = _marks(spark, [found[name] for name in names], parsed, stop)
+        return cls(spark, names, options, parsed, TableHistory(marks, definitions))
 
     def state(
         self, table: str, base: DataFrame | None = None, *, key: Sequence[str] | None = None, unfollowed: str = "error"
@@ -817,7 +742,7 @@ class LogReplay:
         life = self._life(table)
         if unfollowed == "error" and life.problems:
             place, problem = life.problems[0]
-            problem.locate(file=self.logs.names[max(place.file, 0)], offset=place.pos)
+            problem.locate(file=self.names[max(place.file, 0)], offset=place.pos)
             raise problem
         images = self.history.images_of(life)
         stretches = _known(life, table, unfollowed)
@@ -826,14 +751,14 @@ class LogReplay:
         earlier: list[_KnownStretch] = []
         for part, leading in _parts(stretches, key, images):
             last = part[-1]
-            image = self.logs.image(last.plan)
+            image = self._image(last.plan)
             struct = cast("StructType", from_arrow_type(image))
             frames = []
             layouts = []
             for number, stretch in enumerate(part):
                 columns = _StretchColumns(part[number:], image, unfollowed)
                 layouts.append(columns.layout())
-                rows = self.logs.rows(stretch.stretch, stretch.plan, min(stretch.stretch.end, self.history.cut))
+                rows = self._rows(stretch.stretch, stretch.plan, min(stretch.stretch.end, self.history.cut))
                 if rows is not None:
                     frames.append(columns.shown(rows, number))
             changes = reduce(DataFrame.unionByName, frames) if frames else self._nothing(struct)
@@ -852,11 +777,47 @@ class LogReplay:
             earlier = [last]
         return found
 
+    def _rows(self, stretch: Stretch, plan: TablePlan, end: Place) -> DataFrame | None:
+        """Return the row changes of a stretch, with places; None if it is in none of the logs."""
+        image = self._image(plan)
+        ddl = f"{_HEAD}, before {spark_ddl(image)}, after {spark_ddl(image)}, {_PRESENT}"
+        options = {**self.options, "table": ".".join(stretch.name)}
+        if stretch.definition is not None and "schemaFile" not in options:
+            options["schemaFile"] = json.dumps({".".join(stretch.name): stretch.definition.to_json()})
+        parts = [
+            self.spark.read.format("binlog").schema(ddl).options(**options, **more).load(files)
+            for files, more in self._ranges(stretch.start, end)
+        ]
+        if not parts:
+            return None
+        stem, first, _ = log_number(self.names[0])
+        in_a_row = [(stem, first + number, "") for number in range(len(self.names))]
+        place = _place(self.names, is_numbered=list(map(log_number, self.names)) == in_a_row)
+        placed = reduce(DataFrame.unionByName, parts).withColumn(AT, place)
+        if stretch.start.row:
+            placed = placed.where(F.col(AT) >= _literal(stretch.start))
+        return placed.where(F.col(AT) < _literal(end)) if end.row else placed
+
+    def _image(self, plan: TablePlan) -> pa.DataType:
+        """Return the type of an image of the table in Spark."""
+        return spark_type(RecordType.of(plan, None, zero_dates=self.parsed.zero_dates).image_type)
+
+    def _ranges(self, start: Place, end: Place) -> Iterator[tuple[list[str], dict[str, str]]]:
+        """Yield the files to read, with the options for their first and last position."""
+        last = min(end.file, len(self.names) - 1)
+        parts: list[tuple[str, dict[str, str]]] = [(name, {}) for name in self.names[max(start.file, 0) : last + 1]]
+        if parts and start.file >= 0 and start.pos:
+            parts[0][1]["startingPosition"] = _position(parts[0][0], start.pos)
+        if parts and end.file == last:
+            parts[-1][1]["endingPosition"] = _position(parts[-1][0], end.pos + (end.row > 0))
+        for more, same in groupby(parts, itemgetter(1)):
+            yield [name for name, _ in same], more
+
     def _nothing(self, image: StructType) -> DataFrame:
         """Return no changes."""
         kinds: tuple[StructType | str, ...] = (_PLACE_DDL, "int", image, image, "binary", "binary")
         columns = zip((AT, LAYOUT, *_CHANGE), kinds, strict=True)
-        return self.logs.spark.range(0).select(*(F.lit(None).cast(kind).alias(name) for name, kind in columns))
+        return self.spark.range(0).select(*(F.lit(None).cast(kind).alias(name) for name, kind in columns))
 
 
 def _detoured(place: Column, detours: Detours) -> Column:
