@@ -1,7 +1,7 @@
 """Columns that grow value by value: nullable integers and texts."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from binlogio._kernel.primitives cimport MOST_TEXT, Memory, room
 
@@ -25,15 +25,24 @@ cdef class RecordColumn:
         return 0
 
     cdef inline int mark(self, bint is_valid) except -1:
-        """Append the validity bit of the next value."""
+        """Count the next value. Validity bits are stored from the first NULL on."""
+        if not is_valid or self.null_count:
+            self._append_bit(is_valid)
+        self.count += 1
+        return 0
+
+    cdef int _append_bit(self, bint is_valid) except -1:
         cdef int bit = self.count & 7
+        if not self.null_count and self.count:  # all values before are valid
+            memset(room(self.validity, (self.count + 7) >> 3), 0xFF, (self.count + 7) >> 3)
+            if bit:
+                self.validity.data[self.count >> 3] = <uint8_t>((1 << bit) - 1)
         if bit == 0:
             room(self.validity, 1)[0] = 0
         if is_valid:
             self.validity.data[self.count >> 3] |= <uint8_t>(1 << bit)
         else:
             self.null_count += 1
-        self.count += 1
         return 0
 
     cdef int put(self, value) except -1:
