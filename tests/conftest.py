@@ -41,6 +41,7 @@ os.environ["TZ"] = "UTC"  # times in outputs are local
 time.tzset()
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about the machine's name
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # else numpy starts threads that spin, in every process of a test
+os.environ.setdefault("BINLOGIO_WITHOUT_FSYNC", "1")  # of real servers, which are thrown away
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -188,10 +188,13 @@ def restarted(instance: Instance, *options: str) -> subprocess.Popen[bytes]:
 @pytest.mark.server
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "gtids"), [("mysql", "new"), ("mysql", "keep"), ("mariadb", "new")])
-def test_a_replay_into_a_server_that_is_killed_ends_exactly_right(log: Path, kind: str, gtids: str) -> None:
+def test_a_replay_into_a_server_that_is_killed_ends_exactly_right(
+    log: Path, kind: str, gtids: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With fsync: what the server has committed is there after its restart, and nothing is applied twice."""
     from real_servers import vendor  # noqa: PLC0415 - builds it
 
+    monkeypatch.delenv("BINLOGIO_WITHOUT_FSYNC", raising=False)
     durable = ["--log-bin=binlog", "--server-id=1", "--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"]
     if kind == "mysql":
         durable += ["--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--mysqlx=OFF"]

@@ -83,9 +83,8 @@ class Vendor:
             yield Instance(self, full_name, Path(started.stdout.split()[-1]), self.root / f"data-{full_name}")
         finally:
             subprocess.run(
-                [str(SCRIPT), "stop", self.kind, full_name], capture_output=True, timeout=RUN_TIMEOUT_S, check=False
+                [str(SCRIPT), "discard", self.kind, full_name], capture_output=True, timeout=RUN_TIMEOUT_S, check=False
             )
-            shutil.rmtree(self.root / f"data-{full_name}", ignore_errors=True)
 
 
 @dataclass(frozen=True)
