@@ -484,7 +484,7 @@ def test_a_full_disk_leaves_nothing_and_is_one_sentence(tmp_path: Path) -> None:
     """The disk is simulated by a size limit of files."""
     words = ["export", "--to", str(tmp_path / "to"), str(MYSQL / "types_string")]
     program = (
-        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "import resource, signal, sys; sys.dont_write_bytecode = True; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); from binlogio_cli.main import main; main()"
     )
 

@@ -199,13 +199,16 @@ def test_a_new_file_that_cannot_be_created_is_named(name: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", [*NEW_FILES, "write"])
 def test_a_new_file_that_cannot_be_written_is_named(name: str, tmp_path: Path) -> None:
-    """A limit on the size of files stands for a full disk. The undo has a temporary file, whose folder is named."""
+    """A limit on the size of files stands for a full disk. The undo has a temporary file, whose folder is named.
+
+    Python would leave incomplete files of bytecode, which later processes cannot load.
+    """
     rows = tmp_path / "rows.csv"
     rows.write_text("".join(f"{number}\n" for number in ("id", *range(9000))))
     write = ("write", "--out", "OUT", "--table", "a.t", "--from", str(rows))
     output = tmp_path / "out"
     words = arguments(write if name == "write" else COMMANDS[name], LOG, output)
-    shell = ("sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *words)
+    shell = ("sh", "-c", 'ulimit -f 1; export PYTHONDONTWRITEBYTECODE=1; exec "$@"', "sh", *words)
     done = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=60)
     named = {"write": output / "binlog.000001", "undo to a log": tempfile.gettempdir()}
     file = named.get(name, output)
