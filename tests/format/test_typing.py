@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import run
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import pytest
 
@@ -83,26 +83,30 @@ def wrong(reader: binlogio.BinlogReader, event: binlogio.BinlogEvent, change: bi
 """
 
 
+PROGRAMS: Final = {"uses_names": NAMES_AND_KEYWORDS, "uses_events": EVENTS}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [NAMES_AND_KEYWORDS, EVENTS], ids=["names and keywords", "events"])
-def test_a_type_checker_refuses_wrong_uses_and_no_others(tmp_path: Path, program: str) -> None:
+def test_a_type_checker_refuses_wrong_uses_and_no_others(tmp_path: Path) -> None:
     """A comment names the error of each wrong line; mypy finds these and no others."""
-    path = tmp_path / "uses.py"
-    path.write_text(textwrap.dedent(program), "utf-8")
+    paths = [tmp_path / f"{name}.py" for name in PROGRAMS]
+    for path, program in zip(paths, PROGRAMS.values(), strict=True):
+        path.write_text(textwrap.dedent(program), "utf-8")
     options = ("--strict", "--follow-imports=silent", "--no-error-summary", "--cache-dir", str(tmp_path / "cache"))
-    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), *options, str(path)]
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), *options, *map(str, paths)]
 
     checked = run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
-    found = re.findall(r"uses\.py:(\d+): error: .*\[([a-z-]+)\]$", checked.stdout, re.MULTILINE)
+    found = re.findall(r"(\w+)\.py:(\d+): error: .*\[([a-z-]+)\]$", checked.stdout, re.MULTILINE)
     expected = {
-        number: match[1]
+        (name, number): match[1]
+        for name, program in PROGRAMS.items()
         for number, line in enumerate(program.splitlines(), 1)
         if (match := re.search(r"# error: ([a-z-]+)", line))
     }
     assert not checked.stderr
-    assert len(expected) >= 9
-    assert {int(number): code for number, code in found} == expected
+    assert all(sum(file == name for file, _ in expected) >= 9 for name in PROGRAMS)
+    assert {(file, int(number)): code for file, number, code in found} == expected
 
 
 def _classes(union: Any) -> Iterator[type]:
