@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -38,6 +38,17 @@ from logs import header, log, moved, query, raw_events
 from rowimage_cases import column
 
 LOGS = [one for one in files() if not one.keys]
+FORMS_IN_TURN = (("text", "json"), ("types", "sql"))
+"""For choices of groups, which do not depend on the format: two formats for each, in other logs the other two."""
+
+
+def in_turn(one: CorpusFile, choices: list[GroupChoice]) -> Iterator[tuple[GroupChoice, tuple[str, ...]]]:
+    """Yield each choice for a log with the formats to compare."""
+    first = LOGS.index(one)
+    for number, choice in enumerate(choices, first):
+        yield choice, FORMS_IN_TURN[number % len(FORMS_IN_TURN)]
+
+
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
@@ -59,8 +70,9 @@ def test_tables_of_real_logs_are_chosen_alike(one: CorpusFile) -> None:
                     tables.add(f"{event.schema}.{event.table}")
     except BinlogError:
         pass
-    for table in (*sorted(tables)[:3], "no.table"):
-        assert_dumped_alike(one.path, GroupChoice(tables=(table,)))
+    choices = [GroupChoice(tables=(table,)) for table in (*sorted(tables)[:3], "no.table")]
+    for choice, forms in in_turn(one, choices):
+        assert_dumped_alike(one.path, choice, forms=forms)
 
 
 @pytest.mark.parametrize("one", LOGS, ids=lambda one: one.id)
@@ -74,14 +86,17 @@ def test_times_and_gtids_of_real_logs_are_chosen_alike(one: CorpusFile) -> None:
                 gtids.append(getattr(event, "gtid", None))
     except BinlogError:
         pass
+    choices = [
+        choice
+        for time in (sorted(times)[len(times) // 2], max(times) + 1)
+        for choice in (GroupChoice(start=time), GroupChoice(stop=time))
+    ]
     some = [gtid for gtid in gtids if gtid is not None]
-    for time in (sorted(times)[len(times) // 2], max(times) + 1):
-        assert_dumped_alike(one.path, GroupChoice(start=time))
-        assert_dumped_alike(one.path, GroupChoice(stop=time))
     for gtid in some[len(some) // 2 :][:1]:
         chosen: Any = MariadbGtidPosition.of([gtid]) if hasattr(gtid, "domain_id") else GtidSet.parse(str(gtid))
-        assert_dumped_alike(one.path, GroupChoice(include_gtids=chosen))
-        assert_dumped_alike(one.path, GroupChoice(exclude_gtids=chosen))
+        choices += [GroupChoice(include_gtids=chosen), GroupChoice(exclude_gtids=chosen)]
+    for choice, forms in in_turn(one, choices):
+        assert_dumped_alike(one.path, choice, forms=forms)
 
 
 def test_most_transactions_are_written_by_the_kernel() -> None:

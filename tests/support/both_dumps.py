@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import binlogio
@@ -73,18 +73,20 @@ def dumped_by(
     return written.getvalue(), None
 
 
-def assert_dumped_alike(data: Any, selection: GroupChoice = ALL, **options: Any) -> bytes:
-    """Compare both kernels in all formats; return the text.
+def assert_dumped_alike(
+    data: Any, selection: GroupChoice = ALL, *, forms: Sequence[str] = FORMS, **options: Any
+) -> bytes:
+    """Compare both kernels in all formats, or some; return the output in the first one.
 
     With a selection, the compiled kernel may skip errors in unselected groups that construct raises.
     """
-    for form in FORMS:
+    for form in forms:
         source = (lambda: io.BytesIO(data)) if isinstance(data, bytes) else (lambda: data)
         by_kernel, by_construct = (dumped_by(kernel, source(), form, selection, **options) for kernel in KERNELS)
         if selection and by_construct[1] is not None:
             assert by_kernel[0].startswith(by_construct[0])
         else:
             assert by_construct == by_kernel
-        if form == FORMS[0]:
+        if form == forms[0]:
             text = by_kernel[0]
     return text
