@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
@@ -81,11 +82,8 @@ def find_logs_below(folder: str, *, missing_ok: bool = False) -> Iterator[LogFil
         return
     from binlogio.storage.object_store import find_objects_below  # noqa: PLC0415 - imports pyarrow
 
-    try:
+    with suppress(*[FileNotFoundError] if missing_ok else []):
         yield from find_objects_below(folder)
-    except FileNotFoundError:
-        if not missing_ok:
-            raise
 
 
 def _logs_of(

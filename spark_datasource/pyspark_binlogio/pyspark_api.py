@@ -4,7 +4,7 @@ Imports PySpark inside of functions only.
 
     4.1   the first version that reads and writes record batches. `latestOffset` has no arguments, and is called once
           for AvailableNow and Once, so a limited offset would end such a query early: limits are refused. A source
-          cannot implement AvailableNow
+          cannot implement AvailableNow. `from_arrow_type` takes timestamps without a zone as those with one
     4.2   `pyspark.sql.streaming.datasource`: limits, AvailableNow, `reportLatestOffset`; `to_arrow_schema` takes a
           time zone
 """
@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
@@ -62,6 +64,21 @@ def require_pyspark(oldest: tuple[int, int] = OLDEST, what: str = 'format("binlo
 def is_connect(spark: SparkSession) -> bool:
     """Return True for a session of Spark Connect, which cannot access the JVM."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def spark_struct(columns: Iterable[pa.Field]) -> StructType:
+    """Return the Spark type of a struct of these columns."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    found = StructType()
+    for one in columns:
+        is_struct = pa.types.is_struct(one.type)  # of a GEOMETRY, for which PySpark 4.1 fails
+        found.add(
+            one.name, spark_struct(one.type) if is_struct else from_arrow_type(one.type, prefer_timestamp_ntz=True)
+        )
+    return found
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -26,13 +26,12 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DoubleType, FloatType, LongType, StringType, StructField, StructType
 
 from binlogio.columnar import EventSelection, RecordType, split_reader
@@ -58,7 +57,7 @@ from binlogio.schema import TableDefinition
 from binlogio.schema.ddl import UNKNOWN_DEFAULT, Default
 from binlogio.storage import base_name, log_number
 from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions
-from pyspark_binlogio.pyspark_api import is_connect
+from pyspark_binlogio.pyspark_api import is_connect, spark_struct
 from pyspark_binlogio.scan import LogPartition, Piece, Request, find_log_files, option_hints, partitions, request_of
 from pyspark_binlogio.spark_types import quoted, spark_ddl, spark_type
 
@@ -410,10 +409,6 @@ def _listed_by_task(options: BinlogReadOptions, batches: Iterable[pa.RecordBatch
         yield pa.RecordBatch.from_pydict({"logs": [pickle.dumps(find_log_files(options))]})
 
 
-def _position(name: str, offset: int) -> str:
-    return f"{base_name(name)}:{offset}"
-
-
 def _is_one_series(names: Iterable[str]) -> bool:
     """Return whether the names are those of one server's logs, whose numbers give their order."""
     found: list[Any] = [log_number(name) for name in names]
@@ -752,7 +747,7 @@ class LogReplay:
         for part, leading in _parts(stretches, key, images):
             last = part[-1]
             image = self._image(last.plan)
-            struct = cast("StructType", from_arrow_type(image))
+            struct = spark_struct(image)
             frames = []
             layouts = []
             for number, stretch in enumerate(part):
@@ -807,9 +802,9 @@ class LogReplay:
         last = min(end.file, len(self.names) - 1)
         parts: list[tuple[str, dict[str, str]]] = [(name, {}) for name in self.names[max(start.file, 0) : last + 1]]
         if parts and start.file >= 0 and start.pos:
-            parts[0][1]["startingPosition"] = _position(parts[0][0], start.pos)
+            parts[0][1]["startingPosition"] = f"{base_name(parts[0][0])}:{start.pos}"
         if parts and end.file == last:
-            parts[-1][1]["endingPosition"] = _position(parts[-1][0], end.pos + (end.row > 0))
+            parts[-1][1]["endingPosition"] = f"{base_name(parts[-1][0])}:{end.pos + (end.row > 0)}"
         for more, same in groupby(parts, itemgetter(1)):
             yield [name for name, _ in same], more
 

@@ -93,14 +93,13 @@ def tasks(*paths: Path | str, filters: Sequence[Any] = (), **options: str) -> li
 
     The source must accept all `filters`.
     """
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - there may be no Spark
-
+    from pyspark_binlogio.pyspark_api import spark_struct  # noqa: PLC0415 - there may be no Spark
     from pyspark_binlogio.read import view_columns  # noqa: PLC0415
     from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
 
     given = {**options, "paths": json.dumps([str(path) for path in paths])}
     columns = view_columns(BinlogReadOptions.parse(given))
-    schema = from_arrow_schema(pa.schema(list(columns.items())))
+    schema = spark_struct(pa.schema(list(columns.items())))
     source = BinlogDataSource(given)
     source.schema()  # Spark calls it if the user gives no schema
     reader = source.reader(schema)
