@@ -38,6 +38,7 @@ BEGINS: Final = 1
 ENDS: Final = 2
 IS_OUTSIDE: Final = 4
 _LOW_BITS: Final = 0xFFFFFFFF
+_SIZE_AND_POSITION: Final = 2  # u32 fields of a header
 _MOST_LEFT: Final = 1 << 17  # bytes of an incomplete group that are moved to the next batch
 
 
@@ -287,6 +288,30 @@ class LogEvents:
 
 
 _PLACES: Final = tuple(GroupPlace)
+
+
+def likely_headers(
+    data: bytes | memoryview, offset: int, *, least: int, most: int, takes_zero: bool
+) -> list[tuple[int, int, int]]:
+    """Return the places in `data` that look like headers of events: place, event_size and log_pos, in ascending order.
+
+    `data` begins at `offset` of the log. The event_size is from `least` to `most`, and log_pos is the end of the event;
+    with `takes_zero` it may also be 0, as MariaDB writes it inside groups since 11.4.
+    """
+    found: list[tuple[int, int, int]] = []
+    for shift in range(4):
+        count = (len(data) - EVENT_SIZE_BYTES.start - shift) // 4
+        if count < _SIZE_AND_POSITION:
+            continue
+        numbers = np.frombuffer(data, "<u4", count, EVENT_SIZE_BYTES.start + shift)
+        sizes, log_pos = numbers[:-1], numbers[1:]
+        places = np.arange(shift, shift + 4 * len(sizes), 4, dtype=np.uint32)
+        is_right = log_pos == sizes + places + np.uint32(offset & _LOW_BITS)  # modulo 2**32
+        if takes_zero:
+            is_right |= log_pos == 0
+        is_right &= (sizes >= least) & (sizes <= most)
+        found += zip(*(one[is_right].tolist() for one in (places, sizes, log_pos)), strict=True)
+    return sorted(found)
 
 
 def raw_of(frame: EventFrame) -> bytes:

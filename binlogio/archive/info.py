@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 from zlib import crc32
 
-import numpy as np
-
+from binlogio.archive.event_batches import likely_headers
 from binlogio.columnar.event_reader import EventSelection, read_transactions
 from binlogio.columnar.splits.log_identity import HEAD_EVENTS, head_frames
 from binlogio.columnar.splits.split_bounds import GROUP_STARTS
@@ -24,7 +23,6 @@ from binlogio.constants import (
     BINLOG_MAGIC,
     CHECKSUM_SIZE,
     ENCRYPTED_MAGIC,
-    EVENT_SIZE_BYTES,
     HEADER_SIZE,
     EventType,
     HeaderFlag,
@@ -52,9 +50,6 @@ if TYPE_CHECKING:
 
 _TAIL_SIZES: Final = (1 << 12, 1 << 16)
 """Bytes at the end of a log that are read for its last events; the second size if no GTID is in the first."""
-_SIZE_AT: Final = EVENT_SIZE_BYTES.start
-_SIZE_AND_POSITION: Final = 2  # u32 fields of a header
-_LOW_BITS: Final = 0xFFFFFFFF
 _ENDS: Final = (EventType.ROTATE_EVENT, EventType.STOP_EVENT)
 _ANY_GTID: TypeAlias = Gtid | MariadbGtid
 _Sources: TypeAlias = dict[tuple[int, int], MariadbGtid]
@@ -323,19 +318,10 @@ def _event_places(data: bytes, start: int, context: ParseContext) -> list[int]:
     """
     before: dict[int, list[int]] = {}
     positions: dict[int, int] = {}
-    for shift in range(4):
-        count = (len(data) - _SIZE_AT - shift) // 4
-        if count < _SIZE_AND_POSITION:
-            continue
-        numbers = np.frombuffer(data, "<u4", count, _SIZE_AT + shift)
-        sizes, log_pos = numbers[:-1], numbers[1:]
-        places = np.arange(shift, shift + 4 * len(sizes), 4, dtype=np.uint32)
-        is_right = (sizes >= HEADER_SIZE) & (sizes <= len(data))
-        is_right &= (log_pos == sizes + places + np.uint32(start & _LOW_BITS)) | (log_pos == 0)  # mod 2**32
-        for place, size, position in zip(*(one[is_right].tolist() for one in (places, sizes, log_pos)), strict=True):
-            if place + size <= len(data):
-                positions[place] = position
-                before.setdefault(place + size, []).append(place)
+    for place, size, log_pos in likely_headers(data, start, least=HEADER_SIZE, most=len(data), takes_zero=True):
+        if place + size <= len(data):
+            positions[place] = log_pos
+            before.setdefault(place + size, []).append(place)
     found: list[int] = []
     for end in sorted(before, reverse=True):  # a log in use may end in the middle of an event
         last = next((place for place in before[end] if positions[place] and _is_whole(data, place, end, context)), None)

@@ -24,6 +24,7 @@ from binlogio._kernel.event_scanner import (
     LogSurvey,
 )
 from binlogio._kernel.primitives import crc32_of
+from binlogio.archive.event_batches import likely_headers
 from binlogio.archive.observer import Damage, GtidRun, LogEnd
 from binlogio.columnar.batches.records import TableRecords
 from binlogio.columnar.fallback import ROWS_TYPES
@@ -94,7 +95,6 @@ _MOST_SMALL_PAYLOAD: Final = 1 << 22  # uncompressed bytes of a payload that is 
 _USUAL_TABLE_MAP: Final = 8  # post-header size in bytes
 _MOST_SUMMED: Final = 64 << 20  # bytes of candidate events whose checksums are compared per window
 _LOW_BITS: Final = 0xFFFFFFFF
-_SIZE_AT: Final = EVENT_SIZE_BYTES.start
 _CHAIN: Final = 3  # headers that must agree in a log without checksums
 
 
@@ -602,25 +602,13 @@ def _event_size(view: memoryview) -> int:
 def _next_event(view: memoryview, base: int, first: int, context: ParseContext) -> int | None:
     """Return the place in `view` of the next verified event from `first` on; `view` begins at offset `base`."""
     smallest = HEADER_SIZE + CHECKSUM_SIZE * context.has_checksum
-    candidates = []
-    for shift in range(4):
-        count = (len(view) - _SIZE_AT - shift) // 4
-        if count < 2:
-            continue
-        numbers = np.frombuffer(view, "<u4", count, _SIZE_AT + shift)
-        sizes, positions = numbers[:-1], numbers[1:]
-        places = np.arange(shift, shift + 4 * len(sizes), 4, dtype=np.uint32)
-        ends = sizes + places + np.uint32(base & _LOW_BITS)  # modulo 2**32, as log_pos
-        is_right = (positions == ends) & (sizes >= smallest) & (sizes <= _MOST_RESUMED)
-        candidates += places[is_right].tolist()
     left = _MOST_SUMMED
-    for place in sorted(candidates):
-        size = _event_size(view[place:])
+    for place, size, _ in likely_headers(view, base, least=smallest, most=_MOST_RESUMED, takes_zero=False):
         left -= size
         if left < 0:
             return None
         if place >= first and place + size <= len(view) and _is_event(view, place, size, base, context):
-            return int(place)
+            return place
     return None
 
 
