@@ -42,15 +42,16 @@ def find_logs(
     """Return the logs of `source`, in the order in which they were written.
 
     A directory stands for its binary logs, a glob for the matching files except other files of the server; both are
-    sorted by number. An index file and a list keep their order. Logs that a server purges meanwhile are omitted.
+    sorted by number. A symbolic link to another log of the same directory is omitted. An index file and a list keep
+    their order. Logs that a server purges meanwhile are omitted.
 
     The shell pattern `binlog.0*` also matches the GTID indexes of MariaDB 11 (`binlog.000001.idx`) and the key indexes
     of binlogio (`binlog.000001.keys.parquet`); in a list, they are omitted if their log is in the list. The pattern
     `binlog.*` also matches the index file; in a list, an index file adds only logs that are not in the list.
 
     Raises:
-        FileNotFoundError: there is no such file, a log of an index file is missing, or an index file lists no log and
-            no other log is given; unless `missing_ok`.
+        FileNotFoundError: there is no such file, a log of an index file or the target of a symbolic link is missing, or
+            an index file lists no log and no other log is given; unless `missing_ok`.
         BinlogFormatError: an index file is damaged.
         UnsupportedFeature: the path is a named pipe.
     """
@@ -134,10 +135,7 @@ def _find(path: str, filesystem: FileSystem | None, *, missing_ok: bool) -> Iter
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)  # Path("") is the current directory
     local = Path(path)
     if local.is_dir():
-        before = str(local / "_")[:-1]  # the directory with a separator; faster than joining a Path for each name
-        with os.scandir(local) as entries:
-            members = [before + entry.name for entry in entries if entry.is_file()]
-        names = choose_logs(members, lambda name: begins_like_a_log(LogFile(name)))
+        names = _names_in(local)
         if not names:
             raise FileNotFoundError(2, "no binary log in this directory", path)
         yield from _still_there(names)
@@ -189,12 +187,40 @@ def _indexed_log(path: Path, name: str) -> LogFile:
     return LogFile(str(file), found.st_size)
 
 
+def _names_in(folder: Path) -> list[str]:
+    """Return the names of the logs in a directory."""
+    before = str(folder / "_")[:-1]  # the directory with a separator; faster than joining a Path for each name
+    links = set()
+    members = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_file() or (entry.is_symlink() and not entry.is_dir()):  # the target may be missing
+                members.append(before + entry.name)
+                if entry.is_symlink():
+                    links.add(before + entry.name)
+    return _without_links(choose_logs(members, lambda name: begins_like_a_log(LogFile(name))), links)
+
+
+def _without_links(names: list[str], links: set[str]) -> list[str]:
+    """Return the logs without those of the symbolic links `links` whose targets are among the other logs."""
+    if links.isdisjoint(names):
+        return names
+    files = {os.path.realpath(name) for name in names if name not in links}
+    return [name for name in names if name not in links or os.path.realpath(name) not in files]
+
+
 def _still_there(names: list[str]) -> Iterator[LogFile]:
-    """Yield the logs that still exist, sorted by number; others were purged after they were listed."""
+    """Yield the logs that still exist, sorted by number; others were purged after they were listed.
+
+    Raises:
+        FileNotFoundError: a log is a symbolic link to a missing file.
+    """
     for name in sorted(names, key=log_number):
         try:
             log = _local(name)
         except FileNotFoundError:
+            if os.path.islink(name):
+                raise
             continue
         yield log
 

@@ -516,3 +516,18 @@ def test_an_empty_name_is_not_the_current_directory(tmp_path: Path, monkeypatch:
 
     with pytest.raises(FileNotFoundError, match="No such file or directory: ''"):
         find_logs("")
+
+
+def test_a_symbolic_link_to_another_log_of_the_directory_is_not_a_second_log(tmp_path: Path) -> None:
+    """A link to a log in another directory is one; a link of a series to a missing file is an error."""
+    (tmp_path / "other").mkdir()
+    for name in ("binlog.000001", "other/binlog.000002"):
+        (tmp_path / name).write_bytes(log(stop()))
+    (tmp_path / "current").symlink_to("binlog.000001")
+    (tmp_path / "binlog.000002").symlink_to("other/binlog.000002")
+    found = [Path(one.name).name for one in find_logs(tmp_path)]
+    (tmp_path / "binlog.000003").symlink_to("other/binlog.000003")
+
+    assert found == ["binlog.000001", "binlog.000002"]
+    with pytest.raises(FileNotFoundError, match=r"binlog\.000003"):
+        find_logs(tmp_path)
