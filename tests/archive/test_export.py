@@ -137,8 +137,11 @@ def test_append_finds_the_names_of_columns_in_logs_that_it_leaves_out(form: Any,
             export(logs / "binlog.000004", to, format=form, append=True)
 
 
-def test_append_takes_the_rest_of_a_log_that_has_grown(tmp_path: Path) -> None:
-    """A group that was incomplete is exported when it is complete."""
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_append_takes_the_rest_of_a_log_that_has_grown(tmp_path: Path, ending: str) -> None:
+    """A group that was incomplete is exported when it is complete, also of a compressed log."""
+    pack = gzip.compress if ending else bytes
+    log = tmp_path / "logs" / f"binlog.000001{ending}"
     whole, logs, to = tmp_path / "whole", tmp_path / "logs", tmp_path / "to"
     whole.mkdir()
     logs.mkdir()
@@ -146,10 +149,10 @@ def test_append_takes_the_rest_of_a_log_that_has_grown(tmp_path: Path) -> None:
     data = bytearray((whole / "binlog.000001").read_bytes())
     data[4 + 17] |= 1  # in use
     places = read_rows(whole / "binlog.000001", table="shop.orders", source_columns=["end_pos"]).to_table()
-    (logs / "binlog.000001").write_bytes(data[: places["end_pos"][1].as_py()])  # without the XID of the second
+    log.write_bytes(pack(data[: places["end_pos"][1].as_py()]))  # without the XID of the second
 
     first = export(logs, to, append=True)
-    (logs / "binlog.000001").write_bytes(data)
+    log.write_bytes(pack(data))
     second = export(logs, to, append=True)
 
     assert first.rows == {"shop.orders": 1}

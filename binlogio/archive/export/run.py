@@ -31,9 +31,9 @@ from binlogio.archive.export.type_map import ExportFormat
 from binlogio.columnar import is_one_piece, last_group_end, log_identity
 from binlogio.columnar.record_types import name_text
 from binlogio.columnar.rows_reader import read_tables
-from binlogio.errors import ExportError, Hint, UnsupportedFeature
+from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
-from binlogio.options import DEFAULT_LIMITS, Limits
+from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.storage.encryption import load_keyring
 from binlogio.storage.index_file import base_name, log_number, plain_name, unescaped_name
@@ -282,7 +282,10 @@ def _format_of(name: str) -> ExportFormat:
 
 @dataclass(slots=True)
 class _LogRange:
-    """The part [start, end) of a log that the target lacks; of it, the events in `wanted` are exported."""
+    """The part [start, end) of a log that the target lacks; of it, the events in `wanted` are exported.
+
+    `is_unfinished` is True if the log ends in an incomplete event group.
+    """
 
     log: LogFile
     identity: LogIdentity | None
@@ -290,6 +293,7 @@ class _LogRange:
     end: int
     is_whole: bool
     last: int = -1
+    is_unfinished: bool = False
     wanted: Range = field(default_factory=Range)
 
     @classmethod
@@ -299,23 +303,22 @@ class _LogRange:
             return cls(log, None, 0, HIGHEST, is_whole=True)
         identity = log_identity(log, keyring)
         start = 0 if identity is None else ledger.end_of(base_name(log.name), identity)
-        if is_one_piece(log, keyring):
-            return cls(log, identity, start, HIGHEST, is_whole=True, last=start - 1)
-        with BinlogReader([log], keyring=keyring) as reader:
+        is_whole = is_one_piece(log, keyring)
+        with BinlogReader([log], ReadOptions(verify_checksum=False), keyring=keyring) as reader:
             next(iter(reader), None)
             is_closed = not reader.in_use  # the last group of a closed log is complete
+            end = _incomplete_end(reader) if is_whole and not is_closed else None
+        if end is not None:
+            return cls(log, identity, start, max(start, end), is_whole=False, is_unfinished=True)
+        if is_whole:
+            return cls(log, identity, start, HIGHEST, is_whole=True, last=start - 1)
         end = log.size if is_closed and log.size is not None else last_group_end(log, 0, keyring)
-        return cls(log, identity, start, max(start, end), is_whole=False)
+        return cls(log, identity, start, max(start, end), is_whole=False, is_unfinished=end < (log.size or 0))
 
     @property
     def is_held(self) -> bool:
         """True if the target already contains the whole log."""
         return 0 < self.start >= self.end
-
-    @property
-    def is_unfinished(self) -> bool:
-        """True if the log ends in an incomplete event group."""
-        return not self.is_whole and self.end < (self.log.size or 0)
 
     @property
     def held(self) -> HeldLog | None:
@@ -343,6 +346,19 @@ class _LogRange:
     def part(self) -> Range:
         """The positions that are exported."""
         return Range(self.start, self.end).within(self.wanted)
+
+
+def _incomplete_end(reader: BinlogReader) -> int | None:
+    """Read a log to its end; return the end of its last complete event group if another group follows, otherwise None.
+
+    Returns None if the log is damaged, which the export of its rows reports.
+    """
+    try:
+        for _ in reader:
+            pass
+    except BinlogFormatError:
+        return None
+    return None if reader.group is None and reader.torn_tail is None else reader.last_good_offset
 
 
 def _records(
