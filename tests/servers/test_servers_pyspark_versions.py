@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from corpus import MYSQL, ROOT, SUPPORT
-from pyspark_environments import run
+from pyspark_environments import TOO_OLD, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 OLDEST: Final = os.environ.get("BINLOGIO_PYSPARK", "4.1")
-TOO_OLD: Final = "4.0"
 OWN_WARNINGS: Final = ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")  # PySpark 4.1 leaves sockets open
 SUBSET: Final = {
     "reads": (

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "binlogio" / "environments"
 INSTALL_TIMEOUT_S: Final = 900
 RUN_TIMEOUT_S: Final = 1000  # less than the timeout of a test, so the failure shows the output
+TOO_OLD: Final = "4.0"
+"""The last version of PySpark that is not supported."""
 EXTRAS: Final = ("replay", "delta", "encryption")
 TEST_PACKAGES: Final = ("pytest", "hypothesis", "pandas")
 SEARCH_PATH: Final = (ROOT, ROOT / "cli", ROOT / "spark_datasource", SUPPORT)
@@ -38,7 +40,8 @@ UNREACHABLE: Final = re.compile(r"^.*(?:unresolved dependency|download failed).*
 @cache
 def interpreter(version: str) -> Path:
     """Return the Python interpreter of the environment with the newest PySpark of `version`."""
-    return virtual_environment(f"pyspark-{version}", requirements(version)) / "bin" / "python"
+    wanted = refused_requirements(version) if version == TOO_OLD else requirements(version)
+    return virtual_environment(f"pyspark-{version}", wanted) / "bin" / "python"
 
 
 def virtual_environment(name: str, packages: list[str]) -> Path:
@@ -63,6 +66,12 @@ def virtual_environment(name: str, packages: list[str]) -> Path:
     return folder
 
 
+def _pyproject() -> dict[str, Any]:
+    toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    settings: dict[str, Any] = toml.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    return settings
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold an exclusive file lock for the duration of the block."""
@@ -72,10 +81,14 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
+def refused_requirements(version: str) -> list[str]:
+    """Return what a program needs until it is refused a version of PySpark."""
+    return [f"pyspark=={version}.*", *_pyproject()["project"]["dependencies"]]
+
+
 def requirements(version: str) -> list[str]:
     """Return the requirements of pyproject.toml with a version of PySpark."""
-    toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    settings = toml.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    settings = _pyproject()
     project, tools = settings["project"], settings["dependency-groups"]["test"]
     found = [f"pyspark[connect]=={version}.*", *project["dependencies"]]
     for extra in EXTRAS:
