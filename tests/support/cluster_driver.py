@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-SETTINGS = {"spark.driver.memory": "1g", "spark.executor.memory": "700m"}
+SETTINGS = {
+    "spark.driver.memory": "1g",
+    "spark.executor.memory": "700m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # as for the drivers of all tests
+}
 
 
 def main(master: str, log: str, table: str, folder: str, *settings: str) -> None:

@@ -68,6 +68,7 @@ def connect_server(version: str, folder: Path, master: str, packed: Path) -> Ite
     submit = ["org.apache.spark.deploy.SparkSubmit", "--class", _CONNECT, "--master", master]
     settings = {
         "spark.driver.memory": "1g", "spark.executor.memory": "700m",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.ui.enabled": "false", "spark.connect.grpc.binding.port": "0", "spark.sql.session.timeZone": "UTC",
     }  # fmt: skip
     submit += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
