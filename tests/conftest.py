@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,6 +36,8 @@ settings.register_profile(
 )
 settings.load_profile("binlogio")
 
+LONGEST_IN_A_NAME: Final = 200
+
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark's workers run the `python3` on PATH
 os.environ["TZ"] = "UTC"  # times in outputs are local
 time.tzset()
@@ -59,6 +61,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(f"server {item.path.stem}"))
         elif item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name long texts and bytes by their size: each process sends the names of all tests, one of which had 78 MB."""
+    if isinstance(val, (str, bytes)) and len(val) > LONGEST_IN_A_NAME:
+        return f"{argname} of {len(val)} {'bytes' if isinstance(val, bytes) else 'characters'}"
+    return None
 
 
 @pytest.hookimpl(wrapper=True)

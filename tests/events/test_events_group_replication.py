@@ -77,7 +77,7 @@ def test_count_beyond_the_event_is_refused_before_it_is_believed(case: EventCase
         (CASES[2], {"view_id": b"short"}),
         (CASES[2], {"certification": ((b"one",),)}),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:80],
 )
 def test_value_that_does_not_fit_is_refused(case: EventCase, changed: dict[str, Any]) -> None:
     check_refused(case, replace(case.event, **changed))

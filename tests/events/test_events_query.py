@@ -173,7 +173,7 @@ def test_the_query_after_an_unknown_status_variable_is_still_read() -> None:
         {"status_vars": (StatusVar(200, bytes(65536)),)},
         {"sql": "text"},
     ],
-    ids=str,
+    ids=lambda value: str(value)[:80],
 )
 def test_value_that_does_not_fit_is_refused(changed: dict[str, Any]) -> None:
     check_refused(CASES[0], replace(CASES[0].event, **changed))

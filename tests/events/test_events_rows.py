@@ -229,7 +229,7 @@ def test_extra_row_info_that_does_not_count_its_own_length_is_refused(size: str)
         (CASES[9], {"present_after": b""}),
         (CASES[6], {"flags": 1 << 16}),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:80],
 )
 def test_value_that_does_not_fit_is_refused(case: EventCase, changed: dict[str, Any]) -> None:
     check_refused(case, replace(case.event, **changed))
