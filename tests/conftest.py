@@ -54,9 +54,11 @@ os.environ.setdefault("BINLOGIO_WITHOUT_FSYNC", "1")  # of real servers, which a
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep tests together that share a Java or servers: those marked `spark`, and those marked `server` of a module.
 
-    `--dist loadgroup` runs each xdist group in one process.
+    `--dist loadgroup` runs each xdist group in one process. A test that names its group keeps it.
     """
     for item in items if config.pluginmanager.hasplugin("xdist") else ():
+        if item.get_closest_marker("xdist_group") is not None:
+            continue
         if item.get_closest_marker("server") is not None:
             item.add_marker(pytest.mark.xdist_group(f"server {item.path.stem}"))
         elif item.get_closest_marker("spark") is not None:

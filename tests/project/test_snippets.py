@@ -63,6 +63,9 @@ def blocks_of(document: str) -> list[tuple[str, str, bool]]:
 
 BLOCKS: Final = {document: blocks_of(document) for document in DOCUMENTS}
 RUNNABLE: Final = [name for name, blocks in BLOCKS.items() if any(language in RUN for language, _, _ in blocks)]
+WITH_SPARK: Final = [
+    name for name in RUNNABLE if any(language in RUN and "spark" in block for language, block, _ in BLOCKS[name])
+]
 
 
 def run_shell(command: str) -> str:
@@ -119,12 +122,19 @@ def test_every_block_has_a_language_and_those_that_are_not_run_are_counted() -> 
     assert not_run == NOT_RUN
 
 
-@pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("document", RUNNABLE)
+@pytest.mark.parametrize(
+    "document",
+    [
+        # Each starts a Spark of its own, so it need not wait for the tests that share one.
+        pytest.param(name, marks=(pytest.mark.spark, pytest.mark.xdist_group(name)) if name in WITH_SPARK else ())
+        for name in RUNNABLE
+    ],
+)
 def test_snippets_print_what_the_document_shows(document: str, tmp_path: Path) -> None:
     """In a process of its own, in whose folder Spark finds relative paths."""
-    require_java()
+    if document in WITH_SPARK:
+        require_java()
     program, folder, result = tmp_path / "bin" / "binlogio", tmp_path / "run", tmp_path / "outputs.json"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m binlogio "$@"\n')
