@@ -22,14 +22,16 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 OLDEST: Final = os.environ.get("BINLOGIO_PYSPARK", "4.1")
 OWN_WARNINGS: Final = ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")  # PySpark 4.1 leaves sockets open
+# Each starts a Spark; all of them together could exceed the time limit of a test.
 SUBSET: Final = {
     "reads": (
         "test_spark_source.py", "test_spark_views.py", "test_spark_typed.py", "test_spark_changes.py",
         "test_spark_filters.py",
     ),
-    "streams": ("test_spark_stream.py", "test_spark_stream_offsets.py", "test_spark_merge.py"),
-    "writes": ("test_spark_write.py", "test_spark_write_commit.py"),
-    "replays": ("test_spark_replay.py",),
+    "streams, writes and replays": (
+        "test_spark_stream.py", "test_spark_stream_offsets.py", "test_spark_merge.py", "test_spark_write.py",
+        "test_spark_write_commit.py", "test_spark_replay.py",
+    ),
 }  # fmt: skip
 
 
