@@ -477,12 +477,10 @@ class Stretch:
         """Return the generated columns in logs of MariaDB, where updates may lack them although their values change."""
         if self.definition is None or not self.is_mariadb:
             return ()
-        names = tuple(column.name for column in self.definition.columns if column.generated_from is not None)
-        plan = self.plan() if self.definition.hash_columns else None
-        return names if plan is None else (*names, *(one.label for one in plan.columns if one.is_row_hash))
+        return tuple(column.name for column in self.definition.columns if column.generated_from is not None)
 
     def plan(self) -> TablePlan | None:
-        """Return the plan of the columns; None if they are unknown.
+        """Return the plan of the columns, without hidden hash columns of MariaDB; None if they are unknown.
 
         Raises:
             BinlogError: a given definition does not fit the table, or a type cannot be decoded.
@@ -492,12 +490,13 @@ class Stretch:
         event, context = self.mapped.event, self.mapped.context
         source = DefinitionSource(self.given(), follows_ddl=False)
         try:
-            return source.plan(event, context)
+            plan = source.plan(event, context)
         except BinlogFormatError:
             if self.is_given:
                 raise
             self.definition = None  # statements can be missing from a log
-            return resolve_plan(event, context)
+            plan = resolve_plan(event, context)
+        return plan.without_row_hashes
 
     def given(self) -> GivenDefinitions | None:
         """Return the definition in the form that readers accept."""

@@ -48,6 +48,7 @@ CHOSEN: Final = (
     "mysql97/rowimage_minimal",
     "mysql97/types_temporal",
     "mariadb1011/gtid",  # ALTER TABLE in two phases
+    "mariadb118/unique_hash",  # tables without a key, whose updates lack hidden columns
     "mariadb1011/types",
 )
 ALL: Final = {case.id: case for case in cases() if case.load("expected.json") is not None}
