@@ -69,6 +69,7 @@ def test_alter_table_changes_columns_as_the_server_does(clauses: str, expected: 
         ("DROP COLUMN IF EXISTS z, DROP COLUMN IF EXISTS c", "a int, b varchar(10)"),
         ("MODIFY COLUMN IF EXISTS z INT, CHANGE IF EXISTS z y INT", "a int, b varchar(10), c text"),
         ("DROP PERIOD FOR p, ADD PERIOD FOR q (a, b)", "a int, b varchar(10), c text"),
+        ("DROP PERIOD IF EXISTS FOR p, ADD x INT", "a int, b varchar(10), c text, x int"),
         ("ADD PERIOD FOR p (a, b), ADD UNIQUE (c, p WITHOUT OVERLAPS)", "a int, b varchar(10), c text"),
         ("ADD SYSTEM VERSIONING", "a int, b varchar(10), c text, row_start timestamp(6), row_end timestamp(6)"),
         (

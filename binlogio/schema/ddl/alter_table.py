@@ -202,7 +202,7 @@ class _ClauseParser:
             self._dropped_keys.append(PRIMARY)
         elif words.accept("SYSTEM", "VERSIONING"):
             self._versioning = False
-        elif words.accept("PERIOD", "FOR"):
+        elif words.accept("PERIOD", "FOR") or words.accept("PERIOD", "IF", "EXISTS", "FOR"):
             self._drops_period = self._drops_period or words.next.upper != "SYSTEM_TIME"
             words.name()
         elif words.accept_any("INDEX", "KEY", "CONSTRAINT"):
