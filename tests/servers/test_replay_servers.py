@@ -48,6 +48,7 @@ CROSSED: Final = {
         "mariadb1011/checksum_none": "SEQUENCE",
         "mariadb1011/metadata_minimal": "ERROR 1425: Too big scale 38",
         "mariadb1011/types": "ERROR 1425: Too big scale 38",
+        "mariadb1011/unique_hash": "ERROR 1170: BLOB/TEXT column",
     },
     "mariadb": {
         "mysql97/ddl_mix": "'caching_sha2_password' is not loaded",
