@@ -622,8 +622,6 @@ class BinlogReader:
                     raise no_event_at(start, framer.offset, is_end=True)
                 return
             opened.feed(framer)
-            if start is None and not is_unwanted:  # the event that was incomplete
-                is_unwanted = yield from self._lists(framer, opened, stop)
 
     def _lists(
         self, framer: EventFramer, opened: OpenedLog, stop: int | None

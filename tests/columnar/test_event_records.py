@@ -21,7 +21,6 @@ from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter, Range
 from binlogio.format.splits import Split
 from binlogio.gtid import GtidSet, MariadbGtidPosition
-from binlogio.storage import log_file
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.log_file import LogFile
 from both_kernels import KERNELS, Said, kernel_set_to
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from binlogio.events import BinlogEvent
-    from binlogio.format.framing import EventFrame
     from binlogio.storage.keyring import Keyring
 
 COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "300"))
@@ -97,28 +94,6 @@ def test_records_of_every_log_are_those_of_construct(kind: str, file: CorpusFile
     keyring = load_keyring(file.keys) if file.keys is not None else None
 
     assert found(kind, log_of(file.path), keyring=keyring) == by_construct(kind, log_of(file.path), keyring=keyring)
-
-
-@pytest.mark.parametrize("kind", READERS)
-def test_event_at_the_end_of_the_bytes_that_are_read_goes_to_the_kernel(
-    monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    """After the rest of it was read, as the other events do."""
-    log = log_of(MYSQL / "gtid_on" / "binlog.000001")
-    decoded: list[int] = []
-    decode = event_reader.WalkDecoder.decode
-
-    def noted(self: event_reader.WalkDecoder, frame: EventFrame) -> Iterator[BinlogEvent]:
-        decoded.append(frame.header.type_code)
-        return decode(self, frame)
-
-    monkeypatch.setattr(event_reader.WalkDecoder, "decode", noted)
-    records, by_construct = found(kind, log), decoded.copy()
-    monkeypatch.setattr(log_file, "_LEAST_READ", 1)
-    decoded.clear()
-
-    assert found(kind, log) == records
-    assert decoded == by_construct
 
 
 @pytest.mark.parametrize("kind", READERS)
