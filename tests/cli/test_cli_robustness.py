@@ -415,7 +415,6 @@ def test_sigterm_removes_temporary_files(name: str, large_log: Path, tmp_path: P
     process = start(COMMANDS[name], large_log, tmp_path)
     while process.poll() is None and not list(tmp_path.rglob(".binlogio-*.part")):
         time.sleep(0.002)
-    time.sleep(0.05)
     process.terminate()
     said = process.communicate(timeout=60)[1]
 

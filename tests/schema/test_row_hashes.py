@@ -113,9 +113,7 @@ def test_a_given_definition_fits(log: Path) -> None:
 
 def test_undo_names_no_hash_column(log: Path) -> None:
     """No server accepts its name, also where the whole image is the condition."""
-    result = CliRunner().invoke(
-        cli, ["undo", "--on-statement", "skip", str(log)]
-    )
+    result = CliRunner().invoke(cli, ["undo", "--on-statement", "skip", str(log)])
     statements = re.findall(r"^(?:INSERT|UPDATE|DELETE).*", result.stdout, re.MULTILINE)
 
     assert result.exit_code == 0, result.stderr
