@@ -78,6 +78,8 @@ def find_logs_below(folder: str, *, missing_ok: bool = False) -> Iterator[LogFil
         UnsupportedFeature: the URI is not supported.
     """
     if "://" not in folder:
+        if not missing_ok and not os.path.isdir(folder):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
         for one in sorted(path for path, _, files in os.walk(folder) if files):
             yield from find_logs(one, missing_ok=True)
         return
@@ -93,10 +95,11 @@ def _logs_of(
     if isinstance(source, (str, os.PathLike)):
         try:
             return list(_find(os.fspath(source), filesystem, missing_ok=missing_ok))
-        except FileNotFoundError:
-            if missing_ok:
-                return []
-            raise
+        except FileNotFoundError as exc:
+            is_link = exc.filename not in (None, os.fspath(source)) and os.path.islink(exc.filename)
+            if is_link or not missing_ok:  # a link in a directory must not hide its other logs
+                raise
+            return []
     if hasattr(source, "read"):
         stream = cast("BinaryIO", source)
         return [LogFile(str(getattr(stream, "name", "<stream>")), stream=stream)]
