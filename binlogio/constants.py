@@ -98,6 +98,15 @@ class EventType(IntEnum):
     DELETE_ROWS_COMPRESSED_EVENT = 171
 
 
+GROUP_STARTS: Final = (
+    EventType.GTID_LOG_EVENT,
+    EventType.ANONYMOUS_GTID_LOG_EVENT,
+    EventType.GTID_TAGGED_LOG_EVENT,
+    EventType.MARIADB_GTID_EVENT,
+)
+"""Types of events that begin a group, in logs of current servers; the kernel searches for these."""
+
+
 class HeaderFlag(IntFlag):
     """libs/mysql/binlog/event/binlog_event.h, LOG_EVENT_*_F; MariaDB: sql/log_event.h."""
 

@@ -15,6 +15,8 @@ argument, a command-line option or a Spark option is a `Hint`, which has a text 
       PositionError          a position given by the caller is not the start of an event
       ConditionError         a condition on rows cannot be parsed, or does not fit the table
       ReplayError            a change cannot be applied to the target
+      MissingLogs            logs are missing between others, or between them and what a consumer has
+      ChangedLogs            logs are not those that a consumer has read
 
 I/O errors are raised as `OSError`. All exceptions can be pickled, because Spark passes them between processes.
 """
@@ -74,6 +76,11 @@ class Hint(Enum):
         "for an object store that PyArrow does not know, pass filesystem=",
         "for an object store that PyArrow does not know, copy the file, or read it in Python with filesystem=",
         "for an object store that PyArrow does not know, copy the file, or read it in Python with filesystem=",
+    )
+    IGNORE_MISSING_LOGS = (
+        "give them too, or go on without them: ignore_missing_logs=True",
+        "give them too, or go on without them: --ignore-missing-logs",
+        "give them too, or go on without them: option ignoreMissingLogs",
     )
     RESUME = (
         "resumes=True continues at the target's position",
@@ -356,3 +363,11 @@ class ConditionError(BinlogError):
 
 class ReplayError(BinlogError):
     """A change cannot be applied to the target."""
+
+
+class MissingLogs(BinlogError):
+    """Logs or GTIDs are missing between the given logs, or between them and what a consumer already has."""
+
+
+class ChangedLogs(BinlogError):
+    """Logs are not those that a consumer has read: a new series (RESET), another server, or a changed copy."""

@@ -6,7 +6,6 @@ Reads files in order and tracks the end of the last complete event group. `binlo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
@@ -29,9 +28,12 @@ from binlogio.rows.image import RowChange
 from binlogio.rows.plan import TablePlan
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
+from binlogio.series.continuity import check_numbers
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
+from binlogio.storage.index_file import base_name, plain_name
 from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream
-from binlogio.storage.sources import Source, find_logs, follow_last
+from binlogio.storage.log_file import mariadb_decryptor_for as mariadb_decryptor_for  # noqa: PLC0414 - for archive.survey
+from binlogio.storage.sources import Source, find_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.event_scanner import GroupFilter
     from binlogio._kernel.event_texts import EventTexts
-    from binlogio.events.mariadb import StartEncryptionEvent
-    from binlogio.format.framing import Decryptor
     from binlogio.schema.ddl.foreign_keys import Cascade
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
@@ -319,14 +319,14 @@ class BinlogReader:
     def check_start(self, position: Position) -> None:
         """Check that an event starts at a position; the state of the reader does not change.
 
-        The log is found by the base name of the file.
+        The log is found by the base name of the file, apart from a suffix of compression.
 
         Raises:
             PositionError: no event starts there, or none of the logs has this name.
             OSError, BinlogError: as in `check_event_start`.
         """
-        name = os.path.basename(position.file)  # noqa: PTH119 - may be a URI
-        log = next((log for log in self._logs if os.path.basename(log.name) == name), None)  # noqa: PTH119
+        name = base_name(plain_name(position.file))
+        log = next((log for log in self._logs if base_name(plain_name(log.name)) == name), None)
         if log is None:
             raise PositionError(
                 f"{position.file} is not one of the logs",
@@ -700,20 +700,6 @@ def may_skip(framer: EventFramer, frame: EventFrame) -> bool:
     return not framer.context.is_mariadb or frame.header.offset > _FIRST_OFFSET
 
 
-def mariadb_decryptor_for(keyring: Keyring | None) -> Callable[[StartEncryptionEvent], Decryptor]:
-    """Return the function that makes a decryptor for a START_ENCRYPTION_EVENT.
-
-    Without a keyring the decryptor refuses encrypted events; events that are plain need none.
-    """
-
-    def decryptor_for(event: StartEncryptionEvent) -> Decryptor:
-        from binlogio.storage.encryption import events_after_start  # noqa: PLC0415 - seldom needed
-
-        return events_after_start(event, keyring)
-
-    return decryptor_for
-
-
 def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
     source: Source | Iterable[Source],
     *,
@@ -726,6 +712,7 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
     filesystem: FileSystem | None = None,
     definitions: Definitions | None = None,
     follow: Callable[[], None] | None = None,
+    ignore_missing_logs: bool = False,
 ) -> BinlogReader:
     """Open binary logs for reading.
 
@@ -747,8 +734,12 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
             from the DDL in the log, after a CREATE TABLE; without DDL they are `@1`, `@2`.
         follow: read the last log as it grows, and the logs that the server creates after it. The reader calls this
             function when no more bytes are available; it waits, or raises an exception to end the iteration.
+        ignore_missing_logs: read the logs although one is missing between them by its number.
 
     Raises:
+        MissingLogs: a log is missing between two others, or a number is there twice; or, while iterating with `follow`,
+            the next logs were purged before they were read.
+        ChangedLogs: while iterating with `follow`, if the server began a new series (RESET), or the log was replaced.
         OSError: a file does not exist or cannot be opened.
         UnsupportedFeature: a definition cannot be parsed, or the last log cannot be followed.
         PositionError: while iterating, if no event starts at `start_offset`.
@@ -768,6 +759,9 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
         ring = load_keyring(keyring)
     given = DefinitionSource(load_definitions(definitions))
     logs = find_logs(source, filesystem=filesystem)
+    check_numbers((log.name for log in logs), ignore_missing_logs=ignore_missing_logs, in_order=False)
     if follow is not None:
+        from binlogio.series.growing_log import follow_last  # noqa: PLC0415 - seldom needed
+
         follow_last(logs, follow)
     return BinlogReader(logs, options, keyring=ring, definitions=given)

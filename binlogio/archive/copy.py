@@ -53,6 +53,7 @@ from binlogio.gtid import EMPTY_GTID_SET, NO_TAG, Gtid, GtidSet, GtidSetEncoding
 from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.start_position import BEGINNING, LogPlace, place_in
+from binlogio.series.continuity import check_numbers, missing_gtids, shown
 from binlogio.storage.index_file import base_name
 from binlogio.writer.log.encrypted_storage import mariadb_log, mysql_log, start_encryption
 from binlogio.writer.log.gtids import DomainState
@@ -156,7 +157,7 @@ class CopySummary:
     `dropped_events` counts the rows events removed from groups, by table (`schema.table`). `unfinished` has the start
     positions of incomplete groups at the end of a log, which are not copied. `unmatched` has the table globs that
     matched no table. `repeated` counts groups whose GTID is already in an earlier group or in the head of an earlier
-    log; servers skip or refuse such groups.
+    log; servers skip or refuse such groups. `missing` names missing logs and GTIDs that were ignored.
     """
 
     groups: int = 0
@@ -168,6 +169,7 @@ class CopySummary:
     unmatched: tuple[str, ...] = ()
     bytes_read: int = 0
     repeated: int = 0
+    missing: list[str] = field(default_factory=list)
 
 
 def copy_logs(
@@ -177,6 +179,7 @@ def copy_logs(
     *,
     read_options: ReadOptions = DEFAULT_READ_OPTIONS,
     keyring: Keyring | None = None,
+    ignore_missing_logs: bool = False,
     watch: Callable[[str, int], object] = lambda _name, _offset: None,
 ) -> CopySummary:
     """Copy event groups of logs into new logs. The new files get their names when the `with` block of `target` ends.
@@ -187,9 +190,12 @@ def copy_logs(
         options: the groups to copy and the format of the new logs.
         read_options: size limits, and whether checksums are verified.
         keyring: the keys of encrypted logs.
+        ignore_missing_logs: copy although logs or GTIDs are missing between the sources; `CopySummary.missing` names
+            them.
         watch: called with the name of the current source and the offset up to which it was read.
 
     Raises:
+        MissingLogs: logs or GTIDs are missing between the sources. The new files do not get their names.
         PositionError: a position of the options is in none of the logs, or in several.
         BinlogError: a log is damaged, or the filters cannot be applied to one of its statements.
         WriterStateError: an output file exists, or one file cannot be split.
@@ -198,6 +204,7 @@ def copy_logs(
     if options.splits and target.is_one:
         raise WriterStateError("one file cannot be split", hint="write into a directory")
     copier = LogCopier(target, options, logs)
+    copier.check_series(ignore_missing_logs=ignore_missing_logs)
     for log in logs:
         with closing(LogEvents(log, read_options, keyring)) as events:
             if not copier.copy(events, watch):
@@ -374,7 +381,7 @@ class LogCopier:
     """Copies the groups of logs, one log after the other.
 
     Call `begin_source`, then `take` for each batch, then `end_source` for each log; call `finish` at the end. `logs`
-    are all sources; they are needed if the options have positions.
+    are all sources; they are needed if the options have positions. After `check_series`, missing logs are errors.
     """
 
     def __init__(self, target: NewLogs, options: CopyOptions, logs: Sequence[LogFile] = ()) -> None:
@@ -382,6 +389,8 @@ class LogCopier:
         start, stop = options.wanted.start, options.wanted.stop
         self._start_place = BEGINNING if start is None else place_in(logs, start, "start")
         self._stop_place = None if stop is None else place_in(logs, stop, "stop")
+        self._sources = tuple(log.name for log in logs)
+        self._ignores_missing_logs: bool | None = None  # None: not checked
         self._number = -1  # index of the current source
         self._target = target
         self._options = options
@@ -402,6 +411,17 @@ class LogCopier:
         self._keeps_name = False
 
     # ---------------------------------------------------------------------------------------------------------- sources
+
+    def check_series(self, *, ignore_missing_logs: bool) -> None:
+        """Check that no source is missing by its number, and let `begin_source` check GTIDs.
+
+        Raises:
+            MissingLogs: a source is missing.
+        """
+        self._ignores_missing_logs = ignore_missing_logs
+        stop = None if self._stop_place is None else self._stop_place.number + 1
+        gaps = check_numbers(self._sources[self._start_place.number : stop], ignore_missing_logs=ignore_missing_logs)
+        self.summary.missing += [f"{gap.file}: {gap.reason}" for gap in gaps]
 
     def copy(self, events: LogEvents, watch: Callable[[str, int], object]) -> bool:
         """Copy one log. Returns False if the filters select nothing after it."""
@@ -468,6 +488,7 @@ class LogCopier:
                     hint="copy the logs of each version separately",
                 )
         self._last_time, self._last_server = events.description.header.timestamp, events.description.header.server_id
+        self._is_relay_log = bool(events.description.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
         self._is_edited = self._options.edits or self._written_checksum != self._has_checksum
         self._editor.begin_log(events.description)
 
@@ -592,9 +613,24 @@ class LogCopier:
         if not self._is_first and self._has_holes:
             return
         if code == EventType.PREVIOUS_GTIDS_LOG_EVENT:
-            self._state.add_mysql(self._parse(event).gtid_set)
+            before: GtidSet = self._parse(event).gtid_set
+            if not self._is_first and self._ignores_missing_logs is not None and not self._is_relay_log:
+                self._check_gtids(before.difference(self._state.mysql))
+            self._state.add_mysql(before)
         elif code == EventType.MARIADB_GTID_LIST_EVENT:
             self._state.add_mariadb(self._parse(event).gtids)
+
+    def _check_gtids(self, lost: GtidSet) -> None:
+        """Raise an error for GTIDs at the head of the current source that no source before it has.
+
+        Raises:
+            MissingLogs: there are some, and they are not ignored.
+        """
+        if not lost:
+            return
+        if not self._ignores_missing_logs:
+            raise missing_gtids(self._events.name, shown(lost))
+        self.summary.missing.append(f"{self._events.name}: {shown(lost)}")
 
     def _groups(self, batch: EventBatch, first: int, stop: int) -> bool:
         """Copy the selected groups of events [first, stop). Returns False if nothing from here on is selected."""

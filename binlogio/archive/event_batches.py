@@ -23,7 +23,7 @@ from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
-from binlogio.reader import mariadb_decryptor_for
+from binlogio.storage.log_file import mariadb_decryptor_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

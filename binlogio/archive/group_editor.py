@@ -23,10 +23,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.archive.event_batches import raw_of
-from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.constants import (
     CHECKSUM_SIZE,
     EVENT_SIZE_BYTES,
+    GROUP_STARTS,
     HEADER_SIZE,
     SERVER_ID_BYTES,
     TIMESTAMP_BYTES,

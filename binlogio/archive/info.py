@@ -17,12 +17,11 @@ from zlib import crc32
 
 from binlogio.archive.event_batches import likely_headers
 from binlogio.columnar.event_reader import EventSelection, read_transactions
-from binlogio.columnar.splits.log_identity import HEAD_EVENTS, head_frames
-from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.constants import (
     BINLOG_MAGIC,
     CHECKSUM_SIZE,
     ENCRYPTED_MAGIC,
+    GROUP_STARTS,
     HEADER_SIZE,
     EventType,
     HeaderFlag,
@@ -38,6 +37,7 @@ from binlogio.format.framing import EventFrame
 from binlogio.format.groups import GTID_EVENTS
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidSet
 from binlogio.gtid.sets import Interval
+from binlogio.series.log_head import HEAD_EVENTS, head_frames
 from binlogio.storage.index_file import base_name, log_number, plain_name
 
 if TYPE_CHECKING:

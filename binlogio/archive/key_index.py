@@ -10,7 +10,8 @@ row. `logs_with_key` and `logs_without_row` find the logs that can, or cannot, h
     time     := timestamp of the rows event in seconds since 1970; -1 for a statement
 
 The metadata of the file, with its own checksum, has a fingerprint of the log, the columns of each key, and the key
-range of each row group. An index is valid for a log with the same size, head and end: `KeyIndex.misfit` compares them.
+range of each row group. An index is valid for a log with the same head, size and end, also if it was compressed or
+renamed: `KeyIndex.misfit` compares them.
 Different keys may have the same hash. Positions are therefore candidates: a search compares the rows there with the
 key.
 """
@@ -42,12 +43,14 @@ from binlogio.archive.row_keys import (
     word_codes,
 )
 from binlogio.archive.statements import LogStatements
-from binlogio.columnar import RowSelection, log_identity
+from binlogio.columnar import RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.record_types import field_name, name_text
 from binlogio.event_filter import Range
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
+from binlogio.series import LogMatch, LogProgress, log_identity
+from binlogio.series.identity import log_size
 from binlogio.storage.index_file import KEY_INDEX_SUFFIX, base_name
 from binlogio.storage.new_file import missing_folders, new_file, removed_if_empty
 from binlogio.storage.object_store import open_uri
@@ -63,9 +66,8 @@ if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 _META: Final = b"binlogio.keys"
-_END_SIZE: Final = 1 << 12
 _RUN_ROWS: Final = 1 << 21  # rows sorted together
 _GROUP_ROWS: Final = 1 << 15
 _STATEMENTS: Final = 0
@@ -75,43 +77,17 @@ _ANY_TIME: Final = Range()
 _DELTAS: Final = dict.fromkeys(("key", "pos", "time"), "DELTA_BINARY_PACKED")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogPrint:
-    """A fingerprint of a log: size in bytes as stored, facts from its head, and the CRC32 of its last 4 KiB."""
+def _whole(log: LogFile, keyring: Keyring | None = None) -> LogProgress | None:
+    """Return the identity and the fingerprint of a whole log; None for a log without a head, and for a stream.
 
-    size: int
-    created: int
-    server_id: int
-    first_gtid: str | None
-    end_crc32: int
-
-    @classmethod
-    def of(cls, log: LogFile, keyring: Keyring | None = None) -> LogPrint | None:
-        """Return the fingerprint of a log; None if its first event is incomplete or damaged, or if it is a stream.
-
-        Raises:
-            OSError, UnsupportedFeature: the log cannot be read.
-        """
-        if log.stream is not None:
-            return None
-        identity = log_identity(log, keyring)
-        if identity is None:
-            return None
-        raw: Any = log.open_raw()
-        try:
-            size = raw.seek(0, os.SEEK_END)
-            size = raw.tell() if size is None else size
-            raw.seek(max(0, size - _END_SIZE))
-            end = raw.read(_END_SIZE)
-        finally:
-            raw.close()
-        return cls(
-            size=size,
-            created=identity.created,
-            server_id=identity.server_id,
-            first_gtid=identity.first_gtid,
-            end_crc32=crc32(end),
-        )
+    Raises:
+        OSError, UnsupportedFeature: the log cannot be read.
+        BinlogFormatError: the compressed file is damaged.
+    """
+    identity = None if log.stream is not None else log_identity(log, keyring)
+    if identity is None:
+        return None
+    return LogProgress.at(log, log_size(log, keyring), identity, keyring)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,19 +214,19 @@ def index_log(
         next(iter(reader), None)  # raises if the head is damaged
         if reader.in_use:
             raise IndexRefused(f"{log.name}: no index is made of a log in use, which a search reads")
-    before = LogPrint.of(log, keyring)
+    before = _whole(log, keyring)
     if before is None:
         raise IndexRefused(f"{log.name}: no index is made of a log without a complete head")
     maker = _IndexMaker(key_columns or {}, statements or LogStatements(definitions))
     data = maker.index_of(log, before, verify_checksum=verify_checksum, limits=limits, keyring=keyring)
-    if LogPrint.of(log, keyring) != before:
+    if _whole(log, keyring) != before:
         raise IndexRefused(f"{log.name}: no index is made, since the log changed while it was read")
     name, filesystem = index_place(log, folder)
     _write(name, filesystem, data)
     return IndexSummary(
         log=log.name,
         index=name,
-        log_size=before.size,
+        log_size=before.offset,
         index_size=len(data),
         places=maker.places,
         tables=len({(one.schema, one.table) for one in maker.tables if one.columns}),
@@ -356,7 +332,7 @@ class _IndexMaker:
         self._orders: dict[tuple[str, str, frozenset[str]], set[tuple[str, ...]]] = {}
 
     def index_of(
-        self, log: LogFile, facts: LogPrint, *, verify_checksum: bool, limits: Limits, keyring: Keyring | None
+        self, log: LogFile, facts: LogProgress, *, verify_checksum: bool, limits: Limits, keyring: Keyring | None
     ) -> bytes:
         """Return the bytes of the index file of a log.
 
@@ -394,7 +370,7 @@ class _IndexMaker:
             content = {
                 "format": FORMAT,
                 "log": base_name(log.name),
-                "print": asdict(facts),
+                "print": facts.to_json(),
                 "tables": tables,
                 "groups": self._groups,
             }
@@ -500,7 +476,7 @@ class KeyIndex:
             self._file = pq.ParquetFile(self._source, page_checksum_verification=True)
             content = self._content()
             self.log: Final[str] = content["log"]
-            self.made_of: Final = LogPrint(**content["print"])
+            self.made_of: Final = LogProgress.from_json(content["print"])
             self.tables: Final = tuple(_table_of(one) for one in content["tables"])
             self._groups: list[tuple[int, int, int, int]] = [tuple(one) for one in content["groups"]]
             if len(self._groups) != self._file.metadata.num_row_groups:
@@ -535,16 +511,16 @@ class KeyIndex:
         Raises:
             OSError, UnsupportedFeature: the log cannot be read.
         """
-        found, made = LogPrint.of(log, keyring), self.made_of
-        if found == made:
-            return None
-        if found is None or (found.created, found.server_id) != (made.created, made.server_id):
+        made = self.made_of
+        identity = None if log.stream is not None else log_identity(log, keyring)
+        match = LogMatch.OTHER if identity is None else made.named(log.name).match(log, identity, keyring)
+        if match is LogMatch.OTHER:
             return f"the index {self.name} is of another log"
-        return (
-            f"the index {self.name} is of a log of {made.size} bytes with another end, found {found.size} bytes"
-            if found.size == made.size
-            else f"the index {self.name} is of a log of {made.size} bytes, found {found.size}"
-        )
+        if made.is_stored_alike(log, keyring):
+            return None
+        if (size := log_size(log, keyring)) != made.offset:
+            return f"the index {self.name} is of a log of {made.offset} bytes, found {size}"
+        return None if match is LogMatch.SAME else f"the index {self.name} is of a log with another end"
 
     def places(self, table: str, key: RowKey, names: Sequence[str] = (), times: Range = _ANY_TIME) -> array[int]:
         """Return the candidate positions of changes of a row, in ascending order.

@@ -28,6 +28,7 @@ from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
+from binlogio.series.continuity import check_numbers
 from binlogio.storage.index_file import unescaped_name
 from binlogio.storage.sources import Source, find_logs
 
@@ -519,6 +520,7 @@ def read_tables(
     definitions: Definitions | None = None,
     limits: Limits = DEFAULT_LIMITS,
     source_columns: Collection[str] = (),
+    ignore_missing_logs: bool = False,
 ) -> TableBatches:
     """Return the row changes of every table as pairs of name (`schema.table`) and record batch, typed by that table.
 
@@ -553,9 +555,11 @@ def read_tables(
             whose end is not in the log.
         definitions: as in `binlogio.open`. Columns that are named neither by definitions nor by metadata in the log get
             their names from DDL in the logs.
+        ignore_missing_logs: as in `binlogio.open`.
 
     Raises:
         OSError: a file does not exist or cannot be opened.
+        MissingLogs: as in `binlogio.open`.
         UnsupportedFeature: an argument or a definition is not supported; or, while iterating, `xid` is requested for a
             stream that cannot be read twice, or for a log with MariaDB's encrypt_binlog.
         BinlogError: while iterating: a log is damaged, or is not a binary log, or a definition has other columns than
@@ -587,7 +591,9 @@ def read_tables(
 
         ring = load_keyring(keyring)
     wanted = None if tables is None else tuple(tables)
-    return TableBatches(find_logs(source, filesystem=filesystem), wanted, options, ring, threads)
+    logs = find_logs(source, filesystem=filesystem)
+    check_numbers((log.name for log in logs), ignore_missing_logs=ignore_missing_logs, in_order=False)
+    return TableBatches(logs, wanted, options, ring, threads)
 
 
 @overload
@@ -607,6 +613,7 @@ def read_rows(
     definitions: Definitions | None = ...,
     limits: Limits = ...,
     source_columns: Collection[str] = ...,
+    ignore_missing_logs: bool = ...,
 ) -> RowBatches: ...
 
 
@@ -628,6 +635,7 @@ def read_rows(
     definitions: Definitions | None = ...,
     limits: Limits = ...,
     source_columns: Collection[str] = ...,
+    ignore_missing_logs: bool = ...,
 ) -> MixedBatches: ...
 
 
@@ -648,6 +656,7 @@ def read_rows(
     definitions: Definitions | None = None,
     limits: Limits = DEFAULT_LIMITS,
     source_columns: Collection[str] = (),
+    ignore_missing_logs: bool = False,
 ) -> RowBatches | MixedBatches:
     """Read the row changes of one table as typed columns, or of all tables with JSON images.
 
@@ -677,6 +686,7 @@ def read_rows(
         definitions=definitions,
         limits=limits,
         source_columns=source_columns,
+        ignore_missing_logs=ignore_missing_logs,
     )
     return MixedBatches(selected) if table is None else RowBatches(selected)
 

@@ -16,28 +16,30 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from binlogio.columnar.splits.log_identity import log_identity
 from binlogio.columnar.splits.skipped_events import SkippedEvent, skipped_events
 from binlogio.constants import BINLOG_MAGIC, EventType
-from binlogio.errors import BinlogFormatError, Hint, PositionError
+from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs, PositionError
 from binlogio.events.control import XaPrepareEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start
 from binlogio.replay import statements
+from binlogio.series.continuity import series_gap
+from binlogio.series.identity import log_identity
+from binlogio.series.progress import LogMatch
 from binlogio.storage.compression import decompress_zstd
-from binlogio.storage.index_file import base_name, log_number
+from binlogio.storage.index_file import base_name, log_number, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from binlogio.columnar.splits.log_identity import LogIdentity
-    from binlogio.errors import HintPart, Hints
+    from binlogio.errors import BinlogError, HintPart, Hints
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
     from binlogio.replay.apply.progress import KeptLog, Progress
     from binlogio.replay.filters import ReplayFilter
+    from binlogio.series.identity import LogIdentity
     from binlogio.storage.log_file import LogFile
 
 _DECODED: Final = (
@@ -119,8 +121,9 @@ def bounds_of(reader: BinlogReader, wanted: ReplayFilter) -> Bounds:
 
 
 def numbers_of(logs: Sequence[LogFile], name: str) -> list[int]:
-    """Return the numbers of the logs with the base name of `name`."""
-    return [number for number, log in enumerate(logs) if base_name(log.name) == base_name(name)]
+    """Return the numbers of the logs with the base name of `name`, apart from a suffix of compression."""
+    wanted = base_name(plain_name(name))
+    return [number for number, log in enumerate(logs) if base_name(plain_name(log.name)) == wanted]
 
 
 def place_in(logs: Sequence[LogFile], position: Position, what: str) -> LogPlace:
@@ -149,10 +152,18 @@ def _text(position: Position | None) -> str:
     return "" if position is None else f"{position.file}:{position.offset}"
 
 
-def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resumes: bool | None) -> LogPlace | None:
+def resumed_at(
+    reader: BinlogReader,
+    progress: Progress,
+    bounds: Bounds,
+    *,
+    resumes: bool | None,
+    ignore_missing_logs: bool = False,
+) -> tuple[LogPlace | None, str | None]:
     """Return the position at which a replay continues, according to the stored position of the target.
 
-    Returns None if the target has no position, or if the logs begin with the next log.
+    Returns None if the target has no position, or if the logs begin with a later log; and what is missing before the
+    logs, if that is ignored.
 
     Args:
         reader: the reader of the logs.
@@ -160,8 +171,11 @@ def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resu
         bounds: start and stop given by the caller.
         resumes: True if the stored position overrides a start position, and is valid for these logs even if the target
             does not store the identity of the log.
+        ignore_missing_logs: go on although logs are missing between the stored position and these logs.
 
     Raises:
+        MissingLogs: logs are missing between the stored position and these logs.
+        ChangedLogs: the log of the stored position has other transactions before it.
         PositionError: the logs, or the start, contradict the stored position.
         OSError, BinlogError: a log cannot be read.
     """
@@ -170,11 +184,10 @@ def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resu
     if is_new and reader.logs:
         raise _new_source(reader, progress.others, bounds)
     if kept is None or not reader.logs or any(log.stream is not None for log in reader.logs):
-        return None
+        return None, None
     numbers = numbers_of(reader.logs, kept.file)
     if not numbers:
-        _check_next_log(reader, progress, bounds)
-        return None
+        return None, _check_next_log(reader, progress, bounds, ignore_missing_logs=ignore_missing_logs)
     identities = {number: log_identity(reader.logs[number], reader.keyring) for number in numbers}
     same = [number for number, identity in identities.items() if _is_same(progress.log, identity)]
     if len(same) > 1:
@@ -205,10 +218,10 @@ def resumed_at(reader: BinlogReader, progress: Progress, bounds: Bounds, *, resu
             found=_text(bounds.given),
             hint=(Hint.RESUME, Hint.NO_RESUME),
         )
-    return place
+    return place, None
 
 
-def _new_source(reader: BinlogReader, others: Sequence[Progress], bounds: Bounds) -> PositionError:
+def _new_source(reader: BinlogReader, others: Sequence[Progress], bounds: Bounds) -> BinlogError:
     """Return the error for logs of a source without a stored position, if the target has positions of other sources.
 
     These logs may be of another source, or of the same data on another server (failover), so the caller must give the
@@ -216,7 +229,7 @@ def _new_source(reader: BinlogReader, others: Sequence[Progress], bounds: Bounds
     """
     other = next((one for one in others if one.low is not None and numbers_of(reader.logs, one.low.file)), others[0])
     name = "" if other.low is None else other.low.file
-    refusal = PositionError(
+    refusal: BinlogError = PositionError(
         f"the target has a position of another source, {_text(other.low)}",
         expected=str(other.log.identity),
         found=base_name(reader.logs[bounds.start.number].name),
@@ -228,7 +241,7 @@ def _new_source(reader: BinlogReader, others: Sequence[Progress], bounds: Bounds
             check_identity(other.log, name, log_identity(reader.logs[numbers_of(reader.logs, name)[0]], reader.keyring))
         else:
             _check_next_log(reader, other, bounds)
-    except PositionError as exc:
+    except (PositionError, MissingLogs) as exc:
         refusal = exc
     refusal.hint = (*_hints(refusal.hint), Hint.NEW_SOURCE)
     return refusal
@@ -260,13 +273,25 @@ def _is_same(log: KeptLog, found: LogIdentity | None) -> bool:
 
 
 def _check_kept(reader: BinlogReader, place: LogPlace, progress: Progress) -> None:
-    """Check that the stored position of the target is the end of an event of the log.
+    """Check that the log has the transactions that were replayed, and that the stored position is the end of an event.
 
     Raises:
-        PositionError: it is not.
+        ChangedLogs: it has others.
+        PositionError: the position is inside an event.
     """
+    log, read = reader.logs[place.number], progress.log.read
+    identity = progress.log.identity
+    if read is not None and read.named(log.name).match(log, identity, reader.keyring) is LogMatch.CHANGED:
+        raise ChangedLogs(
+            "the log has the head of the log that was replayed to the target, and other bytes before the position",
+            file=log.name,
+            offset=read.offset,
+            expected="the transactions that the target has",
+            found="a repaired, filtered, truncated or restored copy",
+            hint=("give the log that was replayed", Hint.NO_RESUME),
+        )
     try:
-        check_event_start(reader.logs[place.number], place.offset, reader.keyring)
+        check_event_start(log, place.offset, reader.keyring)
     except PositionError as exc:
         exc.hint = (
             f"this is the stored position of the target, {_text(progress.low)}",
@@ -276,22 +301,42 @@ def _check_kept(reader: BinlogReader, place: LogPlace, progress: Progress) -> No
         raise
 
 
-def _check_next_log(reader: BinlogReader, progress: Progress, bounds: Bounds) -> None:
+def _check_next_log(
+    reader: BinlogReader, progress: Progress, bounds: Bounds, *, ignore_missing_logs: bool = False
+) -> str | None:
     """Check logs that do not contain the log of the stored position: they must begin with the next log.
 
+    Returns what is missing between the stored position and the logs, if that is ignored.
+
     Raises:
-        PositionError: they do not, or the target may not have all changes of the log of the stored position.
+        MissingLogs: logs of the same server are missing.
+        PositionError: these are other logs.
     """
     kept, log = progress.low, progress.log
     first = reader.logs[bounds.start.number]
-    series, number, _ = log_number(base_name(first.name))
+    series, number, _ = log_number(base_name(plain_name(first.name)))
     kept_series, kept_number, _ = log_number("" if kept is None else kept.file)
-    follows = series == kept_series and number == kept_number + 1
     identity = log_identity(first, reader.keyring)
-    if follows and log.is_complete and identity is not None and log.identity is not None:
-        is_later = identity.created >= log.identity.created and identity.server_id == log.identity.server_id
-        if is_later and bounds.start.offset <= _FIRST_EVENT:
-            return
+    is_later = (
+        series == kept_series
+        and number > kept_number
+        and identity is not None
+        and log.identity is not None
+        and identity.created >= log.identity.created
+        and identity.server_id == log.identity.server_id
+        and bounds.start.offset <= _FIRST_EVENT
+    )
+    if is_later and kept is not None:
+        rest = [] if log.is_complete else [f"{kept.file} from {kept.offset} on"]
+        gap = series_gap(first.name, first.name.replace(base_name(first.name), kept.file))
+        lost = " and ".join(rest + ([gap.numbers] if gap is not None else []))
+        if lost and not ignore_missing_logs:
+            raise MissingLogs(
+                f"logs are missing between the stored position of the target, {_text(kept)}, and this one: {lost}",
+                file=first.name,
+                hint=(Hint.IGNORE_MISSING_LOGS, Hint.NO_RESUME),
+            )
+        return lost or None
     raise PositionError(
         f"the stored position of the target is {_text(kept)}, which is in none of the logs",
         expected="that log, or the next one if that log was replayed to its end"

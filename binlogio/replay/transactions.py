@@ -15,13 +15,13 @@ from fnmatch import fnmatchcase
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.splits.log_identity import LogIdentity, log_identity
 from binlogio.constants import HeaderFlag, RowsFlag
 from binlogio.errors import BinlogError, ConditionError, ReplayError
 from binlogio.events import ROWS_EVENTS, RowsEvent
 from binlogio.events.base import DEFAULT_CONTEXT, EventHeader
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
+from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.events.load import (
     AppendBlockEvent,
     BeginLoadQueryEvent,
@@ -30,7 +30,7 @@ from binlogio.events.load import (
     ExecuteLoadQueryEvent,
     LoadEvent,
 )
-from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidExtraFlag
+from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidExtraFlag, MariadbGtidListEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
@@ -52,7 +52,11 @@ from binlogio.replay.start_position import (
 )
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
-from binlogio.storage.index_file import base_name
+from binlogio.series.continuity import GtidContinuity, missing_gtids
+from binlogio.series.identity import LogIdentity, fingerprint, log_identity
+from binlogio.series.log_head import before_of
+from binlogio.series.progress import LogProgress
+from binlogio.storage.index_file import base_name, plain_name
 from binlogio.storage.spill_file import TemporaryFile
 
 if TYPE_CHECKING:
@@ -68,7 +72,9 @@ if TYPE_CHECKING:
     from binlogio.storage.spill_file import SpillFile
 
 _NO_PROGRESS: Final = Progress()
+_MARK_STEP: Final = 1 << 16  # bytes of a log between two fingerprints
 _NEW_FILE: Final = (FormatDescriptionEvent, StartV3Event)
+_GTID_HEADS: Final = (PreviousGtidsEvent, MariadbGtidListEvent)
 _ROWS_CLASSES: Final = frozenset(ROWS_EVENTS)
 _CONTEXT: Final = (IntvarEvent, RandEvent, UserVarEvent)
 _LOAD: Final = (BeginLoadQueryEvent, AppendBlockEvent, DeleteFileEvent, ExecuteLoadQueryEvent)
@@ -339,13 +345,20 @@ class TransactionReader:
         progress: Progress = _NO_PROGRESS,
         *,
         tells_cascades: bool = True,
+        continuity: GtidContinuity | None = None,
+        ignore_missing_logs: bool = False,
     ) -> None:
         self.unfinished = False
+        self.missing: Final[list[str]] = []
+        self._continuity = continuity or GtidContinuity()
+        self._ignores_missing_logs = ignore_missing_logs
         self._tells_cascades = tells_cascades
         self.logs: Final[dict[str, KeptLog]] = {}
         self._bounds = bounds
         self._kept = progress
         self._log = UNKNOWN_LOG
+        self._marks = False
+        self._is_relay_log = False
         self._log_file: str | None = None
         self._skipped = SkippedPart() if skipped is None else skipped
         self.prepared: Final[dict[str, tuple[Step, ...]]] = {}
@@ -398,6 +411,8 @@ class TransactionReader:
         """Process an event outside of a payload. Returns False if the replay ends before it."""
         if isinstance(event, _NEW_FILE):
             self._begin_file(event)
+        elif isinstance(event, _GTID_HEADS):
+            self._check_head(event)
         found = self._reader.group
         if found is not None and found.first is event and not self._begin_group(event):
             return False
@@ -412,6 +427,7 @@ class TransactionReader:
         """Process a format description."""
         self._begin_log(event)
         self._group, self._starts_file = None, True
+        self._is_relay_log = bool(event.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
         self._mariadb_clock = MariadbClock()
         self._description = event if isinstance(event, FormatDescriptionEvent) else None
 
@@ -421,6 +437,8 @@ class TransactionReader:
         if self._is_behind_end(offset, timestamp):
             self._group = None
             return False
+        self._mark(offset)
+        self._continuity.add(getattr(event, "gtid", None))
         self._group = group = _OpenGroup(
             self._position(offset),
             self._clock_of(event),
@@ -442,7 +460,7 @@ class TransactionReader:
             PositionError: the log is a stream, and not the log of the stored position, which has the same name.
         """
         file = self._reader.position.file
-        name = base_name(file)
+        name = base_name(plain_name(file))
         if file == self._log_file:
             return
         self._end_log()
@@ -453,15 +471,61 @@ class TransactionReader:
             identity = LogIdentity(created=event.header.timestamp, server_id=event.header.server_id)
             if self._kept.low is not None and self._kept.low.file == name:
                 check_identity(self._kept.log, name, identity)
-        self._log = self.logs[name] = KeptLog(identity=identity, start=self._bounds.given or self._kept.log.start)
+        read = LogProgress(file=name, offset=0, identity=identity)
+        kept = self._kept.log.read
+        if kept is not None and self._kept.low is not None and self._kept.low.file == name:
+            read = replace(kept, file=name, identity=identity, is_complete=False)
+        self._log = self.logs[name] = KeptLog(read=read, start=self._bounds.given or self._kept.log.start)
+        self._marks = log is not None and log.stream is None and log.filesystem is None and self._reader.is_seekable
 
     def _end_log(self) -> None:
         """End a log that was read to its end; it is complete if the server has closed it."""
         if self._log_file is not None and not self._reader.in_use and self._reader.torn_tail is None:
-            self.logs[base_name(self._log_file)] = replace(self._log, is_complete=True)
+            name = base_name(plain_name(self._log_file))
+            read = self._log.read or LogProgress(file=name, offset=0)
+            self.logs[name] = replace(self._log, read=replace(read, is_complete=True))
+
+    def _mark(self, offset: int) -> None:
+        """Take the fingerprint of a local log at the start of a group, once in `_MARK_STEP` bytes.
+
+        The target then recognizes the log even if the replay is killed.
+        """
+        log, read = self._reader.log, self._log.read
+        if not self._marks or log is None or read is None or offset < read.offset + _MARK_STEP:
+            return
+        read = replace(read, offset=offset, fingerprint=fingerprint(log, offset, self._reader.keyring))
+        self._log = self.logs[read.file] = replace(self._log, read=read)
+
+    def marked(self, low: Position | None) -> dict[str, KeptLog]:
+        """Return `logs` with the fingerprint of the log of `low` there.
+
+        Raises:
+            BinlogError, OSError: the log cannot be read.
+        """
+        log = next((log for log in self._reader.logs if low and base_name(plain_name(log.name)) == low.file), None)
+        kept = None if low is None else self.logs.get(low.file)
+        if low is None or log is None or log.stream is not None or kept is None or kept.read is None:
+            return self.logs
+        found = fingerprint(log, low.offset, self._reader.keyring)
+        return {**self.logs, low.file: replace(kept, read=replace(kept.read, offset=low.offset, fingerprint=found))}
+
+    def _check_head(self, event: PreviousGtidsEvent | MariadbGtidListEvent) -> None:
+        """Compare the GTIDs at the head of a log with those of the logs before it.
+
+        Raises:
+            MissingLogs: transactions are missing.
+        """
+        if self._is_relay_log:
+            return
+        lost = self._continuity.missing(before_of(event))
+        if not lost:
+            return
+        if not self._ignores_missing_logs:
+            raise missing_gtids(self._reader.position.file, lost)
+        self.missing.append(f"{self._reader.position.file}: {lost}")
 
     def _position(self, offset: int) -> Position:
-        return Position(base_name(self._reader.position.file), offset)
+        return Position(base_name(plain_name(self._reader.position.file)), offset)
 
     def _place(self, offset: int) -> LogPlace:
         return LogPlace(self._bounds.numbers.get(self._reader.position.file, 0), offset)
@@ -482,6 +546,8 @@ class TransactionReader:
         else:
             clock = Clock(group.last_committed or NO_CLOCK, group.sequence_number or NO_CLOCK)
         starts_file, self._starts_file = self._starts_file, False
+        self._mark(group.offset)
+        self._continuity.add(group.gtid)
         return LoggedTransaction(
             path=self._reader.position.file,
             start=start,

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring, load_keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
     from binlogio.storage.sources import find_logs, find_logs_below
-    from binlogio.storage.stored_json import is_list_of, read_stored
+    from binlogio.storage.stored_json import built, is_list_of, read_stored
 
 __all__ = [
-    "COMPRESSED_SUFFIXES", "Keyring", "LogFile", "OpenedLog", "base_name", "find_logs", "find_logs_below",
+    "COMPRESSED_SUFFIXES", "Keyring", "LogFile", "OpenedLog", "base_name", "built", "find_logs", "find_logs_below",
     "is_list_of", "load_keyring", "log_number", "next_log_name", "read_index", "read_stored",
 ]  # fmt: skip
 
@@ -30,6 +30,6 @@ if not TYPE_CHECKING:
             "keyring": "Keyring load_keyring",
             "log_file": "LogFile OpenedLog",
             "sources": "find_logs find_logs_below",
-            "stored_json": "is_list_of read_stored",
+            "stored_json": "built is_list_of read_stored",
         },
     )

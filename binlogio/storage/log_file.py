@@ -25,7 +25,8 @@ from binlogio.storage.index_file import COMPRESSED_SUFFIXES, log_number
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-    from binlogio.format.framing import EventFramer
+    from binlogio.events.mariadb import StartEncryptionEvent
+    from binlogio.format.framing import Decryptor, EventFramer
     from binlogio.storage.encryption import Keyring
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -374,6 +375,20 @@ def _open_bzip2(packed: ByteStream) -> _Unpacked:
             "the file is compressed with bzip2, but this Python was built without the module bz2"
         ) from exc
     return _Unpacked(packed, bz2.BZ2Decompressor, OSError)
+
+
+def mariadb_decryptor_for(keyring: Keyring | None) -> Callable[[StartEncryptionEvent], Decryptor]:
+    """Return the function that makes a decryptor for a START_ENCRYPTION_EVENT.
+
+    Without a keyring the decryptor refuses encrypted events; events that are plain need none.
+    """
+
+    def decryptor_for(event: StartEncryptionEvent) -> Decryptor:
+        from binlogio.storage.encryption import events_after_start  # noqa: PLC0415 - seldom needed
+
+        return events_after_start(event, keyring)
+
+    return decryptor_for
 
 
 def choose_logs(names: Iterable[str], is_log: Callable[[str], bool]) -> list[str]:

@@ -1,21 +1,20 @@
 """Log sources: finds the logs of a path, glob, directory, index file, URI, file object, or of a list of these.
 
-Also follows a log that grows. `object_store` finds logs of URIs, `log_file` opens logs.
+`object_store` finds logs of URIs, `log_file` opens logs, `binlogio.series.growing_log` follows a log that grows.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from glob import glob, has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.storage.index_file import (
@@ -31,7 +30,6 @@ from binlogio.storage.log_file import LogFile, begins_like_a_log, choose_logs
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-_NUMBER: Final = re.compile(r"\.\d+\Z")
 Source = str | os.PathLike[str] | BinaryIO
 """A source of logs: a path, glob, directory, index file, URI of an object store, `-` (standard input) or open file."""
 
@@ -230,63 +228,3 @@ def _still_there(names: list[str]) -> Iterator[LogFile]:
 
 def _local(name: str) -> LogFile:
     return LogFile(name, os.stat(name).st_size)
-
-
-def follow_last(logs: list[LogFile], wait: Callable[[], None]) -> None:
-    """Replace the last of `logs` by a stream that follows the growing file.
-
-    When the server creates the next log, it is added to `logs` and followed as well.
-
-    Args:
-        logs: the list of logs of a reader; it is modified.
-        wait: called when no more bytes are available; after it returns, the file is read again.
-
-    Raises:
-        UnsupportedFeature: the last log is not a file with a number in its name.
-    """
-    last = logs[-1]
-    if last.stream is not None or last.filesystem is not None or _NUMBER.search(last.name) is None:
-        raise UnsupportedFeature(
-            "only a local log with a number in its name can be followed", file=last.name, hint="give the server's log"
-        )
-    logs[-1] = LogFile(last.name, stream=cast("BinaryIO", _GrowingLog(last.name, logs, wait)))
-
-
-class _GrowingLog:
-    """A stream of a log that grows. It ends when the next log exists, or when the file was removed."""
-
-    def __init__(self, name: str, logs: list[LogFile], wait: Callable[[], None]) -> None:
-        self._name = name
-        self._logs = logs
-        self._wait = wait
-        self._file: Any = None
-
-    def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes, and wait until at least one is available; empty at the end."""
-        if self._file is None:
-            self._file = open(self._name, "rb", buffering=0)  # noqa: SIM115 - closed at its end
-        while True:
-            is_ended = self._has_next() or not self._is_there()  # checked before the read, so that no bytes are missed
-            data: bytes = self._file.read(size)
-            if data:
-                return data
-            if is_ended:
-                self._file.close()
-                return b""
-            self._wait()
-
-    def _has_next(self) -> bool:
-        if self._logs[-1].stream is not cast("Any", self):
-            return True
-        stem, number = self._name.rsplit(".", 1)
-        following = f"{stem}.{int(number) + 1:0{len(number)}d}"
-        if not Path(following).exists():
-            return False
-        self._logs.append(LogFile(following, stream=cast("BinaryIO", _GrowingLog(following, self._logs, self._wait))))
-        return True
-
-    def _is_there(self) -> bool:
-        try:
-            return os.path.samestat(os.stat(self._name), os.fstat(self._file.fileno()))
-        except FileNotFoundError:
-            return False

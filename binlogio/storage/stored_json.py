@@ -29,8 +29,17 @@ def read_stored(data: str | bytes, build: Callable[[Any], _State], *, place: str
     Raises:
         BinlogFormatError: `data` is not JSON, or `build` refuses the value.
     """
+    return built(lambda: build(json.loads(data)), place=place, hint=hint)
+
+
+def built(build: Callable[[], _State], *, place: str, hint: str) -> _State:
+    """Return the result of `build`, which parses stored state.
+
+    Raises:
+        BinlogFormatError: `build` refuses the value, as in `read_stored`.
+    """
     try:
-        return build(json.loads(data))
+        return build()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BinlogError) as exc:
         found = f"no {exc}" if isinstance(exc, KeyError) else str(exc)
         raise BinlogFormatError("the stored state is damaged", file=place, found=found, hint=hint) from exc

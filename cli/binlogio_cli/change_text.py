@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.archive.found_rows import RowVersion
 from binlogio.storage import find_logs, load_keyring
-from binlogio_cli.messages import say_misnumbered
 from binlogio_cli.output import STDOUT, Output, OutputFile, open_output
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import safe, safe_lines
@@ -43,7 +42,6 @@ def opened_search(
         **reading.options,
         "keyring": None if reading.keyring is None else load_keyring(reading.keyring),
     }
-    say_misnumbered(names)
     target = OutputFile.checked(output, (*names, *files, *reading.other_inputs), force=force)
     is_shown = not (quiet or (output in (None, STDOUT) and sys.stdout.isatty()))
     with open_output(target) as stream, watched_logs(names, is_shown=is_shown) as watch:

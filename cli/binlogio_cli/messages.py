@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
 from binlogio.errors import BinlogError, Surface
-from binlogio.storage.index_file import misnumbered
 from binlogio_cli.quoting import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from binlogio.reader import BinlogReader
 
@@ -45,12 +43,26 @@ def say(sentence: str) -> None:
     click.echo(f"binlogio: {safe(sentence)}", err=True)
 
 
-def say_misnumbered(files: Sequence[str]) -> None:
-    """Report logs of a series that are out of order, and gaps in the numbers of a series."""
-    for before, file in pairwise(files):
-        wrong = misnumbered(file, before)
-        if wrong is not None:
-            say(f"{file}: {wrong}")
+def say_gaps(files: Iterable[str]) -> int:
+    """Report logs of a series that are out of order, and missing logs. Returns the exit code: `DAMAGE` for any."""
+    from binlogio.series.continuity import series_gaps  # noqa: PLC0415 - needed by some commands only
+
+    gaps = series_gaps(files)
+    for gap in gaps:
+        say(f"{gap.file}: {gap.reason}")
+    return DAMAGE if gaps else OK
+
+
+say_misnumbered = say_gaps
+
+
+def say_missing(missing: Iterable[str]) -> int:
+    """Report missing logs and GTIDs that were ignored. Returns the exit code: `DAMAGE` for any."""
+    code = OK
+    for one in missing:
+        say(f"ignored, the result is incomplete: {one}")
+        code = DAMAGE
+    return code
 
 
 def io_error_text(exc: OSError) -> str:

@@ -34,6 +34,11 @@ class FilePath(click.Path):
 
 
 INPUT_PATH: Final = FilePath(readable=False)  # completes names; the command reports I/O errors
+ignore_missing_logs_option: Final = click.option(
+    "--ignore-missing-logs",
+    is_flag=True,
+    help="Go on although logs or GTIDs are missing; the summary names them, and the exit code is 1.",
+)
 _GTID_POSITION: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")
 _DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
 

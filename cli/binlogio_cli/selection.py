@@ -178,6 +178,7 @@ class Reading:
             limits=self.limits,
             keyring=self.keyring,
             definitions=self.definitions,
+            ignore_missing_logs=True,  # each command checks the logs that it reads
             **options,
         )
 

@@ -29,7 +29,8 @@ refused, with the nearest name of the table below.
     endingPosition             file:offset; omit the transactions from there on
     pathGlobFilter             read only the files whose name matches; with {a,b}
     recursiveFileLookup        true | false: read the directories below a directory too
-    ignoreMissingFiles         true | false: a missing file is not an error
+    ignoreMissingLogs          true | false: go on if a file does not exist, or if a log is missing between others or
+                               after the last one that a stream has read. Also as Spark's ignoreMissingFiles
     changedLogs                error (default) | restart: a stream whose checkpoint belongs to other logs (RESET,
                                failover, a restored backup) ends with an error, or restarts at the first existing log
     mode                       FAILFAST (default) | PERMISSIVE | DROPMALFORMED: how damage is handled
@@ -295,7 +296,7 @@ class BinlogReadOptions(_SharedOptions):
     ending_position: tuple[str, int] | None = _option(_position)
     path_glob_filter: tuple[str, ...] = _option(_file_globs, ())
     recursive_file_lookup: bool = _option(_boolean, default=False)
-    ignore_missing_files: bool = _option(_boolean, default=False)
+    ignore_missing_logs: bool = _option(_boolean, default=False)
     changed_logs: str = _option(_choice("error", "restart"), "error")
     mode: str = _option(_choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED"), "FAILFAST")
     schema_changes: str = _option(_choice("error", "addColumns", "rescue", "ignore"), "error")
@@ -377,7 +378,7 @@ def parse_options(options: Mapping[str, str]) -> dict[str, Any]:
     parsed = {}
     for any_case, value in options.items():
         name = _known(any_case)
-        parsed[name] = _OPTIONS[name](name, value)
+        parsed[name] = _OPTIONS[name](any_case if any_case.lower() in _ALIASES else name, value)
     _refuse_contradictions(parsed)
     return parsed
 
@@ -419,7 +420,12 @@ def _refuse_contradictions(parsed: Mapping[str, Any]) -> None:
         )
 
 
+_ALIASES: Final = {"ignoremissingfiles": "ignoreMissingLogs"}
+"""Names of Spark's own options, in lower case, for those that mean the same."""
+
+
 def _known(name: str) -> str:
+    name = _ALIASES.get(name.lower(), name)
     for known in _OPTIONS:
         if known.lower() == name.lower():
             return known

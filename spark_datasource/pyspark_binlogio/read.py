@@ -44,6 +44,7 @@ from pyspark_binlogio.scan import (
     LogPartition,
     Piece,
     Request,
+    check_holes,
     corrupt_record,
     find_log_files,
     option_hints,
@@ -306,7 +307,8 @@ class BinlogBatchReader(DataSourceReader):
         """Return byte ranges of the logs that the paths name, no larger than `maxPartitionBytes`.
 
         Raises:
-            OSError: a path names nothing, and `ignoreMissingFiles` is not set.
+            OSError: a path names nothing, and `ignoreMissingLogs` is not set.
+            MissingLogs: a log is missing between two others, and neither that option nor `pathGlobFilter` is set.
             PositionError: `startingPosition` is not the start of an event.
             BinlogError: a URI that cannot be opened.
         """
@@ -323,7 +325,9 @@ class BinlogBatchReader(DataSourceReader):
 
     def _found(self) -> list[Piece]:
         files = self._pushed.files
-        logs = [log for log in find_log_files(self._options) if files is None or log.name in files]
+        found = find_log_files(self._options)
+        check_holes(found, self._options)
+        logs = [log for log in found if files is None or log.name in files]
         start = self._options.starting_position
         for log in logs:
             if start is not None and base_name(log.name) == start[0]:
@@ -409,7 +413,7 @@ class BinlogBatchReader(DataSourceReader):
             try:
                 yield from self._read(piece, statements)
             except FileNotFoundError:
-                if not self._options.ignore_missing_files:
+                if not self._options.ignore_missing_logs:
                     raise
 
     def _read(self, piece: Piece, statements: LoggedStatements | None) -> Iterator[pa.RecordBatch]:

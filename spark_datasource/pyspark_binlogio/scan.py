@@ -42,6 +42,7 @@ from binlogio.errors import BinlogError, BinlogFormatError, Surface
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range, parse_gtid_state
 from binlogio.format import Split, cut
 from binlogio.schema import GivenDefinitions, load_definitions
+from binlogio.series import check_numbers
 from binlogio.storage import COMPRESSED_SUFFIXES, base_name, find_logs, find_logs_below, log_number
 from pyspark_binlogio.options import refused
 
@@ -180,7 +181,7 @@ def find_log_files(options: BinlogReadOptions) -> list[LogFile]:
     """Return the logs, in the order in which they were written.
 
     Raises:
-        OSError: a path matches no file, and `ignoreMissingFiles` is not set.
+        OSError: a path matches no file, and `ignoreMissingLogs` is not set.
         BinlogError: a URI that cannot be opened.
     """
     start, end = options.starting_position, options.ending_position
@@ -194,6 +195,17 @@ def find_log_files(options: BinlogReadOptions) -> list[LogFile]:
     return found
 
 
+def check_holes(logs: Iterable[LogFile], options: BinlogReadOptions) -> None:
+    """Check that no log is missing between two others, unless the options leave logs out.
+
+    Raises:
+        MissingLogs: one is missing, or is there twice.
+    """
+    if not options.path_glob_filter:
+        names = (log.name for log in logs)
+        check_numbers(names, ignore_missing_logs=options.ignore_missing_logs, in_order=False)
+
+
 def _side(name: str, position: tuple[str, int]) -> int:
     """Return -1 for a log before that of a position, 1 for one after it, else 0 (also for logs of another series)."""
     stem, number, _ = log_number(name)
@@ -203,8 +215,8 @@ def _side(name: str, position: tuple[str, int]) -> int:
 
 def _find(path: str, options: BinlogReadOptions) -> Iterable[LogFile]:
     if options.recursive_file_lookup and ("://" in path or Path(path).is_dir()):
-        return find_logs_below(path, missing_ok=options.ignore_missing_files)
-    return find_logs(path, missing_ok=options.ignore_missing_files)
+        return find_logs_below(path, missing_ok=options.ignore_missing_logs)
+    return find_logs(path, missing_ok=options.ignore_missing_logs)
 
 
 # ------------------------------------------------------------------------------------------------------ partitions

@@ -3,14 +3,12 @@
 Implements Spark's streaming interface, and determines how far each log may be read. A batch is planned from its two
 offsets alone, so a batch that runs again after a crash is the same batch.
 
-    offset   := {"file": name, "pos": int, "log": identity?, "tail": int?}
-    identity := {"created": int, "server_id": int, "first_gtid": text?}
+    offset := {"file": name, "pos": int, ...}      the progress of a consumer (`binlogio.series.progress`)
 
 An offset covers the file up to `pos`, and all files before it; the end of a finished file is position 0 of the next
-one. `file` has no directory, so the logs may be moved. `log` identifies the log
-(`binlogio.columnar.splits.log_identity`), `tail` is the CRC32 of the bytes before `pos`: both are compared with the
-file of that name before the stream continues from an offset. Offsets of earlier versions have neither, and have a
-directory in `file`.
+one. `file` has no directory, so the logs may be moved. The identity of the log and the fingerprint of the bytes before
+`pos` are compared with the file of that name before the stream continues from an offset. Offsets of earlier versions
+have neither, and have a directory in `file`.
 """
 
 from __future__ import annotations
@@ -19,27 +17,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from binlogio.columnar import (
     LoggedStatements,
-    LogIdentity,
     group_behind,
     is_one_piece,
     last_group_end,
-    log_identity,
-    tail_checksum,
 )
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format import check_event_start
-from binlogio.storage import base_name, log_number
+from binlogio.series import LogMatch, LogProgress, log_identity
+from binlogio.storage import base_name, built, log_number
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, require_pyspark
 from pyspark_binlogio.read import BinlogBatchReader
-from pyspark_binlogio.scan import LogPartition, Piece, find_log_files, follows_ddl, option_hints
+from pyspark_binlogio.scan import LogPartition, Piece, check_holes, find_log_files, follows_ddl, option_hints
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -65,6 +60,7 @@ if TYPE_CHECKING:
 Offset = dict[str, Any]
 _LISTINGS: Final = 3
 _NOTHING: Final[Offset] = {"file": "", "pos": 0}
+_DAMAGED_OFFSET: Final = "restore the checkpoint, or start a new query with another checkpointLocation"
 _OTHER_LOG: Final = (
     "start a new query with another checkpointLocation, and set startingGtids to the transactions that were read; "
     "or set option changedLogs to restart, which continues with the first existing log"
@@ -91,7 +87,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._statements = statements or LoggedStatements()
         self._follows_ddl: bool | None = None
         self._target: Offset | None = None
-        self._ends: dict[str, int] = {}
+        self._ends: dict[str, tuple[int | None, int]] = {}  # by the name of the last log: its size, and that offset
         self._planned: Offset = dict(_NOTHING)  # the end of the last batch, for the lag
         self._reached: Offset = dict(_NOTHING)  # for PySpark 4.1, which does not pass the start of a batch
 
@@ -100,7 +96,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the offset before the first log, or the one of `startingPosition`.
 
         Raises:
-            BinlogFormatError: the log of `startingPosition` is missing.
+            MissingLogs: the log of `startingPosition` is missing.
             PositionError: no event begins there.
         """
         position = self._options.starting_position
@@ -135,14 +131,15 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         PySpark 4.1 calls it without arguments, newer ones with both.
 
         Raises:
-            BinlogFormatError: the log of `start` is missing, or one after it, and `ignoreMissingFiles` is not set; or
-                the file of that name is another log, ends before `start`, or has no event there, and `changedLogs` is
-                not `restart`.
+            MissingLogs: the log of `start` is missing, or one after it, and `ignoreMissingLogs` is not set.
+            ChangedLogs: the file of that name is another log, ends before `start`, or has other bytes there, and
+                `changedLogs` is not `restart`.
+            PositionError: no event begins at `start`, which an earlier version stored.
             OSError: a log cannot be read.
         """
         given, logs = self._reached if start is None else start, self._logs()
         resolved = self._resolved(given, logs)
-        self._refuse_holes(_from(resolved, logs))
+        check_holes(_from(resolved, logs), self._options)
         latest = self._latest(resolved, limit, logs)
         if self._target is not None:
             latest = min(latest, self._target, key=_place)
@@ -168,8 +165,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the groups between two offsets, cut and packed as those of a batch read.
 
         Raises:
-            BinlogFormatError: a log between the two is missing, and `ignoreMissingFiles` is not set; or one of the two
-                is of another log, as in `latestOffset`.
+            MissingLogs: a log between the two is missing, and `ignoreMissingLogs` is not set.
+            ChangedLogs: one of the two is of another log, as in `latestOffset`.
         """
         self._reached = end
         if start == end:
@@ -182,7 +179,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []  # with changedLogs=restart, the logs of the batch no longer exist
         if _place(first) > _place(end):
             self._refuse_other_log(end, f"an offset before {_name(first)}:{first['pos']}, from which the batch begins")
-        self._refuse_holes(_from(first, logs, end))
+        check_holes(_from(first, logs, end), self._options)
         pieces = [Piece(log, None, one) for log, one in _ranges(first, logs, end) if one.start < one.end]
         return self._with_statements(self._batches.plan(pieces), end)
 
@@ -249,35 +246,26 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if found is None else self._offset(*found)
 
     def _offset(self, log: LogFile, pos: int) -> Offset:
-        """Return the offset with the identity of its log.
-
-        The order of its keys is fixed, since Spark compares texts.
-        """
-        offset: Offset = {"file": _base(log), "pos": pos}
-        identity = log_identity(log, self._batches.keyring)
-        if identity is not None:
-            offset["log"] = {"created": identity.created, "server_id": identity.server_id}
-            if identity.first_gtid is not None:
-                offset["log"]["first_gtid"] = identity.first_gtid
-        tail = tail_checksum(log, pos, self._batches.keyring)
-        if tail is not None:
-            offset["tail"] = tail
-        return offset
+        """Return the offset with the identity of its log."""
+        keyring = self._batches.keyring
+        return LogProgress.at(log, pos, log_identity(log, keyring), keyring).to_json()
 
     def _growing_end(self, log: LogFile, begin: int) -> int:
-        """Return the offset up to which the last log may be read."""
+        """Return the offset up to which the last log may be read; a log that has not grown is not read again."""
         if is_one_piece(log, self._batches.keyring):
             return begin  # its groups cannot be found by position: it is read as a whole when it is finished
-        known = max(begin, self._ends.get(log.name, 0))
-        end = last_group_end(log, known, self._batches.keyring)
-        self._ends = {log.name: end}
-        return end
+        size, known = self._ends.get(log.name, (None, 0))
+        if size is None or size != log.size or known < begin:
+            known = last_group_end(log, max(begin, known), self._batches.keyring)
+            self._ends = {log.name: (log.size, known)}
+        return known
 
     def _resolved(self, offset: Offset, logs: list[LogFile]) -> Offset:
         """Return where the stream continues: `offset` itself if its log exists, else as the options say.
 
         Raises:
-            BinlogFormatError: its log is missing, or the file of that name is another log, and no option allows that.
+            MissingLogs, ChangedLogs: its log is missing, or the file of that name is another log, and no option allows
+                that.
         """
         if not _name(offset):
             return offset
@@ -286,7 +274,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return offset
         try:
             self._check_place(offset, logs)
-        except OtherLogError:
+        except ChangedLogs:
             if self._options.changed_logs == "restart":
                 self._ends = {}
                 self._statements = LoggedStatements()
@@ -311,26 +299,26 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check_log(self, offset: Offset, log: LogFile) -> None:
         """Refuse an offset of another log of the same name, and one at which no event begins."""
         keyring = self._batches.keyring
-        known, found = _identity(offset), log_identity(log, keyring)
-        if known is not None and (found is None or not known.is_same_log(found)):
-            self._refuse_other_log(offset, "an empty log" if found is None else str(found), expected=str(known))
-        if not offset["pos"]:
-            return
-        try:
-            tail = tail_checksum(log, offset["pos"], keyring)
-        except BinlogFormatError as exc:
-            self._refuse_other_log(offset, str(exc.found), expected=f"a log of at least {offset['pos']} bytes")
-        if "tail" not in offset:
-            check_event_start(log, offset["pos"], keyring)
-        elif tail != offset["tail"]:
+        known = built(lambda: LogProgress.from_json(offset), place="offset of the stream", hint=_DAMAGED_OFFSET)
+        found = log_identity(log, keyring)
+        match = known.match(log, found, keyring)
+        if match is LogMatch.OTHER:
             self._refuse_other_log(
-                offset, "other bytes before the offset", expected="the transactions that the stream has read"
+                offset, "an empty log" if found is None else str(found), expected=str(known.identity)
             )
+        elif match is LogMatch.CHANGED:
+            self._refuse_other_log(
+                offset,
+                "a shorter log, or other bytes before the offset",
+                expected="the transactions that the stream has read",
+            )
+        elif offset["pos"] and known.fingerprint is None:
+            check_event_start(log, offset["pos"], keyring)
 
     def _refuse_other_log(
         self, offset: Offset, found: str, *, expected: str = "the log that the stream has read"
     ) -> NoReturn:
-        raise OtherLogError(
+        raise ChangedLogs(
             "the logs are not those that the stream has read: the server started a new series (RESET), or they come "
             "from another server or from a restored backup",
             file=_name(offset),
@@ -341,34 +329,15 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _refuse_gap(self, offset: Offset, logs: list[LogFile]) -> None:
-        if self._options.ignore_missing_files:
+        if self._options.ignore_missing_logs:
             return
-        raise BinlogFormatError(
+        raise MissingLogs(
             "the log at which the stream continues is missing: transactions may be lost",
             file=_name(offset),
             offset=offset["pos"],
             found=_base(logs[0]) if logs else "no log",
-            hint="set ignoreMissingFiles to continue with the logs that exist",
+            hint=Hint.IGNORE_MISSING_LOGS,
         )
-
-    def _refuse_holes(self, logs: list[LogFile]) -> None:
-        """Refuse a gap in the numbers of the logs: servers number them one by one, so transactions are missing."""
-        if self._options.ignore_missing_files or self._options.path_glob_filter:
-            return
-        for one, other in pairwise(logs):
-            number, next_number = log_number(one.name)[1], log_number(other.name)[1]
-            if next_number > number + 1:
-                raise BinlogFormatError(
-                    "a log between two others is missing: transactions may be lost",
-                    file=other.name,
-                    expected=f"number {number + 1} after {one.name}",
-                    found=f"number {next_number}",
-                    hint="set ignoreMissingFiles to continue with the logs that exist",
-                )
-
-
-class OtherLogError(BinlogFormatError):
-    """Logs that are not those of the checkpoint of a stream."""
 
 
 def _name(offset: Offset) -> str:
@@ -378,14 +347,6 @@ def _name(offset: Offset) -> str:
 
 def _base(log: LogFile) -> str:
     return base_name(log.name)
-
-
-def _identity(offset: Offset) -> LogIdentity | None:
-    """Return the identity of the log of an offset; None in an offset of an earlier version."""
-    known = offset.get("log")
-    if known is None:
-        return None
-    return LogIdentity(created=known["created"], server_id=known["server_id"], first_gtid=known.get("first_gtid"))
 
 
 def _place(offset: Offset) -> tuple[tuple[int, str], int]:

@@ -69,10 +69,12 @@ def test_a_filter_that_matches_nothing_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("logs", [[MANY, MANY], ROTATED[::-1], [MARIADB / "group_commit" / "binlog.000001"] * 2])
 def test_gtids_that_are_there_before_are_reported(tmp_path: Path, logs: list[Path]) -> None:
-    """A log that is there twice, and logs in the wrong order; a server skips or refuses their transactions."""
-    result = run("-o", tmp_path / "binlog.000001", *logs)
+    """A log that is there twice, and logs in the wrong order: refused; servers skip or refuse their transactions."""
+    refused = run("-o", tmp_path / "binlog.000001", *logs)
+    result = run("--ignore-missing-logs", "-o", tmp_path / "binlog.000001", *logs)
     in_order = run("-o", tmp_path / "binlog.000002", *sorted(set(logs)))
 
+    assert (refused.exit_code, result.exit_code, in_order.exit_code) == (1, 1, 0)
     assert "GTIDs occur twice: a log was given twice, or the order of the logs is wrong" in result.stderr
     assert "already" not in in_order.stderr
 
@@ -91,11 +93,20 @@ def test_gtids_that_are_there_before_are_reported(tmp_path: Path, logs: list[Pat
 def test_a_log_that_is_missing_among_others_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    """Else what it has would be missing in the result without a word."""
+    """Commands that show logs go on; those that write refuse, unless the option says to go on. The exit code is 1."""
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(cli, [*command, str(ROTATED[0]), str(ROTATED[2])])
+    logs = [str(ROTATED[0]), str(ROTATED[2])]
+    result = CliRunner().invoke(cli, [*command, *logs])
+    writes = command[0] in ("copy", "export")
 
-    assert f"binlogio: {ROTATED[2]}: logs are missing before this one: number 2\n" in result.stderr
+    assert result.exit_code == 1
+    assert f"{ROTATED[2]}: logs are missing before this one: number 2" in result.stderr
+    assert (tmp_path / "to").exists() is False
+    if writes:
+        ignored = CliRunner().invoke(cli, [*command, "--ignore-missing-logs", *logs])
+        assert ignored.exit_code == 1
+        assert f"ignored, the result is incomplete: {ROTATED[2]}: logs are missing" in ignored.stderr
+        assert (tmp_path / "to").exists()
 
 
 def test_logs_of_two_series_do_not_become_one(tmp_path: Path) -> None:

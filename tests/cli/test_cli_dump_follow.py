@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -15,11 +15,13 @@ from click.testing import CliRunner
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.constants import EventType
+from binlogio.errors import ChangedLogs, MissingLogs
+from binlogio.events import WriteRowsEvent
 from binlogio_cli.main import cli
 from corpus import MYSQL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 TABLE: Final = TableDefinition("shop", "orders", (ColumnDefinition("id", "int"),), primary_key=("id",))
@@ -62,7 +64,7 @@ def inserted(process: subprocess.Popen[str]) -> Iterator[int]:
 
 
 def test_every_event_is_read_however_the_log_grows(tmp_path: Path) -> None:
-    """By one byte, or in the middle of events; the end is where the next log is, or where the file was removed."""
+    """By one byte, or in the middle of events; the end is where the next log is, or where the caller ends it."""
     folder = MYSQL / "rotated"
     names = sorted(path.name for path in folder.glob("*.0*"))
     data = {name: (folder / name).read_bytes() for name in names}
@@ -73,10 +75,12 @@ def test_every_event_is_read_however_the_log_grows(tmp_path: Path) -> None:
 
     def wait() -> None:
         if next(steps, None) is None:
-            os.unlink(tmp_path / names[-1])  # noqa: PTH108
+            raise KeyboardInterrupt
 
-    with binlogio.open(tmp_path / names[0], follow=wait) as reader:
-        found = [(event.header.type_code, event.header.offset) for event in reader]
+    found = []
+    with binlogio.open(tmp_path / names[0], follow=wait) as reader, suppress(KeyboardInterrupt):
+        for event in reader:
+            found.append((event.header.type_code, event.header.offset))  # noqa: PERF401 - up to the interrupt
 
     assert found == wanted
     assert sum(code == EventType.FORMAT_DESCRIPTION_EVENT for code, _ in found) == len(names)
@@ -106,3 +110,111 @@ def test_what_cannot_grow_is_refused(tmp_path: Path) -> None:
         done = CliRunner().invoke(cli, ["dump", "--follow", *arguments])
         assert done.exit_code in (2, 3)
         assert reason in done.stderr
+
+
+@pytest.fixture(name="followed")
+def followed_series(tmp_path: Path) -> Iterator[tuple[BinlogWriter, Any, Path]]:
+    """Provide a writer, its session, and the folder of its first log, which has row 1."""
+    variables = ServerVariables(server_uuid="3e11fa47-71ca-11e1-9e33-c80aa9429562", gtid_mode="ON")
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as log, log.session("shop") as session:
+        insert(session, 1)
+        yield log, session, tmp_path
+
+
+def follow(first: Path, *steps: Callable[[], object]) -> list[int]:
+    """Follow a log; one step is done each time that no more bytes are available. Returns the inserted rows."""
+    left = list(steps)
+
+    def wait() -> None:
+        if not left:
+            raise KeyboardInterrupt
+        left.pop(0)()
+
+    found: list[int] = []
+    with binlogio.open(first, follow=wait) as reader, suppress(KeyboardInterrupt):
+        for event in reader:
+            if isinstance(event, WriteRowsEvent):
+                found += [change.after.values[0] for change in reader.rows(event) if change.after is not None]
+    return found
+
+
+def test_a_purge_is_followed_if_nothing_is_skipped(followed: tuple[BinlogWriter, Any, Path]) -> None:
+    """The rest of the purged log is read from the open file."""
+    log, session, folder = followed
+
+    def purge() -> None:
+        insert(session, 2)
+        log.rotate()
+        insert(session, 3)
+        (folder / "binlog.000001").unlink()
+
+    assert follow(folder / "binlog.000001", purge) == [1, 2, 3]
+
+
+def test_a_purge_of_logs_that_were_not_read_is_an_error(followed: tuple[BinlogWriter, Any, Path]) -> None:
+    """The error names the numbers; `dump` ends with 1 after what it could read."""
+    log, session, folder = followed
+
+    def purge() -> None:
+        for number in (2, 3):
+            log.rotate()
+            insert(session, number)
+        (folder / "binlog.000001").unlink()
+        (folder / "binlog.000002").unlink()
+
+    with pytest.raises(MissingLogs, match=r"binlog\.000003: logs were purged before they were read: number 2"):
+        follow(folder / "binlog.000001", purge)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5], ids=["no log yet", "as long", "longer"])
+def test_a_reset_is_an_error(followed: tuple[BinlogWriter, Any, Path], tmp_path: Path, rows: int) -> None:
+    """Whatever the new log of this number has."""
+    _, _, folder = followed
+
+    def reset() -> None:
+        (folder / "binlog.000001").unlink()
+        if rows:
+            write_log(tmp_path / "other", rows)
+            (tmp_path / "other" / "binlog.000001").rename(folder / "binlog.000001")
+
+    with pytest.raises(ChangedLogs, match="cannot be followed any more"):
+        follow(folder / "binlog.000001", reset, *[lambda: None] * 9)
+
+
+def write_log(folder: Path, rows: int) -> None:
+    folder.mkdir()
+    with BinlogWriter(folder / "binlog") as log, log.session("shop") as session:
+        for number in range(rows):
+            insert(session, number)
+
+
+def test_a_log_that_was_copied_again_is_followed(followed: tuple[BinlogWriter, Any, Path], tmp_path: Path) -> None:
+    """As rsync does: a new file with the same bytes, and more, gets the name."""
+    _, session, folder = followed
+    copies = tmp_path / "copies"
+    copies.mkdir()
+
+    def copy() -> None:
+        (copies / "new").write_bytes((folder / "binlog.000001").read_bytes())
+        (copies / "new").rename(copies / "binlog.000001")
+
+    def copy_more() -> None:
+        insert(session, 2)
+        copy()
+
+    copy()
+    assert follow(copies / "binlog.000001", copy_more) == [1, 2]
+
+
+def test_a_log_that_was_truncated_is_an_error(followed: tuple[BinlogWriter, Any, Path], tmp_path: Path) -> None:
+    """A server truncates its last log in crash recovery."""
+    _, _, folder = followed
+    copied = tmp_path / "copy.000001"
+    copied.write_bytes((folder / "binlog.000001").read_bytes())
+
+    def truncate() -> None:
+        with copied.open("ab") as file:
+            file.truncate(200)
+
+    with pytest.raises(ChangedLogs, match="it was truncated"):
+        follow(copied, truncate)

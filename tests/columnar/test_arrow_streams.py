@@ -109,7 +109,9 @@ def test_repr_names_tables_columns_and_logs(tmp_path: Path) -> None:
     assert repr(binlogio.read_rows(path, table="tenant1.orders", columns=["id"])) == (
         f"<RowBatches of tenant1.orders (id) in {path}>"
     )
-    assert repr(binlogio.read_rows([path, path])) == f"<MixedBatches of every table in {path} to {path}, 2 logs>"
+    (tmp_path / "other").mkdir()
+    other = log(tmp_path / "other", (table(), [(1, "x")]))
+    assert repr(binlogio.read_rows([path, other])) == f"<MixedBatches of every table in {path} to {other}, 2 logs>"
     assert repr(binlogio.read_tables(path)) == f"<TableBatches of every table in {path}>"
 
 

@@ -43,7 +43,7 @@ def test_options_have_defaults() -> None:
         verify_checksum=True,
         keyring=None,
         path_glob_filter=(),
-        ignore_missing_files=False,
+        ignore_missing_logs=False,
         mode="FAILFAST",
         max_partition_bytes=128 << 20,
     )
@@ -69,7 +69,7 @@ def test_options_are_taken_in_any_case(spell: Any) -> None:
         verify_checksum=False,
         keyring="/keys",
         path_glob_filter=("*.1", "*.2"),
-        ignore_missing_files=True,
+        ignore_missing_logs=True,
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from binlogio import open as open_logs
-from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.errors import BinlogError, ChangedLogs, MissingLogs
 from binlogio.options import ServerVariables
 from binlogio.writer import BinlogWriter, Insert, Statement
 from growing_logs import T
@@ -103,7 +103,7 @@ def test_log_of_the_same_name_that_is_another_log_is_refused(
     folder = reset(tmp_path, rows, files=2, **other)
     attempts = (Stream(folder, read.offset).batch, partial(Stream(folder).between, start, end))
     for attempt in attempts:
-        with pytest.raises(BinlogFormatError, match=OTHER_LOGS) as failure:
+        with pytest.raises(ChangedLogs, match=OTHER_LOGS) as failure:
             attempt()
 
         said = str(failure.value)
@@ -118,20 +118,20 @@ def test_log_of_the_same_name_that_is_another_log_is_refused(
 def test_running_stream_notices_other_logs(read: Stream, tmp_path: Path) -> None:
     """Not only a stream that begins."""
     reset(tmp_path, 20, files=2, server=2)
-    with pytest.raises(BinlogFormatError, match=OTHER_LOGS):
+    with pytest.raises(ChangedLogs, match=OTHER_LOGS):
         read.batch()
 
 
-@pytest.mark.parametrize("options", [{}, {"ignoreMissingFiles": "true"}], ids=["", "ignoreMissingFiles"])
+@pytest.mark.parametrize("options", [{}, {"ignoreMissingLogs": "true"}], ids=["", "ignoreMissingLogs"])
 def test_numbers_that_begin_again_are_refused_while_they_are_lower(
     read: Stream, tmp_path: Path, options: dict[str, str]
 ) -> None:
     """Only purged logs are missing files; these are new logs, which a stream that waits for number 2 would not read."""
     folder = reset(tmp_path, 20, server=2)
     if not options:
-        with pytest.raises(BinlogFormatError, match=r"only logs of lower numbers, up to binlog\.000001"):
+        with pytest.raises(ChangedLogs, match=r"only logs of lower numbers, up to binlog\.000001"):
             Stream(folder, read.offset).batch()
-    with pytest.raises(BinlogFormatError, match=OTHER_LOGS):
+    with pytest.raises(ChangedLogs, match=OTHER_LOGS):
         Stream(folder, read.offset, **options).batch()
 
 
@@ -139,15 +139,15 @@ def test_numbers_that_begin_again_are_refused_while_they_are_lower(
 def test_logs_of_another_name_are_refused(read: Stream, tmp_path: Path, name: str) -> None:
     """As after a failover to a server that names its logs otherwise, in either order of the alphabet.
 
-    Also with ignoreMissingFiles.
+    Also with ignoreMissingLogs.
     """
     folder = tmp_path / "logs"
     log = folder / "binlog.000001"
     shutil.rmtree(tmp_path / "other", ignore_errors=True)
     (tmp_path / "other").mkdir()
     shutil.copy(log, tmp_path / "other" / name)
-    for options in ({}, {"ignoreMissingFiles": "true"}):
-        with pytest.raises(BinlogFormatError, match=f"logs of another name: {name}"):
+    for options in ({}, {"ignoreMissingLogs": "true"}):
+        with pytest.raises(ChangedLogs, match=f"logs of another name: {name}"):
             Stream(tmp_path / "other", read.offset, **options).batch()
 
 
@@ -190,12 +190,12 @@ def test_backup_that_was_restored_is_refused(tmp_path: Path) -> None:
 
     assert len(Stream(restored, stream.offset).rest()) == 10  # the same bytes: the log has only grown
     (restored / "binlog.000001").write_bytes(data[: end - 200])
-    with pytest.raises(BinlogFormatError, match=f"expected a log of at least {end} bytes"):
+    with pytest.raises(ChangedLogs, match="a shorter log, or other bytes before the offset"):
         Stream(restored, stream.offset).batch()
     changed = bytearray(data)
     changed[end - 100] ^= 1
     (restored / "binlog.000001").write_bytes(changed)
-    with pytest.raises(BinlogFormatError, match="other bytes before the offset"):
+    with pytest.raises(ChangedLogs, match="or other bytes before the offset"):
         Stream(restored, stream.offset).batch()
 
 
@@ -236,12 +236,12 @@ def test_offset_that_no_event_begins_at_is_refused(read: Stream, tmp_path: Path,
 
 
 def test_starting_position_in_a_log_that_is_gone_is_refused(read: Stream, tmp_path: Path) -> None:
-    """It was purged; ignoreMissingFiles begins with the next one. A log that is yet to come is waited for."""
+    """It was purged; ignoreMissingLogs begins with the next one. A log that is yet to come is waited for."""
     folder = tmp_path / "logs"
     (folder / "binlog.000001").unlink()
-    with pytest.raises(BinlogFormatError, match="at which the stream continues is missing"):
+    with pytest.raises(MissingLogs, match="at which the stream continues is missing"):
         Stream(folder, startingPosition="binlog.000001:4")
-    assert len(Stream(folder, startingPosition="binlog.000001:4", ignoreMissingFiles="true").rest()) == 20
+    assert len(Stream(folder, startingPosition="binlog.000001:4", ignoreMissingLogs="true").rest()) == 20
     assert Stream(folder, startingPosition="binlog.000003:4").rest() == []
 
 
@@ -321,15 +321,15 @@ def test_stream_without_offsets_in_the_call_continues(tmp_path: Path) -> None:
     assert len(stream.between({"file": "", "pos": 0}, end)) == 10
     assert stream.reader.latestOffset() == end
     reset(tmp_path, 20, server=2)
-    with pytest.raises(BinlogFormatError, match=OTHER_LOGS):
+    with pytest.raises(ChangedLogs, match=OTHER_LOGS):
         stream.reader.latestOffset()
     restarted = Stream(folder).reader
-    with pytest.raises(BinlogFormatError, match=OTHER_LOGS):
+    with pytest.raises(ChangedLogs, match=OTHER_LOGS):
         restarted.partitions(end, restarted.latestOffset())
     shutil.rmtree(folder)
     folder.mkdir()
     empty = Stream(folder).reader
-    with pytest.raises(BinlogFormatError, match="found no log"):
+    with pytest.raises(ChangedLogs, match="found no log"):
         empty.partitions(end, empty.latestOffset())
 
 

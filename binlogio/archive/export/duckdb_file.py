@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from binlogio.archive.export.lakes import leaves, missing_extra
-from binlogio.archive.export.ledger import ExportLedger, HeldLog
+from binlogio.archive.export.ledger import ExportLedger
 from binlogio.archive.export.type_map import ExportFormat, merged_schema, plain_type, stored_schema
 from binlogio.arrow.conversion import converted_batch
 from binlogio.errors import ExportError, UnsupportedFeature
@@ -20,6 +20,8 @@ from binlogio.storage.new_file import side_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from binlogio.series import LogProgress
 
 _FLUSH_BYTES: Final = 64 << 20
 _LEDGER: Final = "binlogio_export.ledger"
@@ -94,7 +96,7 @@ class DuckdbFile:
         if self._bytes >= _FLUSH_BYTES:
             self._flush_all()
 
-    def finish(self, ledger: ExportLedger, logs: Iterable[HeldLog]) -> None:
+    def finish(self, ledger: ExportLedger, logs: Iterable[LogProgress]) -> None:
         """Commit the rows and the ledger.
 
         Raises:

@@ -30,8 +30,7 @@ import pyarrow.compute as pc
 
 from binlogio.arrow.conversion import decimal_texts
 from binlogio.columnar import EventSelection, read_events
-from binlogio.columnar.splits.split_bounds import GROUP_STARTS
-from binlogio.constants import EventType
+from binlogio.constants import GROUP_STARTS, EventType
 from binlogio.errors import ExportError, Hint, UnsupportedFeature
 from binlogio.event_filter import EventFilter
 from binlogio.replay import statements

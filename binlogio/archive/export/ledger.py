@@ -11,45 +11,24 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar import LogIdentity
-from binlogio.errors import BinlogFormatError
-from binlogio.storage.index_file import plain_name
+from binlogio.errors import ChangedLogs
+from binlogio.series import LogMatch, LogProgress
 from binlogio.storage.new_file import new_file
+from binlogio.storage.stored_json import read_stored
 
 if TYPE_CHECKING:
     from binlogio.archive.export.files import NewFile
+    from binlogio.series import LogIdentity
+    from binlogio.storage import Keyring, LogFile
 
 LEDGER_NAME: Final = "binlogio-export.json"
-_VERSION: Final = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldLog:
-    """A log that an export contains up to offset `end`, with its identity."""
-
-    name: str
-    created: int
-    server_id: int
-    first_gtid: str | None
-    end: int
-
-    @property
-    def identity(self) -> LogIdentity:
-        """The identity of the log, from its head."""
-        return LogIdentity(created=self.created, server_id=self.server_id, first_gtid=self.first_gtid)
-
-    def is_log(self, name: str, identity: LogIdentity) -> bool:
-        """Return whether this is the log with this name and identity.
-
-        Directories and compression suffixes are ignored. If the log begins with a GTID, its name is ignored too.
-        """
-        if self.first_gtid is not None and self.identity == identity:
-            return True
-        return plain_name(self.name) == plain_name(name) and self.identity.is_same_log(identity)
+_VERSION: Final = 2
+_VERSION_1: Final = 1
+_DAMAGED_HINT: Final = "restore the ledger from a copy, or export the logs to a new target"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,44 +54,74 @@ class ExportLedger:
     options: dict[str, Any]
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     run: int = 0
-    logs: list[HeldLog] = field(default_factory=list)
+    logs: list[LogProgress] = field(default_factory=list)
     files: list[HeldFile] = field(default_factory=list)
     pending: list[dict[str, Any]] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     version: int = _VERSION
 
     @classmethod
-    def from_text(cls, text: str, file: str) -> ExportLedger:
+    def from_text(cls, text: str | bytes, file: str) -> ExportLedger:
         """Parse a ledger.
 
         Raises:
             BinlogFormatError: the text is not a ledger, or has another version.
         """
-        try:
-            fields = json.loads(text)
-            if fields["version"] != _VERSION:
-                raise BinlogFormatError(
-                    "the ledger of the export has another version", file=file, expected=_VERSION,
-                    found=fields["version"],
-                )  # fmt: skip
-            logs = [HeldLog(**one) for one in fields.pop("logs")]
-            return cls(logs=logs, files=[HeldFile(**one) for one in fields.pop("files")], **fields)
-        except (ValueError, KeyError, TypeError) as exc:
-            raise BinlogFormatError("this is not the ledger of an export", file=file, found=str(exc)) from exc
+        return read_stored(text, cls._of, place=file, hint=_DAMAGED_HINT)
+
+    @classmethod
+    def _of(cls, fields: Any) -> ExportLedger:
+        version = fields["version"]
+        if version not in (_VERSION_1, _VERSION):
+            raise ValueError(f"the ledger of the export has version {version!r}, expected {_VERSION}")
+        logs = [_log_of_version_1(one) if version == _VERSION_1 else one for one in fields.pop("logs")]
+        files = [HeldFile(**one) for one in fields.pop("files")]
+        ledger = cls(**{**fields, "version": _VERSION}, logs=list(map(LogProgress.from_json, logs)), files=files)
+        temporary = [one["temporary"] for one in ledger.pending]
+        for path in (
+            *(one.path for one in files),
+            *(one["path"] for one in ledger.pending),
+            *ledger.removed,
+            *temporary,
+        ):
+            if not _is_inside(path):
+                raise ValueError(f"the file {path!r} is not in the directory of the export")
+        return ledger
 
     @property
     def text(self) -> str:
         """The ledger as JSON."""
-        return json.dumps(asdict(self), indent=1) + "\n"
+        fields = asdict(replace(self, logs=[])) | {"logs": [one.to_json() for one in self.logs]}
+        return json.dumps(fields, indent=1) + "\n"
 
-    def end_of(self, name: str, identity: LogIdentity) -> int:
-        """Return the offset up to which the export contains a log; 0 if it does not contain the log."""
-        return next((log.end for log in self.logs if log.is_log(name, identity)), 0)
+    def held(self, log: LogFile, identity: LogIdentity, keyring: Keyring | None = None) -> LogProgress | None:
+        """Return how far the export contains a log; None if it does not contain it.
 
-    def add_logs(self, logs: Iterable[HeldLog]) -> None:
-        """Add logs, or update the end of logs that are already in the ledger."""
+        Raises:
+            ChangedLogs: the export contains a log with this head, which has other groups.
+            OSError, UnsupportedFeature: the log cannot be read.
+        """
+        changed = None
+        for one in self.logs:
+            match = one.match(log, identity, keyring)
+            if match is LogMatch.SAME:
+                return one
+            changed = one if match is LogMatch.CHANGED else changed
+        if changed is not None:
+            raise ChangedLogs(
+                "the export has a log with the same head and other transactions: one of them is a repaired, filtered or"
+                " truncated copy",
+                file=log.name,
+                offset=changed.offset,
+                expected=f"the bytes of {changed.file} before this offset",
+                hint="continue with the log that was exported, or export this one to a new target",
+            )
+        return None
+
+    def add_logs(self, logs: Iterable[LogProgress]) -> None:
+        """Add logs, or replace the entries of logs that are already in the ledger."""
         for new in logs:
-            self.logs = [one for one in self.logs if not one.is_log(new.name, new.identity)] + [new]
+            self.logs = [one for one in self.logs if not one.is_log(new.file, new.identity)] + [new]
 
     def used_numbers(self) -> dict[str, int]:
         """Return the highest part number of each table."""
@@ -130,7 +139,7 @@ def load_ledger(folder: Path) -> ExportLedger | None:
     """
     path = folder / LEDGER_NAME
     try:
-        text = path.read_text("utf-8")
+        text = path.read_bytes()
     except FileNotFoundError:
         return None
     return ExportLedger.from_text(text, str(path))
@@ -146,11 +155,21 @@ def save_ledger(ledger: ExportLedger, folder: Path) -> None:
         file.write(ledger.text.encode())
 
 
+def _log_of_version_1(one: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of a log as this version stores it; version 1 had no fingerprint."""
+    return {"file": one["name"], "pos": one["end"], "log": one}
+
+
+def _is_inside(path: str) -> bool:
+    """Return whether a path of the ledger is below the directory of the export."""
+    return bool(path) and not Path(path).is_absolute() and ".." not in Path(path).parts
+
+
 Register = Callable[[ExportLedger, list[dict[str, Any]]], None]
 """Adds renamed files to lake tables; files that are already registered are skipped."""
 
 
-def begin_commit(ledger: ExportLedger, folder: Path, files: list[NewFile], logs: Iterable[HeldLog]) -> None:
+def begin_commit(ledger: ExportLedger, folder: Path, files: list[NewFile], logs: Iterable[LogProgress]) -> None:
     """Write new files to the ledger as pending. From here on they are part of the export: `complete` must follow.
 
     Raises:

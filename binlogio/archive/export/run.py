@@ -26,15 +26,19 @@ from binlogio.archive.export.duckdb_file import DuckdbFile
 from binlogio.archive.export.files import TableFiles
 from binlogio.archive.export.lakes import DeltaTables, IcebergTables
 from binlogio.archive.export.latest import LatestRows, table_marks
-from binlogio.archive.export.ledger import ExportLedger, HeldLog, begin_commit, complete, load_ledger
+from binlogio.archive.export.ledger import ExportLedger, begin_commit, complete, load_ledger
 from binlogio.archive.export.type_map import ExportFormat
-from binlogio.columnar import is_one_piece, last_group_end, log_identity
+from binlogio.columnar import is_one_piece, last_group_end, last_gtid
 from binlogio.columnar.record_types import name_text
 from binlogio.columnar.rows_reader import read_tables
 from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
 from binlogio.reader import BinlogReader
+from binlogio.series.continuity import check_numbers, missing_after
+from binlogio.series.identity import LogIdentity
+from binlogio.series.log_head import read_head
+from binlogio.series.progress import LogProgress
 from binlogio.storage.encryption import load_keyring
 from binlogio.storage.index_file import base_name, log_number, plain_name, unescaped_name
 from binlogio.storage.new_file import is_side, missing_folders, removed_if_empty
@@ -43,11 +47,11 @@ from binlogio.storage.sources import Source
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-    from binlogio.columnar import LogIdentity
     from binlogio.columnar.rows_reader import TableBatches
     from binlogio.row_condition import RowCondition
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions
+    from binlogio.series.log_head import LogHead
     from binlogio.storage.keyring import Keyring, KeyringSource
     from binlogio.storage.log_file import LogFile
 
@@ -61,13 +65,14 @@ class ExportSummary:
 
     `rows` has the number of rows of each table, `files` the new files, `held` the logs that the target already
     contained completely. `unfinished` has the logs that end in an incomplete event group, with its offset; it is not
-    exported.
+    exported. `missing` names missing logs that were ignored.
     """
 
     rows: dict[str, int]
     files: tuple[str, ...]
     held: tuple[str, ...]
     unfinished: tuple[tuple[str, int], ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def row_count(self) -> int:
@@ -83,7 +88,7 @@ class _Target(Protocol):
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Add rows of a table."""
 
-    def finish(self, logs: Iterable[HeldLog]) -> tuple[str, ...]:
+    def finish(self, logs: Iterable[LogProgress]) -> tuple[str, ...]:
         """Commit all rows, and return the new files."""
 
     def discard(self) -> None:
@@ -117,6 +122,7 @@ def export(
     filesystem: FileSystem | None = None,
     definitions: Definitions | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    ignore_missing_logs: bool = False,
     watch: Callable[[str, int], None] | None = None,
 ) -> ExportSummary:
     """Write the row changes of logs to files or tables: one or more files, or one table, for each source table.
@@ -150,9 +156,13 @@ def export(
         filesystem: as in `binlogio.open`.
         definitions: as in `binlogio.open`.
         limits: as in `binlogio.open`.
+        ignore_missing_logs: export although logs are missing between the given logs, or between them and those that
+            the target contains; `ExportSummary.missing` names them.
         watch: called with the name of a log and the offset up to which its rows were read.
 
     Raises:
+        MissingLogs: logs are missing.
+        ChangedLogs: the target contains a log with the head of a given one, and other transactions.
         ExportError: the target exists and is neither continued nor replaced, was made with other options, or options
             or logs do not fit together.
         UnsupportedFeature: a library is missing; a value or a change of columns cannot be stored in the format; the
@@ -183,6 +193,7 @@ def export(
         definitions=definitions,
         limits=limits,
         source_columns=source_columns,
+        ignore_missing_logs=True,  # checked below, with the logs that the target has
     )
     options = {
         "tables": rows_of.names,
@@ -214,6 +225,7 @@ def export(
         closing_target(opens(Path(to), settings)) as target,
     ):
         ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
+        missing = _missing_logs(ranges, target.ledger, ignore_missing_logs=ignore_missing_logs)
         if ranges and start_offset is not None:
             ranges[0].wanted = Range(start=start_offset)
         if ranges and stop_offset is not None:
@@ -228,13 +240,40 @@ def export(
         for table, batch in batches:
             target.write(table, batch)
             rows[table] += batch.num_rows
-        files = target.finish([one.held for one in ranges if one.held is not None])
+        files = target.finish(_progress_of(ranges, ring))
     return ExportSummary(
         rows=dict(sorted(rows.items())),
         files=files,
         held=tuple(one.log.name for one in ranges if one.is_held),
         unfinished=tuple((one.log.name, one.end) for one in ranges if one.is_unfinished),
+        missing=tuple(missing),
     )
+
+
+def _missing_logs(ranges: list[_LogRange], ledger: ExportLedger, *, ignore_missing_logs: bool) -> list[str]:
+    """Check that no log is missing, and return what is ignored.
+
+    Raises:
+        MissingLogs: logs are missing.
+        ChangedLogs: transactions of a log are in the target already.
+    """
+    names = [one.log.name for one in ranges]
+    gaps = check_numbers(names, ignore_missing_logs=ignore_missing_logs, in_order=False)
+    new = [(one.log.name, one.head) for one in ranges if one.head is not None and not one.start]
+    lost = missing_after(ledger.logs, new, names, ignore_missing_logs=ignore_missing_logs)
+    return [f"{gap.file}: {gap.reason}" for gap in gaps] + lost
+
+
+def _progress_of(ranges: list[_LogRange], keyring: Keyring | None) -> list[LogProgress]:
+    """Return the ledger entries of the logs after the export; those of logs without a head are left out."""
+    last: dict[str, str] = {}
+    for one in ranges:
+        last[log_number(one.log.name)[0]] = one.log.name
+    return [
+        one.progress(keyring, is_last=one.log.name in last.values())
+        for one in ranges
+        if one.identity is not None and not one.is_held
+    ]
 
 
 def _check_logs(ranges: Iterable[_LogRange], *, in_order: bool) -> None:
@@ -284,54 +323,64 @@ def _format_of(name: str) -> ExportFormat:
 class _LogRange:
     """The part [start, end) of a log that the target lacks; of it, the events in `wanted` are exported.
 
-    `is_unfinished` is True if the log ends in an incomplete event group.
+    `is_unfinished` is True if the log ends in an incomplete event group, `is_closed` if its server has closed it.
     """
 
     log: LogFile
-    identity: LogIdentity | None
+    head: LogHead | None
     start: int
     end: int
     is_whole: bool
     last: int = -1
     is_unfinished: bool = False
+    is_closed: bool = False
+    is_held: bool = False
     wanted: Range = field(default_factory=Range)
 
     @classmethod
     def of(cls, log: LogFile, ledger: ExportLedger, keyring: Keyring | None) -> _LogRange:
-        """Return the part of a log that the target lacks, up to the end of the last complete event group."""
+        """Return the part of a log that the target lacks, up to the end of the last complete event group.
+
+        Raises:
+            ChangedLogs: the target contains a log with this head and other groups.
+        """
         if log.stream is not None:
             return cls(log, None, 0, HIGHEST, is_whole=True)
-        identity = log_identity(log, keyring)
-        start = 0 if identity is None else ledger.end_of(base_name(log.name), identity)
+        head = read_head(log, keyring)
+        held = None if head is None else ledger.held(log, LogIdentity.of(head), keyring)
+        start = 0 if held is None else held.offset
+        if held is not None and held.is_complete:
+            return cls(log, head, start, start, is_whole=False, is_closed=True, is_held=True)
         is_whole = is_one_piece(log, keyring)
-        with BinlogReader([log], ReadOptions(verify_checksum=False), keyring=keyring) as reader:
-            next(iter(reader), None)
-            is_closed = not reader.in_use  # the last group of a closed log is complete
-            end = _incomplete_end(reader) if is_whole and not is_closed else None
-        if end is not None:
-            return cls(log, identity, start, max(start, end), is_whole=False, is_unfinished=True)
+        is_closed = head is not None and not head.in_use  # the last group of a closed log is complete
+        if head is None or (is_whole and not is_closed):
+            with BinlogReader([log], ReadOptions(verify_checksum=False), keyring=keyring) as reader:
+                next(iter(reader), None)  # raises if the head is damaged
+                end = _incomplete_end(reader)
+            if end is not None:
+                return cls(log, head, start, max(start, end), is_whole=False, is_unfinished=True)
         if is_whole:
-            return cls(log, identity, start, HIGHEST, is_whole=True, last=start - 1)
+            return cls(log, head, start, HIGHEST, is_whole=True, last=start - 1, is_closed=is_closed)
         end = log.size if is_closed and log.size is not None else last_group_end(log, 0, keyring)
-        return cls(log, identity, start, max(start, end), is_whole=False, is_unfinished=end < (log.size or 0))
+        is_unfinished = end < (log.size or 0)
+        is_held = 0 < start >= end
+        return cls(
+            log, head, start, max(start, end), is_whole=False, is_unfinished=is_unfinished, is_closed=is_closed,
+            is_held=is_held,
+        )  # fmt: skip
 
     @property
-    def is_held(self) -> bool:
-        """True if the target already contains the whole log."""
-        return 0 < self.start >= self.end
+    def identity(self) -> LogIdentity | None:
+        """The identity of the log; None for a stream and a log without a head."""
+        return None if self.head is None else LogIdentity.of(self.head)
 
-    @property
-    def held(self) -> HeldLog | None:
-        """The ledger entry of the log after the export; None if the log has no identity."""
-        if self.identity is None:
-            return None
-        return HeldLog(
-            name=base_name(self.log.name),
-            created=self.identity.created,
-            server_id=self.identity.server_id,
-            first_gtid=self.identity.first_gtid,
-            end=self.last + 1 if self.is_whole else self.end,
-        )
+    def progress(self, keyring: Keyring | None, *, is_last: bool) -> LogProgress:
+        """Return the ledger entry of the log after the export."""
+        end = self.last + 1 if self.is_whole else self.end
+        found = LogProgress.at(self.log, end, self.identity, keyring)
+        has_gtids = self.head is not None and self.head.first_gtid is not None
+        gtid = last_gtid(self.log, end, keyring) if is_last and has_gtids else None
+        return found.completed(is_complete=self.is_closed and not self.is_unfinished, last_gtid=gtid)
 
     def within(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of a batch that are exported."""
@@ -508,7 +557,7 @@ class _Directory:
         with _located(table, batch):
             self._files.write(table, batch)
 
-    def finish(self, logs: Iterable[HeldLog]) -> tuple[str, ...]:
+    def finish(self, logs: Iterable[LogProgress]) -> tuple[str, ...]:
         """Commit all rows, and return the new files."""
         files = self._files.finish()
         begin_commit(self.ledger, self._folder, files, logs)
@@ -594,7 +643,7 @@ class _DuckdbTarget:
         with _located(table, batch):
             self._file.write(table, batch)
 
-    def finish(self, logs: Iterable[HeldLog]) -> tuple[str, ...]:
+    def finish(self, logs: Iterable[LogProgress]) -> tuple[str, ...]:
         """Commit all rows, and return the file."""
         self._file.finish(self.ledger, logs)
         return (str(self._path),)

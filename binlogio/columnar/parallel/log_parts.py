@@ -14,8 +14,8 @@ from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.table_plans import KnownPlans
 from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.implementation import is_compiled
-from binlogio.reader import mariadb_decryptor_for
 from binlogio.schema.source import DefinitionSource
+from binlogio.storage.log_file import mariadb_decryptor_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,9 +9,9 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING, Final
 
-from binlogio.columnar.splits.split_bounds import GROUP_STARTS
+from binlogio.columnar.splits.split_bounds import group_around, is_one_piece
 from binlogio.columnar.windows import Window, least_for
-from binlogio.constants import BINLOG_MAGIC
+from binlogio.constants import BINLOG_MAGIC, GROUP_STARTS
 from binlogio.errors import BinlogFormatError
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
@@ -60,13 +60,15 @@ def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyri
 def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None) -> int:
     """Return the offset after the last complete event group of a log; `start` if there is no later complete group.
 
-    `start` is 0 or the offset of an event group. Damage ends the search.
+    `start` is 0, or the offset of an event group or the end of the last one. Damage ends the search.
 
     Raises:
         OSError: the file cannot be read.
         UnsupportedFeature: the log is encrypted, and the key is missing.
     """
     last = _last_group_start(log, start, keyring) if is_compiled() else None
+    if last is None and start and is_compiled() and not is_one_piece(log, keyring):
+        return start  # no group begins there: the end is not searched again from the head of the log
     begin = start if last is None else last
     reader = BinlogReader([log], ReadOptions(verify_checksum=False, start_offset=begin or None), keyring=keyring)
     end = begin
@@ -77,6 +79,26 @@ def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None)
         except BinlogFormatError:
             return end
     return max(end, reader.last_good_offset)
+
+
+def last_gtid(log: LogFile, end: int, keyring: Keyring | None = None) -> str | None:
+    """Return the GTID of the last event group before `end`, the end of a group; None if it is not found quickly.
+
+    Raises:
+        OSError, UnsupportedFeature: as in `last_group_end`.
+    """
+    start = group_around(log, max(0, end - 1), keyring)
+    if not start:
+        return None
+    found = None
+    options = ReadOptions(verify_checksum=False, start_offset=start, stop_offset=end, open_payloads=False)
+    with BinlogReader([log], options, keyring=keyring) as reader:
+        try:
+            for _ in reader:
+                found = reader.group.gtid if reader.group is not None else found
+        except BinlogFormatError:
+            return None
+    return None if found is None else str(found)
 
 
 def _last_group_start(log: LogFile, start: int, keyring: Keyring | None) -> int | None:

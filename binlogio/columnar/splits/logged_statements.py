@@ -10,7 +10,6 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from binlogio.columnar.splits.log_identity import head_frames, tail_checksum
 from binlogio.columnar.windows import Window, least_for
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType, HeaderFlag
 from binlogio.errors import BinlogError, BinlogFormatError
@@ -25,6 +24,8 @@ from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.schema.ddl.first_words import body_may_define, may_define
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
+from binlogio.series.identity import fingerprint
+from binlogio.series.log_head import head_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,11 +47,11 @@ class _Statement(NamedTuple):
 
 
 class _Log(NamedTuple):
-    """The statements of a log up to offset `end`; `tail` is `tail_checksum` at that offset."""
+    """The statements of a log up to offset `end`; `tail` is the fingerprint there."""
 
     context: ParseContext
     end: int
-    tail: int | None
+    tail: str | None
     statements: tuple[_Statement, ...]
 
 
@@ -83,7 +84,7 @@ class LoggedStatements:
                 reached = min(offset, stop)
                 if event is not None and offset < stop:
                     found.append(_Statement(offset, event))
-            tail = tail_checksum(log, reached, keyring)
+            tail = fingerprint(log, reached, keyring)
         except BinlogFormatError:
             pass
         if context is not None:
@@ -137,7 +138,7 @@ class _PrimedSource(DefinitionSource):
 
 def _has_tail(log: LogFile, known: _Log, keyring: Keyring | None) -> bool:
     try:
-        return known.tail is not None and tail_checksum(log, known.end, keyring) == known.tail
+        return known.tail is not None and fingerprint(log, known.end, keyring) == known.tail
     except BinlogFormatError:
         return False
 

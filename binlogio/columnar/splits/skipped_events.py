@@ -10,16 +10,16 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.columnar.windows import Window, least_for
-from binlogio.constants import CHECKSUM_SIZE, EventType
+from binlogio.constants import CHECKSUM_SIZE, GROUP_STARTS, EventType
 from binlogio.errors import BinlogError
 from binlogio.events.base import parse_header
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.query import POST_HEADER, sizes_before_sql
 from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.implementation import is_compiled
-from binlogio.reader import mariadb_decryptor_for, may_skip
+from binlogio.reader import may_skip
+from binlogio.storage.log_file import mariadb_decryptor_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

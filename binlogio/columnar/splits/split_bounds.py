@@ -12,6 +12,7 @@ from zlib import crc32
 
 from binlogio.columnar.windows import Window
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES, TYPE_CODE_AT, EventType
+from binlogio.constants import GROUP_STARTS as GROUP_STARTS  # noqa: PLC0414 - for archive.repair
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.implementation import is_compiled
@@ -36,13 +37,6 @@ _OF_THE_FILE: Final = (
     EventType.ROTATE_EVENT,
     EventType.STOP_EVENT,
 )
-GROUP_STARTS: Final = (
-    EventType.GTID_LOG_EVENT,
-    EventType.ANONYMOUS_GTID_LOG_EVENT,
-    EventType.GTID_TAGGED_LOG_EVENT,
-    EventType.MARIADB_GTID_EVENT,
-)
-"""Types of events that begin a group; the kernel searches for these."""
 
 
 class SplitBounds(NamedTuple):

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.columnar.splits.log_identity import LogIdentity
 from binlogio.event_filter import has_gtid
 from binlogio.options import Position
+from binlogio.series.progress import LogProgress
 from binlogio.storage.index_file import is_before
 
 if TYPE_CHECKING:
@@ -27,58 +27,59 @@ if TYPE_CHECKING:
 
     from binlogio.event_filter import Gtids
     from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.series.identity import LogIdentity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptLog:
     """The log of a stored position, with facts that distinguish it from other logs of its name.
 
-    `identity` is None if it is not known: stored by an earlier version, or a log without a format description.
-    `is_complete` is True if its server closed the log and the replay read it to its end. `start` is the start position
-    that the caller gave.
+    `read` has its identity, and the fingerprint at an offset that was read, which may be before or after the position.
+    It is None if the log is not known: stored by an earlier version, or a log without a format description. `start` is
+    the start position that the caller gave.
     """
 
-    identity: LogIdentity | None = None
-    is_complete: bool = False
+    read: LogProgress | None = None
     start: Position | None = None
+
+    @property
+    def identity(self) -> LogIdentity | None:
+        """The identity of the log; None if it is not known."""
+        return None if self.read is None else self.read.identity
+
+    @property
+    def is_complete(self) -> bool:
+        """True if its server closed the log and the replay read it to its end."""
+        return self.read is not None and self.read.is_complete
 
     def says_more_than(self, other: KeptLog) -> bool:
         """Return whether this has more facts than another one of the same log."""
-        return (self.identity is not None, self.is_complete) > (other.identity is not None, other.is_complete)
+        return self._facts > other._facts
+
+    @property
+    def _facts(self) -> tuple[bool, bool, int]:
+        is_marked = self.read is not None and self.read.fingerprint is not None
+        return self.identity is not None, self.is_complete, self.read.offset if self.read and is_marked else 0
 
     def to_json(self) -> str:
         """Return the form that the target stores."""
-        identity = self.identity
-        value: dict[str, Any] = {"complete": self.is_complete}
-        if identity is not None:
-            value |= {
-                "created": identity.created,
-                "server_id": identity.server_id,
-                "first_gtid": identity.first_gtid,
-            }
-        if self.start is not None:
-            value["start"] = list(self.start)
-        return json.dumps(value)
+        value = {} if self.read is None else self.read.to_json()
+        return json.dumps(value if self.start is None else {**value, "start": list(self.start)})
 
     @classmethod
     def from_json(cls, value: Any) -> KeptLog:
-        """Parse what `to_json` returned.
+        """Parse what `to_json` returned; earlier versions stored the identity without a file and an offset.
 
         Raises:
             ValueError, KeyError, TypeError: it is something else.
         """
         start = value.get("start")
-        identity = None
-        if "created" in value:
-            created, server_id, gtid = value["created"], value["server_id"], value["first_gtid"]
-            if not (isinstance(created, int) and isinstance(server_id, int) and isinstance(gtid, str | None)):
-                raise ValueError(f"not the identity of a log: {value!r}")
-            identity = LogIdentity(created=created, server_id=server_id, first_gtid=gtid)
         if start is not None and not (isinstance(start[0], str) and isinstance(start[1], int)):
             raise ValueError(f"not a position: {start!r}")
+        if "created" in value:
+            value = {"file": "", "pos": 0, "log": value, "complete": value["complete"]}
         return cls(
-            identity=identity,
-            is_complete=value["complete"] is True,
+            read=LogProgress.from_json(value) if "file" in value else None,
             start=None if start is None else Position(start[0], start[1]),
         )
 

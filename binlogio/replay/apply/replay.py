@@ -5,10 +5,11 @@ Connects reader, filter, coordinator and target.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from binlogio.columnar.splits.log_identity import log_identity
+from binlogio.errors import BinlogError
 from binlogio.event_filter import has_gtid
 from binlogio.events import GtidLogEvent
 from binlogio.format.decoder import Decoder
@@ -23,7 +24,10 @@ from binlogio.replay.raw_groups import RawGroupSource
 from binlogio.replay.start_position import BEGINNING, bounds_of, resumed_at, skip_to
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
-from binlogio.storage.index_file import base_name
+from binlogio.series.continuity import GtidContinuity, check_numbers, missing_gtids
+from binlogio.series.identity import log_identity
+from binlogio.series.log_head import read_head
+from binlogio.storage.index_file import base_name, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     from binlogio.replay.start_position import Bounds, LogPlace, SkippedPart
     from binlogio.replay.targets import Target
     from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
 
 __all__ = ["ReplaySummary", "replay"]
 
@@ -50,6 +56,7 @@ def replay(
     gtids: str | None = None,
     source: str | None = None,
     ignore_cascades: bool = False,
+    ignore_missing_logs: bool = False,
     watch: Callable[[LoggedTransaction], None] = lambda _: None,
 ) -> ReplaySummary:
     """Apply the transactions of a log to a target; the caller closes both.
@@ -73,9 +80,13 @@ def replay(
             same server id. By default the server id.
         ignore_cascades: whether to continue if foreign keys of the source changed rows that are not in the log and the
             target cannot change them.
+        ignore_missing_logs: whether to continue if logs or GTIDs are missing between the given logs, or between them
+            and what the target has; `ReplaySummary.missing` then names them.
         watch: called with each transaction after it is in the target, from any thread.
 
     Raises:
+        MissingLogs: logs or GTIDs are missing. Nothing was changed, unless only the head of a later log shows it.
+        ChangedLogs: the log of the stored position has other transactions before it. Nothing was changed.
         PositionError: the start, the stop or the target's position does not fit the logs. Nothing was changed.
         ReplayError: a change does not fit the rows of the target, or facts are missing in the log. The group of the
             change is not applied, all groups before it are.
@@ -83,17 +94,26 @@ def replay(
     """
     summary = ReplaySummary()
     bounds = bounds_of(reader, wanted)
-    names = [base_name(log.name) for log in reader.logs]
+    logs, names = reader.logs, [base_name(plain_name(log.name)) for log in reader.logs]
     plan = replace(_plan(reader, bounds, wanted, source), gtids=gtids, in_order=preserve_commit_order)
     target.prepare(plan)
     progress = target.progress
-    resumed = None if resumes is False else resumed_at(reader, progress, bounds, resumes=resumes)
-    if resumes is False:
+    resumed = None
+    if resumes is not False:
+        resumed, lost = resumed_at(reader, progress, bounds, resumes=resumes, ignore_missing_logs=ignore_missing_logs)
+        summary.missing += [lost] if lost is not None else []
+    else:
         target.forget_position()
         progress = target.progress
     reader.definitions.know_cascades(target.cascades)
     place = bounds.start if resumed is None else resumed
     skipped, begin = _skip(reader, place, progress)
+    last = len(logs) if bounds.stop is None else bounds.stop.number + 1
+    gaps = check_numbers([log.name for log in logs[begin.number : last]], ignore_missing_logs=ignore_missing_logs)
+    summary.missing += [f"{gap.file}: {gap.reason}" for gap in gaps]
+    continuity = GtidContinuity(progress.gtids, wanted.exclude_gtids)
+    if progress.gtids is not None and begin.number < len(logs) and _is_from_head(wanted):
+        _check_gtids(logs[begin.number], continuity, summary, reader.keyring, ignore_missing_logs=ignore_missing_logs)
     if resumed is not None or progress.gtids is not None:
         summary.skipped_groups = skipped.groups
     else:
@@ -112,7 +132,15 @@ def replay(
             )
         )
     transactions = TransactionReader(
-        reader, KeySource(reader), rest, skipped, bounds, progress, tells_cascades=not ignore_cascades
+        reader,
+        KeySource(reader),
+        rest,
+        skipped,
+        bounds,
+        progress,
+        tells_cascades=not ignore_cascades,
+        continuity=continuity,
+        ignore_missing_logs=ignore_missing_logs,
     )
     most = workers if transactions_per_commit is None else transactions_per_commit
     coordinator = Coordinator(
@@ -125,14 +153,46 @@ def replay(
         watch=watch,
         start=start,
     )
-    coordinator.run(transactions)
-    coordinator.keep_position(transactions.logs)
+    try:
+        coordinator.run(transactions)
+    except BinlogError:
+        with suppress(BinlogError, OSError):  # the first error is reported; the position of the last commit is kept
+            coordinator.keep_position(transactions.marked(coordinator.low))
+        raise
+    coordinator.keep_position(transactions.marked(coordinator.low))
+    summary.missing += transactions.missing
     summary.keeps_gtids = progress.gtids is not None
     summary.unfinished = transactions.unfinished
     summary.unmatched = transactions.unmatched
     summary.prepared = transactions.prepared_count
     summary.position = coordinator.low
     return summary
+
+
+def _is_from_head(wanted: ReplayFilter) -> bool:
+    """Return whether all transactions from the head of the first log on are wanted, so that it must fit the target."""
+    is_chosen = any(one is not None for one in (wanted.start, wanted.start_timestamp, wanted.include_gtids))
+    return not is_chosen and wanted.after_gtids is None
+
+
+def _check_gtids(
+    log: LogFile,
+    continuity: GtidContinuity,
+    summary: ReplaySummary,
+    keyring: Keyring | None,
+    *,
+    ignore_missing_logs: bool,
+) -> None:
+    """Check that the target has the GTIDs that were logged before the first log.
+
+    Raises:
+        MissingLogs: it does not.
+    """
+    head = None if log.stream is not None else read_head(log, keyring)
+    lost = "" if head is None or head.is_relay_log else continuity.missing(head.gtids_before())
+    if lost and not ignore_missing_logs:
+        raise missing_gtids(log.name, lost)
+    summary.missing += [f"{log.name}: {lost}"] if lost else []
 
 
 def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter, source: str | None) -> ReplayPlan:

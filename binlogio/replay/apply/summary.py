@@ -74,6 +74,7 @@ class ReplaySummary(RowCounts):
     (MariaDB); in SQLite these are NULL. `ignored` are changes that did not fit in IDEMPOTENT mode. `waits` counts how
     often a worker waited for its turn, `retries` how often a transaction was retried. `keeps_gtids` is True if the
     transactions have the GTIDs of the log in the target. `unmatched` are the globs of the filter that matched no table.
+    `missing` names the missing logs and GTIDs that were ignored.
     """
 
     groups: int = 0
@@ -84,6 +85,7 @@ class ReplaySummary(RowCounts):
     unfinished: bool = False
     keeps_gtids: bool = False
     unmatched: tuple[str, ...] = ()
+    missing: list[str] = field(default_factory=list)
     position: Position | None = None
     waits: int = 0
     retries: int = 0

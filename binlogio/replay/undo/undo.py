@@ -24,6 +24,7 @@ from binlogio.replay.start_position import bounds_of, skip_to
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, TransactionReader, shown_text
 from binlogio.replay.undo.spool import Spool
 from binlogio.schema.ddl.statements import SEQUENCE_COLUMNS
+from binlogio.series.continuity import check_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,7 +55,7 @@ class UndoSummary:
     `rolled_back_events` were rolled back by the source, but its tables without transactions keep these changes.
     `sequence_events` are those of MariaDB's sequences, which are not reversed. `lost_cascades` counts rows events by
     their table and the child table whose rows a foreign key changed with them: the log does not have these rows.
-    `filtered_groups`, `prepared`, `unfinished` and `unmatched` as in `ReplaySummary`.
+    `filtered_groups`, `prepared`, `unfinished`, `unmatched` and `missing` as in `ReplaySummary`.
     """
 
     transactions: int = 0
@@ -69,6 +70,7 @@ class UndoSummary:
     prepared: int = 0
     unfinished: bool = False
     unmatched: tuple[str, ...] = ()
+    missing: list[str] = field(default_factory=list)
 
 
 class Undo:
@@ -153,6 +155,7 @@ def undo(
     *,
     wanted: ReplayFilter = EVERYTHING,
     on_statement: OnStatement = OnStatement.REFUSE,
+    ignore_missing_logs: bool = False,
     watch: _Watch = lambda _: None,
     file: SpillFile | None = None,
 ) -> Undo:
@@ -164,26 +167,32 @@ def undo(
         output: what the inverse is written as.
         wanted: which part of the log.
         on_statement: what to do about statements, which cannot be undone.
+        ignore_missing_logs: undo although logs or GTIDs are missing; `UndoSummary.missing` names them.
         watch: called with every transaction that was read.
         file: where transactions wait; by default a temporary file.
 
     Raises:
+        MissingLogs: logs or GTIDs are missing between the given ones.
         PositionError: the place to start from is not the start of an event.
         ReplayError: a change cannot be undone. There is no output then, not even a part.
         BinlogError: the log is damaged.
         OSError: the log or the temporary file cannot be read or written.
     """
     bounds = bounds_of(reader, wanted)
+    stop = None if bounds.stop is None else bounds.stop.number + 1
+    gaps = check_numbers(reader.files[bounds.start.number : stop], ignore_missing_logs=ignore_missing_logs)
     skipped, _ = skip_to(reader, bounds.start)
     ready = Undo(output, Spool(file))
     ready.summary.filtered_groups = skipped.groups
     try:
         keys = KeySource(reader, needs_names=output.needs_names, tells_generated=output.needs_names)
-        transactions = TransactionReader(reader, keys, replace(wanted, start=None, stop=None), skipped, bounds)
+        rest = replace(wanted, start=None, stop=None)
+        transactions = TransactionReader(reader, keys, rest, skipped, bounds, ignore_missing_logs=ignore_missing_logs)
         ready.read(transactions, on_statement, watch)
     except BaseException:
         ready.close()
         raise
+    ready.summary.missing += [f"{gap.file}: {gap.reason}" for gap in gaps] + transactions.missing
     ready.summary.unfinished = transactions.unfinished
     ready.summary.unmatched = transactions.unmatched
     ready.summary.prepared = transactions.prepared_count

@@ -12,8 +12,8 @@ import click
 
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
 from binlogio.storage.index_file import base_name, log_number, numbered_name, plain_name
-from binlogio_cli.messages import say, say_misnumbered
-from binlogio_cli.options import FilePath
+from binlogio_cli.messages import say, say_missing
+from binlogio_cli.options import FilePath, ignore_missing_logs_option
 from binlogio_cli.output import STDOUT, OutputFile, force_option, new_log_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
@@ -83,11 +83,12 @@ Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of en
     "transactions, so that the GTID set has no gap.",
 )
 @force_option
+@ignore_missing_logs_option
 @selection_options
 @rewrite_option
 @reading_options
 @quiet_option
-def command(files: tuple[str, ...], output: str | None, selection: Selection, reading: Reading, **options: Any) -> None:
+def command(files: tuple[str, ...], output: str | None, selection: Selection, reading: Reading, **options: Any) -> int:
     """Copy event groups into new binary logs: filter, cut, split, merge, decrypt, recompress.
 
     Transactions are copied whole, with new positions and checksums. Their contents change only if tables are selected
@@ -115,7 +116,6 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
     with reading.open(files) as reader:
         wanted = selection.replay_filter(reader.files, options["rewrite_db"])
         chosen = replace(chosen, wanted=wanted, encrypts_with=reader.keyring if options["encrypt"] else None)
-        say_misnumbered(reader.files)
         inputs = [*reader.files, *files, *reading.other_inputs]
         target = OutputFile.checked(output, inputs, force=options["force"])
         check_selection(reader, wanted)
@@ -126,9 +126,16 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
             logs = NewLogs.in_directory(out, first, replaces=options["force"], inputs=inputs)
         with logs, watched_logs(reader.files, is_shown=not options["quiet"]) as watch:
             summary = copy_logs(
-                reader.logs, logs, chosen, read_options=reader.options, keyring=reader.keyring, watch=watch
+                reader.logs,
+                logs,
+                chosen,
+                read_options=reader.options,
+                keyring=reader.keyring,
+                ignore_missing_logs=options["ignore_missing_logs"],
+                watch=watch,
             )
         _report(summary, [str(log.path) for log in logs.logs] if output is None else [output], chosen)
+    return say_missing(summary.missing)
 
 
 def check_outputs(output: str | None, out: str | None) -> None:

@@ -15,10 +15,11 @@ import click
 import binlogio
 from binlogio.errors import BinlogFormatError
 from binlogio.event_filter import EventFilter
+from binlogio.storage import find_logs
 from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
-from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, OK, error_text, say, say_misnumbered, say_torn_tails
-from binlogio_cli.options import FilePath
+from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, error_text, say, say_gaps, say_missing, say_torn_tails
+from binlogio_cli.options import FilePath, ignore_missing_logs_option
 from binlogio_cli.output import (
     STDOUT,
     Dump,
@@ -136,6 +137,7 @@ def _habits(command: Any) -> Any:
 @click.option(
     "-i", "--idempotent", is_flag=True, help="With --format sql: replace existing rows, ignore missing ones (MySQL)."
 )
+@ignore_missing_logs_option
 @click.option(
     "--require-row-format",
     is_flag=True,
@@ -222,12 +224,22 @@ def command(
         raise click.UsageError("--print-table-metadata is for --format text; `schema` writes definitions as a file")
     if options["follow"] and (output not in (None, STDOUT) or options["force_read"]):
         raise click.UsageError("--follow is for standard output, and ends at damage")
+    if form != "sql" and options["ignore_missing_logs"]:
+        raise click.UsageError("--ignore-missing-logs is for --format sql: text and JSON go on without missing logs")
     if form != "json" and options["json_integers"] != "number":
         raise click.UsageError("--json-integers is for --format json")
     dumping = Dumping(form, selection, reading, options)
-    reader = dumping.open(selection.logs(binlogio.open(files).files) if selection.names_logs else files)
+    reader = dumping.open(
+        selection.logs(tuple(log.name for log in find_logs(files))) if selection.names_logs else files
+    )
     target = OutputFile.checked(output, (*reader.files, *files, *reading.other_inputs), force=options["force"])
-    say_misnumbered(reader.files)
+    if form == "sql":
+        from binlogio.series import check_numbers  # noqa: PLC0415 - for this format only
+
+        gaps = check_numbers(reader.files, ignore_missing_logs=options["ignore_missing_logs"])
+        code = say_missing(f"{gap.file}: {gap.reason}" for gap in gaps)
+    else:
+        code = say_gaps(reader.files)
     if options["offset"]:
         reader = dumping.after(reader, options["offset"])
     is_shown = not (options["quiet"] or options["follow"] or (output in (None, STDOUT) and sys.stdout.isatty()))
@@ -241,7 +253,7 @@ def command(
     if not dumping.found and (selection.is_partial or options["offset"]):
         say(NOTHING_SELECTED)
     dumping.say_columns()
-    return OK if is_whole else DAMAGE
+    return code if is_whole else DAMAGE
 
 
 # Output in place of skipped damage, by format: SQL must not commit an incomplete transaction.

@@ -12,8 +12,8 @@ import click
 
 from binlogio.archive.export import ExportFormat, export
 from binlogio.storage.sources import find_logs
-from binlogio_cli.messages import say, say_misnumbered
-from binlogio_cli.options import FilePath
+from binlogio_cli.messages import say, say_missing
+from binlogio_cli.options import FilePath, ignore_missing_logs_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import files_argument, reading_options, selection_options
@@ -74,6 +74,7 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
 )
 @quiet_option
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Threads that decode rows.")
+@ignore_missing_logs_option
 @selection_options
 @reading_options
 def command(
@@ -88,7 +89,7 @@ def command(
     selection: Selection,
     reading: Reading,
     **options: Any,
-) -> None:
+) -> int:
     """Write row changes to Parquet, Arrow, CSV, JSON lines, DuckDB, Delta or Iceberg.
 
     Each table gets separate files or a separate table. A record is a change: its position, operation, times and GTID,
@@ -99,7 +100,6 @@ def command(
     if selection.start is not None or selection.stop is not None:
         logs = selection.logs(tuple(log.name for log in find_logs(files)))
     names = [log.name for log in find_logs(logs)]
-    say_misnumbered(names)
     with watched_logs(names, is_shown=not quiet) as watch:
         summary = export(
             logs,
@@ -119,6 +119,7 @@ def command(
             **options,
         )
     _report(summary, to, "rows" if options["latest"] else "changes")
+    return say_missing(summary.missing)
 
 
 def _names(text: str | None) -> list[str] | None:

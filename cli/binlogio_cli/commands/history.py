@@ -13,7 +13,7 @@ from binlogio.archive.found_rows import SearchSummary
 from binlogio.archive.history import HistoryOptions, row_history
 from binlogio.archive.row_keys import KeyRefused
 from binlogio_cli.change_text import change_json, change_text, opened_search
-from binlogio_cli.messages import Refusal, say
+from binlogio_cli.messages import Refusal, say, say_gaps
 from binlogio_cli.options import FilePath
 from binlogio_cli.output import force_option, output_option, quiet_option
 from binlogio_cli.selection import files_argument, reading_options, selection_options
@@ -69,7 +69,7 @@ def command(
     quiet: bool,
     selection: Selection,
     reading: Reading,
-) -> None:
+) -> int:
     """Show every change of the row of TABLE (schema.table) that has KEY, in FILES (paths, directories, URIs).
 
     KEY is the value of the primary key, such as 42, or values with names: id=42, or tenant=7,id=42. Texts with commas
@@ -99,6 +99,7 @@ def command(
         except KeyRefused as exc:
             raise Refusal(str(exc)) from exc
     say(_report(table, key, summary))
+    return say_gaps(log.name for log in logs)
 
 
 def _report(table: str, key: str, summary: SearchSummary) -> str:

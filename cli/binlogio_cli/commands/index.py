@@ -11,7 +11,7 @@ import click
 
 from binlogio.archive.key_index import IndexSummary, index_logs
 from binlogio.storage import find_logs, load_keyring
-from binlogio_cli.messages import say
+from binlogio_cli.messages import say, say_gaps
 from binlogio_cli.options import FilePath
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
@@ -71,7 +71,7 @@ def command(
     force: bool,
     quiet: bool,
     reading: Reading,
-) -> None:
+) -> int:
     """Make an index of the keys in each of FILES (paths, directories, URIs), for `binlogio history`.
 
     An index has the positions of the changes of each row, in a Parquet file named after the log with .keys.parquet
@@ -101,6 +101,7 @@ def command(
                 passed += 1
                 say(str(one))
     say(f"made {made} indexes" + (f"; {passed} logs have none" if passed else ""))
+    return say_gaps(log.name for log in logs)
 
 
 def _made(one: IndexSummary) -> str:

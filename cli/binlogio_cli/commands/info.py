@@ -11,7 +11,7 @@ import click
 
 from binlogio.archive.info import log_infos
 from binlogio.storage import find_logs, load_keyring
-from binlogio_cli.messages import DAMAGE, say
+from binlogio_cli.messages import DAMAGE, say, say_gaps
 from binlogio_cli.quantities import KIB, moment_text, size_text
 from binlogio_cli.quoting import safe
 from binlogio_cli.selection import files_argument, keyring_option
@@ -43,12 +43,12 @@ def command(
     """Show server, times, GTIDs and format of each log in FILES (paths, directories, index files, URIs).
 
     Reads only the first and the last few KiB of each log; of a compressed or encrypted log, and of a relay log, only
-    the first ones, and says so. Exits with 1 if a log cannot be read.
+    the first ones, and says so. Exits with 1 if a log cannot be read, or is missing between others.
     """
     is_damaged = False
-    for number, info in enumerate(
-        log_infos(find_logs(files), None if keyring is None else load_keyring(keyring), tables=tables)
-    ):
+    logs = find_logs(files)
+    keys = None if keyring is None else load_keyring(keyring)
+    for number, info in enumerate(log_infos(logs, keys, tables=tables)):
         is_damaged = is_damaged or info.error is not None
         if is_json:
             click.echo(json.dumps(_json(info), ensure_ascii=False))
@@ -56,7 +56,8 @@ def command(
             click.echo("\n" * bool(number) + "\n".join(_lines(info)))
         if info.error is not None and is_json:
             say(info.error)
-    return DAMAGE if is_damaged else 0
+    code = say_gaps(log.name for log in logs)
+    return DAMAGE if is_damaged else code
 
 
 def _json(info: LogInfo) -> dict[str, Any]:

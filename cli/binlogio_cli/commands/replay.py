@@ -19,7 +19,8 @@ from binlogio.replay import ReplaySummary, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
 from binlogio.replay.targets.mysql.server_tables import KINDS
-from binlogio_cli.messages import Refusal, say, say_misnumbered, say_torn_tails
+from binlogio_cli.messages import Refusal, say, say_missing, say_torn_tails
+from binlogio_cli.options import ignore_missing_logs_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched
 from binlogio_cli.quoting import safe
@@ -121,9 +122,10 @@ Examples:
     help="Continue if foreign keys of the source changed rows (ON DELETE, ON UPDATE) that are not in the log, "
     "and the target does not have these keys.",
 )
+@ignore_missing_logs_option
 @reading_options
 @quiet_option
-def command(files: tuple[str, ...], target_url: str, selection: Selection, reading: Reading, **options: Any) -> None:
+def command(files: tuple[str, ...], target_url: str, selection: Selection, reading: Reading, **options: Any) -> int:
     """Apply binary logs to a database (point-in-time recovery).
 
     For point-in-time recovery, restore a backup and replay the logs after it, with --stop-position or --stop-datetime.
@@ -138,7 +140,6 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
     """
     with reading.open(files) as reader:
         wanted = selection.replay_filter(reader.files, options["rewrite_db"])
-        say_misnumbered(reader.files)
         check_selection(reader, wanted)
         with (
             _target(target_url, options) as target,
@@ -155,10 +156,12 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
                 gtids=options["gtids"],
                 source=options["source"],
                 ignore_cascades=options["ignore_cascades"],
+                ignore_missing_logs=options["ignore_missing_logs"],
                 watch=watch,
             )
     _report(summary, reader)
     say_columns(wanted.rows)
+    return say_missing(summary.missing)
 
 
 def _target(url: str, options: dict[str, Any]) -> AbstractContextManager[Target]:

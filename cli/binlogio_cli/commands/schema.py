@@ -14,7 +14,7 @@ import click
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.information_schema import QUERY, parse_information_schema
 from binlogio.storage import find_logs, load_keyring
-from binlogio_cli.messages import DAMAGE, OK, Refusal, error_text, say
+from binlogio_cli.messages import DAMAGE, OK, Refusal, error_text, say, say_gaps
 from binlogio_cli.options import INPUT_PATH
 from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
@@ -69,12 +69,14 @@ def command(
         return OK
     target = OutputFile.checked(output, (*files, listing, keyring), force=force)
     unknown: dict[str, str] = {}
+    code = OK
     if listing is not None:
         tables: Sequence[TableDefinition] = _read_listing(listing)
     else:
         from binlogio.archive.table_definitions import logged_tables  # noqa: PLC0415 - needed for logs only
 
         logs = find_logs(files)
+        code = say_gaps(log.name for log in logs)
         keys = None if keyring is None else load_keyring(keyring)
         with watched_logs([log.name for log in logs], is_shown=not quiet) as on_read:
             found = logged_tables(logs, keys, on_read=on_read)
@@ -91,7 +93,7 @@ def command(
     with open_output(target) as file:
         for one in tables:
             file.write(json.dumps(one.to_json(), ensure_ascii=False) + "\n")
-    return DAMAGE if unknown else OK
+    return DAMAGE if unknown else code
 
 
 def _read_listing(name: str) -> list[TableDefinition]:

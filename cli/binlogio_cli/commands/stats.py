@@ -11,7 +11,7 @@ import click
 from binlogio.archive.stats import archive_stats
 from binlogio.storage import find_logs, load_keyring
 from binlogio.storage.index_file import base_name
-from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, Refusal, say, say_misnumbered
+from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, Refusal, say, say_gaps
 from binlogio_cli.options import FilePath, definitions_file, definitions_option
 from binlogio_cli.output import OutputFile, force_option, open_output, quiet_option
 from binlogio_cli.progress import watched_logs
@@ -75,7 +75,7 @@ def command(
     inputs = (*(log.name for log in logs), keyring, definitions_file())
     logs = selection.logs_of(logs)
     names = [log.name for log in logs]
-    say_misnumbered(names)
+    code = say_gaps(names)
     output = OutputFile.checked(html, inputs, force=force)
     keys = None if keyring is None else load_keyring(keyring)
     selection.check_positions(logs, keys)
@@ -106,7 +106,7 @@ def command(
         click.echo(json.dumps(asdict(stats), ensure_ascii=False, indent=1))
     else:
         click.echo("\n".join(_lines(stats)))
-    return DAMAGE if stats.warnings else 0
+    return DAMAGE if stats.warnings else code
 
 
 def _lines(stats: ArchiveStats) -> Iterator[str]:

@@ -11,8 +11,8 @@ import click
 
 from binlogio.replay.undo import OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.outputs import KINDS
-from binlogio_cli.messages import say, say_misnumbered, say_torn_tails
-from binlogio_cli.options import FilePath
+from binlogio_cli.messages import say, say_missing, say_torn_tails
+from binlogio_cli.options import FilePath, ignore_missing_logs_option
 from binlogio_cli.output import OutputFile, force_option, output_option, quiet_option
 from binlogio_cli.progress import watched
 from binlogio_cli.selection import (
@@ -60,6 +60,7 @@ Examples: reverse the changes of one table since noon, as SQL and as a binary lo
     "only what follows the last such statement; or skip them.",
 )
 @click.option("--no-check-rows", is_flag=True, help="Write SQL that ignores missing rows instead of failing.")
+@ignore_missing_logs_option
 @selection_options
 @rewrite_option
 @reading_options
@@ -72,7 +73,7 @@ def command(
     selection: Selection,
     reading: Reading,
     **options: Any,
-) -> None:
+) -> int:
     """Reverse row changes (flashback), newest first, as SQL or as a binary log.
 
     Each transaction becomes a transaction that reverses it. Nothing is written before all logs have been read. Before
@@ -93,14 +94,21 @@ def command(
         wanted = selection.replay_filter(reader.files, options["rewrite_db"])
         inputs = (*reader.files, *files, *reading.other_inputs)
         target = OutputFile.checked(to_binlog if to_binlog is not None else output, inputs, force=options["force"])
-        say_misnumbered(reader.files)
         check_selection(reader, wanted)
         with watched(reader.files, is_shown=not options["quiet"]) as watch:
-            ready = undo(reader, form, wanted=wanted, on_statement=OnStatement(on_statement), watch=watch)
+            ready = undo(
+                reader,
+                form,
+                wanted=wanted,
+                on_statement=OnStatement(on_statement),
+                ignore_missing_logs=options["ignore_missing_logs"],
+                watch=watch,
+            )
         with ready:
             _write(ready, target)
             _report(ready.summary, reader)
             say_columns(wanted.rows)
+            return say_missing(ready.summary.missing)
 
 
 def _write(ready: Undo, target: OutputFile) -> None:

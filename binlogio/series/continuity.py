@@ -1,0 +1,356 @@
+"""Missing logs: gaps between the logs that are given, and between them and what a consumer has.
+
+    number        servers number their logs one by one
+    GTIDs         PREVIOUS_GTIDS and GTID_LIST at the head of a log have what was logged before it
+    ROTATE        at the end of a log, names the next one
+
+A gap is an error before the first change, unless the caller ignores missing logs; commands that only show logs go on
+and report it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, LOG_POS_BYTES, EventType
+from binlogio.errors import BinlogError, ChangedLogs, Hint, MissingLogs
+from binlogio.event_filter import has_gtid
+from binlogio.events.base import parse_header
+from binlogio.gtid import Gtid, GtidSet, Interval, MariadbGtid, Tsid
+from binlogio.gtid.identifiers import GNO_END
+from binlogio.storage.index_file import base_name, log_number, plain_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from binlogio.event_filter import Gtids
+    from binlogio.series.log_head import LastGtids, LogHead
+    from binlogio.series.progress import LogProgress
+    from binlogio.storage.log_file import LogFile
+
+_MOST_SHOWN: Final = 200  # characters of GTIDs in a message
+_ROTATE_POSITION_SIZE: Final = 8
+_MOST_ROTATION_S: Final = 10  # seconds between the ROTATE at the end of a log and the head of the next log
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesGap:
+    """A log that is not the next one after the log before it: `first` to `last` are missing.
+
+    If `last` is below `first`, no log is missing: the logs are not in order, or a number is there twice.
+    """
+
+    file: str
+    before: str
+    first: int
+    last: int
+
+    @property
+    def is_missing(self) -> bool:
+        """True if logs are missing; False if the logs are not in the order of their numbers."""
+        return self.last >= self.first
+
+    @property
+    def numbers(self) -> str:
+        """The missing numbers as text."""
+        return f"number {self.first}" if self.first == self.last else f"numbers {self.first} to {self.last}"
+
+    @property
+    def reason(self) -> str:
+        """The gap as a clause about `file`."""
+        if self.is_missing:
+            return f"logs are missing before this one: {self.numbers}"
+        if log_number(_plain(self.file))[1] == self.first - 1:
+            return f"it has the number of the log before it, {self.before}"
+        return f"the number is not larger than that of the log before it, {self.before}"
+
+
+def series_gap(file: str, before: str) -> SeriesGap | None:
+    """Return the gap between two logs; None if `file` is the next log after `before`, or is of another series."""
+    stem, number, _ = log_number(plain_name(file))
+    other_stem, other, _ = log_number(plain_name(before))
+    if stem != other_stem or number < 0 or number == other + 1:
+        return None
+    return SeriesGap(file, before, other + 1, number - 1)
+
+
+def series_gaps(files: Iterable[str]) -> list[SeriesGap]:
+    """Return the gaps in the numbers of logs, which are in the order in which they are read."""
+    return [gap for before, file in pairwise(files) if (gap := series_gap(file, before)) is not None]
+
+
+def check_numbers(files: Iterable[str], *, ignore_missing_logs: bool = False, in_order: bool = True) -> list[SeriesGap]:
+    """Check that no log is missing between others, and return the gaps that are ignored.
+
+    Args:
+        files: names of logs, of one or more series.
+        ignore_missing_logs: return all gaps instead of raising an error.
+        in_order: the logs are read in this order; otherwise only their numbers matter.
+
+    Raises:
+        MissingLogs: logs are missing, or are not in order, or a log is there twice.
+    """
+    gaps = series_gaps(files if in_order else sorted(files, key=_sort_key))
+    if gaps and not ignore_missing_logs:
+        gap = gaps[0]
+        others = f", and {len(gaps) - 1} more places like this" if len(gaps) > 1 else ""
+        raise MissingLogs(
+            gap.reason + others,
+            file=gap.file,
+            hint=Hint.IGNORE_MISSING_LOGS
+            if gap.is_missing
+            else "give each log once, in the order of the numbers, or their directory",
+        )
+    return gaps
+
+
+def missing_after(
+    held: Sequence[LogProgress],
+    new: Sequence[tuple[str, LogHead]],
+    given: Iterable[str],
+    *,
+    ignore_missing_logs: bool = False,
+) -> list[str]:
+    """Check that logs continue what a consumer of several series has, and return what is missing and ignored.
+
+    Args:
+        held: the progress of the consumer in its logs.
+        new: the names and heads of the logs that it does not have.
+        given: the names of all logs that are read, also of those that it has.
+        ignore_missing_logs: return what is missing instead of raising an error.
+
+    Raises:
+        MissingLogs: logs or GTIDs are missing between those that the consumer has and these.
+        ChangedLogs: a log of another server has transactions that the consumer has.
+    """
+    found = []
+    names = {_plain(name) for name in given}
+    for file, head in new:
+        lost = _missing_before(held, new, names, file, head)
+        if lost is not None and not ignore_missing_logs:
+            raise MissingLogs(
+                f"logs are missing between those that the target has and this one: {lost}",
+                file=file,
+                hint=Hint.IGNORE_MISSING_LOGS,
+            )
+        found += [f"{file}: {lost}"] if lost is not None else []
+    return found
+
+
+def _missing_before(
+    held: Sequence[LogProgress], new: Sequence[tuple[str, LogHead]], given: AbstractSet[str], file: str, head: LogHead
+) -> str | None:
+    """Return what is missing between the logs of a consumer and a new log."""
+    stem, number, _ = log_number(_plain(file))
+    own = {log_number(_plain(one.file))[1]: one for one in held if _is_of_series(one, stem, head)}
+    others = {log_number(_plain(name))[1] for name, one in new if log_number(_plain(name))[0] == stem}
+    if number < 0 or not own:
+        return _missing_gtids(held, file, head)
+    if number in own:  # the server has begun a new series
+        return None if number == 1 or number - 1 in others else f"number {number - 1}"
+    before = max((one for one in own.keys() | others if one < number), default=None)
+    after = min((one for one in own if one > number), default=None)
+    if before is not None and before < number - 1:
+        return SeriesGap(file, "", before + 1, number - 1).numbers
+    if after is not None and not any(number < one <= after - 1 for one in others) and after > number + 1:
+        return SeriesGap(file, "", number + 1, after - 1).numbers
+    last = own.get(number - 1)
+    if last is None:
+        return None
+    if not _continues(head, last.last_gtid):
+        raise _repeated(file, head)
+    return f"{last.file} from {last.offset} on" if not last.is_complete and _plain(last.file) not in given else None
+
+
+def _is_of_series(one: LogProgress, stem: str, head: LogHead) -> bool:
+    is_server = one.identity is None or one.identity.server_id == head.server_id
+    return is_server and log_number(_plain(one.file))[0] == stem
+
+
+def _missing_gtids(held: Sequence[LogProgress], file: str, head: LogHead) -> str | None:
+    """Compare a log of a server, of which the consumer has no log, with the last GTIDs that it has (failover).
+
+    Raises:
+        ChangedLogs: the log has transactions that the consumer has.
+    """
+    last: dict[Tsid | int, int] = {}
+    for one in held:
+        if (found := _numbered(one.last_gtid)) is not None:
+            last[found[0]] = max(found[1], last.get(found[0], -1))
+    first = _numbered(head.first_gtid)
+    if first is not None and first[1] <= last.get(first[0], -1):
+        raise _repeated(file, head)
+    before = head.gtids_before()
+    for source, number in last.items():
+        if isinstance(before, GtidSet) and isinstance(source, Tsid):
+            lost = before.intersection(GtidSet.from_intervals([(source, Interval(number + 1, GNO_END))]))
+            if lost:
+                return shown(lost)
+        elif isinstance(before, dict):
+            highest = max((gtid.sequence_number for (domain, _), gtid in before.items() if domain == source), default=0)
+            if highest > number:
+                return f"sequence numbers {number + 1} to {highest} of domain {source}"
+    return None
+
+
+def _repeated(file: str, head: LogHead) -> ChangedLogs:
+    return ChangedLogs(
+        "the log has transactions that the target has already: it is a copy, or a log of another server",
+        file=file,
+        found=f"its first GTID {head.first_gtid}",
+        hint="write the transactions that the target lacks into a log of their own (binlogio copy --exclude-gtids),"
+        " and continue with that",
+    )
+
+
+def _continues(head: LogHead, last: str | None) -> bool:
+    """Return False if the head of a log shows that it does not follow the log whose last GTID is `last`."""
+    before = head.gtids_before()
+    if last is None or before is None:
+        return True
+    if isinstance(before, GtidSet):
+        return ":" not in last or Gtid.parse(last) in before
+    if ":" in last:
+        return True
+    gtid = MariadbGtid.parse(last)
+    found = before.get((gtid.domain_id, gtid.server_id))
+    return found is not None and found.sequence_number >= gtid.sequence_number
+
+
+def _numbered(gtid: str | None) -> tuple[Tsid | int, int] | None:
+    """Return what numbers a GTID (source and tag, or the domain), and its number."""
+    if gtid is None:
+        return None
+    try:
+        if ":" in gtid:
+            found = Gtid.parse(gtid)
+            return Tsid(found.uuid, found.tag), found.gno
+        mariadb = MariadbGtid.parse(gtid)
+    except BinlogError:
+        return None
+    return mariadb.domain_id, mariadb.sequence_number
+
+
+class GtidContinuity:
+    """Compares the GTIDs at the heads of logs with those of the logs before them, and with what a consumer has.
+
+    Args:
+        known: the GTIDs that the consumer has; None: unknown, so that the first head is taken as it is.
+        allowed: GTIDs that may be missing, since the caller leaves them out.
+    """
+
+    def __init__(self, known: Gtids | None = None, allowed: Gtids | None = None) -> None:
+        self._known = known
+        self._allowed = allowed
+        self._begun = known is not None
+        self._mysql = known if isinstance(known, GtidSet) else GtidSet()
+        self._runs: list[tuple[Tsid, Interval]] = []
+        self._last: dict[tuple[int, int], int] = {}
+
+    def add(self, gtid: Gtid | MariadbGtid | None) -> None:
+        """Take the GTID of the next event group."""
+        if isinstance(gtid, MariadbGtid):
+            source = gtid.domain_id, gtid.server_id
+            self._last[source] = max(gtid.sequence_number, self._last.get(source, -1))
+        elif gtid is not None:
+            tsid = Tsid(gtid.uuid, gtid.tag)
+            run = self._runs[-1] if self._runs else None
+            if run is not None and run[0] == tsid and run[1].end == gtid.gno:
+                self._runs[-1] = tsid, Interval(run[1].start, gtid.gno + 1)
+            else:
+                self._runs.append((tsid, Interval(gtid.gno, gtid.gno + 1)))
+
+    def missing(self, before: GtidSet | LastGtids | None) -> str:
+        """Return the GTIDs at the head of the next log that no log before it has, as text; empty: none is missing."""
+        if isinstance(before, GtidSet):
+            return self._missing_mysql(before)
+        if before is None:
+            return ""
+        lost = [gtid for source, gtid in before.items() if self._lacks(source, gtid)] if self._begun else []
+        self._begun = True
+        for source, gtid in before.items():
+            self._last[source] = gtid.sequence_number
+        return shown(",".join(map(str, lost)))
+
+    def _missing_mysql(self, before: GtidSet) -> str:
+        have = self._mysql.union(GtidSet.from_intervals(self._runs))
+        lost = before.difference(have) if self._begun else GtidSet()
+        if isinstance(self._allowed, GtidSet):
+            lost = lost.difference(self._allowed)
+        self._begun, self._runs, self._mysql = True, [], have.union(before)
+        return shown(lost)
+
+    def _lacks(self, source: tuple[int, int], gtid: MariadbGtid) -> bool:
+        if gtid.sequence_number <= self._last.get(source, -1):
+            return False
+        return not any(has_gtid(gtids, gtid) for gtids in (self._known, self._allowed) if gtids is not None)
+
+
+def missing_gtids(file: str, gtids: str) -> MissingLogs:
+    """Return the error for GTIDs at the head of a log that neither the logs before it nor the consumer have."""
+    return MissingLogs(
+        f"transactions are missing before this log: {gtids}, which its head lists", file=file,
+        hint=Hint.IGNORE_MISSING_LOGS,
+    )  # fmt: skip
+
+
+def shown(gtids: object) -> str:
+    """Return GTIDs as text for a message, shortened."""
+    text = str(gtids).replace("\n", "")
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def changed_sources(before: LastGtids, after: LastGtids) -> set[tuple[int, int]] | None:
+    """Return the domains and servers of MariaDB with GTIDs between two GTID_LISTs; None if they do not follow."""
+    if not set(before) <= set(after):
+        return None
+    return {source for source, gtid in after.items() if before.get(source) != gtid}
+
+
+def is_followed_by(log: LogFile, head: LogHead, following: LogFile, after: LogHead) -> bool:
+    """Return whether a log ends with a ROTATE to the next log, which the same server began at that time.
+
+    Only then does the head of the next log prove what the log contains: another log may have the name of the next one,
+    after RESET or in a directory of several servers.
+    """
+    name = base_name(following.name).encode()
+    tail = CHECKSUM_SIZE if head.context.has_checksum else 0
+    size = HEADER_SIZE + _ROTATE_POSITION_SIZE + len(name) + tail
+    try:
+        opened = log.open()
+    except (OSError, BinlogError):
+        return False
+    try:
+        if not opened.seekable or (end := opened.end()) < size:
+            return False
+        opened.seek(end - size)
+        raw = opened.read_up_to(size)
+    except OSError:
+        return False
+    finally:
+        opened.close()
+    header = parse_header(raw, end - size, head.context) if len(raw) == size else None
+    return (
+        header is not None
+        and header.type_code == EventType.ROTATE_EVENT
+        and header.event_size == size
+        and raw[LOG_POS_BYTES] == (end & 0xFFFFFFFF).to_bytes(4, "little")
+        and raw[HEADER_SIZE + _ROTATE_POSITION_SIZE : size - tail] == name
+        and (not tail or crc32(raw[:-tail]) == int.from_bytes(raw[-tail:], "little"))
+        and head.server_id == after.server_id == header.server_id
+        and head.context.is_mariadb == after.context.is_mariadb
+        and abs(after.created - header.timestamp) <= _MOST_ROTATION_S
+    )
+
+
+def _sort_key(file: str) -> tuple[str, int]:
+    stem, number, _ = log_number(plain_name(file))
+    return stem, number
+
+
+def _plain(file: str) -> str:
+    return base_name(plain_name(file))

@@ -1,0 +1,182 @@
+"""Progress of a consumer in a log: the log, and the offset up to which the consumer has its event groups.
+
+Consumers store it in one format and compare it in one way: the ledger of an export, the position of a replay target, an
+index of row keys, the offset of a stream.
+
+    progress := {"file": name, "pos": offset, "log": identity?, "hash": text?, "stored": [size, text]?,
+                 "complete": true?, "last_gtid": text?}
+    identity := {"created": int, "server_id": int, "first_gtid": text?}
+
+`hash` is the fingerprint of the bytes before the offset (`series.identity`). A log with the same identity and other
+bytes there is a repaired, filtered or rewritten copy, a restored backup, or a truncated log: its offsets mean other
+groups. `stored` is of a compressed or encrypted file as it is stored: if it did not change, the file is not read again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from binlogio.errors import BinlogFormatError
+from binlogio.series.identity import LogIdentity, fingerprint, stored_print
+from binlogio.storage.index_file import base_name, log_number, plain_name
+
+if TYPE_CHECKING:
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
+
+
+class LogMatch(Enum):
+    """Result of the comparison of a log with the progress of a consumer."""
+
+    SAME = "same"  # the log of the progress, under any name
+    OTHER = "other"  # another log
+    CHANGED = "changed"  # it claims to be the same log, and has other groups before the offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogProgress:
+    """The progress of a consumer in a log.
+
+    Args:
+        file: the name of the log, without its directory.
+        offset: the consumer has all event groups before this offset, in bytes.
+        identity: the identity of the log; None: unknown.
+        fingerprint: the fingerprint of the bytes before `offset`; None: unknown, or the offset is in the head.
+        is_complete: the server had closed the log, and the consumer has all of it.
+        last_gtid: the GTID of the last group before `offset`; None: unknown.
+        stored: size and fingerprint of a compressed or encrypted file as it is stored; None for other files.
+    """
+
+    file: str
+    offset: int
+    identity: LogIdentity | None = None
+    fingerprint: str | None = None
+    is_complete: bool = False
+    last_gtid: str | None = None
+    stored: tuple[int, str] | None = None
+
+    @classmethod
+    def at(cls, log: LogFile, offset: int, identity: LogIdentity | None, keyring: Keyring | None = None) -> LogProgress:
+        """Return the progress at an offset of a log, with the fingerprint there.
+
+        Raises:
+            BinlogFormatError: the log ends before the offset.
+            OSError, UnsupportedFeature: the log cannot be read.
+        """
+        found, stored = fingerprint(log, offset, keyring), stored_print(log, keyring)
+        return cls(file=base_name(log.name), offset=offset, identity=identity, fingerprint=found, stored=stored)
+
+    def completed(self, *, is_complete: bool, last_gtid: str | None) -> LogProgress:
+        """Return the same progress with these facts about the end of what was read."""
+        return replace(self, is_complete=is_complete, last_gtid=last_gtid)
+
+    def named(self, file: str) -> LogProgress:
+        """Return the same progress, for a log that was renamed."""
+        return replace(self, file=base_name(file))
+
+    def is_log(self, name: str, identity: LogIdentity | None) -> bool:
+        """Return whether a log claims to be that of the progress, by its head and its name.
+
+        A log that begins with a GTID is recognized under any name. Without GTIDs, logs that a server began in the same
+        second are told apart by their numbers.
+        """
+        if self.identity is None:
+            return _plain(self.file) == _plain(name)
+        if identity is None or not self.identity.is_same_log(identity):
+            return False
+        if self.identity.first_gtid is not None and identity.first_gtid is not None:
+            return True
+        stem, number, _ = log_number(_plain(name))
+        own_stem, own_number, _ = log_number(_plain(self.file))
+        return number == own_number or stem != own_stem
+
+    def match(self, log: LogFile, identity: LogIdentity | None, keyring: Keyring | None = None) -> LogMatch:
+        """Compare a log, which has this identity, with the log of the progress.
+
+        Raises:
+            OSError, UnsupportedFeature: the log cannot be read.
+        """
+        if not self.is_log(log.name, identity):
+            return LogMatch.OTHER
+        if self.fingerprint is None or self.is_stored_alike(log, keyring):
+            return LogMatch.SAME
+        try:
+            is_same = fingerprint(log, self.offset, keyring) == self.fingerprint
+        except BinlogFormatError:
+            return LogMatch.CHANGED
+        return LogMatch.SAME if is_same else LogMatch.CHANGED
+
+    def is_stored_alike(self, log: LogFile, keyring: Keyring | None = None) -> bool:
+        """Return whether a compressed or encrypted file is stored as it was.
+
+        Raises:
+            OSError, UnsupportedFeature: the log cannot be read.
+        """
+        return self.stored is not None and self.stored == stored_print(log, keyring)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stored form. The order of its keys is fixed, since Spark compares texts."""
+        value: dict[str, Any] = {"file": self.file, "pos": self.offset}
+        if self.identity is not None:
+            value["log"] = {"created": self.identity.created, "server_id": self.identity.server_id}
+            if self.identity.first_gtid is not None:
+                value["log"]["first_gtid"] = self.identity.first_gtid
+        if self.fingerprint is not None:
+            value["hash"] = self.fingerprint
+        if self.stored is not None:
+            value["stored"] = list(self.stored)
+        if self.is_complete:
+            value["complete"] = True
+        if self.last_gtid is not None:
+            value["last_gtid"] = self.last_gtid
+        return value
+
+    @classmethod
+    def from_json(cls, value: Any) -> LogProgress:
+        """Parse what `to_json` returned.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is something else.
+        """
+        file, offset = value["file"], value["pos"]
+        found, last = value.get("hash"), value.get("last_gtid")
+        stored = value.get("stored")
+        if not (
+            isinstance(file, str)
+            and _is_int(offset)
+            and (stored is None or (_is_int(stored[0]) and isinstance(stored[1], str)))
+            and (found is None or isinstance(found, str))
+            and (last is None or isinstance(last, str))
+        ):
+            raise ValueError(f"not the progress in a log: {value!r}")
+        return cls(
+            file=file,
+            offset=offset,
+            identity=identity_of(value["log"]) if value.get("log") is not None else None,
+            fingerprint=found,
+            is_complete=value.get("complete") is True,
+            last_gtid=last,
+            stored=None if stored is None else (stored[0], stored[1]),
+        )
+
+
+def identity_of(value: Any) -> LogIdentity:
+    """Parse the stored identity of a log.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is something else.
+    """
+    created, server_id, gtid = value["created"], value["server_id"], value.get("first_gtid")
+    if not (_is_int(created) and _is_int(server_id) and (gtid is None or isinstance(gtid, str))):
+        raise ValueError(f"not the identity of a log: {value!r}")
+    return LogIdentity(created=created, server_id=server_id, first_gtid=gtid)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _plain(file: str) -> str:
+    return base_name(plain_name(file))
