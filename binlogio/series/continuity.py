@@ -161,7 +161,8 @@ def _missing_before(
     last = own.get(number - 1)
     if last is None:
         return None
-    if not _continues(head, last.last_gtid):
+    is_older = last.identity is not None and head.first_gtid is None and head.created < last.identity.created
+    if is_older or not _continues(head, last.last_gtid):
         raise _repeated(file, head)
     return f"{last.file} from {last.offset} on" if not last.is_complete and _plain(last.file) not in given else None
 
@@ -177,7 +178,7 @@ def _missing_gtids(held: Sequence[LogProgress], file: str, head: LogHead) -> str
     Raises:
         ChangedLogs: the log has transactions that the consumer has.
     """
-    last: dict[Tsid | int, int] = {}
+    last: dict[Tsid | tuple[int, int], int] = {}
     for one in held:
         if (found := _numbered(one.last_gtid)) is not None:
             last[found[0]] = max(found[1], last.get(found[0], -1))
@@ -190,10 +191,10 @@ def _missing_gtids(held: Sequence[LogProgress], file: str, head: LogHead) -> str
             lost = before.intersection(GtidSet.from_intervals([(source, Interval(number + 1, GNO_END))]))
             if lost:
                 return shown(lost)
-        elif isinstance(before, dict):
-            highest = max((gtid.sequence_number for (domain, _), gtid in before.items() if domain == source), default=0)
-            if highest > number:
-                return f"sequence numbers {number + 1} to {highest} of domain {source}"
+        elif isinstance(before, dict) and isinstance(source, tuple):
+            listed = before.get(source)
+            if listed is not None and listed.sequence_number > number:
+                return f"GTIDs after {source[0]}-{source[1]}-{number} up to {listed}"
     return None
 
 
@@ -201,7 +202,7 @@ def _repeated(file: str, head: LogHead) -> ChangedLogs:
     return ChangedLogs(
         "the log has transactions that the target has already: it is a copy, or a log of another server",
         file=file,
-        found=f"its first GTID {head.first_gtid}",
+        found="a log begun before the last one" if head.first_gtid is None else f"its first GTID {head.first_gtid}",
         hint="write the transactions that the target lacks into a log of their own (binlogio copy --exclude-gtids),"
         " and continue with that",
     )
@@ -221,18 +222,15 @@ def _continues(head: LogHead, last: str | None) -> bool:
     return found is not None and found.sequence_number >= gtid.sequence_number
 
 
-def _numbered(gtid: str | None) -> tuple[Tsid | int, int] | None:
-    """Return what numbers a GTID (source and tag, or the domain), and its number."""
+def _numbered(gtid: str | None) -> tuple[Tsid | tuple[int, int], int] | None:
+    """Return the source of a GTID (UUID and tag, or domain and server), and its number."""
     if gtid is None:
         return None
-    try:
-        if ":" in gtid:
-            found = Gtid.parse(gtid)
-            return Tsid(found.uuid, found.tag), found.gno
-        mariadb = MariadbGtid.parse(gtid)
-    except BinlogError:
-        return None
-    return mariadb.domain_id, mariadb.sequence_number
+    if ":" in gtid:
+        found = Gtid.parse(gtid)
+        return Tsid(found.uuid, found.tag), found.gno
+    mariadb = MariadbGtid.parse(gtid)
+    return (mariadb.domain_id, mariadb.server_id), mariadb.sequence_number
 
 
 class GtidContinuity:

@@ -79,18 +79,21 @@ class LogProgress:
     def is_log(self, name: str, identity: LogIdentity | None) -> bool:
         """Return whether a log claims to be that of the progress, by its head and its name.
 
-        A log that begins with a GTID is recognized under any name. Without GTIDs, logs that a server began in the same
-        second are told apart by their numbers.
+        A log that begins with the same GTID is recognized under any name. Without GTIDs, logs that a server began in
+        the same second are told apart by their numbers.
         """
         if self.identity is None:
             return _plain(self.file) == _plain(name)
-        if identity is None or not self.identity.is_same_log(identity):
+        if identity is None or (self.identity.created, self.identity.server_id) != (
+            identity.created,
+            identity.server_id,
+        ):
             return False
-        if self.identity.first_gtid is not None and identity.first_gtid is not None:
+        if _plain(self.file) == _plain(name):
             return True
-        stem, number, _ = log_number(_plain(name))
-        own_stem, own_number, _ = log_number(_plain(self.file))
-        return number == own_number or stem != own_stem
+        if self.identity.first_gtid is not None or identity.first_gtid is not None:
+            return self.identity.first_gtid == identity.first_gtid
+        return log_number(_plain(name))[0] != log_number(_plain(self.file))[0]
 
     def match(self, log: LogFile, identity: LogIdentity | None, keyring: Keyring | None = None) -> LogMatch:
         """Compare a log, which has this identity, with the log of the progress.
@@ -100,6 +103,8 @@ class LogProgress:
         """
         if not self.is_log(log.name, identity):
             return LogMatch.OTHER
+        if self.identity is not None and identity is not None and not self.identity.is_same_log(identity):
+            return LogMatch.CHANGED
         if self.fingerprint is None or self.is_stored_alike(log, keyring):
             return LogMatch.SAME
         try:

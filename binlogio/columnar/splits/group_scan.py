@@ -88,10 +88,10 @@ def last_gtid(log: LogFile, end: int, keyring: Keyring | None = None) -> str | N
         OSError, UnsupportedFeature: as in `last_group_end`.
     """
     start = group_around(log, max(0, end - 1), keyring)
-    if not start:
+    if start is None:
         return None
     found = None
-    options = ReadOptions(verify_checksum=False, start_offset=start, stop_offset=end, open_payloads=False)
+    options = ReadOptions(verify_checksum=False, start_offset=start or None, stop_offset=end, open_payloads=False)
     with BinlogReader([log], options, keyring=keyring) as reader:
         try:
             for _ in reader:
