@@ -47,6 +47,7 @@ from binlogio.writer.batches import BatchChange, EncodedRow, RowsStatement, Tran
 from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_builder import LogBuilder, writer_kernel
 from binlogio.writer.log.log_index import LogIndex
+from binlogio.writer.log.log_storage import replace_file
 from binlogio.writer.log.recovery import examine
 from binlogio.writer.query_events import QueryContext
 from binlogio.writer.server_format import server_format_of
@@ -873,16 +874,7 @@ class LogFolder:
         self._write_batches({**self._batches(), batch.application: {"batch": batch.number, "log": log}})
 
     def _write_batches(self, batches: dict[str, Any]) -> None:
-        name, side = self._stem + BATCHES_SUFFIX, self._stem + BATCHES_SUFFIX + ".new"
-        if side in self._storage.names():
-            self._storage.remove(side)
-        self._storage.create(side)
-        try:
-            self._storage.append(side, json.dumps(batches, indent=1).encode())
-            self._storage.sync(side)
-        finally:
-            self._storage.close(side)
-        self._storage.rename(side, name)
+        replace_file(self._storage, self._stem + BATCHES_SUFFIX, json.dumps(batches, indent=1).encode())
         self._storage.sync_names()
 
 

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.storage.index_file import INDEX_SUFFIX, log_number
+from binlogio.writer.log.log_storage import CRASH_SAFE_SUFFIX, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from binlogio.writer.log.log_storage import LogStorage
 
-CRASH_SAFE_SUFFIX: Final = "_crash_safe"  # appended to the name of the index, as the server does
 REGISTER_SUFFIX: Final = ".~rec~"
 _HERE: Final = "./"
 
@@ -42,7 +42,7 @@ class LogIndex:
     """
 
     def __init__(self, stem: str, storage: LogStorage) -> None:
-        self._stem = stem
+        self.stem: Final = stem
         self._storage = storage
         self._lines: list[str] = []
         self._registered: list[str] = []
@@ -129,26 +129,17 @@ class LogIndex:
     def is_log(self, name: str) -> bool:
         """Return True if the name is one of a log of this series."""
         stem, number, more = log_number(name)
-        return stem == self._stem and number >= 0 and not more
+        return stem == self.stem and number >= 0 and not more
 
     def _replace(self, name: str, lines: list[str]) -> None:
         """Write the lines to a new file, sync it, and rename it over the old file.
 
         `names` is the content of the index, even if an error left it unsynced.
         """
-        storage, side = self._storage, name + CRASH_SAFE_SUFFIX
-        if side in storage.names():
-            storage.remove(side)
-        storage.create(side)
-        try:
-            storage.append(side, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
-            storage.sync(side)
-        finally:
-            storage.close(side)
-        storage.rename(side, name)
+        replace_file(self._storage, name, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
         if name == self.file_name:
             self._lines = lines
-        storage.sync_names()
+        self._storage.sync_names()
 
     def _is_whole(self, side: str, present: set[str]) -> bool:
         """Return whether a new index is complete: a crash may have interrupted its write."""

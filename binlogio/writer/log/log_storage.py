@@ -17,6 +17,7 @@ from binlogio.constants import NEW_FILE_MODE
 if TYPE_CHECKING:
     from typing import BinaryIO
 
+CRASH_SAFE_SUFFIX: Final = "_crash_safe"  # of the new content of a file, as in the names of the server's index
 _HOLDER_SIZE: Final = 1024
 
 
@@ -76,6 +77,24 @@ class LogStorage(Protocol):
 
     def disown(self) -> None:
         """Close every file and lock in a forked child without any effect on the parent."""
+
+
+def replace_file(storage: LogStorage, name: str, data: bytes) -> None:
+    """Write a new file beside the file `name`, sync it, and rename it over that file; `sync_names` is the caller's.
+
+    Raises:
+        OSError: the storage failed; the file has its old content.
+    """
+    side = name + CRASH_SAFE_SUFFIX
+    if side in storage.names():
+        storage.remove(side)
+    storage.create(side)
+    try:
+        storage.append(side, data)
+        storage.sync(side)
+    finally:
+        storage.close(side)
+    storage.rename(side, name)
 
 
 class LocalStorage:
