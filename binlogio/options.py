@@ -82,6 +82,8 @@ class ServerVariables:
     column names. `enforce_gtid_consistency` is None, which follows `gtid_mode` (server: always ON, which is stricter
     than necessary if gtid_mode is OFF).
 
+    `server_uuid`, `server_id` and `gtid_domain_id` identify the server. None stands for those of the logs that a writer
+    continues; for new logs it stands for a new UUID, for 1 and for 0.
     `server_version` is a version of MySQL from 5.0 on or of MariaDB from 5.5 on (`binlogio.writer.server_format` lists
     them). A variable that this version does not have is ignored: a log of 5.5 has no checksums, GTIDs and row images.
     The defaults are those of 9.7 for every version.
@@ -100,7 +102,7 @@ class ServerVariables:
     """
 
     server_version: str = "9.7.0"
-    server_id: int = 1
+    server_id: int | None = None
     server_uuid: str | None = None
     rule_set: str | None = None
     binlog_format: str = "ROW"
@@ -129,7 +131,7 @@ class ServerVariables:
     binlog_error_action: str = "ABORT_SERVER"
     transaction_isolation: str = "REPEATABLE-READ"
     sql_log_bin: bool = True
-    gtid_domain_id: int = 0
+    gtid_domain_id: int | None = None
     gtid_seq_no: int = 0
     skip_parallel_replication: bool = False
     binlog_annotate_row_events: bool = True
@@ -152,8 +154,9 @@ class ServerVariables:
                 raise _refused(name, " or ".join(repr(choice) for choice in allowed), found)
             object.__setattr__(self, name, value)
         for name, (low, high) in VARIABLE_RANGES.items():
-            if not low <= getattr(self, name) <= high:
-                raise _refused(name, f"{low} to {high}", getattr(self, name))
+            found = getattr(self, name)
+            if found is not None and not low <= found <= high:
+                raise _refused(name, f"{low} to {high}", found)
         if self.binlog_row_metadata == "NO_LOG" and not self.is_mariadb:
             raise _refused("binlog_row_metadata", "'MINIMAL' or 'FULL' for a MySQL server", self.binlog_row_metadata)
         if self.gtid_mode == "ON" and self.gtid_consistency != "ON" and not self.is_mariadb:
@@ -163,6 +166,11 @@ class ServerVariables:
     def is_mariadb(self) -> bool:
         """True if `server_version` is a version of MariaDB."""
         return "MariaDB" in self.server_version
+
+    @property
+    def server_id_in_effect(self) -> int:
+        """`server_id`, or the server's default."""
+        return 1 if self.server_id is None else self.server_id
 
     @property
     def gtid_consistency(self) -> str:

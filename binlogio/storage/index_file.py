@@ -23,8 +23,11 @@ GTID_INDEX_SUFFIX: Final = ".idx"
 """The suffix of MariaDB's GTID index (since 11.4): the offsets of GTIDs in the log of the same name."""
 KEY_INDEX_SUFFIX: Final = ".keys.parquet"
 """The suffix of a key index of `binlogio index`: the positions of row keys in the log of the same name."""
+AUTO_CNF: Final = "auto.cnf"
+"""The file in which a server keeps its UUID, and the end of the name in which `BinlogWriter` keeps that of a series."""
+AUTO_CNF_SUFFIX: Final = f".{AUTO_CNF}"
 _SERVER_FILES: Final = (INDEX_SUFFIX, "_crash_safe", ".~rec~", ".state", GTID_INDEX_SUFFIX)  # the last two: MariaDB
-_BESIDE_LOGS: Final = (*_SERVER_FILES, KEY_INDEX_SUFFIX)
+_BESIDE_LOGS: Final = (*_SERVER_FILES, KEY_INDEX_SUFFIX, AUTO_CNF)
 COMPRESSED_SUFFIXES: Final = (".gz", ".zst", ".xz", ".bz2")
 _MOST_BYTES: Final = 64 << 20  # the largest index file, which has about a million names
 _LOG_NAME: Final = re.compile(r"^(?P<stem>.*)\.(?P<number>\d{1,19})(?P<more>(?:\.[A-Za-z][A-Za-z0-9]*)*)$", re.DOTALL)
@@ -36,7 +39,7 @@ def is_index_file(path: str | os.PathLike[str]) -> bool:
 
 
 def is_beside_logs(path: str | os.PathLike[str]) -> bool:
-    """Return True for a name of a file that is not a log: index and temporary files, MariaDB's state, a key index."""
+    """Return True for a name of a file that is not a log: index, state and temporary files, auto.cnf, a key index."""
     return os.fspath(path).endswith(_BESIDE_LOGS)
 
 

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.storage.index_file import (
+    AUTO_CNF_SUFFIX,
     GTID_INDEX_SUFFIX,
+    INDEX_SUFFIX,
     KEY_INDEX_SUFFIX,
     is_beside_logs,
     is_index_file,
@@ -45,7 +47,8 @@ def find_logs(
 
     The shell pattern `binlog.0*` also matches the GTID indexes of MariaDB 11 (`binlog.000001.idx`) and the key indexes
     of binlogio (`binlog.000001.keys.parquet`); in a list, they are omitted if their log is in the list. The pattern
-    `binlog.*` also matches the index file; in a list, an index file adds only logs that are not in the list.
+    `binlog.*` also matches the index file and `binlog.auto.cnf`; in a list, an index file adds only logs that are not
+    in the list, and `binlog.auto.cnf` is omitted beside it.
 
     Raises:
         FileNotFoundError: there is no such file, a log of an index file or the target of a symbolic link is missing, or
@@ -106,7 +109,7 @@ def _logs_of(
     logs: list[LogFile] = []
     for one in sources:
         name = os.fspath(one) if isinstance(one, (str, os.PathLike)) else ""
-        if _is_index_of(names, name):
+        if _belongs_to(names, name):
             continue
         found = _logs_of(one, filesystem, missing_ok=missing_ok)
         if is_index_file(name):
@@ -116,11 +119,10 @@ def _logs_of(
     return logs
 
 
-def _is_index_of(names: AbstractSet[str], name: str) -> bool:
-    """Return whether a file is the GTID index of MariaDB, or the key index of binlogio, of a log in `names`."""
-    return any(
-        name.endswith(suffix) and name.removesuffix(suffix) in names for suffix in (GTID_INDEX_SUFFIX, KEY_INDEX_SUFFIX)
-    )
+def _belongs_to(names: AbstractSet[str], name: str) -> bool:
+    """Return whether a file belongs to a file in `names`: the GTID or key index of a log, or auto.cnf of a series."""
+    owners = {GTID_INDEX_SUFFIX: "", KEY_INDEX_SUFFIX: "", AUTO_CNF_SUFFIX: INDEX_SUFFIX}
+    return any(name.endswith(end) and name.removesuffix(end) + more in names for end, more in owners.items())
 
 
 def _find(path: str, filesystem: FileSystem | None, *, missing_ok: bool) -> Iterator[LogFile]:

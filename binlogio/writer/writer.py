@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,6 +26,7 @@ from binlogio.writer.log.log_file import ActiveLog, Clock
 from binlogio.writer.log.log_index import LogIndex, logs_before, logs_up_to
 from binlogio.writer.log.log_storage import LocalStorage, LogStorage
 from binlogio.writer.log.recovery import examine, recover
+from binlogio.writer.log.server_identity import ServerIdentity, keep_identity, stored_identity
 from binlogio.writer.server_format import variables_in_effect
 from binlogio.writer.session.cache import CacheStatus
 from binlogio.writer.session.connection import ConnectionState
@@ -52,12 +54,15 @@ class BinlogWriter:
     It is used as a context manager, or by calls of `open` and `close`. Several threads may each use a session of their
     own.
 
+    A writer that continues existing logs keeps the identity of their server (server_uuid, server_id, gtid_domain_id),
+    unless `variables` have another one. `identity` is that of the new logs, `stored_identity` that of existing logs.
+
     Args:
         basename: directory and name of the logs without their number, such as `data/binlog`; with `storage`, only the
             name.
         variables: the server's variables.
         clock: returns the time in microseconds since 1970, UTC.
-        new_uuid: creates the server's UUID if the variables have none.
+        new_uuid: creates the server's UUID if neither the variables nor existing logs have one.
         storage: storage of the logs; by default the directory of `basename`.
         wait: waits a number of microseconds for other sessions to commit, for binlog_group_commit_sync_delay.
         use_kernel: use the compiled kernel if it is available; the bytes are the same without it.
@@ -66,6 +71,8 @@ class BinlogWriter:
 
     Raises:
         UnsupportedFeature: the log format of the server version is unknown, or encryption is on and there is no key.
+        BinlogFormatError: the file with the identity of the server (`binlog.auto.cnf`) is damaged.
+        OSError: the directory cannot be read.
     """
 
     def __init__(
@@ -82,22 +89,28 @@ class BinlogWriter:
         keyring: KeyringSource | None = None,
     ) -> None:
         path = Path(basename)
-        text = variables.server_uuid
         variables = variables_in_effect(variables)
-        self.variables: Final = variables
-        self.server_uuid: Final = Uuid(new_uuid().bytes) if text is None else Uuid.parse(text)
-        self._clock = clock
-        self._storage: LogStorage = LocalStorage(path.parent) if storage is None else storage
-        if keyring is None:
+        given = None if variables.server_uuid is None else Uuid.parse(variables.server_uuid)
+        plain: LogStorage = LocalStorage(path.parent) if storage is None else storage
+        index = LogIndex(path.name, plain)
+        ring = None if keyring is None else load_keyring(keyring)
+        if ring is None:
             refuse_encryption(variables)
-        else:
-            self._storage = EncryptedStorage(
-                self._storage,
-                load_keyring(keyring),
-                variables,
-                str(self.server_uuid),
-                LogIndex(path.name, self._storage).is_log,
-            )
+
+        def opened(server_uuid: Uuid | None) -> LogStorage:
+            uuid_text = "" if server_uuid is None else str(server_uuid)
+            return plain if ring is None else EncryptedStorage(plain, ring, variables, uuid_text, index.is_log)
+
+        is_mariadb = variables.is_mariadb
+        self.stored_identity: Final = stored_identity(opened(given), index, is_mariadb=is_mariadb)
+        known = ServerIdentity(given, variables.server_id, variables.gtid_domain_id).or_else(self.stored_identity)
+        self.server_uuid: Final = known.server_uuid or Uuid(new_uuid().bytes)
+        whole = known.or_else(ServerIdentity(self.server_uuid, variables.server_id_in_effect, 0))
+        self.identity: Final = whole.of_vendor(is_mariadb=is_mariadb)
+        variables = replace(variables, server_id=whole.server_id, gtid_domain_id=whole.gtid_domain_id)
+        self.variables: Final = variables
+        self._storage = opened(self.server_uuid)
+        self._clock = clock
         self._log = ActiveLog(path.name, self._storage, variables, clock)
         self._kernel = writer_kernel() if use_kernel else None
         self._group_commit = GroupCommit(self._log, variables, clock, self.server_uuid, self._kernel, wait)
@@ -130,7 +143,9 @@ class BinlogWriter:
             raise WriterStateError("the writer is already open", file=self._log.name)
         self._log.lock()
         try:
-            self._group_commit.open(*self._recovered())
+            recovered = self._recovered()
+            keep_identity(self._storage, self._log.index, self.identity, self.stored_identity)
+            self._group_commit.open(*recovered)
         except BaseException:
             self._log.unlock()
             raise

@@ -64,7 +64,7 @@ def parse_set(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     Raises:
         BadParameter: a name is unknown or a value is invalid.
     """
-    kinds = {field.name: str(field.type) for field in fields(ServerVariables)}
+    kinds = {field.name: str(field.type).removesuffix(" | None") for field in fields(ServerVariables)}
     parsed: dict[str, Any] = {}
     for text in values:
         name, equals, value = text.partition("=")

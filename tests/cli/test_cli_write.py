@@ -77,6 +77,44 @@ def test_script_becomes_a_log(tmp_path: Path) -> None:
     assert {event["timestamp"] for event in events(tmp_path)} == {"2026-11-20T12:00:00+00:00"}
 
 
+def test_second_run_is_of_the_same_server(tmp_path: Path) -> None:
+    """A replica of these logs sees one source."""
+    lines = [TABLE, INSERT]
+    results = [write(tmp_path, lines, "--set", "server_id=7"), write(tmp_path, lines)]
+    verified = CliRunner().invoke(cli, ["verify", str(tmp_path / "logs")])
+    uuid = (tmp_path / "logs" / "binlog.auto.cnf").read_text().split("server-uuid=")[1].split()[0]
+
+    assert [result.stderr for result in results] == ["", ""]
+    assert f"gtid_executed: {uuid}:1-2\n" in results[1].stdout
+    assert {event["server_id"] for event in events(tmp_path)} == {7}
+    assert "2 of 2 fine" in verified.stdout
+
+
+def test_run_that_sets_another_server_says_so(tmp_path: Path) -> None:
+    """A server takes its new settings as well; the file keeps them for the next run."""
+    first = write(tmp_path, [VARIABLES, TABLE, INSERT])
+    second = write(tmp_path, [TABLE, INSERT], "--set", "server_id=8")
+    third = write(tmp_path, [TABLE, INSERT])
+
+    assert (first.stderr, third.stderr) == ("", "")
+    assert second.stderr == (
+        "binlogio: the new logs are of another server than the logs before them: server_id 8 instead of 7\n"
+    )
+    assert "gtid_executed: 6d1b2c9a-5b0e-11f1-9d5e-0242ac110002:1-3\n" in third.stdout
+
+
+def test_damaged_identity_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    write(tmp_path, [TABLE, INSERT])
+    (tmp_path / "logs" / "binlog.auto.cnf").write_text("[auto]\nserver-uuid=1\n")
+    result = write(tmp_path, [TABLE, INSERT])
+
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "binlogio: binlog.auto.cnf: server-uuid: the stored identity of the server is damaged, found '1' "
+        "(put back the file, or remove it: the identity is then that of the last log)\n"
+    )
+
+
 def test_same_script_gives_the_same_bytes(tmp_path: Path) -> None:
     """With times and a UUID in the script the log is always the same."""
     for name in ("one", "two"):

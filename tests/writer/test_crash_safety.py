@@ -97,7 +97,7 @@ def check(workload: Workload, storage: CrashingStorage, *, keeps_promises: bool)
     rows, gnos = rows_and_gtids(storage, *names)
 
     assert logs == set(names)
-    assert set(storage.names()) == {*names, "binlog.index"}
+    assert set(storage.names()) == {*names, "binlog.auto.cnf", "binlog.index"}
     assert len(rows) == len(gnos)
     assert [gno - 1 for gno in gnos] == rows
     if rows:

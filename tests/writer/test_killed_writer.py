@@ -84,7 +84,7 @@ def test_a_writer_that_is_killed_is_reopened_with_all_that_it_promised(tmp_path:
         found = groups([basename.parent / name for name in names])
         ids = [group[0] for group in found]
 
-        assert {path.name for path in basename.parent.iterdir()} == {*names, "binlog.index"}
+        assert {path.name for path in basename.parent.iterdir()} == {*names, "binlog.auto.cnf", "binlog.index"}
         assert found == [[id_, -id_] for id_ in ids]
         assert len(set(ids)) == len(ids)
         missing = promised - set(ids)

@@ -99,7 +99,7 @@ def test_a_group_inside_an_unfinished_one_is_refused() -> None:
     assert caught.value.file == NAME
     assert caught.value.hint == "nothing was changed; `binlogio dump` shows what is in it"
     assert log.data == before
-    assert sorted(log.storage.files) == [NAME, "binlog.index"]
+    assert sorted(log.storage.files) == [NAME, "binlog.auto.cnf", "binlog.index"]
 
 
 def test_an_end_without_a_beginning_is_refused() -> None:
@@ -186,7 +186,7 @@ def test_a_start_that_the_disk_does_not_take_can_be_repeated(failing_append: int
         names = writer.names
 
     assert names == (NAME, "binlog.000002")
-    assert sorted(log.storage.files) == [NAME, "binlog.000002", "binlog.index"]
+    assert sorted(log.storage.files) == [NAME, "binlog.000002", "binlog.auto.cnf", "binlog.index"]
     assert log.rows() == [0, 1, 2, 3]
 
 

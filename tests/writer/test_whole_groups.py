@@ -160,6 +160,6 @@ def test_runs_of_gtids_are_their_set(numbers: list[tuple[Uuid, str, int]]) -> No
     gtids = [Gtid(uuid, Tag(tag), gno) for uuid, tag, gno in numbers]
     runs = GtidRuns()
     for gtid in gtids:
-        runs.add(gtid)
+        runs.add(gtid, 1)
 
     assert runs.as_set() == GtidSet.from_gtids(gtids) == runs.as_set()

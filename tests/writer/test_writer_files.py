@@ -232,6 +232,7 @@ def test_logs_on_disk_are_found_through_their_index(tmp_path: Path) -> None:
         "binlog.000002",
         "binlog.000003",
         "binlog.000004",
+        "binlog.auto.cnf",
         "binlog.index",
     ]
 

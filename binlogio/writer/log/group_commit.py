@@ -99,7 +99,7 @@ class GroupCommit:
         self._log = log
         self._groups = GroupLog(log, variables, clock, server_uuid, kernel)
         self._clock = self._groups.clock
-        self._server_id = variables.server_id
+        self._server_id = variables.server_id_in_effect
         self._max_size = variables.max_binlog_size
         self._sync_period = variables.sync_binlog
         self._delay = variables.binlog_group_commit_sync_delay

@@ -75,7 +75,7 @@ class GroupLog:
         self.log = log
         self.builder = LogBuilder.of(variables, kernel)
         self._now = clock
-        self._server_id = variables.server_id
+        self._server_id = variables.server_id_in_effect
         self._commit_id: int | None = None  # MariaDB's commit id of the groups that are being written, if they have one
         self._server_format = server_format_of(variables.server_version)
         tracking = WRITESET if self._server_format.always_writeset else variables.binlog_transaction_dependency_tracking

@@ -201,7 +201,7 @@ class ActiveLog:
         checkpoints = [rotated_from, name] if rotated_from else [name]
         data = self._builder.head(
             self._now(),
-            self._variables.server_id,
+            self._variables.server_id_in_effect,
             previous,
             created=created,
             in_use=True,
@@ -219,7 +219,7 @@ class ActiveLog:
         self.name, self.size = name, len(data)
 
     def _end(self, next_log: str = "") -> None:
-        data = self._builder.end(self.size, self._now(), self._variables.server_id, next_log)
+        data = self._builder.end(self.size, self._now(), self._variables.server_id_in_effect, next_log)
         self._storage.append(self.name, data)
         self.size += len(data)
         self._storage.sync(self.name)

@@ -57,7 +57,7 @@ from binlogio.writer.log.log_file import FLAGS_OFFSET
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from binlogio.events.base import ParseContext
+    from binlogio.events.base import EventHeader, ParseContext
     from binlogio.events.mariadb import StartEncryptionEvent
     from binlogio.writer.log.log_storage import LogStorage
 
@@ -74,8 +74,9 @@ _KNOWN_TYPES: Final = frozenset(map(int, EventType))
 class LogState:
     """State of a log. `size`, and `valid_size`, the end of the last complete group, are in bytes.
 
-    `executed` includes the GTIDs of earlier logs; `domains` are the last GTIDs of each domain and server of a MariaDB
-    log.
+    `executed` includes `previous`, the GTIDs of earlier logs; `domains` are the last GTIDs of each domain and server of
+    a MariaDB log. `server_id` is that of the server that wrote the log; `own_uuid` and `own_domain_id` are those of the
+    last GTID with this server id.
     """
 
     name: str
@@ -85,6 +86,10 @@ class LogState:
     executed: GtidSet
     domains: tuple[MariadbGtid, ...] = ()
     is_mariadb: bool = False
+    previous: GtidSet = EMPTY_GTID_SET
+    server_id: int | None = None
+    own_uuid: Uuid | None = None
+    own_domain_id: int | None = None
 
 
 def examine(storage: LogStorage, name: str) -> LogState:
@@ -110,6 +115,10 @@ def examine(storage: LogStorage, name: str) -> LogState:
         scan.executed,
         scan.domains.gtids,
         is_mariadb=framer.context.is_mariadb,
+        previous=scan.previous,
+        server_id=scan.found.server_id,
+        own_uuid=scan.found.own_uuid,
+        own_domain_id=scan.found.own_domain_id,
     )
 
 
@@ -144,9 +153,10 @@ class _LogScan:
         self._is_malformed = False
         self._is_finished = False
         self._current: Gtid | MariadbGtid | None = None
+        self._server_id = 0  # of the current GTID event
         self.domains = DomainState()
-        self._before = EMPTY_GTID_SET
-        self._found = GtidRuns()
+        self.previous = EMPTY_GTID_SET
+        self.found = GtidRuns()
         self._may_skip = is_compiled()
         self._skip_from = 0  # after events that are not a plain group, the next attempt is delayed
         self.framer = EventFramer(decryptor_for=_decrypted if isinstance(storage, EncryptedStorage) else None)
@@ -154,7 +164,7 @@ class _LogScan:
 
     @property
     def executed(self) -> GtidSet:
-        return self._before | self._found.as_set()
+        return self.previous | self.found.as_set()
 
     def run(self) -> None:
         try:
@@ -186,7 +196,7 @@ class _LogScan:
         framer = self.framer
         read = partial(self._storage.read, self._name)
         end = skip_plain_groups(
-            read, framer.offset, self._found, has_checksum=context.has_checksum, domains=self.domains
+            read, framer.offset, self.found, has_checksum=context.has_checksum, domains=self.domains
         )
         self._skip_from = end if end - framer.offset > READ_SIZE else end + PAUSE_SIZE
         if end > framer.offset:
@@ -205,34 +215,40 @@ class _LogScan:
         if tracker.place is GroupPlace.TRANSACTION and type_code in QUIET_TYPES:
             return
         event = codec_for(type_code).parse(frame.header, frame.body, frame.context)
-        if isinstance(event, FormatDescriptionEvent) and event.header_size != HEADER_SIZE:
-            raise UnsupportedFeature(
-                "events cannot be added to a log whose event headers have another size",
-                offset=frame.header.offset,
-                event_type=event_name(type_code),
-                field="header_size",
-                expected=f"{HEADER_SIZE}",
-                found=f"{event.header_size}",
-                hint="begin a new log",
-            )
+        if isinstance(event, FormatDescriptionEvent):
+            self._take_description(event, frame.header)
         self._check_sequence(event, frame)
         before = tracker.place
         place = tracker.feed(event)
         if isinstance(event, PreviousGtidsEvent):
-            self._before = event.gtid_set
+            self.previous = event.gtid_set
         elif isinstance(event, MariadbGtidListEvent):
             self.domains = DomainState(event.gtids)
         elif isinstance(event, _GTIDS):
-            self._current = event.gtid
+            self._current, self._server_id = event.gtid, frame.header.server_id
         if before is GroupPlace.OUTSIDE:
             self._group_start = frame.header.offset
         if place is GroupPlace.OUTSIDE:
             self.valid_size = frame.end
             if isinstance(self._current, MariadbGtid):
                 self.domains.add(self._current)
+                self.found.add_domain(self._current)
             elif self._current is not None:
-                self._found.add(self._current)
+                self.found.add(self._current, self._server_id)
             self._current = None
+
+    def _take_description(self, event: FormatDescriptionEvent, header: EventHeader) -> None:
+        self.found.server_id = header.server_id
+        if event.header_size != HEADER_SIZE:
+            raise UnsupportedFeature(
+                "events cannot be added to a log whose event headers have another size",
+                offset=header.offset,
+                event_type=event_name(header.type_code),
+                field="header_size",
+                expected=f"{HEADER_SIZE}",
+                found=f"{event.header_size}",
+                hint="begin a new log",
+            )
 
     def _check_sequence(self, event: Any, frame: EventFrame) -> None:
         """Refuse a sequence of events that no crash can leave: groups are written whole, one after the other.
@@ -364,19 +380,32 @@ _PLAIN_FLAGS: Final = int(
 
 @dataclass(slots=True)
 class GtidRuns:
-    """GTIDs in the order in which they are added; consecutive numbers form one interval."""
+    """GTIDs in the order in which they are added; consecutive numbers form one interval.
 
+    `own_uuid` and `own_domain_id` are those of the last GTID of the server `server_id`.
+    """
+
+    server_id: int | None = None
+    own_uuid: Uuid | None = None
+    own_domain_id: int | None = None
     _runs: list[tuple[Tsid, Interval]] = field(default_factory=list)
     _tsid: Tsid | None = None
     _first: int = 0
     _end: int = 0
 
-    def add(self, gtid: Gtid) -> None:
-        """Add a GTID."""
-        self.add_number(gtid.tsid, gtid.gno)
+    def add(self, gtid: Gtid, server_id: int) -> None:
+        """Add a GTID of an event with this server_id."""
+        self.add_number(gtid.tsid, gtid.gno, server_id)
 
-    def add_number(self, tsid: Tsid, gno: int) -> None:
+    def add_domain(self, gtid: MariadbGtid) -> None:
+        """Take note of the domain of a MariaDB GTID, which is no part of the intervals."""
+        if gtid.server_id == self.server_id:
+            self.own_domain_id = gtid.domain_id
+
+    def add_number(self, tsid: Tsid, gno: int, server_id: int) -> None:
         """Add a GTID by its parts."""
+        if server_id == self.server_id:
+            self.own_uuid = tsid.uuid
         if gno != self._end or tsid != self._tsid:
             self._close()
             self._tsid, self._first = tsid, gno
@@ -442,9 +471,11 @@ def skip_plain_groups(
                     break
                 if uuid not in tsids:
                     tsids[uuid] = Tsid(Uuid(uuid), NO_TAG)
-                gtids.add_number(tsids[uuid], gno)
+                gtids.add_number(tsids[uuid], gno, int.from_bytes(event[SERVER_ID_BYTES], "little"))
             elif in_domain and domains is not None:
-                domains.add(_gtid(data[done : ends[first]]))
+                gtid = _gtid(data[done : ends[first]])
+                domains.add(gtid)
+                gtids.add_domain(gtid)
             done = ends[last]
         start += done
         if len(data) < size or (done == 0 and (len(groups) != 1 or size >= MAX_WINDOW_SIZE)):

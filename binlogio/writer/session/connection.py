@@ -179,8 +179,8 @@ class ConnectionState:
         variables, known = self.variables, self.caches.gtid_next
         waiting = known.sequence_number if isinstance(known, InDomain) else None
         self.caches.gtid_next = InDomain(
-            variables.gtid_domain_id,
-            variables.server_id,
+            variables.gtid_domain_id or 0,
+            variables.server_id_in_effect,
             variables.gtid_seq_no or waiting,
             not variables.skip_parallel_replication,
         )
@@ -278,7 +278,7 @@ class ConnectionState:
             thread_id=self.thread_id,
             schema=self.schema if schema is None else schema,
             timestamp=now // MICROSECONDS_PER_SECOND if timestamp is None else timestamp,
-            server_id=self.variables.server_id,
+            server_id=self.variables.server_id_in_effect,
             sql_mode=client.sql_mode,
             collation=client.collation,
             flags2=self.flags2,

@@ -194,6 +194,9 @@ def _write(run: WriteRun, folder: Path, basename: str, keyring: str | None) -> _
         removed_if_empty(missing_folders(folder)),
         BinlogWriter(folder / basename, variables=run.variables, clock=run.clock, keyring=keyring) as writer,
     ):
+        changes = writer.identity.changes(writer.stored_identity)
+        if changes:
+            say(f"the new logs are of another server than the logs before them: {', '.join(changes)}")
         names_before = writer.names[:-1]
         summary = run.fill(writer, folder)
         names = tuple(name for name in writer.names if name not in names_before)

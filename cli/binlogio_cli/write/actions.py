@@ -316,7 +316,7 @@ def check(value: Any, schema: Schema, path: str) -> Iterator[str]:
         yield f'"{path}" is {_shown(value)}, not {" or ".join(_WORDS[kind] for kind in kinds)}'
     elif "enum" in schema and value not in schema["enum"]:
         yield f'"{path}" is {_shown(value)}; it can be {", ".join(schema["enum"])}{_nearest(value, schema["enum"])}'
-    elif "minimum" in schema and not schema["minimum"] <= value <= schema["maximum"]:
+    elif "minimum" in schema and value is not None and not schema["minimum"] <= value <= schema["maximum"]:
         yield f'"{path}" is {value}, not a number from {schema["minimum"]} to {schema["maximum"]}'
     elif isinstance(value, dict) and "properties" in schema:
         yield from _check_object(value, schema, path)
