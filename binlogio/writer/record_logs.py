@@ -49,6 +49,7 @@ from binlogio.writer.log.log_builder import LogBuilder, writer_kernel
 from binlogio.writer.log.log_index import LogIndex
 from binlogio.writer.log.log_storage import replace_file
 from binlogio.writer.log.recovery import examine
+from binlogio.writer.log.server_identity import stored_identity
 from binlogio.writer.query_events import QueryContext
 from binlogio.writer.server_format import server_format_of
 from binlogio.writer.session.open_tables import OpenTables
@@ -729,6 +730,15 @@ class LogFolder:
                 hint=("write to another directory", Hint.SERVER_VERSION),
             )
         return state.domains if state.is_mariadb else state.executed
+
+    def server_id(self) -> int:
+        """Return the server_id of the server of the existing logs; 1 without logs.
+
+        Raises:
+            BinlogFormatError: the file that has the identity of the server is damaged.
+        """
+        stored = stored_identity(self._storage, self._index, is_mariadb=self._variables.is_mariadb)
+        return self._variables.server_id_in_effect if stored.server_id is None else stored.server_id
 
     def is_done(self, batch: BatchNumber) -> bool:
         """Return whether this batch, or a later one, has been written."""

@@ -14,8 +14,9 @@ before `commit`. Both remove the marker first and then the directory. A task tha
 files in a local directory; on an object store it compares the marker with its own id when it has written its files,
 and removes them.
 
-Defaults of missing columns: one file, rows numbered, server_id 1, gtid and sequence_number NULL (each pos is then a
-transaction), bitmaps of the columns that the images have; with option `table`, its schema and table.
+Defaults of missing columns: one file, rows numbered, the server_id of the existing logs or 1, gtid and sequence_number
+NULL (each pos is then a transaction), bitmaps of the columns that the images have; with option `table`, its schema and
+table.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ class _LogWriter:
         self._attempt = uuid.uuid4().hex
         self._variables = server_variables(options)
         _check_columns(arrow_schema(schema), options)
+        self._server_id = 1 if "server_id" in schema.names else self._folder().server_id()
 
     def _open_staging(self) -> None:
         """Create the staging directory and its marker. Only the driver does, so a late task cannot create it again."""
@@ -141,7 +143,7 @@ class _LogWriter:
             f"{self._options.basename}.000001",
         )
         try:
-            staged = Staged(tuple(writer.write(transactions_of(_as_records(batches, self._options)))))
+            staged = Staged(tuple(writer.write(transactions_of(_as_records(batches, self._options, self._server_id)))))
             self._refuse_late_task()
         except BaseException:
             writer.remove()
@@ -289,7 +291,9 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _as_records(batches: Iterable[pa.RecordBatch], options: BinlogWriteOptions) -> Iterator[pa.RecordBatch]:
+def _as_records(
+    batches: Iterable[pa.RecordBatch], options: BinlogWriteOptions, server_id: int
+) -> Iterator[pa.RecordBatch]:
     """Yield the batches with all columns of the view, in its types."""
     first_row = 0
     for batch in batches:
@@ -302,17 +306,16 @@ def _as_records(batches: Iterable[pa.RecordBatch], options: BinlogWriteOptions) 
                 array = batch.column(name)
                 columns[name] = array if array.type == wanted else array.cast(wanted)
             else:
-                columns[name] = _default(name, wanted, batch.num_rows, first_row, options)
+                schema, _, table = (options.table or "").partition(".")
+                values = {"file": "", "server_id": server_id, "schema": schema, "table": table}
+                columns[name] = _default(name, wanted, batch.num_rows, first_row, values.get(name))
         first_row += batch.num_rows
         yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _default(name: str, kind: pa.DataType, count: int, first_row: int, options: BinlogWriteOptions) -> pa.Array:
+def _default(name: str, kind: pa.DataType, count: int, first_row: int, value: object) -> pa.Array:
     if name == "row":
         return pa.array(np.arange(first_row, first_row + count, dtype=np.int32))
-    schema, _, table = (options.table or "").partition(".")
-    constants = {"file": "", "server_id": 1, "schema": schema, "table": table}
-    value = constants.get(name)
     return pa.nulls(count, kind) if value is None else pa.array([value] * count, kind)
 
 

@@ -106,6 +106,16 @@ def test_files_are_as_a_server_writes_them(tmp_path: Path) -> None:
     assert str(previous) == f"{UUID}:1-160"
 
 
+def test_records_without_server_id_have_that_of_the_existing_logs(tmp_path: Path) -> None:
+    """1 without logs, as a new server."""
+    for folder, first in ((tmp_path / "new", 0), (tmp_path / "old", 1)):
+        if first:
+            write([numbered(range(1, 3))], folder)
+        write([numbered(range(3, 5)).drop_columns("server_id")], folder)
+
+        assert {event.header.server_id for event in events(logs(folder)[-1])} == {7 if first else 1}
+
+
 def test_append_continues_after_the_existing_logs(tmp_path: Path) -> None:
     """Numbers continue, and the head names the transactions before; the same transactions again are refused."""
     write([numbered(range(1, 4))], tmp_path)
