@@ -10,7 +10,7 @@ and report it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
@@ -248,9 +248,22 @@ class GtidContinuity:
         self._mysql = known if isinstance(known, GtidSet) else GtidSet()
         self._runs: list[tuple[Tsid, Interval]] = []
         self._last: dict[tuple[int, int], int] = {}
+        self.last: Gtid | MariadbGtid | None = None
+
+    @property
+    def is_behind(self) -> bool:
+        """True if the consumer has later GTIDs of the source of the last group than this group."""
+        if isinstance(self.last, MariadbGtid):
+            later = replace(self.last, sequence_number=self.last.sequence_number + 1)
+            return self._known is not None and has_gtid(self._known, later)
+        if self.last is None or not isinstance(self._known, GtidSet):
+            return False
+        numbers = self._known.intervals(Tsid(self.last.uuid, self.last.tag))
+        return bool(numbers) and numbers[-1].end > self.last.gno + 1
 
     def add(self, gtid: Gtid | MariadbGtid | None) -> None:
         """Take the GTID of the next event group."""
+        self.last = gtid or self.last
         if isinstance(gtid, MariadbGtid):
             source = gtid.domain_id, gtid.server_id
             self._last[source] = max(gtid.sequence_number, self._last.get(source, -1))

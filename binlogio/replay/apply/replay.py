@@ -162,6 +162,7 @@ def replay(
     coordinator.keep_position(transactions.marked(coordinator.low))
     summary.missing += transactions.missing
     summary.keeps_gtids = progress.gtids is not None
+    summary.is_behind = bool(summary.skipped_groups) and not summary.groups and continuity.is_behind
     summary.unfinished = transactions.unfinished
     summary.unmatched = transactions.unmatched
     summary.prepared = transactions.prepared_count

@@ -74,7 +74,8 @@ class ReplaySummary(RowCounts):
     (MariaDB); in SQLite these are NULL. `ignored` are changes that did not fit in IDEMPOTENT mode. `waits` counts how
     often a worker waited for its turn, `retries` how often a transaction was retried. `keeps_gtids` is True if the
     transactions have the GTIDs of the log in the target. `unmatched` are the globs of the filter that matched no table.
-    `missing` names the missing logs and GTIDs that were ignored.
+    `missing` names the missing logs and GTIDs that were ignored. `is_behind` is True if the target has all GTIDs of the
+    logs and later ones of their server: the logs are older, or of a new series (RESET) with the same GTIDs.
     """
 
     groups: int = 0
@@ -86,6 +87,7 @@ class ReplaySummary(RowCounts):
     keeps_gtids: bool = False
     unmatched: tuple[str, ...] = ()
     missing: list[str] = field(default_factory=list)
+    is_behind: bool = False
     position: Position | None = None
     waits: int = 0
     retries: int = 0

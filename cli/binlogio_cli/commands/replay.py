@@ -19,7 +19,7 @@ from binlogio.replay import ReplaySummary, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
 from binlogio.replay.targets.mysql.server_tables import KINDS
-from binlogio_cli.messages import Refusal, say, say_missing, say_torn_tails
+from binlogio_cli.messages import DAMAGE, OK, Refusal, say, say_missing, say_torn_tails
 from binlogio_cli.options import ignore_missing_logs_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched
@@ -161,7 +161,12 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
             )
     _report(summary, reader)
     say_columns(wanted.rows)
-    return say_missing(summary.missing)
+    if summary.is_behind:
+        say(
+            "the target has later GTIDs of this server than these logs: they are older logs, or the server has begun a"
+            " new series (RESET) whose transactions have GTIDs that the target has"
+        )
+    return say_missing(summary.missing) or (DAMAGE if summary.is_behind else OK)
 
 
 def _target(url: str, options: dict[str, Any]) -> AbstractContextManager[Target]:
