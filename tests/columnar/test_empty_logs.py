@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,10 +15,11 @@ from click.testing import CliRunner
 import binlogio
 from binlogio.columnar.splits.group_scan import last_group_end
 from binlogio.constants import BINLOG_MAGIC
-from binlogio.errors import TruncatedEvent
+from binlogio.errors import BinlogFormatError, TruncatedEvent
 from binlogio.storage.compression import compress_zstd
 from binlogio.storage.sources import find_logs
 from binlogio_cli.main import cli
+from corpus import MYSQL
 from logs import log, stop, transaction
 
 if TYPE_CHECKING:
@@ -115,3 +117,21 @@ def test_events_before_an_empty_log_are_given_first(tmp_path: Path, content: byt
 
     _check(caught.value, path, content)
     assert {event.header.offset for event in events} > {4}
+
+
+@pytest.mark.parametrize("count", [1, 18, 19, 300, 3 << 20])
+def test_zeros_at_the_end_of_a_log_in_use_are_a_torn_tail(kernel: str, tmp_path: Path, count: int) -> None:
+    """As for `binlogio.open`; in a closed log they are damage."""
+    assert kernel
+    data = bytearray((MYSQL / "gtid_on" / "binlog.000001").read_bytes())
+    expected = sum(batch.num_rows for _, batch in binlogio.read_tables(BytesIO(data)))
+    for is_in_use in (True, False):
+        data[21] = is_in_use  # BINLOG_IN_USE
+        path = tmp_path / "binlog.000001"
+        path.write_bytes(data + bytes(count))
+        read = binlogio.read_tables(path)
+        if is_in_use:
+            assert sum(batch.num_rows for _, batch in read) == expected > 0
+        else:
+            with pytest.raises(BinlogFormatError):
+                list(read)

@@ -191,7 +191,8 @@ class LogWalk:
             elif status == event_scanner.BIG_PAYLOAD:
                 yield from self._big_events.open_big_payload(cursor.event_bytes())
             else:
-                self._refuse(cursor.event_bytes())
+                self._end_or_refuse(cursor.event_bytes())
+                return
 
     def _forget_idle_tables(self) -> Iterator[TableBatch]:
         """If there are many tables, yield all rows and keep only the tables whose table maps are currently valid."""
@@ -378,9 +379,24 @@ class LogWalk:
 
     # ---------------------------------------------------------------------------------------------------------- errors
 
-    def _refuse(self, raw: bytes) -> None:
+    def _end_or_refuse(self, raw: bytes) -> None:
+        """End the log in use if only zeros follow, as a crash of the machine leaves them; else raise the error."""
+        window, offset, zeros = self._cursor.window, self._cursor.window.offset, 0
+        framer = self._cursor.judge(offset)
+        if framer.in_use and not any(raw[:HEADER_SIZE]):
+            while window.fill() and not bytes(window.view).strip(b"\0"):
+                zeros += window.held
+                window.take(window.held)
+            if not window.held:
+                framer.feed(bytes(min(zeros, HEADER_SIZE)))
+                framer.finish(skipped=max(0, zeros - HEADER_SIZE))
+                framer.next_frame()
+                self._cursor.torn_tail = framer.torn_tail
+                return
+        self._refuse(raw, offset)
+
+    def _refuse(self, raw: bytes, offset: int) -> None:
         """Raise the construct parser's error for an event that the kernel rejected."""
-        offset = self._cursor.window.offset
         framer = self._cursor.judge(offset)
         framer.feed(raw)
         framer.finish()
