@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from functools import partial
+from io import FileIO
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -365,3 +366,46 @@ def test_query_refuses_the_logs_of_another_server(spark: SparkSession, tmp_path:
     assert seen == [40]
     run(changedLogs="restart")
     assert seen == [40, 30]
+
+
+class CountingFile(FileIO):
+    """A file that counts the bytes that are read from all of its kind."""
+
+    bytes_read = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return bytes, and count them."""
+        data = super().read(-1 if size is None else size) or b""
+        CountingFile.bytes_read += len(data)
+        return data
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        """Fill a buffer, and count its bytes."""
+        count = super().readinto(buffer)
+        CountingFile.bytes_read += count or 0
+        return count
+
+
+@pytest.mark.parametrize("tail", [b"", b"\0" * 300], ids=["complete group", "incomplete event"])
+def test_an_idle_poll_reads_little(tail: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the size of the log; also the first poll after a restart, if the log ends with a complete group."""
+    write(tmp_path, 4000)
+    log = tmp_path / "binlog.000001"
+    data = bytearray(log.read_bytes())
+    data[21] |= 1  # BINLOG_IN_USE
+    log.write_bytes(data + tail)
+    stream = Stream(tmp_path)
+    assert len(stream.rest()) == 4000
+    monkeypatch.setattr("binlogio.storage.log_file.open", lambda name, *_, **__: CountingFile(name), raising=False)
+    restarted = Stream(tmp_path, stream.offset)
+    read = []
+    for one in (stream, restarted, restarted):
+        CountingFile.bytes_read = 0
+        before = one.offset
+        assert one.batch() == []
+        one.reader.reportLatestOffset()
+        assert one.offset == before
+        read.append(CountingFile.bytes_read)
+
+    assert len(data) > 1 << 20
+    assert max(read if not tail else (read[0], read[2])) < 1 << 16
