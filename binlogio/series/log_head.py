@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import GROUP_STARTS, EventType, HeaderFlag
 from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.events import codec_for
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
-from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.gtid import GtidSet, MariadbGtid
 from binlogio.storage.log_file import mariadb_decryptor_for
@@ -68,11 +68,12 @@ class LogHead:
         """
         if self.gtid_frame is None:
             return None
+        frame = self.gtid_frame
         try:
-            (event,) = Decoder(decompress=None).decode(self.gtid_frame)
+            event: Any = codec_for(frame.header.type_code).parse(frame.header, frame.body, frame.context)
         except BinlogFormatError:
             return None
-        return before_of(event) if isinstance(event, (PreviousGtidsEvent, MariadbGtidListEvent)) else None
+        return before_of(event)
 
 
 def before_of(event: PreviousGtidsEvent | MariadbGtidListEvent) -> GtidSet | LastGtids:
@@ -114,7 +115,7 @@ def head_of(opened: OpenedLog, keyring: Keyring | None = None, *, verify_checksu
                     in_use=bool(header.flags & HeaderFlag.BINLOG_IN_USE),
                 )
             elif header.type_code in GROUP_STARTS:
-                event: Any = next(iter(Decoder().decode(frame)))
+                event: Any = codec_for(header.type_code).parse(header, frame.body, frame.context)
                 return replace(found, first_gtid=None if event.gtid is None else str(event.gtid))
             elif header.type_code not in HEAD_EVENTS:
                 break
