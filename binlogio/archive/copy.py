@@ -53,7 +53,7 @@ from binlogio.gtid import EMPTY_GTID_SET, NO_TAG, Gtid, GtidSet, GtidSetEncoding
 from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.start_position import BEGINNING, LogPlace, place_in
-from binlogio.series.continuity import check_numbers, missing_gtids, shown
+from binlogio.series.continuity import check_series, missing_gtids, shown
 from binlogio.storage.index_file import base_name
 from binlogio.writer.log.encrypted_storage import mariadb_log, mysql_log, start_encryption
 from binlogio.writer.log.gtids import DomainState
@@ -204,7 +204,7 @@ def copy_logs(
     if options.splits and target.is_one:
         raise WriterStateError("one file cannot be split", hint="write into a directory")
     copier = LogCopier(target, options, logs)
-    copier.check_series(ignore_missing_logs=ignore_missing_logs)
+    copier.check_sources(keyring, ignore_missing_logs=ignore_missing_logs)
     for log in logs:
         with closing(LogEvents(log, read_options, keyring)) as events:
             if not copier.copy(events, watch):
@@ -381,7 +381,7 @@ class LogCopier:
     """Copies the groups of logs, one log after the other.
 
     Call `begin_source`, then `take` for each batch, then `end_source` for each log; call `finish` at the end. `logs`
-    are all sources; they are needed if the options have positions. After `check_series`, missing logs are errors.
+    are all sources; they are needed if the options have positions. After `check_sources`, missing logs are errors.
     """
 
     def __init__(self, target: NewLogs, options: CopyOptions, logs: Sequence[LogFile] = ()) -> None:
@@ -389,7 +389,7 @@ class LogCopier:
         start, stop = options.wanted.start, options.wanted.stop
         self._start_place = BEGINNING if start is None else place_in(logs, start, "start")
         self._stop_place = None if stop is None else place_in(logs, stop, "stop")
-        self._sources = tuple(log.name for log in logs)
+        self._sources = tuple(logs)
         self._ignores_missing_logs: bool | None = None  # None: not checked
         self._number = -1  # index of the current source
         self._target = target
@@ -412,16 +412,16 @@ class LogCopier:
 
     # ---------------------------------------------------------------------------------------------------------- sources
 
-    def check_series(self, *, ignore_missing_logs: bool) -> None:
-        """Check that no source is missing by its number, and let `begin_source` check GTIDs.
+    def check_sources(self, keyring: Keyring | None, *, ignore_missing_logs: bool) -> None:
+        """Check that no source, and no end of one, is missing; from now on GTIDs at the heads are compared too.
 
         Raises:
             MissingLogs: a source is missing.
         """
         self._ignores_missing_logs = ignore_missing_logs
         stop = None if self._stop_place is None else self._stop_place.number + 1
-        gaps = check_numbers(self._sources[self._start_place.number : stop], ignore_missing_logs=ignore_missing_logs)
-        self.summary.missing += [f"{gap.file}: {gap.reason}" for gap in gaps]
+        sources = self._sources[self._start_place.number : stop]
+        self.summary.missing += check_series(sources, keyring, ignore_missing_logs=ignore_missing_logs)
 
     def copy(self, events: LogEvents, watch: Callable[[str, int], object]) -> bool:
         """Copy one log. Returns False if the filters select nothing after it."""

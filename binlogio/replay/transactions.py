@@ -358,6 +358,7 @@ class TransactionReader:
         self._kept = progress
         self._log = UNKNOWN_LOG
         self._marks = False
+        self._in_use = False
         self._is_relay_log = False
         self._log_file: str | None = None
         self._skipped = SkippedPart() if skipped is None else skipped
@@ -438,7 +439,6 @@ class TransactionReader:
             self._group = None
             return False
         self._mark(offset)
-        self._continuity.add(getattr(event, "gtid", None))
         self._group = group = _OpenGroup(
             self._position(offset),
             self._clock_of(event),
@@ -464,7 +464,7 @@ class TransactionReader:
         if file == self._log_file:
             return
         self._end_log()
-        self._log_file = file
+        self._log_file, self._in_use = file, bool(event.header.flags & HeaderFlag.BINLOG_IN_USE)
         log = self._reader.log
         identity = None if log is None or log.stream is not None else log_identity(log, self._reader.keyring)
         if identity is None:
@@ -480,7 +480,8 @@ class TransactionReader:
 
     def _end_log(self) -> None:
         """End a log that was read to its end; it is complete if the server has closed it."""
-        if self._log_file is not None and not self._reader.in_use and self._reader.torn_tail is None:
+        is_torn = any(place.file == self._log_file for place, _ in self._reader.torn_tails)
+        if self._log_file is not None and not self._in_use and not is_torn:
             name = base_name(plain_name(self._log_file))
             read = self._log.read or LogProgress(file=name, offset=0)
             self.logs[name] = replace(self._log, read=replace(read, is_complete=True))
@@ -575,6 +576,7 @@ class TransactionReader:
         self._group = self._end = None
         if group is None or end is None:
             return
+        self._continuity.add(group.gtid)
         steps, outcome = tuple(group.steps), group.outcome
         is_filtered = group.is_before_start or not self._filter.groups.wants_group(
             group.timestamp, group.gtid, group.server_id

@@ -19,8 +19,10 @@ from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, LOG_POS_BYTES, EventT
 from binlogio.errors import BinlogError, ChangedLogs, Hint, MissingLogs
 from binlogio.event_filter import has_gtid
 from binlogio.events.base import parse_header
+from binlogio.events.format_description import server_version_numbers
 from binlogio.gtid import Gtid, GtidSet, Interval, MariadbGtid, Tsid
 from binlogio.gtid.identifiers import GNO_END
+from binlogio.series.log_head import known_heads
 from binlogio.storage.index_file import base_name, log_number, plain_name
 
 if TYPE_CHECKING:
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
     from binlogio.event_filter import Gtids
     from binlogio.series.log_head import LastGtids, LogHead
     from binlogio.series.progress import LogProgress
+    from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
 _MOST_SHOWN: Final = 200  # characters of GTIDs in a message
 _ROTATE_POSITION_SIZE: Final = 8
+_CLEARS_IN_USE: Final = (5, 6, 0)
 _MOST_ROTATION_S: Final = 10  # seconds between the ROTATE at the end of a log and the head of the next log
 
 
@@ -106,6 +110,47 @@ def check_numbers(files: Iterable[str], *, ignore_missing_logs: bool = False, in
             else "give each log once, in the order of the numbers, or their directory",
         )
     return gaps
+
+
+def check_series(
+    logs: Sequence[LogFile], keyring: Keyring | None = None, *, ignore_missing_logs: bool = False
+) -> list[str]:
+    """Check that logs, which are read in this order, follow each other; return what is missing and ignored.
+
+    Reads the heads of the logs. Streams are not checked.
+
+    Raises:
+        MissingLogs: a log is missing between two others, or the end of one of them.
+    """
+    gaps = check_numbers((log.name for log in logs), ignore_missing_logs=ignore_missing_logs)
+    lost = check_ends([log.name for log in logs], known_heads(logs, keyring), ignore_missing_logs=ignore_missing_logs)
+    return [f"{gap.file}: {gap.reason}" for gap in gaps] + lost
+
+
+def check_ends(
+    files: Sequence[str], heads: Sequence[LogHead | None], *, ignore_missing_logs: bool = False
+) -> list[str]:
+    """Check that logs before others of their series were closed; return what is missing and ignored.
+
+    MySQL clears the flag IN_USE before it begins the next log, also in crash recovery. A log that has the flag is a
+    copy that was made while the server wrote to it. MariaDB does not clear the flag in recovery; its GTID_LISTs show
+    the gap.
+
+    Raises:
+        MissingLogs: the end of a log is missing.
+    """
+    found = []
+    for (file, head), following in pairwise([*zip(files, heads, strict=True), ("", None)]):
+        is_followed = log_number(plain_name(file))[0] == log_number(plain_name(following[0]))[0]
+        if head is None or not is_followed or not head.in_use or head.context.is_mariadb:
+            continue
+        if server_version_numbers(head.context.server_version) < _CLEARS_IN_USE:
+            continue
+        reason = f"the end of the log is missing: its flag IN_USE is set, although {base_name(following[0])} follows"
+        if not ignore_missing_logs:
+            raise MissingLogs(reason, file=file, hint=Hint.IGNORE_MISSING_LOGS)
+        found.append(f"{file}: {reason}")
+    return found
 
 
 def missing_after(

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from binlogio.errors import BinlogFormatError
-from binlogio.series.identity import LogIdentity, fingerprint, stored_print
+from binlogio.series.identity import LogIdentity, fingerprint, log_size, stored_print
 from binlogio.storage.index_file import base_name, log_number, plain_name
 
 if TYPE_CHECKING:
@@ -112,6 +112,14 @@ class LogProgress:
         except BinlogFormatError:
             return LogMatch.CHANGED
         return LogMatch.SAME if is_same else LogMatch.CHANGED
+
+    def is_whole(self, log: LogFile, keyring: Keyring | None = None) -> bool:
+        """Return whether a log that matches ends at the offset.
+
+        Raises:
+            OSError, UnsupportedFeature: the log cannot be read.
+        """
+        return self.is_stored_alike(log, keyring) or log_size(log, keyring) == self.offset
 
     def is_stored_alike(self, log: LogFile, keyring: Keyring | None = None) -> bool:
         """Return whether a compressed or encrypted file is stored as it was.

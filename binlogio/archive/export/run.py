@@ -35,8 +35,8 @@ from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFea
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import check_numbers, missing_after
-from binlogio.series.identity import LogIdentity
+from binlogio.series.continuity import check_ends, check_numbers, missing_after
+from binlogio.series.identity import LogIdentity, log_size
 from binlogio.series.log_head import read_head
 from binlogio.series.progress import LogProgress
 from binlogio.storage.encryption import load_keyring
@@ -257,11 +257,13 @@ def _missing_logs(ranges: list[_LogRange], ledger: ExportLedger, *, ignore_missi
         MissingLogs: logs are missing.
         ChangedLogs: transactions of a log are in the target already.
     """
-    names = [one.log.name for one in ranges]
+    ordered = sorted(ranges, key=lambda one: log_number(plain_name(one.log.name)))
+    names = [one.log.name for one in ordered]
     gaps = check_numbers(names, ignore_missing_logs=ignore_missing_logs, in_order=False)
+    cut = check_ends(names, [one.head for one in ordered], ignore_missing_logs=ignore_missing_logs)
     new = [(one.log.name, one.head) for one in ranges if one.head is not None and not one.start]
     lost = missing_after(ledger.logs, new, names, ignore_missing_logs=ignore_missing_logs)
-    return [f"{gap.file}: {gap.reason}" for gap in gaps] + lost
+    return [f"{gap.file}: {gap.reason}" for gap in gaps] + cut + lost
 
 
 def _progress_of(ranges: list[_LogRange], keyring: Keyring | None) -> list[LogProgress]:
@@ -349,7 +351,7 @@ class _LogRange:
         head = read_head(log, keyring)
         held = None if head is None else ledger.held(log, LogIdentity.of(head), keyring)
         start = 0 if held is None else held.offset
-        if held is not None and held.is_complete:
+        if held is not None and held.is_complete and held.is_whole(log, keyring):
             return cls(log, head, start, start, is_whole=False, is_closed=True, is_held=True)
         is_whole = is_one_piece(log, keyring)
         is_closed = head is not None and not head.in_use  # the last group of a closed log is complete
@@ -376,11 +378,14 @@ class _LogRange:
 
     def progress(self, keyring: Keyring | None, *, is_last: bool) -> LogProgress:
         """Return the ledger entry of the log after the export."""
-        end = self.last + 1 if self.is_whole else self.end
+        is_complete = self.is_closed and not self.is_unfinished
+        end = self.end
+        if self.is_whole:
+            end = log_size(self.log, keyring) if is_complete else self.last + 1
         found = LogProgress.at(self.log, end, self.identity, keyring)
         has_gtids = self.head is not None and self.head.first_gtid is not None
         gtid = last_gtid(self.log, end, keyring) if is_last and has_gtids else None
-        return found.completed(is_complete=self.is_closed and not self.is_unfinished, last_gtid=gtid)
+        return found.completed(is_complete=is_complete, last_gtid=gtid)
 
     def within(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of a batch that are exported."""

@@ -24,7 +24,7 @@ from binlogio.replay.raw_groups import RawGroupSource
 from binlogio.replay.start_position import BEGINNING, bounds_of, resumed_at, skip_to
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
-from binlogio.series.continuity import GtidContinuity, check_numbers, missing_gtids
+from binlogio.series.continuity import GtidContinuity, check_series, missing_gtids
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
 from binlogio.storage.index_file import base_name, plain_name
@@ -109,8 +109,8 @@ def replay(
     place = bounds.start if resumed is None else resumed
     skipped, begin = _skip(reader, place, progress)
     last = len(logs) if bounds.stop is None else bounds.stop.number + 1
-    gaps = check_numbers([log.name for log in logs[begin.number : last]], ignore_missing_logs=ignore_missing_logs)
-    summary.missing += [f"{gap.file}: {gap.reason}" for gap in gaps]
+    read = logs[begin.number : last]
+    summary.missing += check_series(read, reader.keyring, ignore_missing_logs=ignore_missing_logs)
     continuity = GtidContinuity(progress.gtids, wanted.exclude_gtids)
     if progress.gtids is not None and begin.number < len(logs) and _is_from_head(wanted):
         _check_gtids(logs[begin.number], continuity, summary, reader.keyring, ignore_missing_logs=ignore_missing_logs)

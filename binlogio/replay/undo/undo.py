@@ -24,7 +24,7 @@ from binlogio.replay.start_position import bounds_of, skip_to
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, TransactionReader, shown_text
 from binlogio.replay.undo.spool import Spool
 from binlogio.schema.ddl.statements import SEQUENCE_COLUMNS
-from binlogio.series.continuity import check_numbers
+from binlogio.series.continuity import check_series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -180,7 +180,8 @@ def undo(
     """
     bounds = bounds_of(reader, wanted)
     stop = None if bounds.stop is None else bounds.stop.number + 1
-    gaps = check_numbers(reader.files[bounds.start.number : stop], ignore_missing_logs=ignore_missing_logs)
+    read = reader.logs[bounds.start.number : stop]
+    missing = check_series(read, reader.keyring, ignore_missing_logs=ignore_missing_logs)
     skipped, _ = skip_to(reader, bounds.start)
     ready = Undo(output, Spool(file))
     ready.summary.filtered_groups = skipped.groups
@@ -192,7 +193,7 @@ def undo(
     except BaseException:
         ready.close()
         raise
-    ready.summary.missing += [f"{gap.file}: {gap.reason}" for gap in gaps] + transactions.missing
+    ready.summary.missing += missing + transactions.missing
     ready.summary.unfinished = transactions.unfinished
     ready.summary.unmatched = transactions.unmatched
     ready.summary.prepared = transactions.prepared_count

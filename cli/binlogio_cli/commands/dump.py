@@ -234,10 +234,11 @@ def command(
     )
     target = OutputFile.checked(output, (*reader.files, *files, *reading.other_inputs), force=options["force"])
     if form == "sql":
-        from binlogio.series import check_numbers  # noqa: PLC0415 - for this format only
+        from binlogio.series import check_series  # noqa: PLC0415 - for this format only
 
-        gaps = check_numbers(reader.files, ignore_missing_logs=options["ignore_missing_logs"])
-        code = say_missing(f"{gap.file}: {gap.reason}" for gap in gaps)
+        code = say_missing(
+            check_series(reader.logs, reader.keyring, ignore_missing_logs=options["ignore_missing_logs"])
+        )
     else:
         code = say_gaps(reader.files)
     if options["offset"]:
