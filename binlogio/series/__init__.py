@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Final
 from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from binlogio.series.continuity import check_numbers, check_series
+    from binlogio.series.continuity import check_ends, check_numbers, check_series
     from binlogio.series.identity import LogIdentity, log_identity
     from binlogio.series.progress import LogMatch, LogProgress
 
-__all__ = ["LogIdentity", "LogMatch", "LogProgress", "check_numbers", "check_series", "log_identity"]
+__all__ = ["LogIdentity", "LogMatch", "LogProgress", "check_ends", "check_numbers", "check_series", "log_identity"]
 
 if not TYPE_CHECKING:
     __getattr__: Final = lazy_names(
         __name__,
         {
-            "continuity": "check_numbers check_series",
+            "continuity": "check_ends check_numbers check_series",
             "identity": "LogIdentity log_identity",
             "progress": "LogMatch LogProgress",
         },

@@ -123,30 +123,36 @@ def check_series(
         MissingLogs: a log is missing between two others, or the end of one of them.
     """
     gaps = check_numbers((log.name for log in logs), ignore_missing_logs=ignore_missing_logs)
-    lost = check_ends([log.name for log in logs], known_heads(logs, keyring), ignore_missing_logs=ignore_missing_logs)
+    lost = check_ends(logs, keyring, ignore_missing_logs=ignore_missing_logs)
     return [f"{gap.file}: {gap.reason}" for gap in gaps] + lost
 
 
 def check_ends(
-    files: Sequence[str], heads: Sequence[LogHead | None], *, ignore_missing_logs: bool = False
+    logs: Sequence[LogFile],
+    keyring: Keyring | None = None,
+    *,
+    heads: Sequence[LogHead | None] | None = None,
+    ignore_missing_logs: bool = False,
 ) -> list[str]:
     """Check that logs before others of their series were closed; return what is missing and ignored.
 
     MySQL clears the flag IN_USE before it begins the next log, also in crash recovery. A log that has the flag is a
     copy that was made while the server wrote to it. MariaDB does not clear the flag in recovery; its GTID_LISTs show
-    the gap.
+    the gap. The heads are read unless they are given.
 
     Raises:
         MissingLogs: the end of a log is missing.
     """
     found = []
-    for (file, head), following in pairwise([*zip(files, heads, strict=True), ("", None)]):
-        is_followed = log_number(plain_name(file))[0] == log_number(plain_name(following[0]))[0]
+    known = known_heads(logs, keyring) if heads is None else heads
+    for (log, head), (following, _) in pairwise(zip(logs, known, strict=True)):
+        file = log.name
+        is_followed = log_number(plain_name(file))[0] == log_number(plain_name(following.name))[0]
         if head is None or not is_followed or not head.in_use or head.context.is_mariadb:
             continue
         if server_version_numbers(head.context.server_version) < _CLEARS_IN_USE:
             continue
-        reason = f"the end of the log is missing: its flag IN_USE is set, although {base_name(following[0])} follows"
+        reason = f"the end of the log is missing: its flag IN_USE is set, although {base_name(following.name)} follows"
         if not ignore_missing_logs:
             raise MissingLogs(reason, file=file, hint=Hint.IGNORE_MISSING_LOGS)
         found.append(f"{file}: {reason}")

@@ -30,7 +30,7 @@ from binlogio.columnar import (
 from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format import check_event_start
-from binlogio.series import LogMatch, LogProgress, log_identity
+from binlogio.series import LogMatch, LogProgress, check_ends, log_identity
 from binlogio.storage import base_name, built, log_number
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, require_pyspark
 from pyspark_binlogio.read import BinlogBatchReader
@@ -165,7 +165,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the groups between two offsets, cut and packed as those of a batch read.
 
         Raises:
-            MissingLogs: a log between the two is missing, and `ignoreMissingLogs` is not set.
+            MissingLogs: a log between the two, or the end of one, is missing, and `ignoreMissingLogs` is not set.
             ChangedLogs: one of the two is of another log, as in `latestOffset`.
         """
         self._reached = end
@@ -179,7 +179,9 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []  # with changedLogs=restart, the logs of the batch no longer exist
         if _place(first) > _place(end):
             self._refuse_other_log(end, f"an offset before {_name(first)}:{first['pos']}, from which the batch begins")
-        check_holes(_from(first, logs, end), self._options)
+        read = _from(first, logs, end)
+        check_holes(read, self._options)
+        check_ends(read, self._batches.keyring, ignore_missing_logs=self._options.ignore_missing_logs)
         pieces = [Piece(log, None, one) for log, one in _ranges(first, logs, end) if one.start < one.end]
         return self._with_statements(self._batches.plan(pieces), end)
 

@@ -409,3 +409,22 @@ def test_an_idle_poll_reads_little(tail: bytes, tmp_path: Path, monkeypatch: pyt
 
     assert len(data) > 1 << 20
     assert max(read if not tail else (read[0], read[2])) < 1 << 16
+
+
+def test_a_log_that_was_copied_while_it_was_written_is_refused(tmp_path: Path) -> None:
+    """Its end is missing, although the next log is there; the next copy has it, and the stream goes on."""
+    (tmp_path / "good").mkdir()
+    write(tmp_path / "good", 20, files=2)
+    copies = tmp_path / "copies"
+    shutil.copytree(tmp_path / "good", copies)
+    log = copies / "binlog.000001"
+    data = log.read_bytes()
+    half = bytearray(data[: group_starts(log)[10]])
+    half[21] |= 1  # BINLOG_IN_USE
+    log.write_bytes(half)
+    stream = Stream(copies)
+    with pytest.raises(MissingLogs, match=r"binlog\.000001: the end of the log is missing"):
+        stream.batch()
+    assert len(Stream(copies, ignoreMissingLogs="true").rest()) == 30
+    log.write_bytes(data)
+    assert len(Stream(copies).rest()) == 40

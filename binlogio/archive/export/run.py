@@ -260,7 +260,8 @@ def _missing_logs(ranges: list[_LogRange], ledger: ExportLedger, *, ignore_missi
     ordered = sorted(ranges, key=lambda one: log_number(plain_name(one.log.name)))
     names = [one.log.name for one in ordered]
     gaps = check_numbers(names, ignore_missing_logs=ignore_missing_logs, in_order=False)
-    cut = check_ends(names, [one.head for one in ordered], ignore_missing_logs=ignore_missing_logs)
+    heads = [one.head for one in ordered]
+    cut = check_ends([one.log for one in ordered], heads=heads, ignore_missing_logs=ignore_missing_logs)
     new = [(one.log.name, one.head) for one in ranges if one.head is not None and not one.start]
     lost = missing_after(ledger.logs, new, names, ignore_missing_logs=ignore_missing_logs)
     return [f"{gap.file}: {gap.reason}" for gap in gaps] + cut + lost
