@@ -322,8 +322,7 @@ def _check_next_log(
         and number > kept_number
         and identity is not None
         and log.identity is not None
-        and identity.created >= log.identity.created
-        and identity.server_id == log.identity.server_id
+        and identity.may_follow(log.identity)
         and bounds.start.offset <= _FIRST_EVENT
     )
     if is_later and kept is not None:

@@ -58,6 +58,10 @@ class LogIdentity:
             and (self.first_gtid is None or other.first_gtid is None or self.first_gtid == other.first_gtid)
         )
 
+    def may_follow(self, other: LogIdentity) -> bool:
+        """Return whether this may be a later log of the same server."""
+        return self.server_id == other.server_id and self.created >= other.created
+
     def __str__(self) -> str:
         moment = datetime.fromtimestamp(self.created, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
         first = "" if self.first_gtid is None else f", whose first GTID is {self.first_gtid}"

@@ -23,7 +23,7 @@ CONSUMERS: Final[dict[str, Callable[[Path], Any]]] = {
     "export duckdb": lambda folder: ExportConsumer(folder, "duckdb"),
 }
 COMPLETE: Final = ("grown", "purged", "recompressed")
-"""Faults that are none: every consumer has every row once."""
+"""No faults: every consumer has every row once."""
 
 NOT_OF_A_REPLAY: Final = ("RESET", "failover", "renamed")
 """Other series, which a replay refuses, since its target has one position for a source; an export takes them."""

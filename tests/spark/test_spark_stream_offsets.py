@@ -412,7 +412,7 @@ def test_an_idle_poll_reads_little(tail: bytes, tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_log_that_was_copied_while_it_was_written_is_refused(tmp_path: Path) -> None:
-    """Its end is missing, although the next log is there; the next copy has it, and the stream goes on."""
+    """Its end is missing, although the next log is there; the next copy has it, and the stream continues."""
     (tmp_path / "good").mkdir()
     write(tmp_path / "good", 20, files=2)
     copies = tmp_path / "copies"
