@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from click.testing import CliRunner
 
+import binlogio
+from binlogio.events.gtid import GtidEvent
+from binlogio.gtid import GtidSet
 from binlogio_cli.main import cli
 from real_servers import KINDS, Instance, vendor
 from target_servers import OPTIONS, cases_of, emptied, rows_of, tables
@@ -68,6 +71,29 @@ def test_dump_and_the_vendors_tool_give_the_same_tables(server: Instance) -> Non
         different = [name for name in found | theirs if found.get(name) != theirs.get(name)]
         if different or errors != their_errors:
             wrong[case.id] = different, errors, their_errors
+
+    assert wrong == {}
+
+
+def test_logs_with_gtids_pass_the_client_one_after_the_other() -> None:
+    """A server with gtid_mode=ON has the tables and the GTIDs of the source, and the client reports no error."""
+    options = (*OPTIONS["mysql"][:3], "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--local-infile=1")
+    wrong: dict[str, Any] = {}
+    with vendor("mysql").server("piped", *options, "--log-bin-trust-function-creators=1") as server:
+        for case in cases_of("mysql"):
+            with binlogio.open(case.logs, keyring=case.keys) as reader:
+                gtids = [event.gtid for event in reader if isinstance(event, GtidEvent)]
+            if not gtids or len(case.logs) == 1:
+                continue
+            server.sql("RESET BINARY LOGS AND GTIDS")
+            keyring = ("--keyring", str(case.keys)) if case.keys else ()
+            done = CliRunner().invoke(cli, ["dump", "--format", "sql", *keyring, *map(str, case.logs)])
+            assert done.exit_code == 0, done.stderr
+            found, errors = applied(server, done.stdout_bytes)
+            executed = GtidSet.parse(server.sql("SELECT REPLACE(@@global.gtid_executed, '\\n', '')").strip())
+            different = [name for name, rows in expected_of(case).items() if found.get(name) != rows]
+            if different or errors or GtidSet.from_gtids(gtids).difference(executed):
+                wrong[case.id] = different, errors, str(executed)
 
     assert wrong == {}
 

@@ -222,6 +222,8 @@ class SqlDump:
     def description(self, event: FormatDescriptionEvent) -> Iterator[str]:
         """Yield the format description, which the server requires for the following rows events."""
         self.discard()
+        if self.session[0] and not self._is_mariadb:  # a server refuses BINLOG with a GTID that it has
+            yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
         yield from _lines(self._binlog.describe(event))
         if not self._is_mariadb:
             yield from _lines("/*!50700 SET @@session.gtid_next = 'AUTOMATIC' */")  # reset by the format description
