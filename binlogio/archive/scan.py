@@ -57,6 +57,7 @@ def scan(
     definitions: Definitions | None = None,
     limits: Limits = DEFAULT_LIMITS,
     source_columns: Collection[str] = (),
+    ignore_missing_logs: bool = False,
 ) -> pl.LazyFrame:
     """Return the row changes of a table as a Polars LazyFrame with the columns of `read_rows`.
 
@@ -88,6 +89,7 @@ def scan(
             definitions=definitions,
             limits=limits,
             source_columns=source_columns,
+            ignore_missing_logs=ignore_missing_logs,
         )
 
     picked = None if columns is None else tuple(columns)

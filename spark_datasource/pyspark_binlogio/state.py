@@ -58,7 +58,16 @@ from binlogio.schema.ddl import UNKNOWN_DEFAULT, Default
 from binlogio.storage import base_name, log_number
 from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions
 from pyspark_binlogio.pyspark_api import is_connect, spark_struct
-from pyspark_binlogio.scan import LogPartition, Piece, Request, find_log_files, option_hints, partitions, request_of
+from pyspark_binlogio.scan import (
+    LogPartition,
+    Piece,
+    Request,
+    check_holes,
+    find_log_files,
+    option_hints,
+    partitions,
+    request_of,
+)
 from pyspark_binlogio.spark_types import quoted, spark_ddl, spark_type
 
 if TYPE_CHECKING:
@@ -703,12 +712,17 @@ class LogReplay:
         until: UntilLike,
         options: dict[str, str],
     ) -> LogReplay:
-        """Read the history of the tables from the logs; errors as those of `pyspark_binlogio.replay`."""
+        """Read the history of the tables from the logs; errors as those of `pyspark_binlogio.replay`.
+
+        Raises:
+            MissingLogs: a log is missing between two others, as in a read.
+        """
         stop = Until.of(until)
         if stop.gtids is not None:
             options = {**options, "endingGtids": str(stop.gtids)}
         parsed = BinlogReadOptions.parse({**options, "paths": json.dumps(list(paths))})
         found = {log.name: log for log in _listed(spark, parsed)}
+        check_holes(found.values(), parsed)
         names = tuple(sorted(found, key=log_number) if _is_one_series(found) else found)
         marks = _marks(spark, [found[name] for name in names], parsed, stop)
         return cls(spark, names, options, parsed, TableHistory(marks, definitions))

@@ -12,7 +12,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
-from binlogio.errors import PositionError
+from binlogio.errors import MissingLogs, PositionError
 from binlogio.gtid import MariadbGtid
 from corpus import MYSQL
 from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions
@@ -210,3 +210,14 @@ def test_recursive_lookup_goes_into_folders(tmp_path: Path) -> None:
 def test_options_that_say_nothing_of_a_view_are_refused(options: dict[str, str], sentence: str) -> None:
     with pytest.raises(BinlogOptionError, match=sentence):
         BinlogReadOptions.parse(options)
+
+
+@pytest.mark.parametrize("view", ["rows", "transactions", "events"])
+def test_a_batch_read_refuses_a_hole(view: str, tmp_path: Path) -> None:
+    """By the numbers of the logs; unless the option, or a glob, leaves logs out."""
+    for number in (1, 3):
+        shutil.copy(ROTATED / f"binlog.00000{number}", tmp_path)
+    with pytest.raises(MissingLogs, match=r"binlog\.000003: logs are missing before this one: number 2"):
+        records_of(tmp_path, view=view)
+    for options in ({"ignoreMissingLogs": "true"}, {"ignoreMissingFiles": "true"}, {"pathGlobFilter": "*.00000{1,3}"}):
+        assert records_of(tmp_path, view=view, **options)
