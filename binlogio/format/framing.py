@@ -470,7 +470,7 @@ class EventFramer:
             raise _empty(self._offset + buffered)
         if buffered == 0:
             return END
-        if buffered >= self.context.header_size and not self.decrypts:
+        if buffered >= self.context.header_size and self._has_positions and not self.decrypts:
             self._check_position(buffered)
         if not self.in_use:
             raise TruncatedEvent(

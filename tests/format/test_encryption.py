@@ -309,6 +309,20 @@ def test_every_command_reads_a_log_that_mariadb_binlog_has_decrypted(command: st
     assert (done.exit_code, "encrypted" in done.stdout) == (0, False), done.output
 
 
+@pytest.mark.parametrize("size", [20, 300])
+def test_rows_of_a_mariadb_log_in_use_end_in_a_torn_event(size: int, tmp_path: Path) -> None:
+    """The first encrypted event is incomplete, or a later one: its header, which is encrypted, is not looked at."""
+    data = bytearray((MARIADB / "binlog.000001").read_bytes())
+    data[len(BINLOG_MAGIC) + 17] |= 1
+    start = next(at + len(event) for at, event in raw_events(data) if event[4] == EventType.START_ENCRYPTION_EVENT)
+    (tmp_path / "binlog.000001").write_bytes(data[: start + size])
+    reader = binlogio.open(tmp_path / "binlog.000001", keyring=MARIADB / "keys.txt")
+
+    assert list(binlogio.read_tables(tmp_path / "binlog.000001", keyring=MARIADB / "keys.txt")) == []
+    assert list(reader)[-1].header.offset <= start + size
+    assert reader.torn_tail is not None
+
+
 def test_mariadb_file_reads_as_events_with_right_checksums() -> None:
     listed = json.loads((MARIADB / "events.json").read_text())["binlog.000001"]
     found = frames((MARIADB / "binlog.000001").read_bytes(), load_keyring(MARIADB / "keys.txt"))

@@ -234,6 +234,21 @@ class LogCursor:
         framer.next_frame()
         self.torn_tail = framer.torn_tail
 
+    def end_in_zeros(self) -> None:
+        """End a log in use whose remaining bytes are zero, as a crash of the server's machine leaves them: a torn tail.
+
+        Raises:
+            BinlogError: other bytes follow.
+        """
+        window, framer = self.window, self.judge(self.window.offset)
+        begin = window.offset
+        while window.fill() and is_zero(window.view):
+            window.take(window.held)
+        if window.held:
+            framer.feed(bytes(HEADER_SIZE) + bytes(window.view))
+            framer.next_frame()
+        self.torn_tail = TornTail(begin, window.offset - begin, "the file ends in zero bytes")
+
     def end_inside(self, header: EventHeader) -> None:
         """End the log within a partially read event: a torn tail.
 
@@ -264,6 +279,11 @@ class LogCursor:
 def event_size(view: memoryview) -> int:
     """Return the event_size of the header at the start of `view`, but at least the size of a header."""
     return max(HEADER_SIZE, int.from_bytes(view[EVENT_SIZE_BYTES], "little"))
+
+
+def is_zero(view: memoryview) -> bool:
+    """Return whether all bytes are zero."""
+    return view == bytes(len(view))
 
 
 def reader_of(chunks: Iterator[bytes]) -> Callable[[int], bytes]:

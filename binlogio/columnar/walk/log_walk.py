@@ -17,7 +17,7 @@ from binlogio.columnar.fallback import OPENED_TYPES, RowsWalk, read_frames
 from binlogio.columnar.record_types import RowSelection
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.big_events import IN_PARTS, BigEvents
-from binlogio.columnar.walk.log_cursor import DESCRIPTION_SIZE, LogCursor
+from binlogio.columnar.walk.log_cursor import DESCRIPTION_SIZE, LogCursor, is_zero
 from binlogio.columnar.walk.read_ahead import TransactionEnds
 from binlogio.columnar.walk.table_plans import KnownPlan, KnownPlans
 from binlogio.columnar.windows import NO_END, WINDOW_SIZE
@@ -190,6 +190,9 @@ class LogWalk:
                 continue
             elif status == event_scanner.BIG_PAYLOAD:
                 yield from self._big_events.open_big_payload(cursor.event_bytes())
+            elif self.in_use and is_zero(window.view):
+                cursor.end_in_zeros()
+                return
             else:
                 self._end_or_refuse(cursor.event_bytes())
                 return
