@@ -209,6 +209,16 @@ class EventWalk:
         by_group: bool,
     ) -> range: ...
 
+class ParsedEvents(EventWalk):
+    def __init__(
+        self,
+        *,
+        opened_size: int,
+        max_records: int,
+        max_bytes: int,
+        ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None,
+    ) -> None: ...
+
 class EventRecords(EventWalk):
     def __init__(
         self,

@@ -2,7 +2,8 @@
 
 The kernel checks the chain of events, checksums and the grammar of groups, and counts. Events of rare types are parsed
 in Python. After damage the walk continues at the next verified event: its log_pos agrees with its place, and its
-checksum is right or, in a log without checksums, the next headers agree as well. `verify` and `stats` report the
+checksum is right or, in a log without checksums, the next headers agree as well. With a `ReadCheck` all events are also
+read; after one that cannot be read, reading continues with the next event group. `verify` and `stats` report the
 results.
 """
 
@@ -26,11 +27,14 @@ from binlogio._kernel.event_scanner import (
 from binlogio._kernel.primitives import crc32_of
 from binlogio.archive.event_batches import likely_headers
 from binlogio.archive.observer import Damage, GtidRun, LogEnd
+from binlogio.archive.read_check import unreadable_text
 from binlogio.columnar.batches.records import TableRecords
 from binlogio.columnar.fallback import ROWS_TYPES
+from binlogio.columnar.walk.big_events import IN_PARTS, EventBytes
+from binlogio.columnar.walk.log_cursor import is_zero
 from binlogio.columnar.walk.table_plans import KnownPlan
 from binlogio.columnar.windows import Window
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, TYPE_CODE_AT, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch, TruncatedEvent
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, event_name, parse_header
@@ -51,8 +55,11 @@ from binlogio.storage.compression import ZstdFrames, decompress_zstd
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from numpy.typing import NDArray
+
     from binlogio._kernel.event_scanner import ImagePlan
     from binlogio.archive.observer import SurveyObserver
+    from binlogio.archive.read_check import ReadCheck
     from binlogio.columnar.row_choice import RowChoice
     from binlogio.events import BinlogEvent, RowsEvent
     from binlogio.events.base import ParseContext
@@ -91,11 +98,14 @@ LOOKED_AT: Final = frozenset(range(256)) - _TAKEN_BY_KERNEL
 _MOST_AT_ONCE: Final = 64 << 20  # largest event in bytes held in memory, except compressed transactions
 _PART: Final = 1 << 17  # bytes of a larger event that are read at first
 _MOST_RESUMED: Final = 1 << 20  # largest event in bytes at which a walk continues after damage
+_MOST_DECRYPTED: Final = 1 << 16  # bytes of decrypted events that are read together
 _MOST_SMALL_PAYLOAD: Final = 1 << 22  # uncompressed bytes of a payload that is decompressed in one call
 _USUAL_TABLE_MAP: Final = 8  # post-header size in bytes
 _MOST_SUMMED: Final = 64 << 20  # bytes of candidate events whose checksums are compared per window
 _LOW_BITS: Final = 0xFFFFFFFF
 _CHAIN: Final = 3  # headers that must agree in a log without checksums
+_OF_READING: Final = frozenset({"gtid", "table map", "body", "rows", "no table map"})
+"""Problems of which an event that cannot be read may be the reason."""
 
 
 class UnusualFormatError(Exception):
@@ -111,6 +121,7 @@ class ArchiveSurvey:
         key_of: see `LogSurvey`.
         definitions: table definitions given by the caller.
         on_read: called with the name of a log and the offset up to which it was read.
+        check: reads all events, too; None: only those of rare types are parsed.
 
     `assumed` has the tables with old temporal columns of MariaDB whose number of fraction digits neither a definition
     nor a statement gives: 0 digits are assumed.
@@ -124,8 +135,10 @@ class ArchiveSurvey:
         key_of: Callable[[object], bytes] | None = None,
         definitions: GivenDefinitions | None = None,
         on_read: Callable[[str, int], object] | None = None,
+        check: ReadCheck | None = None,
     ) -> None:
         self.on_read: Final = on_read
+        self.check: Final = check
         self.assumed: Final[dict[str, None]] = {}
         self._keyring = keyring
         self._plans: dict[tuple[bool, str, bytes], tuple[KnownPlan, ImagePlan]] = {}
@@ -142,6 +155,7 @@ class ArchiveSurvey:
             opened_size=DEFAULT_LIMITS.opened_size,
             key_of=key_of,
             follow=self.follow if counts else None,
+            keeps_bounds=check is not None,
         )
 
     def choose(self, groups: GroupChoice, rows: RowChoice | None) -> None:
@@ -292,6 +306,8 @@ class _LogWalk:
         self._decrypt: Decryptor | None = None
         self._keyring = keyring
         self._torn: tuple[int, int] | None = None  # offset and size of the bytes after the last whole event
+        self._reading: _Reading | None = None
+        self._decrypted = bytearray()  # decrypted events that were walked, and not read and reported yet
 
     def run(self) -> LogEnd:
         """Walk the log to its end."""
@@ -305,6 +321,7 @@ class _LogWalk:
                         break
                     continue
                 status, at = self._kernel.walk(window.view, 0, window.offset)
+                self._read(window.view[:at], window.offset)
                 self._report(at)
                 window.take(at)
                 if self._survey.on_read is not None:
@@ -356,6 +373,9 @@ class _LogWalk:
             raise UnusualFormatError
         self._kernel.walk(raw, 0, window.offset, looked=True)
         window.take(size)
+        if self._survey.check is not None:
+            self._survey.check.begin_log(self._log.name, BINLOG_MAGIC + raw)
+            self._reading = _Reading(self._survey.check, self._kernel, self._observer)
 
     def _describe(self, frame: EventFrame) -> None:
         self._context = frame.context
@@ -374,11 +394,20 @@ class _LogWalk:
             and context.post_header_size(EventType.TABLE_MAP_EVENT, _USUAL_TABLE_MAP) == _USUAL_TABLE_MAP
         )
 
+    def _read(self, events: bytes | bytearray | memoryview, offset: int) -> None:
+        """Read the events that the kernel walked last."""
+        if self._reading is not None and events:
+            self._reading.take(memoryview(events), offset)
+
     def _report(self, at: int) -> None:
         """Pass groups and problems of the events up to byte `at` of the window to the observer."""
+        reading = self._reading
         for name, offset, value in self._kernel.take_problems():
-            self._observer.problem(name, offset, value)
+            if reading is None or offset not in reading.unreadable or name not in _OF_READING:
+                self._observer.problem(name, offset, value)
         ended, runs = self._kernel.take_runs()
+        if reading is not None:
+            ended -= reading.take_counted()
         if ended or len(runs):
             sources = self._kernel.sources
             self._observer.gtids(
@@ -398,10 +427,16 @@ class _LogWalk:
         """Read more of the event at the start of the window, or consume a very large one in parts. False at the end."""
         window = self._window
         size = _event_size(window.view) if window.held >= HEADER_SIZE else HEADER_SIZE
-        if size <= _MOST_AT_ONCE or window.view[4] == EventType.TRANSACTION_PAYLOAD_EVENT:
-            left = self._left()
-            return (left is None or size <= left) and window.fill(max(size, window.held + 1))
-        return self._take_in_parts(size)
+        if size > _MOST_AT_ONCE and self._goes_in_parts(window.view[TYPE_CODE_AT], size):
+            return self._take_in_parts(size)
+        left = self._left()
+        return (left is None or size <= left) and window.fill(max(size, window.held + 1))
+
+    def _goes_in_parts(self, code: int, size: int) -> bool:
+        """Return whether a large event is consumed in parts. To be read, most types must be in memory as a whole."""
+        if self._survey.check is None:
+            return code != EventType.TRANSACTION_PAYLOAD_EVENT
+        return code in IN_PARTS or size > DEFAULT_LIMITS.event_size
 
     def _left(self) -> int | None:
         """Return the number of bytes from the start of the window to the end of the log; None if unknown."""
@@ -420,24 +455,30 @@ class _LogWalk:
             return False
         begin, head = window.offset, bytes(window.view[:_PART])
         tail = CHECKSUM_SIZE if self._context.has_checksum else 0
-        summed, done, last = 0, 0, b""
-        while done < size:
-            if not window.fill():
-                self._damaged(begin, window.offset, "the log ends in a large event")
-                return False
-            part = window.view[: min(window.held, size - done)]
-            plain = part[: max(0, size - tail - done)]
-            summed = crc32_of(plain, summed)
-            last = (last + bytes(part[len(plain) :]))[-CHECKSUM_SIZE:]
-            done += len(part)
-            window.take(len(part))
-        if tail and summed != int.from_bytes(last, "little"):
+        body, rest, last = EventBytes(window, size - tail), EventBytes(window, tail), b""
+
+        def read(count: int) -> bytes:
+            nonlocal last
+            if not (part := body.read(count)):
+                part = rest.read(count)
+                last += part
+            return part
+
+        error = None if self._reading is None else self._reading.take_large(head, read, begin)
+        while read(_PART):
+            pass
+        if body.left or rest.left:
+            self._damaged(begin, window.offset, "the log ends in a large event")
+            return False
+        if tail and body.checksum != int.from_bytes(last, "little"):
             reason = f"checksum of {event_name(head[4])}: expected 0x{int.from_bytes(last, 'little'):08x}"
-            self._damaged(begin, begin + size, f"{reason}, found 0x{summed:08x}")
-        else:
-            self._kernel.take_part(head, begin)
-            if self._survey.counts and head[4] in ROWS_TYPES:
-                self._observer.problem("large rows", begin, head[4])
+            self._damaged(begin, begin + size, f"{reason}, found 0x{body.checksum:08x}")
+            return True
+        self._kernel.take_part(head, begin)
+        if self._survey.counts and head[4] in ROWS_TYPES:
+            self._observer.problem("large rows", begin, head[4])
+        if self._reading is not None and error is not None:
+            self._reading.refuse(error, begin, size)
         return True
 
     def _stopped(self, status: int) -> None:
@@ -448,6 +489,7 @@ class _LogWalk:
             raw = bytes(window.view[:size])
             if self._look(raw):
                 self._kernel.walk(raw, 0, window.offset, looked=True)
+                self._read(raw, window.offset)
                 self._report(size)
                 window.take(size)
             else:
@@ -483,7 +525,7 @@ class _LogWalk:
                 self._decrypt = mariadb_decryptor_for(self._keyring)(event)  # type: ignore[arg-type]
             if raw[4] == EventType.QUERY_COMPRESSED_EVENT:
                 self._kernel.define(raw[4], frame.body)
-            if isinstance(event, TransactionPayloadEvent):
+            if isinstance(event, TransactionPayloadEvent) and self._survey.check is None:
                 self._survey.payload(event, self._context)
         except BinlogFormatError as exc:
             exc.offset = exc.event_type = None
@@ -497,12 +539,15 @@ class _LogWalk:
         """Take the next event of a log encrypted by MariaDB, where only the event size is plain; False at the end."""
         window = self._window
         if not window.fill(HEADER_SIZE):
+            self._report_decrypted()
             return False
         size = _event_size(window.view)
         if not HEADER_SIZE <= size <= DEFAULT_LIMITS.event_size:
+            self._report_decrypted()
             self._damaged_to_end(f"impossible event size {size} of an encrypted event")
             return False
         if not window.fill(size):
+            self._report_decrypted()
             return False
         offset, stored = window.offset, bytes(window.view[:size])
         raw = decrypt(offset, stored)
@@ -510,17 +555,29 @@ class _LogWalk:
             self._decrypt = None
             return True
         status, at = self._kernel.walk(raw, 0, offset)
-        if status in (SURVEY_LOOK, SURVEY_DESCRIPTION) and at == 0:
-            if not self._look(raw):
-                window.take(size)
-                return True
-            self._kernel.walk(raw, 0, offset, looked=True)
-        elif status in (SURVEY_BAD_CHECKSUM, SURVEY_BAD_SIZE) and at == 0:
+        if at == size:
+            self._decrypted += raw
+            window.take(size)
+            if len(self._decrypted) >= _MOST_DECRYPTED:
+                self._report_decrypted()
+            return True
+        self._report_decrypted()
+        if status in (SURVEY_LOOK, SURVEY_DESCRIPTION):
+            if self._look(raw):
+                self._kernel.walk(raw, 0, offset, looked=True)
+                self._read(raw, offset)
+        else:
             reason = "an encrypted event has a wrong checksum, or the key is wrong"
             self._damaged(offset, offset + size, reason)
         self._report(0)
         window.take(size)
         return True
+
+    def _report_decrypted(self) -> None:
+        """Read and report the decrypted events before the window."""
+        events, self._decrypted = self._decrypted, bytearray()
+        self._read(events, self._window.offset - len(events))
+        self._report(0)
 
     def _damaged_to_end(self, reason: str) -> None:
         window = self._window
@@ -532,6 +589,8 @@ class _LogWalk:
     def _damaged(self, begin: int, end: int, reason: str) -> None:
         """Report a damaged range; the walk continues after it."""
         self._observer.damage(Damage(begin=begin, end=end, reason=reason))
+        if self._reading is not None:
+            self._reading.stop()
         self._survey.resume()
 
     def _header_follows(self, size: int) -> bool:
@@ -546,33 +605,141 @@ class _LogWalk:
 
     def _resynchronise(self, reason: str) -> None:
         """Move the window to the next verified event, and report the bytes before it as damage."""
-        window = self._window
-        begin = window.offset
-        window.fill(HEADER_SIZE)
-        is_empty = self._in_use and not any(window.view)
-        is_found = self._search()
-        if is_empty and not is_found:
+        window, begin = self._window, self._window.offset
+        if self._in_use and self._ends_in_zeros():
             self._torn = begin, window.offset - begin
             return
+        self._search()
         self._damaged(begin, window.offset, reason)
+
+    def _ends_in_zeros(self) -> bool:
+        """Consume the rest of the log if it is zero bytes; otherwise only some of the zero bytes at its start."""
+        window = self._window
+        while window.fill(HEADER_SIZE) and is_zero(window.view):
+            window.take(window.held - HEADER_SIZE + 1)  # an event may begin with zero bytes
+        is_all = window.held < HEADER_SIZE and is_zero(window.view)
+        window.take(window.held * is_all)
+        return is_all
 
     def _is_at_end(self) -> bool:
         """Handle the bytes after the last whole event; False if another event follows them."""
         window = self._window
         if not window.held:
             return True
-        begin, size = window.offset, _event_size(window.view) if window.held >= HEADER_SIZE else 0
+        begin, head = window.offset, bytes(window.view[:HEADER_SIZE])
         if self._search():
-            reason = f"an event of {size} bytes reaches beyond the log"
+            reason = f"an event of {_event_size(memoryview(head))} bytes reaches beyond the log"
             self._damaged(begin, window.offset, reason)
             return False
-        self._torn = begin, window.offset - begin
+        contradiction = self._judge_tail(begin, head, window.offset)
+        if self._in_use and contradiction is not None:
+            self._damaged(begin, window.offset, contradiction)
+        else:
+            self._torn = begin, window.offset - begin
         return True
+
+    def _judge_tail(self, begin: int, head: bytes, end: int) -> str | None:
+        """Return why the bytes at the end of a log are no incomplete event; None: they are one."""
+        if self._decrypt is not None:
+            return None
+        framer = EventFramer(verify_checksum=False, context=self._context, offset=begin)
+        framer.in_use, framer.is_relay_log, framer.position_shift = True, self._is_relay, self._kernel.shift
+        framer.feed(head)
+        framer.finish(skipped=end - begin - len(head))
+        try:
+            framer.next_frame()
+        except BinlogFormatError as exc:
+            return unreadable_text(exc)
+        return None
 
     def _search(self) -> bool:
         """Move the window to the next verified event after its start; False, with the window at the end, if none."""
         can_search = not self._is_relay and self._decrypt is None
         return find_event(self._window, 1, self._context if can_search else None)
+
+
+class _Reading:
+    """Reads the events of a log that the kernel has walked, and reports those that cannot be read: one of each group.
+
+    Reading continues with the next event group. A group with an event that cannot be read does not count. `unreadable`
+    has the offsets of these events.
+    """
+
+    def __init__(self, check: ReadCheck, kernel: LogSurvey, observer: SurveyObserver) -> None:
+        self.unreadable: Final[set[int]] = set()
+        self._check = check
+        self._kernel = kernel
+        self._observer = observer
+        self._continues = True  # the next events can be read: they follow those that were read last
+        self._was_in_group = False  # a group was open before the events walked last
+        self._is_spoilt = False  # the open group does not count
+        self._counted = 0  # groups that ended in the events walked last, and were reported, or do not count
+
+    def take(self, events: memoryview, offset: int) -> None:
+        """Read the events that the kernel walked last."""
+        begins, ends = self._bounds()
+        can_begin = self._continues or events[TYPE_CODE_AT] == EventType.FORMAT_DESCRIPTION_EVENT
+        at = offset if can_begin else _first_after(begins, offset - 1)
+        while at is not None:
+            try:
+                self._check.take(events[at - offset :], at)
+                break
+            except BinlogError as exc:
+                place = at if exc.offset is None else exc.offset
+                self._refuse(exc, place, _event_size(events[place - offset :]), begins, ends)
+                at = _first_after(begins, place)
+        self._continues = at is not None
+        self._was_in_group = self._kernel.in_group
+
+    def take_large(self, head: bytes, read: Callable[[int], bytes], offset: int) -> BinlogError | None:
+        """Read a large event, before the kernel walks it; return the error if it cannot be read."""
+        if not self._continues:
+            return None
+        try:
+            self._check.take_large(head, read, offset)
+        except BinlogError as exc:
+            self._continues = False
+            return exc
+        return None
+
+    def refuse(self, exc: BinlogError, offset: int, size: int) -> None:
+        """Report the large event that the kernel walked last as one that cannot be read."""
+        self._refuse(exc, offset, size, *self._bounds())
+
+    def stop(self) -> None:
+        """Stop at damage. Reading continues with the next event group that certainly begins."""
+        self._continues = self._was_in_group = self._is_spoilt = False
+
+    def take_counted(self) -> int:
+        """Return how many of the groups that ended in the events walked last were reported, or do not count."""
+        counted, self._counted = self._counted, 0
+        return counted
+
+    def _bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the begins and ends of groups in the events walked last."""
+        begins, ends = (np.frombuffer(memoryview(one), np.int64) for one in self._kernel.take_bounds())
+        if self._is_spoilt and len(ends):
+            self._is_spoilt, self._counted = False, 1
+        return begins, ends
+
+    def _refuse(
+        self, exc: BinlogError, place: int, size: int, begins: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> None:
+        """Report the groups before an event that cannot be read, and the event as damage."""
+        before = int(ends.searchsorted(place, side="right"))
+        self._observer.gtids(before - self._counted, ())
+        self._counted = before
+        if self._was_in_group + int(begins.searchsorted(place, side="right")) > before:
+            self._is_spoilt = before == len(ends)
+            self._counted += not self._is_spoilt
+        self._observer.damage(Damage(begin=place, end=place + size, reason=unreadable_text(exc)))
+        self.unreadable.add(place)
+
+
+def _first_after(offsets: NDArray[np.int64], place: int) -> int | None:
+    """Return the first of ascending offsets after `place`."""
+    number = int(offsets.searchsorted(place, side="right"))
+    return int(offsets[number]) if number < len(offsets) else None
 
 
 def find_event(window: Window, first: int, context: ParseContext | None) -> bool:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from binlogio.archive.observer import Damage, GtidSource, LogEnd
+from binlogio.archive.read_check import ReadCheck, unreadable_text
 from binlogio.constants import HeaderFlag
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from binlogio.events import BinlogEvent
     from binlogio.events.base import EventHeader
     from binlogio.format.framing import EventFrame
+    from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
@@ -105,6 +107,7 @@ class LogReport:
         fine: the ranges without damage; one range if the log has no damage.
         findings: at most MOST_FINDINGS.
         more_findings: the number of further findings.
+        unchecked: what was not checked.
     """
 
     file: str
@@ -113,6 +116,7 @@ class LogReport:
     fine: tuple[FineRange, ...] = ()
     findings: tuple[Finding, ...] = ()
     more_findings: int = 0
+    unchecked: tuple[str, ...] = ()
 
     @property
     def is_fine(self) -> bool:
@@ -124,14 +128,20 @@ def verify_logs(
     sources: Iterable[str | os.PathLike[str]],
     keyring: Keyring | None = None,
     *,
+    headers_only: bool = False,
+    definitions: GivenDefinitions | None = None,
     on_read: Callable[[str, int], object] | None = None,
 ) -> Iterator[LogReport]:
     """Check logs. Yields a report about each index file with findings, about each log, and about gaps in all GTIDs.
+
+    If the report of a log is fine, `binlogio.open` and `read_tables` with `zero_dates="text"` read the log to its end.
 
     Args:
         sources: paths, directories, index files, globs or URIs. For a directory or an index file, the index is also
             compared with the files.
         keyring: the keys of encrypted logs.
+        headers_only: check neither row images nor the content of frequent events, which is several times faster.
+        definitions: table definitions given by the caller, for rows that cannot be read without them.
         on_read: called with the name of a log and the offset up to which it was read.
 
     Raises:
@@ -144,7 +154,9 @@ def verify_logs(
         if report is not None:
             yield report
     history = GtidHistories()
-    check = _checker(keyring, on_read)
+    unchecked = ("row images",) if headers_only else ()
+    read_check = None if headers_only else ReadCheck(definitions=definitions)
+    check = _checker(keyring, on_read, read_check)
     for number, log in enumerate(logs):
         checked = _CheckedLog(history.of(log.name))
         checked.compare_number(log, logs[number - 1] if number else None)
@@ -156,7 +168,7 @@ def verify_logs(
             offset, exc.file, exc.offset, exc.hint = exc.offset, None, None, None
             checked.add(DAMAGE, str(exc), offset=offset)
         checked.compare_next(log, logs[number + 1] if number + 1 < len(logs) else None)
-        yield checked.report(log)
+        yield checked.report(log, unchecked)
     if (gaps := history.gaps()) is not None:
         yield gaps
 
@@ -196,20 +208,20 @@ def _index_findings(index: Path, logs: Sequence[LogFile]) -> Iterator[Finding]:
 
 
 def _checker(
-    keyring: Keyring | None, on_read: Callable[[str, int], object] | None
+    keyring: Keyring | None, on_read: Callable[[str, int], object] | None, read_check: ReadCheck | None
 ) -> Callable[[LogFile, _CheckedLog], None]:
     """Return the function that checks one log."""
     if not is_compiled():
-        return lambda log, checked: _check_by_reader(log, checked, keyring)
+        return lambda log, checked: _check_by_reader(log, checked, keyring, read_check)
     from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
 
-    survey = ArchiveSurvey(keyring, counts=False, on_read=on_read)
+    survey = ArchiveSurvey(keyring, counts=False, on_read=on_read, check=read_check)
 
     def check(log: LogFile, checked: _CheckedLog) -> None:
         try:
             checked.end(survey.walk(log, checked))
         except UnusualFormatError:
-            _check_by_reader(log, checked, keyring)
+            _check_by_reader(log, checked, keyring, read_check)
 
     return check
 
@@ -221,23 +233,26 @@ def log_end(log: LogFile, keyring: Keyring | None = None) -> LogEnd | None:
         BinlogError, OSError: the log cannot be read.
     """
     checked = _CheckedLog(GtidHistories().of(log.name))
-    _checker(keyring, None)(log, checked)
+    _checker(keyring, None, None)(log, checked)
     return checked.log_end
 
 
-def _check_by_reader(log: LogFile, checked: _CheckedLog, keyring: Keyring | None) -> None:
+def _check_by_reader(log: LogFile, checked: _CheckedLog, keyring: Keyring | None, read_check: ReadCheck | None) -> None:
     """Check a log with the Python reader, up to the first damage.
 
     Used without the kernel, and for formats that the kernel does not support: logs before MySQL 5.0 and of 5.1 alphas.
     """
+    rows = None if read_check is None else read_check.rows_walk(log.name)
     with BinlogReader([log], keyring=keyring) as reader:
         try:
             for event in reader:
                 checked.read(event, is_first=reader.group is not None and event is reader.group.first)
+                if rows is not None and event.header.inner is None and reader.frame is not None:
+                    for _ in rows.take(reader.frame):
+                        pass
         except BinlogFormatError as exc:
             begin = reader.position.offset if exc.offset is None else exc.offset
-            exc.offset = exc.file = None
-            checked.damage(Damage(begin=begin, end=max(begin, log.size or 0), reason=str(exc)))
+            checked.damage(Damage(begin=begin, end=max(begin, log.size or 0), reason=unreadable_text(exc)))
         tail, offset, good = reader.torn_tail, reader.position.offset, reader.last_good_offset
         checked.end(
             LogEnd(
@@ -366,7 +381,7 @@ class _CheckedLog:
         if stem == other_stem and other == number + 1 and found != expected:
             self.add(PROBLEM, f"the log is followed by {expected}, but the next file is {found}")
 
-    def report(self, log: LogFile) -> LogReport:
+    def report(self, log: LogFile, unchecked: tuple[str, ...]) -> LogReport:
         """Return the report."""
         self._end_fine(self._bytes)
         return LogReport(
@@ -376,6 +391,7 @@ class _CheckedLog:
             fine=tuple(self._fine),
             findings=tuple(sorted(self._findings, key=lambda found: -1 if found.offset is None else found.offset)),
             more_findings=self._more,
+            unchecked=unchecked,
         )
 
     def _end_fine(self, end: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -17,14 +18,22 @@ import binlogio
 from binlogio.archive import verify_logs
 from binlogio.archive.observer import Damage
 from binlogio.archive.survey import FIELD, IS_ENDED, ArchiveSurvey
-from binlogio.archive.verify import DAMAGE
+from binlogio.archive.verify import DAMAGE, NOTE, FineRange
 from binlogio.columnar import EventSelection, read_transactions
 from binlogio.constants import EventType
+from binlogio.errors import BinlogError
 from binlogio.events.table_map import TableMapEvent
+from binlogio.implementation import COMPILED
+from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.storage import LogFile, load_keyring
+from binlogio.writer import Insert, Statement
 from binlogio_cli.main import cli
+from both_kernels import KERNELS, kernel_set_to
 from corpus import MARIADB, MARIADB118, MYSQL
-from logs import raw_events
+from log_mutations import spoilt_log
+from logs import raw_events, read_to_end, spoilt_event, with_checksum
+from memory_storage import MemoryStorage
+from written_logs import writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +53,8 @@ FINE = sorted(
     for log in server.glob("*/binlog.00000?")
     if log.parent.name not in _DAMAGED
 )
+MUTATIONS = int(os.environ.get("BINLOGIO_MUTATIONS", "120"))
+CHUNK = 40
 ROTATED = MYSQL / "rotated"
 GTIDS = MYSQL / "gtid_on"
 
@@ -53,6 +64,15 @@ def archive(folder: Path, source: Path) -> Path:
     for log in source.glob("binlog.00000?"):
         shutil.copy(log, folder)
     return folder
+
+
+def reading_stops_at(log: Path) -> int | None:
+    """Return the offset of the event at which a reader stops with an error; None: it reads the log to its end."""
+    try:
+        read_to_end(log)
+    except BinlogError as exc:
+        return exc.offset or 0
+    return None
 
 
 def messages(reports: Iterator[LogReport] | list[LogReport], level: str) -> list[str]:
@@ -245,7 +265,7 @@ def _move_all(data: bytearray, at: int) -> None:
 @pytest.mark.parametrize(
     ("type_name", "message"),
     [
-        ("TABLE_MAP_EVENT", "for which there is no table map"),
+        ("TABLE_MAP_EVENT", "no table map defines table id"),
         ("XID_EVENT", "has ended"),
         ("GTID_LOG_EVENT", "PREVIOUS_GTIDS has GTIDs that no log before has"),
     ],
@@ -257,13 +277,14 @@ def test_an_event_that_is_left_out_breaks_the_grammar(tmp_path: Path, type_name:
         events = [event.header for event in reader]
     header = next(one for one in events if getattr(one.event_type, "name", "") == type_name)
     log.write_bytes(_without(log.read_bytes(), header.offset, header.offset + header.event_size))
-    found = messages(verify_logs([tmp_path]), "problem")
+    reports = list(verify_logs([tmp_path]))
 
-    assert any(message in one for one in found)
+    assert any(message in one for level in ("damage", "problem") for one in messages(reports, level))
 
 
+@pytest.mark.parametrize("headers_only", [False, True])
 @pytest.mark.parametrize("flip", [False, True])
-def test_an_event_larger_than_memory_allows_is_checked_in_parts(tmp_path: Path, flip: bool) -> None:
+def test_an_event_larger_than_memory_allows_is_checked_in_parts(tmp_path: Path, flip: bool, headers_only: bool) -> None:
     log = ROTATED / "binlog.000001"
     plain = log.read_bytes()
     with binlogio.open(log) as reader:
@@ -275,27 +296,99 @@ def test_an_event_larger_than_memory_allows_is_checked_in_parts(tmp_path: Path, 
     data[at + (size >> 1)] ^= flip
     path = tmp_path / log.name
     path.write_bytes(data)
-    (report,) = verify_logs([path])
+    (report,) = verify_logs([path], headers_only=headers_only)
 
     assert [(found.offset, found.end) for found in report.findings] == ([(at, at + size)] if flip else [])
     assert report.size == len(data)
 
 
-def test_a_large_compressed_rows_event_is_no_problem(tmp_path: Path) -> None:
-    """It is taken in parts, and its images are not opened."""
-    log = MARIADB / "compressed" / "binlog.000001"
-    plain = log.read_bytes()
-    with binlogio.open(log) as reader:
-        event = next(event for event in reader if event.header.type_code == EventType.WRITE_ROWS_COMPRESSED_EVENT_V1)
-    at, end = event.header.offset, event.header.offset + event.header.event_size
-    data = bytearray(plain[: end - 4] + bytes(65 << 20) + plain[end - 4 :])
-    data[at + 9 : at + 13] = (event.header.event_size + (65 << 20)).to_bytes(4, "little")
-    _move_all(data, at)
-    path = tmp_path / log.name
-    path.write_bytes(data)
-    (report,) = verify_logs([path])
+def test_the_rows_of_a_large_event_are_read_in_parts(tmp_path: Path) -> None:
+    """If its value is a byte longer than the event, its group does not count, and the group after it is read."""
+    storage, size = MemoryStorage(), 65 << 20
+    table = TableDefinition("shop", "b", (ColumnDefinition("data", "longblob"),))
+    with writer(storage) as log:
+        session = log.session()
+        for data in (b"", bytes(size), b""):
+            session.execute(Statement("", [Insert(table, [{"data": data}])]))
+    path = tmp_path / "binlog.000001"
+    plain = bytearray(storage.streams()[0].read())
+    path.write_bytes(plain)
+    (good,) = verify_logs([path])
+    begin, event = next((at, event) for at, event in raw_events(plain) if len(event) > size)
+    end = begin + len(event)
+    plain[begin:end] = with_checksum(event.replace(size.to_bytes(4, "little"), (size + 1).to_bytes(4, "little"), 1))
+    path.write_bytes(plain)
+    (bad,) = verify_logs([path])
+
+    assert (good.findings, good.fine) == ((), (FineRange(0, len(plain), 3),))
+    assert [(found.offset, found.end) for found in bad.findings] == [(begin, end)]
+    assert bad.fine == (FineRange(0, begin, 1), FineRange(end, len(plain), 1))
+
+
+UNREADABLE = [
+    (MYSQL / "compressed", EventType.TRANSACTION_PAYLOAD_EVENT),
+    (MARIADB / "compressed", EventType.WRITE_ROWS_COMPRESSED_EVENT_V1),
+    (MYSQL / "types_json", EventType.WRITE_ROWS_EVENT),
+    (MARIADB118 / "format_statement", EventType.QUERY_EVENT),
+]
+
+
+@pytest.mark.parametrize(("folder", "code"), UNREADABLE, ids=lambda value: getattr(value, "name", None))
+def test_an_event_that_cannot_be_read_is_damage(folder: Path, code: EventType, tmp_path: Path, kernel: str) -> None:
+    """Its checksum is right. What comes before it is fine and, with the kernel, the groups after its own, too."""
+    data, begin, end = spoilt_event(folder / "binlog.000001", code)
+    (tmp_path / "binlog.000001").write_bytes(data)
+    (good, *_), (bad, *_) = verify_logs([folder / "binlog.000001"]), verify_logs([tmp_path / "binlog.000001"])
+    (found,) = (one for one in bad.findings if one.level == DAMAGE)
+
+    assert good.is_fine
+    assert found.offset == begin
+    assert bad.fine[0].end == begin
+    if kernel == COMPILED:
+        assert found.end == end
+        assert bad.groups == good.groups - 1
+        assert (bad.fine[-1].begin, bad.fine[-1].end) == (end, len(data))
+
+
+@pytest.mark.parametrize("first", range(0, MUTATIONS, CHUNK))
+def test_a_log_without_findings_can_be_read_to_its_end(tmp_path: Path, first: int) -> None:
+    """Whatever its bytes are; the other way round, what stops a reader is found where it stops, or before that."""
+    log = tmp_path / "binlog.000001"
+    for number in range(first, first + CHUNK):
+        name, data = spoilt_log(number)
+        log.write_bytes(data)
+        with kernel_set_to(KERNELS[number % 4 == 0]):
+            report, *_ = verify_logs([log])
+            found = [one.offset or 0 for one in report.findings if one.level != NOTE]
+            stopped_at = reading_stops_at(log)
+
+        assert stopped_at is None or (found and min(found) <= stopped_at), f"{number}: {name}"
+
+
+def test_row_images_are_not_read_if_only_headers_are_checked(tmp_path: Path) -> None:
+    data, *_ = spoilt_event(MYSQL / "types_json" / "binlog.000001", EventType.WRITE_ROWS_EVENT)
+    log = tmp_path / "binlog.000001"
+    log.write_bytes(data)
+    (report,) = verify_logs([log], headers_only=True)
+    text = CliRunner().invoke(cli, ["verify", "--headers-only", str(log)])
+    line = CliRunner().invoke(cli, ["verify", "--headers-only", "--json", str(log)])
 
     assert report.is_fine
+    assert report.unchecked == ("row images",)
+    assert (text.exit_code, text.stdout.splitlines()[-1]) == (0, "row images were not checked")
+    assert json.loads(line.stdout)["unchecked"] == ["row images"]
+    assert CliRunner().invoke(cli, ["verify", str(log)]).exit_code == 1
+
+
+def test_zero_bytes_at_the_end_of_a_log_in_use_are_a_note(tmp_path: Path) -> None:
+    """Any number of them, as a crash leaves them; not if others follow, at which readers stop, too."""
+    data = (MYSQL / "crashed" / "binlog.000001").read_bytes()
+    for name, tail in (("few", bytes(40)), ("many", bytes(3 << 20)), ("junk", bytes(3 << 20) + b"\x07")):
+        (tmp_path / name).write_bytes(data + tail)
+        (report,) = verify_logs([tmp_path / name])
+
+        assert report.is_fine is (name != "junk")
+        assert reading_stops_at(tmp_path / name) == (None if report.is_fine else len(data))
 
 
 def test_an_empty_file_is_damage(tmp_path: Path) -> None:

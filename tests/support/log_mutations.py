@@ -95,6 +95,24 @@ def mutated_log(number: int) -> tuple[str, bytes]:
     return seed.name, data
 
 
+def spoilt_log(number: int) -> tuple[str, bytes]:
+    """Return mutation `number` with more damage, as a crash or a copy leaves it, some of which checksums reveal.
+
+    Two of three logs are in use. Bytes are changed, removed, inserted or cut off, or zero bytes or others follow.
+    """
+    random = Random(f"spoilt {number}")
+    name, mutated = mutated_log(number)
+    data = bytearray(mutated)
+    if random.random() < 0.67:
+        data[len(BINLOG_MAGIC) + HEADER_SIZE - 2] |= HeaderFlag.BINLOG_IN_USE
+    for _ in range(random.choice((0, 0, 1, 2))):
+        at = random.randrange(len(data) // 2, len(data))
+        junk, size = random.randbytes(random.choice((0, 1, 40))), random.choice((0, 1, 90))
+        data[at : at + size] = junk
+    tail = random.choice((b"", b"", bytes(40), bytes(900) + b"\x07" * 30, random.randbytes(25)))
+    return name, bytes(data[: len(data) - random.choice((0, 0, 0, 33, 120))] + tail)
+
+
 def _some_of(random: Random, seed: Seed) -> list[bytes]:
     """Return all events of a short log; of a long log the first events and a later sequence."""
     if len(seed.events) <= _MOST_EVENTS:

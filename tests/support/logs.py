@@ -6,15 +6,20 @@ import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ChecksumAlgorithm, EventType, HeaderFlag
+import binlogio
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, ChecksumAlgorithm, EventType, HeaderFlag
+from binlogio.errors import BinlogError
 from binlogio.events.base import EventHeader
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.query import QueryEvent
 from binlogio.format.encoder import Encoder
 from binlogio.format.framing import EventFrame, EventFramer, Framing
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 POST_HEADER_SIZES: Final = (
     *(0, 13, 0, 8, 0, 0, 0, 0, 4, 0, 4, 0, 0, 0, 99, 0, 4, 26, 8, 0, 0, 0, 8, 8, 8, 2, 0, 0, 0, 10, 10, 10, 42, 42),
@@ -100,6 +105,39 @@ def with_checksum(event: bytes | bytearray) -> bytes:
 def moved(event: bytes, offset: int) -> bytes:
     """Return the event with the position and the checksum for another offset."""
     return with_checksum(event[:13] + (offset + len(event)).to_bytes(4, "little") + event[17:])
+
+
+def read_to_end(log: Path) -> None:
+    """Read a log with `binlogio.open` and with `read_tables`, which raise where they cannot."""
+    with binlogio.open(log) as reader:
+        for _ in reader:
+            pass
+    for _ in binlogio.read_tables(log, zero_dates="text"):
+        pass
+
+
+def spoilt_event(log: Path, code: int) -> tuple[bytes, int, int]:
+    """Return a log in which one event of a type cannot be read, with a right checksum; and the event's begin and end.
+
+    A bit is flipped in the event of this type in the middle of the log: in its last third, which has row images or a
+    payload, or in the status variables of a statement.
+    """
+    data = log.read_bytes()
+    found = [(at, event) for at, event in raw_events(data) if event[4] == code]
+    at, event = found[len(found) // 2]
+    first = HEADER_SIZE if code == EventType.QUERY_EVENT else len(event) * 2 // 3
+    for place in range(first, len(event) - CHECKSUM_SIZE):
+        changed = with_checksum(event[:place] + bytes([event[place] ^ 0x40]) + event[place + 1 :])
+        spoilt = data[:at] + changed + data[at + len(event) :]
+        try:
+            with binlogio.open(io.BytesIO(spoilt)) as reader:
+                for _ in reader:
+                    pass
+            for _ in binlogio.read_tables(io.BytesIO(spoilt), zero_dates="text"):
+                pass
+        except BinlogError:
+            return spoilt, at, at + len(event)
+    raise AssertionError(f"every bit of {log} at {at} may be flipped")
 
 
 def plain(event: Any) -> Any:

@@ -517,6 +517,13 @@ cdef class EventWalk:
         return is_utf8(event.sql, event.sql_size)
 
 
+cdef class ParsedEvents(EventWalk):
+    """Parses the events of a log without a result, to find those that cannot be parsed."""
+
+    cdef int _add(self, WalkEvent* event) except -1:
+        return 0
+
+
 cdef inline bint _read_header(WalkEvent* event, const uint8_t* p, int64_t size, int64_t tail) noexcept nogil:
     """Set the parts of the event at `p`; returns False if it is incomplete or larger than BIG_EVENT_SIZE."""
     if size < HEADER_SIZE + tail:

@@ -116,12 +116,15 @@ cdef class LogSurvey:
             key; None to skip the measurement of MINIMAL images.
         follow: called with type and body of a statement that may define a table; returns whether plans may be wrong
             now. None if only table maps define tables.
+        keeps_bounds: collect the offsets of groups for `take_bounds`.
+
+    `shift` is the difference between log_pos and the real end of the last event.
     """
 
     cdef TablePlans maps
     cdef GroupState state
-    cdef bint checksum, counts, is_part, has_positions, knows_group, rows_open, has_group
-    cdef uint32_t shift
+    cdef bint checksum, counts, is_part, has_positions, knows_group, rows_open, has_group, keeps_bounds
+    cdef readonly uint32_t shift
     cdef int64_t opened_size, group_serial, table_capacity
     cdef TypeCounts[256] types, pending  # pending: counts of the current group, added when the group ends
     cdef uint8_t[256] pending_codes  # the types in `pending`
@@ -129,7 +132,7 @@ cdef class LogSurvey:
     cdef uint8_t[256] looks_at
     cdef GroupCounts group
     cdef TableCounts* tables
-    cdef Memory groups, runs, problems, plain, spans, pending_tables
+    cdef Memory groups, runs, problems, plain, spans, pending_tables, begins, ends
     cdef int64_t ended_groups
     cdef object key_of, follow
     cdef int64_t measurable_events, measured_rows, measured_bytes, minimal_bytes
@@ -146,10 +149,10 @@ cdef class LogSurvey:
     cdef public int64_t first_offset, stop_offset  # groups that begin in this range of a log are selected
 
     def __cinit__(self, resolve_plan, looks_at, *, bint counts, int64_t opened_size=1 << 28, key_of=None,
-                  follow=None):
+                  follow=None, bint keeps_bounds=False):
         cdef int code
         self.maps = TablePlans(resolve_plan)
-        self.counts, self.opened_size = counts, opened_size
+        self.counts, self.opened_size, self.keeps_bounds = counts, opened_size, keeps_bounds
         for code in range(256):
             self.looks_at[code] = V_LOOK if code in looks_at else V_GO_ON
         for code in (FORMAT_DESCRIPTION_EVENT, START_ENCRYPTION_EVENT, START_EVENT_V3):
@@ -159,6 +162,7 @@ cdef class LogSurvey:
         self.first_offset, self.stop_offset = 0, 1 << 62
         self.groups, self.runs, self.problems = Memory(), Memory(), Memory()
         self.plain, self.spans, self.pending_tables = Memory(), Memory(), Memory()
+        self.begins, self.ends = Memory(), Memory()
         self.last_known = NULL
         self.key_of, self.follow = key_of, follow
         self.source_numbers, self.sources = {}, []
@@ -253,6 +257,15 @@ cdef class LogSurvey:
         ended, self.ended_groups = self.ended_groups, 0
         runs, self.runs = self.runs, Memory()
         return ended, runs
+
+    def take_bounds(self) -> tuple[Memory, Memory]:
+        """Return the offsets of the groups that began, and the ends of the groups that ended: 64-bit integers.
+
+        Groups of which the first event is uncertain, because it follows damage, are left out of both.
+        """
+        begins, self.begins = self.begins, Memory()
+        ends, self.ends = self.ends, Memory()
+        return begins, ends
 
     def take_groups(self) -> Memory:
         """Return the records of the groups that ended: GROUP_FIELDS as 64-bit integers."""
@@ -442,6 +455,8 @@ cdef class LogSurvey:
             if self.has_group:
                 if self.rows_open and self.knows_group:
                     self._problem(P_NO_STATEMENT_END, offset, self.group.begin)
+                if self.keeps_bounds and self.knows_group:
+                    (<int64_t*>self.ends.grow(sizeof(int64_t)))[0] = after
                 self._finish_group(self.knows_group)
             self.rows_open = False
             self.maps.end_statement()
@@ -461,6 +476,8 @@ cdef class LogSurvey:
             self.has_change = not self.looks_inside
         self.has_group = True
         self.rows_open = False
+        if self.keeps_bounds:
+            (<int64_t*>self.begins.grow(sizeof(int64_t)))[0] = offset
         if not self.counts:
             self.group.begin, self.group.thread_id = offset, 0
             return 0

@@ -120,11 +120,11 @@ class BigEvents:
             raise
         return self._verify_rest(header, body) or self._end_inside(header)
 
-    def _body(self, header: EventHeader) -> _EventBytes:
+    def _body(self, header: EventHeader) -> EventBytes:
         """Return a reader of the event at the window's start, after verifying its checksum if possible."""
         size = header.event_size - CHECKSUM_SIZE * self._cursor.context.has_checksum
         is_verified = self._selection.verify_checksum and self._cursor.is_verified(header.event_size)
-        return _EventBytes(self._cursor.window, size, is_summed=not is_verified)
+        return EventBytes(self._cursor.window, size, is_summed=not is_verified)
 
     def _walk_payload(self, chunks: Iterator[bytes], event: TransactionPayloadEvent) -> Iterator[TableBatch]:
         """Yield the rows of a payload's events, given its uncompressed bytes in chunks.
@@ -178,7 +178,7 @@ class BigEvents:
             if header.type_code in IN_PARTS and len(raw) == header.event_size:
                 window = Window(reader_of(iter([raw])))
                 window.fill(len(raw))
-                for _ in self._rows_in_parts(window, _EventBytes(window, len(raw)), header, is_inner=True):
+                for _ in self._rows_in_parts(window, EventBytes(window, len(raw)), header, is_inner=True):
                     pass  # only an event larger than a window yields rows before the error
         table = self._router.last_table if is_rows_event else None
         chunks = _failing(_rest(inner), failure)
@@ -209,7 +209,7 @@ class BigEvents:
         Returns False if the payload ends within it.
         """
         yield from self._batcher.give_out()
-        return (yield from self._rows_in_parts(inner, _EventBytes(inner, header.event_size), header, is_inner=True))
+        return (yield from self._rows_in_parts(inner, EventBytes(inner, header.event_size), header, is_inner=True))
 
     # ---------------------------------------------------------------------------------------------------- rows events
 
@@ -233,7 +233,7 @@ class BigEvents:
         return (is_whole and self._verify_rest(header, body)) or self._end_inside(header)
 
     def _rows_in_parts(
-        self, window: Window, body: _EventBytes, header: EventHeader, *, is_inner: bool = False
+        self, window: Window, body: EventBytes, header: EventHeader, *, is_inner: bool = False
     ) -> Generator[TableBatch, None, bool]:
         """Yield the rows of an event at the start of `window`, which `body` reads.
 
@@ -305,7 +305,7 @@ class BigEvents:
         )
         raise unreadable(header.offset, header.type_code)
 
-    def _verify_rest(self, header: EventHeader, body: _EventBytes) -> bool:
+    def _verify_rest(self, header: EventHeader, body: EventBytes) -> bool:
         """Skip the rest of an event's body, and verify its checksum. Returns False if the log ends before that."""
         window = self._cursor.window
         while body.left:
@@ -350,7 +350,7 @@ def _failing(chunks: Iterator[bytes], failure: list[BinlogError]) -> Iterator[by
         raise failure[0]
 
 
-class _EventBytes:
+class EventBytes:
     """Reads the bytes of an event at a window's start, and consumes them.
 
     `left` is the number of bytes not read yet. `checksum` is the CRC32 of the bytes read, if `is_summed`.

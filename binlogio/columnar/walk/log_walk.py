@@ -151,6 +151,13 @@ class LogWalk:
             yield from self._batcher.give_out()
             raise
 
+    def continue_at(self, offset: int) -> None:
+        """Continue at `offset`, where an event begins, with the next bytes of a stream that was read to its end.
+
+        The state of the walk does not change: its event group, table maps and definitions.
+        """
+        self._cursor.window.go_to(offset, self._opened)
+
     def close(self) -> None:
         """Release the window's memory. The walk cannot be used any more."""
         self._cursor.window.close()
