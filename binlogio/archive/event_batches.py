@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from binlogio.columnar.windows import Window
-from binlogio.constants import BIG_EVENT_SIZE, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, TYPE_CODE_AT, EventType
+from binlogio.constants import (
+    BIG_EVENT_SIZE,
+    CHECKSUM_SIZE,
+    EVENT_SIZE_BYTES,
+    GROUP_STARTS,
+    HEADER_SIZE,
+    TYPE_CODE_AT,
+    EventType,
+)
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import build_header
@@ -271,10 +279,10 @@ class LogEvents:
         raw = bytearray(raw_of(frame))
         tracker = self._tracker
         tracker.resume(_PLACES[self._place])
-        body, code = frame.body, frame.header.type_code
-        event = codec_for(code).parse(frame.header, body, frame.context)
-        place = tracker.feed(event)
-        self._place = _PLACES.index(place)
+        code = frame.header.type_code
+        if code in GROUP_STARTS:  # without its GTID, a group cannot be copied
+            codec_for(code).parse(frame.header, frame.body, frame.context)
+        self._place = _PLACES.index(tracker.take_body(code, frame.body, frame.context))
         edges = BEGINS * tracker.starts_group + ENDS * tracker.ends_group + IS_OUTSIDE * tracker.is_outside
         return EventBatch(
             data=memoryview(raw),

@@ -7,6 +7,9 @@ A log is never changed in place. A group is kept whole or not at all: damage ins
 the bytes up to the next group. The next group is found by the header of its GTID event; in logs without GTID events, by
 consecutive valid headers up to a BEGIN or to the first event after the end of a transaction. Where this search is not
 possible (logs encrypted by MariaDB, no compiled kernel), the log is lost from the damage on.
+
+Events are read before they are written (`read_check`): their statements, compressed payloads and row images. A group
+with an event that cannot be read is lost like a damaged one, and copying continues with the group after it.
 """
 
 from __future__ import annotations
@@ -20,11 +23,19 @@ from zlib import crc32
 import numpy as np
 
 from binlogio.archive.copy import COPY_ALL, CopiedGtids, LogCopier, gtid_of
-from binlogio.archive.event_batches import BEGINS, EventBatch, LogEvents
+from binlogio.archive.event_batches import BEGINS, IS_OUTSIDE, EventBatch, LogEvents
 from binlogio.archive.group_editor import bare_event, parse_bare
-from binlogio.columnar.splits.split_bounds import GROUP_STARTS
+from binlogio.archive.read_check import ReadCheck, unreadable_text
 from binlogio.columnar.windows import Window
-from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES, EventType
+from binlogio.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_SIZE,
+    EVENT_SIZE_BYTES,
+    GROUP_STARTS,
+    HEADER_SIZE,
+    LOG_POS_BYTES,
+    EventType,
+)
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval, MariadbGtid, MariadbGtidSet, Tsid
@@ -42,6 +53,7 @@ if TYPE_CHECKING:
     from binlogio.archive.new_logs import NewLogs
     from binlogio.events.base import ParseContext
     from binlogio.events.mariadb import MariadbGtidListEvent
+    from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import OpenedLog
 
@@ -83,8 +95,9 @@ class RepairReport:
 
     Args:
         lost: the ranges that are not in the new logs; empty if nothing is lost.
-        missing_gtids: GTIDs in gaps after damage, and GTIDs that the head of a later log lists although no earlier log
-            has them; None: none is missing. Missing GTIDs at the end of the last log cannot be detected.
+        missing_gtids: GTIDs of groups that cannot be read, GTIDs in gaps after damage, and GTIDs that the head of a
+            later log lists although no earlier log has them; None: none is missing. Missing GTIDs of a damaged end of
+            the last log cannot be detected.
         was_in_use: names of the logs whose flag BINLOG_IN_USE was set.
         groups: the number of event groups in the new logs.
     """
@@ -106,6 +119,7 @@ def repair_logs(
     *,
     read_options: ReadOptions = DEFAULT_READ_OPTIONS,
     recompute_checksums: bool = False,
+    definitions: GivenDefinitions | None = None,
     keyring: Keyring | None = None,
     watch: Callable[[str, int], object] = lambda _name, _offset: None,
 ) -> RepairReport:
@@ -119,6 +133,7 @@ def repair_logs(
         read_options: size limits.
         recompute_checksums: keep events with a wrong checksum unchanged, with a recomputed checksum. By default their
             group is lost.
+        definitions: table definitions given by the caller, for rows that cannot be read without them.
         keyring: the keys of encrypted logs.
         watch: called with the name of the current log and the offset up to which it was read.
 
@@ -127,7 +142,8 @@ def repair_logs(
         OSError: a log cannot be read or written.
     """
     options = replace(read_options, verify_checksum=not recompute_checksums)
-    repair = _Repair(target, options, keyring, watch, places_anew=recompute_checksums)
+    check = ReadCheck(options.limits, definitions)
+    repair = _Repair(target, options, keyring, check, watch, places_anew=recompute_checksums)
     for log in logs:
         repair.log(log)
     return repair.finish()
@@ -141,11 +157,13 @@ class _Repair:
         target: NewLogs,
         options: ReadOptions,
         keyring: Keyring | None,
+        check: ReadCheck,
         watch: Callable[[str, int], object],
         *,
         places_anew: bool,
     ) -> None:
         self._target = target
+        self._check = check
         self._options = options
         self._keyring = keyring
         self._watch = watch
@@ -200,7 +218,10 @@ class _Repair:
             self._in_use.append(events.name)
         copier.begin_source(events)
         self._gtids.begin_log()
+        self._check.begin_log(events.name, BINLOG_MAGIC + events.head)
         self._has_gtids = True
+        self._is_skipping = False  # the current group cannot be read
+        self._open_start = b""  # first event of the current group, if it began in an earlier batch
         self._shift: int | None = None
         start: int | None = None
         after_end = True
@@ -211,6 +232,8 @@ class _Repair:
             except BinlogFormatError as exc:
                 damaged_at = max(exc.offset or 0, start or 0)
                 lost_from = copier.abandon_group()
+                self._check.forget_group()
+                self._is_skipping = False
                 self._gtids.lose(is_open=lost_from is not None)
                 found = self._next_group(events, plain, damaged_at, start)
                 end, after_end, shift = found if found is not None else (size, False, 0)
@@ -239,15 +262,60 @@ class _Repair:
                 part = part._replace(is_placed=False)
             moved = self._moved_event(part)
             moved_at = part.offset if moved is None else part.offset + int(part.starts[moved])
-            if moved != 0:
-                part = part if moved is None else part.first(moved)
-                early = self._copier.early_group(part)
-                if early != 0:
-                    self._gtids.add(part if early is None else part.first(early), events.context)
-                self._copier.take(part)
+            rest: EventBatch | None = part if moved is None else part.first(moved) if moved else None
+            while rest is not None:
+                rest = self._keep(rest, events)
             if moved is not None:
                 raise BinlogFormatError("bytes are missing or were inserted before this event", offset=moved_at)
             self._watch(events.name, batch.offset + len(batch.data))
+
+    def _keep(self, batch: EventBatch, events: LogEvents) -> EventBatch | None:
+        """Copy the events of a batch up to a group that cannot be read; return those after it, or None.
+
+        Raises:
+            BinlogFormatError: a group begins before the previous one has ended. The events before it were copied.
+        """
+        if self._is_skipping:
+            starts = np.flatnonzero(batch.edges & (BEGINS | IS_OUTSIDE))
+            self._extend_lost(batch.offset + (int(batch.starts[starts[0]]) if len(starts) else len(batch.data)))
+            if not len(starts):
+                return None
+            self._is_skipping, batch = False, batch.since(int(starts[0]))
+        early = self._copier.early_group(batch)
+        part = batch if early is None else batch.first(early) if early else None
+        if part is not None:
+            try:
+                self._check.take(part.data, part.offset)
+            except BinlogError as exc:
+                return self._leave_out(part, events, exc)
+            self._copy(part, events)
+        if early is not None:
+            self._copier.take(batch.since(early))
+        return None
+
+    def _copy(self, batch: EventBatch, events: LogEvents) -> None:
+        self._gtids.add(batch, events.context)
+        begins = np.flatnonzero(batch.edges & BEGINS)
+        if len(begins):
+            self._open_start = batch.event(int(begins[-1]))
+        self._copier.take(batch)
+
+    def _leave_out(self, batch: EventBatch, events: LogEvents, exc: BinlogError) -> EventBatch | None:
+        """Copy the events of a batch before a group with an event that cannot be read; return those after the event."""
+        offset = batch.offset if exc.offset is None else exc.offset
+        number = int(batch.starts.searchsorted(offset - batch.offset, side="right")) - 1
+        starts = np.flatnonzero(batch.edges[: number + 1] & (BEGINS | IS_OUTSIDE))
+        start = int(starts[-1]) if len(starts) else 0
+        if start:
+            self._copy(batch.first(start), events)
+        lost_from, first = self._copier.abandon_group(), self._open_start
+        is_open = lost_from is not None
+        if lost_from is None:
+            lost_from, first = batch.offset + int(batch.starts[start]), batch.event(start)
+        self._gtids.lose_group(first, events.context, is_open=is_open)
+        self._lose(events.name, lost_from, offset + int(batch.sizes[number]), offset, unreadable_text(exc))
+        self._is_skipping = True
+        return batch.since(number + 1) if number + 1 < len(batch.codes) else None
 
     def _moved_event(self, batch: EventBatch) -> int | None:
         """Return the index of the first event whose log_pos differs from its place by another amount than before."""
@@ -280,8 +348,9 @@ class _Repair:
 
     def _lose(self, file: str, start: int, end: int, damaged_at: int, reason: str, *, is_tail: bool = False) -> None:
         """Record a lost range; adjacent ranges are merged."""
-        if self._lost and self._lost[-1].file == file and self._lost[-1].end >= start:
-            last = self._lost.pop()
+        last = self._lost[-1] if self._lost else None
+        if last is not None and last.file == file and last.end >= start and last.is_tail == is_tail:
+            self._lost.pop()
             start, damaged_at, reason = last.start, last.damaged_at, last.reason
         self._lost.append(
             LostRange(file=file, start=start, end=end, damaged_at=damaged_at, reason=reason, is_tail=is_tail)
@@ -477,6 +546,22 @@ class _SeenGtids:
         self._ends = {source: interval.end for source, interval in self._all.mysql}
         self._ends.update({domain: highest + 1 for domain, highest in self._highest().items()})
         self._searched = 0
+
+    def lose_group(self, start: bytes, context: ParseContext, *, is_open: bool) -> None:
+        """Record a group that is left out, given its first event; `is_open`: its GTID was added already."""
+        try:
+            gtid = gtid_of(start, context)
+        except BinlogError:
+            self.lose(is_open=is_open)
+            return
+        if is_open:
+            self._all.forget()
+        if isinstance(gtid, MariadbGtid):
+            self._miss(gtid, self._ends.pop(gtid.domain_id, gtid.sequence_number))
+            self._all.add_mariadb((gtid,))
+        elif gtid is not None:
+            one = (Tsid(gtid.uuid, gtid.tag), Interval(gtid.gno, gtid.gno + 1))
+            self._gaps = self._gaps.union(GtidSet.from_intervals([one]))
 
     @property
     def missing(self) -> GtidSet | MariadbGtidSet | None:

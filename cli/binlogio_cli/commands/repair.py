@@ -62,8 +62,9 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
     """Make readable logs from damaged ones; exit with 1 if anything is lost.
 
     Reads each log, searches for the next transaction after damage, and writes all complete transactions with new
-    positions and checksums. A damaged or incomplete transaction is left out completely. The flag IN_USE is cleared.
-    The report has the byte ranges that are not in the new logs, and the missing GTIDs. No log is changed in place.
+    positions and checksums. A damaged or incomplete transaction is left out completely, and so is one whose events or
+    rows cannot be read. The flag IN_USE is cleared. The report has the byte ranges that are not in the new logs, and
+    the missing GTIDs. No log is changed in place.
     """
     force, out = options["force"], options["out"]
     with reading.open(files) as reader:
@@ -87,6 +88,7 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
                 target,
                 read_options=reader.options,
                 recompute_checksums=options["recompute_checksums"] or not reading.verify_checksum,
+                definitions=reading.definitions,
                 keyring=reader.keyring,
                 watch=watch,
             )
@@ -95,6 +97,7 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
         click.echo(json.dumps(_json(report, paths)))
     else:
         _report(report, paths)
+        say(_next_step(report, output if out is None else out))
     return DAMAGE if report.lost else OK
 
 
@@ -138,6 +141,13 @@ def _json(report: RepairReport, paths: list[str]) -> dict[str, Any]:
         "missing_gtids": None if report.missing_gtids is None else str(report.missing_gtids),
         "was_in_use": list(report.was_in_use),
     }
+
+
+def _next_step(report: RepairReport, target: str | None) -> str:
+    """Return a sentence about what to do with the new logs."""
+    search = "look for what is missing in the logs of a replica or in another copy of the archive; "
+    is_missing = report.missing_gtids is not None
+    return f"next: {search if is_missing else ''}`binlogio verify {target}`, then replay or export the new logs"
 
 
 def _report(report: RepairReport, paths: list[str]) -> None:
