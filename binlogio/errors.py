@@ -130,6 +130,10 @@ class Hint(Enum):
         "apply row events instead of SQL: applies_events=True",
         "apply row events instead of SQL: --apply events",
     )
+    ON_LOSSY = (
+        'change the column of the target, or let the server change values: on_lossy="warn"',
+        "change the column of the target, or let the server change values: --on-lossy warn",
+    )
     IGNORE_CASCADES = (
         "apply the log to a server that has the foreign keys, or set ignore_cascades=True and correct these rows",
         "apply the log to a server that has the foreign keys, or give --ignore-cascades and correct these rows",

@@ -23,6 +23,8 @@ class RowCounts:
     `events` are rows events that a server applied itself: their rows are not in the other counters, and the server
     chose how to find them. `server_rows` are the counters of the server for that time, by table and kind of change (see
     `targets.mysql.server_rows`); empty if the server does not report them.
+
+    `lossy` counts statements in which a server changed a value that does not fit its column; `first_loss` is the first.
     """
 
     inserts: int = 0
@@ -35,6 +37,8 @@ class RowCounts:
     incomplete_inserts: int = 0
     incomplete_updates: int = 0
     ignored: int = 0
+    lossy: int = 0
+    first_loss: str | None = None
     rows_by_table: Counter[str] = field(default_factory=Counter)
     algorithms: Counter[tuple[str, Algorithm]] = field(default_factory=Counter)
     server_rows: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -56,6 +60,8 @@ class RowCounts:
         self.incomplete_inserts += other.incomplete_inserts
         self.incomplete_updates += other.incomplete_updates
         self.ignored += other.ignored
+        self.lossy += other.lossy
+        self.first_loss = self.first_loss or other.first_loss
         self.rows_by_table += other.rows_by_table
         self.algorithms += other.algorithms
         self.server_rows += other.server_rows

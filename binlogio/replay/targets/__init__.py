@@ -7,7 +7,7 @@ session   execute a transaction (workers in parallel), then commit it (in turn),
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from binlogio.replay.apply.progress import UNKNOWN_SOURCE
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from binlogio.replay.apply.summary import RowCounts
     from binlogio.replay.transactions import LoggedTransaction
     from binlogio.schema.ddl.foreign_keys import Cascade
+
+
+OnLossy = Literal["error", "warn", "ignore"]
+"""What to do about a value of a row that does not fit its column, if a server target gets the row as SQL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
 from binlogio.implementation import is_compiled
 from binlogio.replay.find_row import Index
 from binlogio.replay.targets.mysql.statement_context import prepared
-from binlogio.replay.targets.mysql.table import MOST_BYTES, MysqlTable
+from binlogio.replay.targets.mysql.table import LENIENT_MODE, MOST_BYTES, STRICT_MODE, MysqlTable
 from binlogio.replay.undo.inverse import check_images, reversed_changes
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.replay.undo.spool import PIECE_SIZE
@@ -51,11 +51,8 @@ _SAVE: Final = (
     + ", ".join(f"@binlogio_{name} = @@session.{name}" for name in _VARIABLES)
     + f" /*M!100201 , @binlogio_{_CHECKS} = @@session.{_CHECKS} */"
 )
-_MODES: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
-_STRICT: Final = f"SET @@session.sql_mode = 'STRICT_ALL_TABLES,{_MODES}'"
-_LENIENT: Final = f"SET @@session.sql_mode = '{_MODES}'"  # takes the ENUM value of index 0
 _SETTINGS: Final = (
-    f"{_STRICT}, @@session.time_zone = '+00:00', @@session.foreign_key_checks = 0, @@session.unique_checks = 1"
+    f"{STRICT_MODE}, @@session.time_zone = '+00:00', @@session.foreign_key_checks = 0, @@session.unique_checks = 1"
     f" /*M!100201 , @@session.{_CHECKS} = 0 */"
 )
 _RESTORE: Final = (
@@ -141,7 +138,7 @@ class SqlScript:
         table = undone.table
         if changes[0][0] is None:
             rows = [after for _, after in changes if after is not None]
-            is_lenient = any(undone.has_invalid_member(row) for row in rows) if undone.enums else False
+            is_lenient = any(table.has_invalid_member(row) for row in rows) if table.enums else False
             for sql, _ in table.insert(rows):
                 statements += _in_mode((sql,), is_lenient=is_lenient)
             return statements
@@ -153,7 +150,7 @@ class SqlScript:
             changed = undone.changed(before or (), after)
             update = table.update(before or (), after, changed) if changed else None
             if update is not None:
-                is_lenient = undone.has_invalid_member(after)
+                is_lenient = table.has_invalid_member(after)
                 statements += _in_mode((update[0], *self._check), is_lenient=is_lenient)
         return statements
 
@@ -177,7 +174,7 @@ class SqlScript:
 
 
 class _UndoneTable:
-    """A table whose changes are reversed: `table` writes the SQL, `enums` are its ENUM columns.
+    """A table whose changes are reversed: `table` writes the SQL.
 
     `checked` are the kinds and bitmaps of rows events that have all that is needed.
     """
@@ -190,7 +187,6 @@ class _UndoneTable:
         self.plan: Final = plan
         self.table: Final = MysqlTable(plan, names, indexes, is_mariadb=is_mariadb)
         self.checked: Final[set[tuple[type, int, bytes, bytes]]] = set()
-        self.enums: Final = tuple(column.position for column in columns if column.type == ColumnType.ENUM)
         self._filled = frozenset(column.position for column in columns if column.type in _FILLED)
         self._twofold = frozenset(column.position for column in columns if column.type in _TWOFOLD)
         self._kernel = self._inverse_sql(check, is_mariadb=is_mariadb) if key and is_compiled() else None
@@ -219,7 +215,7 @@ class _UndoneTable:
                 name + b" <=> ",
                 at in table.writable,
                 at in self._filled,
-                at in self.enums,
+                at in self.table.enums,
                 not plan.columns[at].nullable,
             )
             for at, name in enumerate(names)
@@ -262,17 +258,9 @@ class _UndoneTable:
         }
         return sorted(differs | self._filled) if differs else []
 
-    def has_invalid_member(self, row: Image) -> bool:
-        """Return whether a strict sql_mode refuses the row, since an ENUM in it has the index 0."""
-        for at in self.enums:
-            value = row[at]
-            if value is not None and value is not ABSENT and getattr(value, "index", value) == 0:
-                return True
-        return False
-
 
 def _in_mode(statements: tuple[str, ...], *, is_lenient: bool) -> tuple[str, ...]:
-    return (_LENIENT, *statements, _STRICT) if is_lenient else statements
+    return (LENIENT_MODE, *statements, STRICT_MODE) if is_lenient else statements
 
 
 def _for_client(statements: Sequence[str]) -> bytes:

@@ -117,6 +117,14 @@ Examples:
     help="For server targets: send row events as they are (BINLOG statements), or convert them to SQL.",
 )
 @click.option(
+    "--on-lossy",
+    type=click.Choice(["error", "warn", "ignore"]),
+    default="error",
+    show_default=True,
+    help="For rows sent as SQL: what to do about a value that does not fit the column of the target. warn and ignore "
+    "let the server change it; warn counts these statements, and the exit code is 1.",
+)
+@click.option(
     "--ignore-cascades",
     is_flag=True,
     help="Continue if foreign keys of the source changed rows (ON DELETE, ON UPDATE) that are not in the log, "
@@ -161,12 +169,14 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
             )
     _report(summary, reader)
     say_columns(wanted.rows)
+    if summary.lossy:
+        say(f"{summary.lossy} statements changed values that do not fit the target; the first: {summary.first_loss}")
     if summary.is_behind:
         say(
             "the target has later GTIDs of this server than these logs: they are older logs, or the server has begun a"
             " new series (RESET) whose transactions have GTIDs that the target has"
         )
-    return say_missing(summary.missing) or (DAMAGE if summary.is_behind else OK)
+    return say_missing(summary.missing) or (DAMAGE if summary.is_behind or summary.lossy else OK)
 
 
 def _target(url: str, options: dict[str, Any]) -> AbstractContextManager[Target]:
@@ -182,7 +192,11 @@ def _target(url: str, options: dict[str, Any]) -> AbstractContextManager[Target]
         except ImportError as exc:
             raise Refusal("a server target needs PyMySQL: pip install 'binlogio[replay]'") from exc
         applies_events = {"auto": None, "events": True, "sql": False}[options["how"]]
-        return closing(MysqlTarget.open(url, idempotent=options["idempotent"], applies_events=applies_events))
+        return closing(
+            MysqlTarget.open(
+                url, idempotent=options["idempotent"], applies_events=applies_events, on_lossy=options["on_lossy"]
+            )
+        )
     from binlogio.replay.targets.sqlite.target import SCHEME, SqliteTarget  # noqa: PLC0415 - imports sqlite3
 
     path = url.removeprefix(SCHEME)

@@ -16,6 +16,7 @@ from binlogio.errors import ReplayError
 from binlogio.replay.apply.coordinator import LockRefused
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict
 from binlogio.replay.targets.mysql.kept_gtids import OUT_OF_ORDER, OUT_OF_ORDER_HINT
+from binlogio.replay.targets.mysql.table import LENIENT_MODE, STRICT_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 
 _SESSION: Final = (
     b"SET NAMES utf8mb4",
-    b"SET time_zone = '+00:00', sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
+    b"SET time_zone = '+00:00'",
     b"SET foreign_key_checks = 0, innodb_lock_wait_timeout = 5 /*M!100201 , check_constraint_checks = 0 */",
     b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 )
+_LOSSY: Final = (1048, 1264, 1265, 1292, 1366, 1406, 1411)
+"""Warnings and notes about a value that was changed: NULL, range, truncation, characters, time."""
 _LOCKS: Final = (ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK)
 _LOST: Final = (
     CR.CR_CONN_HOST_ERROR, CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, CR.CR_COMMANDS_OUT_OF_SYNC,
@@ -64,7 +67,8 @@ class Connection:
     `load` sends the data that its caller has, and all other requests are refused.
     """
 
-    def __init__(self, address: MysqlAddress) -> None:
+    def __init__(self, address: MysqlAddress, *, is_strict: bool = True) -> None:
+        self._session = (*_SESSION, (STRICT_MODE if is_strict else LENIENT_MODE).encode())
         try:
             self._connection = _Client(
                 user=address.user,
@@ -102,7 +106,7 @@ class Connection:
 
     def restore(self) -> None:
         """Set the session as row changes need it."""
-        self.run_all([(sql, None) for sql in _SESSION])
+        self.run_all([(sql, None) for sql in self._session])
 
     def run(self, sql: str | bytes, *, expected_error: int = 0, tolerated: Sequence[int] = ()) -> int:
         """Run a statement; returns how many rows it concerned, -1 where it failed as it may.
@@ -123,6 +127,14 @@ class Connection:
             if code not in _LOCKS and ((code and code == expected_error) or code in tolerated):
                 return -1
             raise _translated(exc) from exc
+
+    def loss(self) -> str | None:
+        """Return the warning of the last statement about a value that the server changed; None if there is none."""
+        result = self._connection._result
+        if result is None or not result.warning_count:
+            return None
+        found = [(code, text) for _, code, text in self.ask("SHOW WARNINGS") if code in _LOSSY]
+        return f"ERROR {found[0][0]}: {found[0][1]}" if found else None
 
     def load(self, sql: bytes, name: str, data: bytes, *, expected_error: int = 0) -> None:
         """Run a LOAD DATA LOCAL INFILE.

@@ -18,6 +18,7 @@ from pymysql.constants import ER
 from binlogio.errors import Hint, ReplayError
 from binlogio.gtid import Gtid, MariadbGtid
 from binlogio.replay import statements
+from binlogio.replay.apply.coordinator import LockRefused
 from binlogio.replay.apply.progress import UNKNOWN_SOURCE
 from binlogio.replay.apply.summary import RowCounts
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict, RowNotFound
@@ -34,7 +35,7 @@ from binlogio.replay.targets.mysql.other_vendor import (
     statement_for,
 )
 from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of, load_statement
-from binlogio.replay.targets.mysql.table import MysqlTable
+from binlogio.replay.targets.mysql.table import LENIENT_MODE, STRICT_MODE, MysqlTable
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade
 from binlogio.schema.ddl.tree import DropDatabase, DropTables
 from binlogio.schema.identifiers import backticked
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.options import Position
     from binlogio.replay.apply.progress import Ledger
+    from binlogio.replay.targets import OnLossy
     from binlogio.replay.targets.mysql.connection import Connection
     from binlogio.replay.targets.mysql.server_tables import ServerTables
     from binlogio.replay.transactions import LoggedTransaction, Step
@@ -99,8 +101,10 @@ class MysqlSession:
         applies_events: bool | None,
         keeps_gtids: bool = False,
         source: str = UNKNOWN_SOURCE,
+        on_lossy: OnLossy = "error",
     ) -> None:
         self._source = source
+        self._on_lossy = on_lossy
         self._keeps_gtids = keeps_gtids
         self.counts = RowCounts()
         self._pending_counts = RowCounts()
@@ -526,12 +530,38 @@ class MysqlSession:
         name, counts = f"{step.plan.schema}.{step.plan.table}", self._pending_counts
         inserted = [after for before, after in changes if before is None and after is not None]
         for sql, count in table.insert(inserted, replaces=self._idempotent) if inserted else ():
-            self._connection.run(sql)
+            self._run_row(table, sql, inserted)
             counts.inserts += count
         counts.incomplete_inserts += sum(ABSENT in after for after in inserted)
         for before, after in changes if not inserted else ():
             self._change(table, name, before or (), after)
         counts.rows_by_table[name] += len(changes)
+
+    def _run_row(self, table: MysqlTable, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a statement that writes rows; returns how many it concerned, -1 where it failed as it may.
+
+        Raises:
+            ReplayError: a value does not fit its column, unless that is allowed; or as `Connection.run`.
+        """
+        is_lenient = self._on_lossy == "error" and any(map(table.has_invalid_member, rows)) if table.enums else False
+        try:
+            if is_lenient:
+                self._connection.run(LENIENT_MODE)
+            found = self._connection.run(sql, tolerated=_IDEMPOTENT if self._idempotent else ())
+            loss = None if self._on_lossy == "ignore" or is_lenient else self._connection.loss()
+            if is_lenient:
+                self._connection.run(STRICT_MODE)
+            if loss is not None and self._on_lossy == "error":
+                raise ReplayError(loss)
+        except ReplayError as exc:
+            if not isinstance(exc, (LockRefused, RowConflict)):
+                exc.field = exc.field or f"{table.plan.schema}.{table.plan.table}"
+                exc.hint = exc.hint or (Hint.ON_LOSSY if exc.reason.startswith(_LOSSY_ERRORS) else None)
+            raise
+        if loss is not None:
+            self._pending_counts.lossy += 1
+            self._pending_counts.first_loss = self._pending_counts.first_loss or f"{table.plan.full_name}: {loss}"
+        return found
 
     def _table_of(self, plan: TablePlan) -> MysqlTable:
         name = plan.schema, plan.table
@@ -582,7 +612,7 @@ class MysqlSession:
         found = 1
         if change is not None:
             counts.algorithms[name, change[1]] += 1
-            found = self._connection.run(change[0], tolerated=_IDEMPOTENT if self._idempotent else ())
+            found = self._run_row(table, change[0], () if after is None else (after,))
         if found < 1 and not self._idempotent:
             raise RowNotFound(f"ERROR {ER_KEY_NOT_FOUND}: can't find record", field=name)
         if found < 1:
@@ -639,4 +669,5 @@ _LOCAL_DISABLED: Final = (
     "ERROR 1148:",
     "ERROR 4166:",
 )  # of MySQL, and of both vendors' older and newer versions
+_LOSSY_ERRORS: Final = tuple(f"ERROR {number}:" for number in (1048, 1264, 1265, 1292, 1366, 1406, 1411))
 _IDEMPOTENT: Final = (ER_KEY_NOT_FOUND, ER_DUP_ENTRY)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.constants import ColumnType
 from binlogio.errors import Hint, ReplayError
 from binlogio.replay.find_row import Algorithm, Index, lookup_of
 from binlogio.replay.targets.mysql.values import Literal, condition_of, literal_of, text_literal
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
 
 MOST_BYTES: Final = 1 << 20  # of one statement
+_MODES: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
+STRICT_MODE: Final = f"SET @@session.sql_mode = 'STRICT_ALL_TABLES,{_MODES}'"
+"""A value that does not fit its column is an error; zero and invalid dates are accepted, since the source has them."""
+
+LENIENT_MODE: Final = f"SET @@session.sql_mode = '{_MODES}'"
+"""Accepts the ENUM value of index 0, which a strict mode refuses."""
 _MOST_WHERES: Final = 64
 
 
@@ -46,6 +53,15 @@ class MysqlTable:
         self._indexes = indexes
         self.literals = [self._literal(at) for at in range(len(self._target.columns))]
         self._wheres: dict[tuple[bool, ...], _Where] = {}
+        self.enums: Final = tuple(at for at, column in enumerate(plan.columns) if column.type == ColumnType.ENUM)
+
+    def has_invalid_member(self, row: Sequence[Any]) -> bool:
+        """Return whether a strict sql_mode refuses the row, since an ENUM in it has the index 0."""
+        for at in self.enums:
+            value = row[at]
+            if value is not None and value is not ABSENT and getattr(value, "index", value) == 0:
+                return True
+        return False
 
     def _literal(self, at: int) -> Literal:
         literal = literal_of(self.plan.columns[at], is_mariadb=self._is_mariadb)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from binlogio.options import Position
     from binlogio.replay.apply.progress import KeptLog, Progress
     from binlogio.replay.apply.summary import RowCounts
-    from binlogio.replay.targets import ReplayPlan
+    from binlogio.replay.targets import OnLossy, ReplayPlan
     from binlogio.schema.ddl.foreign_keys import Cascade
 
 _WORKERS_AT_FIRST: Final = 16
@@ -51,11 +51,18 @@ class MysqlTarget:
     """A server's tables. Use `MysqlTarget.open`.
 
     `applies_events` is True where row events are sent as they are (BINLOG statements), False where they become SQL,
-    None where the log decides: events of a server of the same kind are sent as they are.
+    None where the log decides: events of a server of the same kind are sent as they are. `on_lossy` says what happens
+    if a value in SQL does not fit its column: an error, a change by the server that is counted, or one that is not.
     """
 
     def __init__(
-        self, address: MysqlAddress, connection: Connection, *, idempotent: bool, applies_events: bool | None
+        self,
+        address: MysqlAddress,
+        connection: Connection,
+        *,
+        idempotent: bool,
+        applies_events: bool | None,
+        on_lossy: OnLossy = "error",
     ) -> None:
         self.shares_commits = True
         self.cascades: tuple[Cascade, ...] = ()  # the server has them
@@ -70,6 +77,7 @@ class MysqlTarget:
             else None
         )
         self._idempotent = idempotent
+        self._on_lossy = on_lossy
         self._applies_events = applies_events
         self._address = address
         self._connection = connection
@@ -82,7 +90,14 @@ class MysqlTarget:
         self._tables = ServerTables()
 
     @classmethod
-    def open(cls, url: str, *, idempotent: bool = False, applies_events: bool | None = None) -> MysqlTarget:
+    def open(
+        cls,
+        url: str,
+        *,
+        idempotent: bool = False,
+        applies_events: bool | None = None,
+        on_lossy: OnLossy = "error",
+    ) -> MysqlTarget:
         """Connect. Nothing is changed before `prepare`.
 
         Raises:
@@ -92,7 +107,7 @@ class MysqlTarget:
         address = MysqlAddress.parse(url)
         connection = Connection(address)
         try:
-            return cls(address, connection, idempotent=idempotent, applies_events=applies_events)
+            return cls(address, connection, idempotent=idempotent, applies_events=applies_events, on_lossy=on_lossy)
         except BaseException:
             connection.close()
             raise
@@ -168,7 +183,7 @@ class MysqlTarget:
         if not (self._keeps_gtids or self._is_prepared):
             self._make_position_table()
             self._is_prepared = True
-        connection = Connection(self._address)
+        connection = Connection(self._address, is_strict=self._on_lossy == "error")
         if number == 0:
             self._lock(connection, 0)
         if self._idempotent and not connection.is_mariadb:
@@ -184,6 +199,7 @@ class MysqlTarget:
             applies_events=self._applies_events,
             keeps_gtids=self._keeps_gtids,
             source=self._source,
+            on_lossy=self._on_lossy,
         )
         self._counts = session.counts  # one of them says what the server counted
         return session
