@@ -958,7 +958,7 @@ class _StretchColumns:
 
     def _converted(self, name: str, *, defaults: Mapping[str, Default] | None = None) -> Column:
         """Return an image; an insert gets the defaults of the columns that its image lacks."""
-        identical = all(origin == field.name for origin, field in zip(self._origins, self._image, strict=True))
+        identical = self._origins == [field.name for field in self._image] == list(self._numbers)
         own = Layout(tuple(self._numbers.values()))
         parts = []
         for origin, field in zip(self._origins, self._image, strict=True):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
+from binlogio import BinlogWriter, Insert, Statement
 from binlogio.errors import ReplayError
 from binlogio.schema import ColumnDefinition, TableDefinition
 from changed_rows import ORDERS, UUID, changes, held, row
@@ -18,12 +19,20 @@ from pyspark_binlogio.options import BinlogOptionError
 from spark_frames import load
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from binlogio.replay import UntilLike
 
 pytestmark = pytest.mark.spark
 
+COLUMNS = {
+    "i": ColumnDefinition("id", "int", nullable=False),
+    "a": ColumnDefinition("a", "int"),
+    "b": ColumnDefinition("b", "varchar(9)"),
+    "c": ColumnDefinition("c", "int"),
+}
 DDL_MIX = MYSQL / "ddl_mix" / "binlog.000001"
 
 
@@ -188,6 +197,32 @@ def test_base_of_a_table_that_begins_in_the_log_does_not_count(spark: SparkSessi
     base = spark.createDataFrame([(77, 77)], "s int, v int")
 
     assert sorted(replay(spark, log, "corpus.t_serial", base).collect()) == sorted(alone.collect())
+
+
+@pytest.mark.parametrize(
+    ("alter", "columns", "after", "expected"),
+    [
+        ("DROP COLUMN b", "ia", (2, 20), [(1, 10), (2, 20)]),
+        ("DROP COLUMN a", "ib", (2, "y"), [(1, "x"), (2, "y")]),
+        ("DROP COLUMN a, ADD COLUMN c INT AFTER id", "icb", (2, 5, "y"), [(1, None, "x"), (2, 5, "y")]),
+        ("MODIFY c INT AFTER id", "icab", (2, 5, 20, "y"), [(1, 7, 10, "x"), (2, 5, 20, "y")]),
+    ],
+    ids=["last", "middle", "replaced", "moved"],
+)
+def test_columns_that_alter_table_drops_or_moves(
+    spark: SparkSession, tmp_path: Path, alter: str, columns: str, after: Any, expected: Any
+) -> None:
+    """Rows of both times have the last columns, in their last order."""
+    has_c = alter.startswith("MODIFY")
+    create = f"CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(9){', c INT' if has_c else ''})"
+    before = (1, 10, "x", 7) if has_c else (1, 10, "x")
+    with BinlogWriter(tmp_path / "binlog") as log, log.session("d") as session:
+        for sql, names, values in ((create, "iabc"[: len(before)], before), (f"ALTER TABLE t {alter}", columns, after)):
+            session.ddl(sql)
+            table = TableDefinition("d", "t", tuple(COLUMNS[name] for name in names), ("id",))
+            session.execute(Statement("INSERT", [Insert(table, [values])]))
+
+    assert sorted(map(tuple, replay(spark, tmp_path / "binlog.000001", "d.t").collect())) == expected
 
 
 def test_table_that_is_not_there_is_refused(spark: SparkSession) -> None:
