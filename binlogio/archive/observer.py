@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame
-    from binlogio.gtid.sets import Interval
+    from binlogio.series.gtid_history import GtidRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,18 +23,6 @@ class Damage:
     begin: int
     end: int
     reason: str
-
-
-GtidSource = tuple[bytes, str] | tuple[int, int]
-"""A source of GTIDs: UUID and tag (MySQL), or domain and server (MariaDB)."""
-
-
-class GtidRun(NamedTuple):
-    """Consecutive GTIDs of one source, and the offset of the group with the first one."""
-
-    source: GtidSource
-    numbers: Interval
-    offset: int
 
 
 class SurveyObserver(Protocol):

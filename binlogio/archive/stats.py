@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from binlogio.archive.observer import Damage
-from binlogio.archive.verify import GtidHistories
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
 from binlogio.group_choice import EVERY_GROUP
 from binlogio.implementation import is_compiled
 from binlogio.rows.plan import TablePlan
+from binlogio.series.gtid_history import GtidHistories
 from binlogio.storage.compression import compress_zstd
 
 if TYPE_CHECKING:
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from binlogio.archive.observer import GtidRun, LogEnd
+    from binlogio.archive.observer import LogEnd
     from binlogio.archive.survey import ArchiveSurvey
     from binlogio.columnar.row_choice import RowChoice
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame
     from binlogio.group_choice import GroupChoice
     from binlogio.schema.given import GivenDefinitions
+    from binlogio.series.gtid_history import GtidRun
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 

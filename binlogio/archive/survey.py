@@ -26,7 +26,7 @@ from binlogio._kernel.event_scanner import (
 )
 from binlogio._kernel.primitives import crc32_of
 from binlogio.archive.event_batches import likely_headers
-from binlogio.archive.observer import Damage, GtidRun, LogEnd
+from binlogio.archive.observer import Damage, LogEnd
 from binlogio.archive.read_check import unreadable_text
 from binlogio.columnar.batches.records import TableRecords
 from binlogio.columnar.fallback import ROWS_TYPES
@@ -50,6 +50,7 @@ from binlogio.options import DEFAULT_LIMITS
 from binlogio.reader import mariadb_decryptor_for
 from binlogio.rows.cut_images import rows_of
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
+from binlogio.series.gtid_history import GtidRun
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
 
 if TYPE_CHECKING:

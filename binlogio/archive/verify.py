@@ -4,21 +4,17 @@
     problem  event groups that break the grammar, missing logs or GTIDs, GTIDs that are logged twice
     note     normal in a healthy archive: an incomplete end of a log in use, GTIDs that a server skipped
 
-GTIDs are checked against the server's own records: PREVIOUS_GTIDS (MySQL) or GTID_LIST (MariaDB) at the head of a log
-must agree with the GTIDs of the logs before it. GTIDs before the first log are taken from its head.
+`binlogio.series.gtid_history` compares the GTIDs with the server's own records at the heads of the logs.
 """
 
 from __future__ import annotations
 
 import os
-import uuid
-from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from binlogio.archive.observer import Damage, GtidSource, LogEnd
+from binlogio.archive.observer import Damage, LogEnd
 from binlogio.archive.read_check import ReadCheck, unreadable_text
 from binlogio.constants import HeaderFlag
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
@@ -27,9 +23,9 @@ from binlogio.events.control import IncidentEvent, RotateEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
-from binlogio.gtid.sets import Interval, merge_intervals, subtract_intervals
 from binlogio.implementation import is_compiled
 from binlogio.reader import BinlogReader
+from binlogio.series.gtid_history import NOTE, PROBLEM, GtidHistories
 from binlogio.storage.index_file import (
     INDEX_SUFFIX,
     base_name,
@@ -47,21 +43,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from binlogio.archive.observer import GtidRun
     from binlogio.events import BinlogEvent
     from binlogio.events.base import EventHeader
     from binlogio.format.framing import EventFrame
+    from binlogio.gtid.sets import Interval
     from binlogio.schema.given import GivenDefinitions
+    from binlogio.series.gtid_history import GtidHistory, GtidRun, GtidSource
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
 DAMAGE: Final = "damage"
-PROBLEM: Final = "problem"
-NOTE: Final = "note"
 MOST_FINDINGS: Final = 1000
 """Findings kept for each log; further ones are only counted."""
 
-_MOST_SHOWN: Final = 20  # GTID ranges in a message
 _WORDS: Final = {
     "log_pos": "log_pos is {value}, which is not where the event ends",
     "group in group": "an event group begins before the one of offset {value} has ended",
@@ -169,7 +163,7 @@ def verify_logs(
             checked.add(DAMAGE, str(exc), offset=offset)
         checked.compare_next(log, logs[number + 1] if number + 1 < len(logs) else None)
         yield checked.report(log, unchecked)
-    if (gaps := history.gaps()) is not None:
+    if (gaps := _gaps(history)) is not None:
         yield gaps
 
 
@@ -401,162 +395,7 @@ class _CheckedLog:
             self._counted = self._groups
 
 
-class GtidHistories:
-    """GTID histories by series of logs."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, GtidHistory] = {}
-
-    def of(self, name: str) -> GtidHistory:
-        """Return the history of the series of a log."""
-        return self._found.setdefault(log_number(plain_name(name))[0], GtidHistory())
-
-    def gap_texts(self) -> Iterator[str]:
-        """Yield the gaps between logged GTIDs as text, by source."""
-        for history in self._found.values():
-            yield from history.gaps()
-
-    def gaps(self) -> LogReport | None:
-        """Return a report about gaps between logged GTIDs; None if there is no gap."""
-        findings = [Finding(level=NOTE, message=f"GTIDs that no log has: {text}") for text in self.gap_texts()]
-        return LogReport(file="GTIDs", findings=tuple(findings[:MOST_FINDINGS])) if findings else None
-
-
-class GtidHistory:
-    """The GTIDs of the logs of a series so far, and the version of the server that wrote the last log."""
-
-    def __init__(self) -> None:
-        self._logged: dict[GtidSource, list[Interval]] = {}
-        self._before: dict[GtidSource, list[Interval]] = {}  # GTIDs of logs before the archive
-        self._last: dict[GtidSource, int] = {}
-        self._domains: dict[int, int] = {}  # largest sequence number by MariaDB domain
-        self._begun = False
-        self.is_damaged = False
-        self.server_version: str | None = None
-
-    def add(self, source: GtidSource, run: Interval) -> Iterator[tuple[str, str]]:
-        """Add consecutive GTIDs in the order of the log. Yields findings about them: level and message."""
-        self._begun = True
-        intervals = self._logged.setdefault(source, [])
-        for old in _overlap(intervals, run):
-            yield PROBLEM, f"GTIDs are logged twice: {_text(source, old)}"
-        for old in _overlap(self._before.get(source, []), run):
-            yield PROBLEM, f"GTIDs are in the head of the first log already: {_text(source, old)}"
-        last = self._last.get(source)
-        if last is not None and run.start <= last and not _overlap(intervals, run):
-            yield NOTE, f"GTIDs go backwards: {_text(source, run)} after {last}"
-        if isinstance(source[0], int):
-            highest = self._domains.get(source[0], 0)
-            if run.start <= highest and (last is None or run.start > last):
-                yield NOTE, f"the domain goes backwards: {_text(source, run)} after number {highest}"
-            self._domains[source[0]] = max(highest, run.end - 1)
-        self._last[source] = run.end - 1
-        _insert(intervals, run)
-
-    def compare(self, before: dict[GtidSource, list[Interval]]) -> Iterator[str]:
-        """Compare PREVIOUS_GTIDS with the GTIDs so far. Yields the differences, and adds missing GTIDs."""
-        if not self._begun:
-            self._begun = True
-            self._before = before
-            return
-        have = _union(self._logged, self._before)
-        missing, unknown = _difference(before, have), _difference(have, before)
-        if missing:
-            where = " (damaged ranges may have had them)" if self.is_damaged else ""
-            yield f"PREVIOUS_GTIDS has GTIDs that no log before has{where}: {_texts(missing)}"
-            self._before = _union(self._before, missing)
-        if unknown:
-            yield f"PREVIOUS_GTIDS lacks GTIDs that logs before have: {_texts(unknown)}"
-
-    def compare_last(self, last: dict[tuple[int, int], int]) -> Iterator[str]:
-        """Compare GTID_LIST with the last GTIDs so far. Yields the differences."""
-        if self._begun:
-            for source in sorted(last.keys() | {one for one in self._last if isinstance(one[0], int)}):
-                found, expected = self._last.get(source), last.get(source)
-                if found == expected:
-                    continue
-                where = " (damaged ranges may have had it)" if self.is_damaged else ""
-                name = "-".join(map(str, source))
-                if expected is None:
-                    yield f"GTID_LIST lacks domain and server {name}, of which logs before have GTIDs"
-                elif found is None:
-                    yield f"GTID_LIST has {name}-{expected}, but no log before has GTIDs of it{where}"
-                else:
-                    yield f"GTID_LIST has {name}-{expected}, but the last one before is {name}-{found}{where}"
-        self._begun = True
-        for source, number in last.items():
-            self._last[source] = number
-            self._domains[source[0]] = max(self._domains.get(source[0], 0), number)
-
-    def gaps(self) -> Iterator[str]:
-        """Yield the GTIDs of each source that are missing between its first and last logged GTID."""
-        for source, intervals in self._logged.items():
-            known = _union({source: intervals}, {source: self._before.get(source, [])})[source]
-            left = [
-                Interval(one.end, other.start) for one, other in pairwise(known) if other.start > intervals[0].start
-            ]
-            if left:
-                yield _texts({source: left})
-
-
-def _overlap(intervals: list[Interval], run: Interval) -> list[Interval]:
-    """Return the parts of a run that are in ascending intervals."""
-    at = max(0, bisect_right(intervals, run.start, key=lambda one: one.start) - 1)
-    found = []
-    while at < len(intervals) and intervals[at].start < run.end:
-        start, end = max(intervals[at].start, run.start), min(intervals[at].end, run.end)
-        if start < end:
-            found.append(Interval(start, end))
-        at += 1
-    return found
-
-
-def _insert(intervals: list[Interval], run: Interval) -> None:
-    """Insert a run into ascending disjoint intervals, in place; adjacent intervals are merged."""
-    first = bisect_right(intervals, run.start, key=lambda one: one.start)
-    if first and intervals[first - 1].end >= run.start:
-        first -= 1
-    last = first
-    start, end = run
-    while last < len(intervals) and intervals[last].start <= end:
-        start, end = min(start, intervals[last].start), max(end, intervals[last].end)
-        last += 1
-    intervals[first:last] = [Interval(start, end)]
-
-
-def _union(
-    one: dict[GtidSource, list[Interval]], other: dict[GtidSource, list[Interval]]
-) -> dict[GtidSource, list[Interval]]:
-    return {
-        source: list(merge_intervals([*one.get(source, ()), *other.get(source, ())])) for source in {**one, **other}
-    }
-
-
-def _difference(
-    one: dict[GtidSource, list[Interval]], other: dict[GtidSource, list[Interval]]
-) -> dict[GtidSource, list[Interval]]:
-    """Return the GTIDs of `one` that are not in `other`."""
-    left = {source: subtract_intervals(tuple(all_), tuple(other.get(source, ()))) for source, all_ in one.items()}
-    return {source: list(found) for source, found in left.items() if found}
-
-
-def _text(source: GtidSource, run: Interval) -> str:
-    return _texts({source: [run]})
-
-
-def _texts(found: dict[GtidSource, list[Interval]]) -> str:
-    """Return GTIDs in the vendor's notation, at most `_MOST_SHOWN` ranges."""
-    parts = []
-    count = 0
-    for source, intervals in sorted(found.items(), key=lambda item: repr(item[0])):
-        count += len(intervals)
-        some = intervals[:_MOST_SHOWN]
-        if isinstance(source[0], bytes):
-            tag = f"{source[1]}:" if source[1] else ""
-            parts.append(f"{uuid.UUID(bytes=source[0])}:{tag}{':'.join(map(str, some))}")
-        else:
-            parts += [
-                f"{source[0]}-{source[1]}-{start}" + ("" if end == start + 1 else f"..{end - 1}") for start, end in some
-            ]
-    text = ",".join(parts[:_MOST_SHOWN])
-    return text if count <= _MOST_SHOWN and len(parts) <= _MOST_SHOWN else f"{text}, ... ({count} ranges)"
+def _gaps(histories: GtidHistories) -> LogReport | None:
+    """Return a report about gaps between logged GTIDs; None if there is no gap."""
+    findings = [Finding(level=NOTE, message=f"GTIDs that no log has: {text}") for text in histories.gap_texts()]
+    return LogReport(file="GTIDs", findings=tuple(findings[:MOST_FINDINGS])) if findings else None

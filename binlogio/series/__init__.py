@@ -4,6 +4,7 @@
     identity      what makes two files the same log; the fingerprint of the bytes before an offset
     progress      how far a consumer has read a log, as it is stored and compared
     continuity    gaps between the given logs, and between them and what a consumer has
+    gtid_history  the GTIDs of an archive, compared with those that the heads of later logs list
     growing_log   follows a log that grows, over rotation, purge and RESET
 
 No other package compares two logs, or decides whether a log is missing. The package reads heads and ends of logs, never

@@ -18,13 +18,14 @@ import binlogio
 from binlogio.archive import verify_logs
 from binlogio.archive.observer import Damage
 from binlogio.archive.survey import FIELD, IS_ENDED, ArchiveSurvey
-from binlogio.archive.verify import DAMAGE, NOTE, FineRange
+from binlogio.archive.verify import DAMAGE, FineRange
 from binlogio.columnar import EventSelection, read_transactions
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError
 from binlogio.events.table_map import TableMapEvent
 from binlogio.implementation import COMPILED
 from binlogio.schema import ColumnDefinition, TableDefinition
+from binlogio.series.gtid_history import NOTE
 from binlogio.storage import LogFile, load_keyring
 from binlogio.writer import Insert, Statement
 from binlogio_cli.main import cli
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from binlogio.archive import LogReport
-    from binlogio.archive.observer import GtidRun
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame
+    from binlogio.series.gtid_history import GtidRun
 
 _DAMAGED = ("crashed", "encrypted")
 FINE = sorted(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from binlogio.archive.verify import NOTE, verify_logs
+from binlogio.archive.verify import verify_logs
 from binlogio.errors import BinlogError
+from binlogio.series.gtid_history import NOTE
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.options import definitions_option
 from binlogio_cli.output import quiet_option
