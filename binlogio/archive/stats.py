@@ -540,7 +540,7 @@ class _Counter:
                 ThreadStats(thread, *counts)
                 for thread, counts in heapq.nlargest(self._top, self._threads.items(), key=lambda item: item[1][2])
             ),
-            gaps=tuple(self._histories.gap_texts()),
+            gaps=tuple(text for _, text in self._histories.gaps()),
             savings=tuple(self._savings(tables)),
             warnings=tuple(self._warnings),
             incomplete=tuple(self._incomplete),

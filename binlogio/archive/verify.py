@@ -2,7 +2,7 @@
 
     damage   bytes that are not events, wrong checksums, events that do not fit their layout
     problem  event groups that break the grammar, missing logs or GTIDs, GTIDs that are logged twice
-    note     normal in a healthy archive: an incomplete end of a log in use, GTIDs that a server skipped
+    note     normal in a healthy archive: an incomplete end of a log in use, GTIDs that a server has surely skipped
 
 `binlogio.series.gtid_history` compares the GTIDs with the server's own records at the heads of the logs.
 """
@@ -67,6 +67,10 @@ _WORDS: Final = {
     "table map": "malformed table map",
     "body": "malformed {type}",
     "rows": "rows that do not fit their table, or cannot be opened, in {type}",
+}
+_GAPS: Final = {
+    NOTE: "GTIDs that no log has: {}",
+    PROBLEM: "GTIDs that no log has, and of which no later log shows that the server skipped them: {}",
 }
 _DAMAGES: Final = frozenset({"gtid", "table map", "body", "rows", "log_pos"})
 
@@ -344,6 +348,7 @@ class _CheckedLog:
     def end(self, end: LogEnd) -> None:
         """Take the end of the log."""
         self.log_end = end
+        self._history.is_in_use = end.in_use
         self._bytes = end.offset
         if end.torn_size and end.in_use:
             self.add(
@@ -397,5 +402,5 @@ class _CheckedLog:
 
 def _gaps(histories: GtidHistories) -> LogReport | None:
     """Return a report about gaps between logged GTIDs; None if there is no gap."""
-    findings = [Finding(level=NOTE, message=f"GTIDs that no log has: {text}") for text in histories.gap_texts()]
+    findings = [Finding(level=level, message=_GAPS[level].format(text)) for level, text in histories.gaps()]
     return LogReport(file="GTIDs", findings=tuple(findings[:MOST_FINDINGS])) if findings else None

@@ -43,8 +43,8 @@ class GtidHistories:
         """Return the history of the series of a log."""
         return self._found.setdefault(log_number(plain_name(name))[0], GtidHistory())
 
-    def gap_texts(self) -> Iterator[str]:
-        """Yield the gaps between logged GTIDs as text, by source."""
+    def gaps(self) -> Iterator[tuple[str, str]]:
+        """Yield the gaps between logged GTIDs, by source: level and GTIDs."""
         for history in self._found.values():
             yield from history.gaps()
 
@@ -57,8 +57,10 @@ class GtidHistory:
         self._before: dict[GtidSource, list[Interval]] = {}  # GTIDs of logs before the archive
         self._last: dict[GtidSource, int] = {}
         self._domains: dict[int, int] = {}  # largest sequence number by MariaDB domain
+        self._skipped: dict[GtidSource, list[Interval]] = {}  # gaps in the heads: the server had larger GTIDs already
         self._begun = False
         self.is_damaged = False
+        self.is_in_use = False  # the last log is in use
         self.server_version: str | None = None
 
     def add(self, source: GtidSource, run: Interval) -> Iterator[tuple[str, str]]:
@@ -82,6 +84,8 @@ class GtidHistory:
 
     def compare(self, before: dict[GtidSource, list[Interval]]) -> Iterator[str]:
         """Compare PREVIOUS_GTIDS with the GTIDs so far. Yields the differences, and adds missing GTIDs."""
+        gaps = {source: _gaps_between(intervals) for source, intervals in before.items()}
+        self._skipped = _union(self._skipped, gaps)
         if not self._begun:
             self._begun = True
             self._before = before
@@ -115,15 +119,30 @@ class GtidHistory:
             self._last[source] = number
             self._domains[source[0]] = max(self._domains.get(source[0], 0), number)
 
-    def gaps(self) -> Iterator[str]:
-        """Yield the GTIDs of each source that are missing between its first and last logged GTID."""
+    def gaps(self) -> Iterator[tuple[str, str]]:
+        """Yield the GTIDs of each source that are missing between its first and last logged GTID: level and text.
+
+        A server of MariaDB may leave numbers out. One of MySQL does so seldom, and the head of a later log then lists
+        larger GTIDs without these. In a log that is in use, they may follow.
+        """
         for source, intervals in self._logged.items():
             known = _union({source: intervals}, {source: self._before.get(source, [])})[source]
-            left = [
-                Interval(one.end, other.start) for one, other in pairwise(known) if other.start > intervals[0].start
-            ]
-            if left:
-                yield _texts({source: left})
+            left = [one for one in _gaps_between(known) if one.end > intervals[0].start]
+            may_follow = self.is_in_use or isinstance(source[0], int)
+            skipped = (
+                left if may_follow else [one for gap in self._skipped.get(source, ()) for one in _overlap(left, gap)]
+            )
+            for level, found in (
+                (PROBLEM, subtract_intervals(tuple(left), tuple(skipped))),
+                (NOTE, skipped),
+            ):
+                if found:
+                    yield level, _texts({source: list(found)})
+
+
+def _gaps_between(intervals: list[Interval]) -> list[Interval]:
+    """Return the gaps between ascending intervals."""
+    return [Interval(one.end, other.start) for one, other in pairwise(intervals)]
 
 
 def _overlap(intervals: list[Interval], run: Interval) -> list[Interval]:
