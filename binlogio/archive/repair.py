@@ -41,6 +41,7 @@ from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval, MariadbGtid, MariadbGtidSet, Tsid
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
+from binlogio.series.continuity import check_numbers
 from binlogio.storage.index_file import base_name, plain_name
 from binlogio.storage.log_file import LogFile
 
@@ -98,14 +99,21 @@ class RepairReport:
         missing_gtids: GTIDs of groups that cannot be read, GTIDs in gaps after damage, and GTIDs that the head of a
             later log lists although no earlier log has them; None: none is missing. Missing GTIDs of a damaged end of
             the last log cannot be detected.
+        missing_logs: logs before which others are missing, by the numbers of the series, and those numbers, as text.
         was_in_use: names of the logs whose flag BINLOG_IN_USE was set.
         groups: the number of event groups in the new logs.
     """
 
     lost: tuple[LostRange, ...]
     missing_gtids: GtidSet | MariadbGtidSet | None
+    missing_logs: tuple[str, ...]
     was_in_use: tuple[str, ...]
     groups: int
+
+    @property
+    def is_complete(self) -> bool:
+        """True if nothing of the logs is lost, and no log of a series is missing."""
+        return not self.lost and not self.missing_logs
 
     @property
     def lost_bytes(self) -> int:
@@ -146,7 +154,8 @@ def repair_logs(
     repair = _Repair(target, options, keyring, check, watch, places_anew=recompute_checksums)
     for log in logs:
         repair.log(log)
-    return repair.finish()
+    gaps = check_numbers((log.name for log in logs), ignore_missing_logs=True, in_order=False)
+    return repair.finish(tuple(f"{gap.file}: {gap.reason}" for gap in gaps if gap.is_missing))
 
 
 class _Repair:
@@ -195,7 +204,7 @@ class _Repair:
             with closing(events):
                 self._take(events, plain, cut)
 
-    def finish(self) -> RepairReport:
+    def finish(self, missing_logs: tuple[str, ...]) -> RepairReport:
         """End the last log and return the report.
 
         Raises:
@@ -208,6 +217,7 @@ class _Repair:
         return RepairReport(
             lost=tuple(self._lost),
             missing_gtids=self._gtids.missing,
+            missing_logs=missing_logs,
             was_in_use=tuple(self._in_use),
             groups=summary.groups,
         )

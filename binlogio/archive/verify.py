@@ -25,13 +25,13 @@ from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
 from binlogio.implementation import is_compiled
 from binlogio.reader import BinlogReader
+from binlogio.series.continuity import series_gap
 from binlogio.series.gtid_history import NOTE, PROBLEM, GtidHistories
 from binlogio.storage.index_file import (
     INDEX_SUFFIX,
     base_name,
     is_index_file,
     log_number,
-    misnumbered,
     plain_name,
     read_index,
 )
@@ -365,9 +365,9 @@ class _CheckedLog:
 
     def compare_number(self, log: LogFile, before: LogFile | None) -> None:
         """Compare the number in the file name with that of the previous log."""
-        wrong = None if before is None else misnumbered(log.name, before.name)
-        if wrong is not None:
-            self.add(PROBLEM, wrong)
+        gap = None if before is None else series_gap(log.name, before.name)
+        if gap is not None:
+            self.add(PROBLEM, gap.reason)
 
     def compare_next(self, log: LogFile, following: LogFile | None) -> None:
         """Compare the file name in the ROTATE at the end of a log with the next log."""

@@ -348,6 +348,19 @@ def test_the_command_reports_and_exits_with_1_if_something_is_lost(tmp_path: Pat
     assert bad.read_bytes() == data
 
 
+def test_a_missing_log_is_lost(tmp_path: Path) -> None:
+    for number in (1, 2, 4):
+        (tmp_path / f"binlog.{number:06d}").write_bytes(NO_GTIDS.read_bytes())
+    result = run("--out", tmp_path / "out", tmp_path / "binlog.000004", *tmp_path.glob("binlog.00000[12]"))
+    shown = run("--json", "--out", tmp_path / "other", tmp_path)
+    missing = f"{tmp_path / 'binlog.000004'}: logs are missing before this one: number 3"
+
+    assert (result.exit_code, shown.exit_code) == (1, 1)
+    assert f"binlogio: {missing}\nbinlogio: next: look for what is missing in the logs of a replica" in result.stderr
+    assert "nothing is lost" not in result.stderr
+    assert json.loads(shown.stdout)["missing_logs"] == [missing]
+
+
 @pytest.mark.parametrize("name", ["orders", "binlog.000001.orig"])
 def test_a_log_without_a_number_is_not_repaired_into_a_directory(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(MANY.read_bytes())

@@ -15,9 +15,10 @@ import click
 from binlogio.archive import NewLogs, repair_logs
 from binlogio.archive.new_logs import write_index
 from binlogio.errors import BinlogFormatError
+from binlogio.series.continuity import series_gaps
 from binlogio.storage.index_file import base_name, log_number, next_log_name, plain_name
 from binlogio_cli.commands.copy import check_outputs
-from binlogio_cli.messages import DAMAGE, OK, Refusal, say, say_misnumbered
+from binlogio_cli.messages import DAMAGE, OK, Refusal, say, say_gaps
 from binlogio_cli.options import FilePath
 from binlogio_cli.output import OutputFile, force_option, new_log_option, quiet_option
 from binlogio_cli.progress import watched_logs
@@ -74,7 +75,9 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
                 raise click.UsageError("--index writes no logs: leave out --output and --out")
             return _write_index(options["index"], reader.files, inputs, force=force)
         check_outputs(output, out)
-        say_misnumbered(reader.files)
+        for gap in series_gaps(reader.files):
+            if not gap.is_missing:  # missing logs are in the report
+                say(f"{gap.file}: {gap.reason}")
         if output is not None:
             if len(reader.files) > 1:
                 raise click.UsageError("--output is for one log: give --out for several")
@@ -98,7 +101,7 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
     else:
         _report(report, paths)
         say(_next_step(report, output if out is None else out))
-    return DAMAGE if report.lost else OK
+    return OK if report.is_complete else DAMAGE
 
 
 def _numbered(file: str) -> str:
@@ -126,7 +129,7 @@ def _write_index(path: str, files: tuple[str, ...], inputs: list[str], *, force:
     if others:
         raise click.UsageError(f"{others[0]} is not in the directory of the index file")
     names = sorted((Path(file).name for file in files), key=log_number)
-    say_misnumbered(names)
+    say_gaps(names)
     write_index(Path(path), names, replaces=force)
     say(f"wrote {path} with {len(names)} logs")
     return 0
@@ -139,6 +142,7 @@ def _json(report: RepairReport, paths: list[str]) -> dict[str, Any]:
         "lost": [{**asdict(one), "size": one.size} for one in report.lost],
         "lost_bytes": report.lost_bytes,
         "missing_gtids": None if report.missing_gtids is None else str(report.missing_gtids),
+        "missing_logs": list(report.missing_logs),
         "was_in_use": list(report.was_in_use),
     }
 
@@ -146,7 +150,7 @@ def _json(report: RepairReport, paths: list[str]) -> dict[str, Any]:
 def _next_step(report: RepairReport, target: str | None) -> str:
     """Return a sentence about what to do with the new logs."""
     search = "look for what is missing in the logs of a replica or in another copy of the archive; "
-    is_missing = report.missing_gtids is not None
+    is_missing = report.missing_logs or report.missing_gtids or not all(one.is_tail for one in report.lost)
     return f"next: {search if is_missing else ''}`binlogio verify {target}`, then replay or export the new logs"
 
 
@@ -160,5 +164,7 @@ def _report(report: RepairReport, paths: list[str]) -> None:
         say(f"{one.file}: bytes {one.start} to {one.end} ({one.size}): {what}; at {one.damaged_at}: {one.reason}")
     if report.missing_gtids is not None:
         say(f"missing GTIDs: {report.missing_gtids}")
-    if not report.lost:
+    for missing in report.missing_logs:
+        say(missing)
+    if report.is_complete:
         say("nothing is lost")
