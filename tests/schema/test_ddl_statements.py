@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlogio.schema.ddl.catalogue import Catalogue
+from binlogio.schema.ddl.parser import parse_ddl
+from binlogio.schema.ddl.server_defaults import ServerDefaults
+from binlogio.schema.ddl.statements import SessionFacts, follow_ddl
 from followed_ddl import MARIADB, MYSQL, START, after, follow_statement, shape
+
+OLD_MYSQL: Final = ServerDefaults(is_mariadb=False, version=(5, 7, 44))
 
 START_SHAPE: Final = "a int, b varchar(10), c text"
 SEQUENCE: Final = ", ".join(  # `{0}` is the type of the values
@@ -244,14 +249,55 @@ def test_statements_make_and_drop_definitions(statements: list[str], expected: s
 def test_if_not_exists_in_a_database_that_the_log_did_not_create_is_a_guess() -> None:
     """Another table may have been there."""
     catalogue = Catalogue()
-    follow_statement(catalogue, "CREATE TABLE IF NOT EXISTS t (a INT)", "s", MYSQL)
-    follow_statement(catalogue, "CREATE TABLE u (a INT)", "s", MYSQL)
+    follow_statement(catalogue, "CREATE TABLE IF NOT EXISTS t (a INT)", "s", OLD_MYSQL)
+    follow_statement(catalogue, "CREATE TABLE u (a INT)", "s", OLD_MYSQL)
     guess, fact = catalogue.find("s", "t"), catalogue.find("s", "u")
 
     assert guess is not None
     assert guess.is_tentative
     assert fact is not None
     assert not fact.is_tentative
+
+
+@pytest.mark.parametrize(("is_atomic", "is_known"), [(True, True), (False, False)])
+def test_if_not_exists_of_mysql_8_is_known_by_the_xid_of_ddl(is_atomic: bool, is_known: bool) -> None:
+    """The server logs the statement also if it found a table; only a table that was made has the XID."""
+    catalogue = Catalogue()
+    session = SessionFacts(is_atomic=is_atomic)
+    statement = parse_ddl("CREATE TABLE IF NOT EXISTS t (a INT)", MYSQL, 0)
+    follow_ddl(catalogue, statement, "s", MYSQL, session)
+    found = catalogue.find("s", "t")
+
+    assert (found is not None and not found.is_tentative) == is_known
+    if not is_known:
+        assert catalogue.reason(("s", "t")) is not None
+
+
+@pytest.mark.parametrize(
+    ("clause", "keys"),
+    [
+        ("ADD INDEX IF NOT EXISTS k (b)", ["PRIMARY", "u", "k"]),
+        ("ADD KEY IF NOT EXISTS u (b)", ["PRIMARY", "u"]),
+        ("ADD UNIQUE IF NOT EXISTS k (b)", ["PRIMARY", "u", "k"]),
+        ("ADD UNIQUE INDEX IF NOT EXISTS U (b)", ["PRIMARY", "u"]),
+        ("ADD PRIMARY KEY IF NOT EXISTS (b)", ["PRIMARY", "u"]),
+        ("ADD FULLTEXT INDEX IF NOT EXISTS f (b)", ["PRIMARY", "u", "f"]),
+        ("ADD CONSTRAINT IF NOT EXISTS c CHECK (a > 0)", ["PRIMARY", "u"]),
+        ("ADD FOREIGN KEY IF NOT EXISTS (a) REFERENCES x (a)", ["PRIMARY", "u"]),
+    ],
+)
+def test_a_key_that_may_be_there_leaves_the_columns_known(clause: str, keys: list[str]) -> None:
+    """MariaDB adds it if there is none of its name; it does not count as unique."""
+    catalogue = Catalogue()
+    create = "CREATE TABLE t (a INT UNSIGNED PRIMARY KEY, b VARCHAR(9), UNIQUE u (b))"
+    for sql in (create, f"ALTER TABLE t {clause}"):
+        follow_statement(catalogue, sql, "s", MARIADB)
+    found = catalogue.find("s", "t")
+
+    assert found is not None
+    assert [key.name for key in found.table.keys] == keys
+    assert [key.name for key in found.table.keys if key.is_unique] == ["PRIMARY", "u"]
+    assert [column.type for column in found.table.columns] == ["int unsigned", "varchar(9)"]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +311,6 @@ def test_if_not_exists_in_a_database_that_the_log_did_not_create_is_a_guess() ->
         "ALTER TABLE t ADD d INT COMMENT 'no end",
         "ALTER TABLE t CONVERT PARTITION p TO TABLE v",
         "ALTER TABLE t CONVERT TO NOTHING",
-        "ALTER TABLE t ADD UNIQUE IF NOT EXISTS u (a)",
         "ALTER TABLE t DROP a, DROP b, DROP c",
         "CREATE TABLE t (a NOSUCHTYPE)",
         "CREATE UNIQUE INDEX i ON t",

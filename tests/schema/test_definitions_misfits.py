@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 import binlogio
-from binlogio.constants import ColumnType, EventType
+from binlogio.constants import BINLOG_MAGIC, ColumnType, EventType, QueryStatus
 from binlogio.errors import BinlogFormatError
+from binlogio.events.query import StatusVar
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.reader import BinlogReader
@@ -20,7 +21,7 @@ from binlogio.schema.source import DefinitionSource
 from binlogio.storage.log_file import LogFile
 from binlogio_cli.main import cli
 from defined_logs import CONTEXT, CREATE, INTS, by_events, everywhere, insert, mapped, save, table
-from logs import query
+from logs import description, encode, query
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,11 +106,23 @@ def test_who_wants_columns_by_name_is_told_what_is_missing(tmp_path: Path) -> No
 def test_create_if_not_exists_counts_where_the_table_map_proves_it(tmp_path: Path) -> None:
     """Another table may have been there: one with a NOT NULL column was."""
     sql = "CREATE TABLE IF NOT EXISTS t (a INT, b INT)"
-    right = save(tmp_path / "a.000001", query(sql), *insert(1, 2))
-    wrong = save(tmp_path / "b.000001", query(sql.replace("b INT", "b INT NOT NULL")), *insert(1, 2))
 
-    assert everywhere(right) == [{"a": 1, "b": 2}]
-    assert everywhere(wrong) == [{"@1": 1, "@2": 2}]
+    def saved(name: str, sql: str) -> Path:
+        path = tmp_path / name
+        path.write_bytes(BINLOG_MAGIC + encode([description(version="5.7.44"), query(sql), *insert(1, 2)]))
+        return path
+
+    assert everywhere(saved("a.000001", sql)) == [{"a": 1, "b": 2}]
+    assert everywhere(saved("b.000001", sql.replace("b INT", "b INT NOT NULL"))) == [{"@1": 1, "@2": 2}]
+
+
+def test_create_if_not_exists_of_mysql_8_counts_if_it_was_carried_out(tmp_path: Path) -> None:
+    """MySQL 8 logs the statement also if it found a table of other columns; only a table that it made has an XID."""
+    found = query("CREATE TABLE IF NOT EXISTS t (a INT, b INT)")
+    made = replace(found, status_vars=(StatusVar(QueryStatus.DDL_LOGGED_WITH_XID, 7),))
+
+    assert everywhere(save(tmp_path / "a.000001", made, *insert(1, 2))) == [{"a": 1, "b": 2}]
+    assert everywhere(save(tmp_path / "b.000001", found, *insert(1, 2))) == [{"@1": 1, "@2": 2}]
 
 
 @pytest.mark.parametrize("compressed", [False, True])

@@ -55,6 +55,9 @@ def read_clauses(words: Words) -> AlterClauses:
     return _ClauseParser(words).read()
 
 
+_MOST_BEFORE_NAME: Final = 6  # tokens: UNIQUE INDEX IF NOT EXISTS
+
+
 class _ClauseParser:
     """Collects the clauses of one statement."""
 
@@ -68,6 +71,7 @@ class _ClauseParser:
         self._visible: dict[str, bool] = {}
         self._defaults: dict[str, Default] = {}
         self._keys: list[Key] = []
+        self._keys_if_not_exists: list[Key] = []
         self._dropped_keys: list[str] = []
         self._renamed_keys: dict[str, str] = {}
         self._options = TableOptions()
@@ -99,6 +103,7 @@ class _ClauseParser:
             visible=self._visible,
             defaults=self._defaults,
             keys=tuple(self._keys),
+            keys_if_not_exists=tuple(self._keys_if_not_exists),
             dropped_keys=tuple(self._dropped_keys),
             renamed_keys=self._renamed_keys,
             options=self._options,
@@ -175,11 +180,10 @@ class _ClauseParser:
         if words.sees("PERIOD", "FOR"):
             self._periods.append(read_period(words))
             return
-        if "IF" in (token.upper for token in words.tokens[words.at : words.at + 3]):
-            words.refuse("ADD KEY without IF NOT EXISTS")
+        is_conditional = _without_condition(words)
         key = read_key(words)
         if key is not None:
-            self._keys.append(key)
+            (self._keys_if_not_exists if is_conditional else self._keys).append(key)
 
     def _column(self, old: str | None, *, is_conditional: bool) -> None:
         """Read a column's definition and its place; what it inherits depends on the table."""
@@ -289,3 +293,13 @@ _CLAUSES: Final[dict[str, Callable[[_ClauseParser], None]]] = {
     "ALTER": _ClauseParser._alter,
     "CONVERT": _ClauseParser._convert,
 }
+
+
+def _without_condition(words: Words) -> bool:
+    """Remove IF NOT EXISTS before the name or the columns of a key (MariaDB); return whether it was there."""
+    ahead = [token.upper for token in words.tokens[words.at : words.at + _MOST_BEFORE_NAME]]
+    for at in range(1, len(ahead) - 2):
+        if ahead[at : at + 3] == ["IF", "NOT", "EXISTS"]:
+            del words.tokens[words.at + at : words.at + at + 3]
+            return True
+    return False

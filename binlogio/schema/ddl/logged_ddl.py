@@ -86,6 +86,7 @@ def session_of(event: QueryEvent | ExecuteLoadQueryEvent) -> SessionFacts:
         sql_mode=event.status(QueryStatus.SQL_MODE) or 0,
         server_collation=_collation(charset.server) if charset is not None else None,
         database_collation=_collation(event.status(QueryStatus.CHARSET_DATABASE)),
+        is_atomic=event.status(QueryStatus.DDL_LOGGED_WITH_XID) is not None,
     )
 
 

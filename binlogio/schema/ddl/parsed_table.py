@@ -60,6 +60,15 @@ class Key:
     is_unique: bool = False
     is_hash: bool = False
 
+    @property
+    def checked_name(self) -> str:
+        """The name, in small letters, by which IF NOT EXISTS finds a key; without a name, that of the first column."""
+        return (self.name or self.parts[0][0]).casefold()
+
+    def doubtful(self) -> Key:
+        """Return the key of a statement that may not have added it; a primary key is certain."""
+        return self if self.name.upper() == PRIMARY else replace(self, is_unique=False)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedTable:

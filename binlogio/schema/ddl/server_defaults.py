@@ -80,6 +80,11 @@ class ServerDefaults:
         """True if TIMESTAMP columns are nullable by default (explicit_defaults_for_timestamp)."""
         return self.version >= ((10, 10, 0) if self.is_mariadb else (8, 0, 2))
 
+    @property
+    def logs_ddl_xid(self) -> bool:
+        """True if DDL of InnoDB tables that was carried out is logged with an XID, and other DDL without one."""
+        return not self.is_mariadb and self.version >= (8, 0, 0)
+
     def collation_of_charset(self, charset: str) -> str:
         """Return the collation of a character set where none is named.
 

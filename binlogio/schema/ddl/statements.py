@@ -45,12 +45,16 @@ SEQUENCE_COLUMNS: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:
-    """The context of a statement. The collations are None if the log does not contain them."""
+    """The context of a statement. The collations are None if the log does not contain them.
+
+    `is_atomic` is True if the event has the XID of an atomic DDL statement (MySQL 8.0 and later): it was carried out.
+    """
 
     thread_id: int = 0
     sql_mode: int = 0
     server_collation: str | None = None
     database_collation: str | None = None
+    is_atomic: bool = False
 
 
 DEFAULT_SESSION: Final = SessionFacts()
@@ -198,8 +202,11 @@ class _Follower:
             catalogue.temporary.add(mark)
             catalogue.old_temporary.discard(mark)
             return
-        is_new = statement.replaces or not statement.if_not_exists or catalogue.is_new(name)
+        is_new = statement.replaces or not statement.if_not_exists or catalogue.is_new(name) or self._session.is_atomic
         if not is_new and (self._find(name) is not None or name in catalogue.unknown):
+            return
+        if not is_new and self._server.logs_ddl_xid:
+            catalogue.forget(name, "CREATE TABLE IF NOT EXISTS found a table of this name, or its engine has no XID")
             return
         known, reason = self._created(statement, name)
         if not catalogue.is_ambiguous(name):

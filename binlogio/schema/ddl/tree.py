@@ -143,6 +143,7 @@ class AlterClauses:
     visible: Mapping[str, bool]
     defaults: Mapping[str, Default]
     keys: tuple[Key, ...]
+    keys_if_not_exists: tuple[Key, ...]
     dropped_keys: tuple[str, ...]
     renamed_keys: Mapping[str, str]
     options: TableOptions
@@ -160,11 +161,17 @@ class AlterClauses:
         return None if self.partitions is None else self.partitions.table
 
     def fitting(self, table: ParsedTable) -> AlterClauses:
-        """Return the clauses without those whose IF EXISTS or IF NOT EXISTS does not hold for a table."""
+        """Return the clauses without those whose IF EXISTS or IF NOT EXISTS does not hold for a table.
+
+        A key that is added if there is none of its name does not count as unique: an index of a foreign key, which is
+        not known here, may have the name.
+        """
         there = {column.name.casefold() for column in table.columns}
+        keys = {key.name.casefold() for key in table.keys}
         return replace(
             self,
             columns=tuple(one for one in self.columns if one.applies_to(table)),
+            keys=(*self.keys, *(one.doubtful() for one in self.keys_if_not_exists if one.checked_name not in keys)),
             dropped=(*self.dropped, *(name for name in self.dropped_if_exists if name.casefold() in there)),
             renamed={**self.renamed, **{old: new for old, new in self.renamed_if_exists.items() if old in there}},
         )
