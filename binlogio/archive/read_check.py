@@ -37,20 +37,6 @@ if TYPE_CHECKING:
 _LOW_BITS: Final = 0xFFFFFFFF
 
 
-def every_row(limits: Limits = DEFAULT_LIMITS, definitions: GivenDefinitions | None = None) -> RowSelection:
-    """Return the selection of all rows and columns, as `read_tables` has it with `zero_dates="text"`."""
-    return RowSelection(
-        wants=lambda _schema, _table: True,
-        columns=None,
-        zero_dates="text",
-        json_diffs="operations",
-        verify_checksum=False,
-        batch_rows=DEFAULT_BATCH_ROWS,
-        limits=limits,
-        definitions=definitions,
-    )
-
-
 class ReadCheck:
     """Reads the events of logs, one log after the other, and raises the error of the first one that cannot be read.
 
@@ -60,7 +46,7 @@ class ReadCheck:
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, definitions: GivenDefinitions | None = None) -> None:
-        self._selection = every_row(limits, definitions)
+        self._selection = _every_row(limits, definitions)
         self._definitions = DefinitionSource(definitions)
         self._known_plans = KnownPlans()
         self._name = ""
@@ -167,6 +153,20 @@ def unreadable_text(exc: BinlogError) -> str:
     """Return the text of an error without its place and its hint."""
     exc.file = exc.offset = exc.hint = None
     return str(exc)
+
+
+def _every_row(limits: Limits, definitions: GivenDefinitions | None) -> RowSelection:
+    """Return the selection of all rows and columns, as `read_tables` has it with `zero_dates="text"`."""
+    return RowSelection(
+        wants=lambda _schema, _table: True,
+        columns=None,
+        zero_dates="text",
+        json_diffs="operations",
+        verify_checksum=False,
+        batch_rows=DEFAULT_BATCH_ROWS,
+        limits=limits,
+        definitions=definitions,
+    )
 
 
 class _Events:

@@ -272,7 +272,9 @@ class _Repair:
                 part = part._replace(is_placed=False)
             moved = self._moved_event(part)
             moved_at = part.offset if moved is None else part.offset + int(part.starts[moved])
-            rest: EventBatch | None = part if moved is None else part.first(moved) if moved else None
+            rest: EventBatch | None = part
+            if moved is not None:
+                rest = part.first(moved) if moved else None
             while rest is not None:
                 rest = self._keep(rest, events)
             if moved is not None:
@@ -292,8 +294,8 @@ class _Repair:
                 return None
             self._is_skipping, batch = False, batch.since(int(starts[0]))
         early = self._copier.early_group(batch)
-        part = batch if early is None else batch.first(early) if early else None
-        if part is not None:
+        if early != 0:
+            part = batch if early is None else batch.first(early)
             try:
                 self._check.take(part.data, part.offset)
             except BinlogError as exc:

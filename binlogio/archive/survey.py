@@ -632,8 +632,8 @@ class _LogWalk:
             reason = f"an event of {_event_size(memoryview(head))} bytes reaches beyond the log"
             self._damaged(begin, window.offset, reason)
             return False
-        contradiction = self._judge_tail(begin, head, window.offset)
-        if self._in_use and contradiction is not None:
+        contradiction = self._judge_tail(begin, head, window.offset) if self._in_use else None
+        if contradiction is not None:
             self._damaged(begin, window.offset, contradiction)
         else:
             self._torn = begin, window.offset - begin
