@@ -270,11 +270,11 @@ class ArchiveSurvey:
             for chunk in chunks:
                 left += chunk
                 total += len(chunk)
-                if total > context.limits.opened_size:
-                    raise BinlogFormatError(
-                        "the payload opens to more bytes than the limit", offset=event.header.offset
-                    )
                 del left[: self.kernel.walk_payload(left, event.header.offset)]
+                if len(left) > context.limits.opened_size:
+                    raise BinlogFormatError(
+                        "an event of the payload is larger than the limit", offset=event.header.offset
+                    )
         finally:
             self.kernel.end_payload()
         if left or total != size:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -23,7 +24,9 @@ from binlogio.columnar import EventSelection, read_transactions
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError
 from binlogio.events.table_map import TableMapEvent
+from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.implementation import COMPILED
+from binlogio.options import Limits
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.series.gtid_history import NOTE
 from binlogio.storage import LogFile, load_keyring
@@ -353,6 +356,16 @@ def test_the_rows_of_a_large_event_are_read_in_parts(tmp_path: Path) -> None:
     assert (good.findings, good.fine) == ((), (FineRange(0, len(plain), 3),))
     assert [(found.offset, found.end) for found in bad.findings] == [(begin, end)]
     assert bad.fine == (FineRange(0, begin, 1), FineRange(end, len(plain), 1))
+
+
+def test_a_compressed_transaction_may_open_to_more_than_the_limit_of_an_event() -> None:
+    with binlogio.open(MYSQL / "compressed") as reader:
+        event = next(event for event in reader if isinstance(event, TransactionPayloadEvent))
+        survey, limits = ArchiveSurvey(None, counts=False), Limits(opened_size=event.uncompressed_size - 1)
+        survey.begin_format(reader.context, has_positions=True)
+        survey.payload(event, replace(reader.context, limits=limits))
+
+    assert survey.kernel.take_problems() == []
 
 
 UNREADABLE = [
