@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from binlogio.storage.log_file import LogFile
 
 DAMAGE: Final = "damage"
+GTIDS: Final = "GTIDs"
+"""Name of the report about the GTIDs of all logs."""
 MOST_FINDINGS: Final = 1000
 """Findings kept for each log; further ones are only counted."""
 
@@ -99,7 +101,7 @@ class LogReport:
     """The result of the check of a log.
 
     Args:
-        file: its name; for findings about an index file or all GTIDs, the name of the index file or "GTIDs".
+        file: its name; for findings about an index file or all GTIDs, the name of the index file or GTIDS.
         size: bytes read, after decompression.
         groups: the number of complete event groups.
         fine: the ranges without damage; one range if the log has no damage.
@@ -403,4 +405,4 @@ class _CheckedLog:
 def _gaps(histories: GtidHistories) -> LogReport | None:
     """Return a report about gaps between logged GTIDs; None if there is no gap."""
     findings = [Finding(level=level, message=_GAPS[level].format(text)) for level, text in histories.gaps()]
-    return LogReport(file="GTIDs", findings=tuple(findings[:MOST_FINDINGS])) if findings else None
+    return LogReport(file=GTIDS, findings=tuple(findings[:MOST_FINDINGS])) if findings else None

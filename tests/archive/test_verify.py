@@ -301,8 +301,10 @@ def test_gtids_that_no_log_has_are_a_problem_in_a_closed_log_of_mysql(
     data[IN_USE_AT] |= in_use
     log.write_bytes(data)
     *_, report = verify_logs([log], headers_only=True)
+    result = CliRunner().invoke(cli, ["verify", str(log)])
 
     assert any(str(gtid) in found.message for found in report.findings if found.level == level)
+    assert (result.exit_code, "1 of 1 fine" in result.stdout) == (int(level == "problem"), True)
 
 
 def test_gtids_that_the_head_of_a_later_log_lacks_are_a_note() -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from binlogio.archive.verify import verify_logs
+from binlogio.archive.verify import GTIDS, verify_logs
 from binlogio.errors import BinlogError
 from binlogio.series.gtid_history import NOTE
 from binlogio.storage import find_logs, load_keyring
+from binlogio.storage.index_file import is_index_file
 from binlogio_cli.options import definitions_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
@@ -64,16 +65,18 @@ def command(
     against those in the heads of logs, the numbers of files, and the index file. After damage the check continues at
     the next event, after rows that cannot be read at the next transaction.
     """
-    logs, fine, size = 0, 0, 0
+    logs, fine, size, is_whole = 0, 0, 0, True
     ring = None if keyring is None else load_keyring(keyring)
     names = _names(files)
     with watched_logs(names, is_shown=bool(names) and not quiet and not sys.stdout.isatty()) as on_read:
         for report in verify_logs(
             files, ring, headers_only=headers_only, definitions=table_definitions, on_read=on_read
         ):
-            logs += report.size > 0 or not report.is_fine
-            fine += report.is_fine and report.size > 0
+            if report.file != GTIDS and not is_index_file(report.file):
+                logs += 1
+                fine += report.is_fine
             size += report.size
+            is_whole = is_whole and report.is_fine
             if problems and report.is_fine:
                 continue
             if is_json:
@@ -85,7 +88,7 @@ def command(
         click.echo(f"{fine} of {logs} fine, {size:,} bytes")
     if headers_only and not is_json:
         click.echo("row images were not checked")
-    return 0 if fine == logs else _NOT_FINE
+    return 0 if is_whole else _NOT_FINE
 
 
 def _names(files: tuple[str, ...]) -> list[str]:
