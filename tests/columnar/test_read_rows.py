@@ -178,20 +178,6 @@ def _rows_or_error(path: Path) -> str:
         return type(exc).__name__
 
 
-@pytest.mark.parametrize("size", [40, 3 << 20])
-def test_zero_bytes_at_the_end_of_a_log_in_use_are_a_torn_tail(tmp_path: Path, size: int, kernel: str) -> None:
-    """As a crash of the machine leaves them; other bytes after them are damage."""
-    log, path = FIXTURES / "mysql97" / "crashed" / "binlog.000001", tmp_path / f"{kernel}.000001"
-    expected = [batch.num_rows for _, batch in binlogio.read_tables(log)]
-    path.write_bytes(log.read_bytes() + bytes(size))
-
-    assert [batch.num_rows for _, batch in binlogio.read_tables(path)] == expected
-
-    path.write_bytes(path.read_bytes() + b"\x07" * 30)
-    with pytest.raises(BinlogError, match="impossible size of an event"):
-        list(binlogio.read_tables(path))
-
-
 @pytest.mark.slow
 def test_cut_and_flipped_files_end_as_with_the_event_reader(tmp_path: Path) -> None:
     data = (FIXTURES / "mysql97/gtid_off/binlog.000001").read_bytes()

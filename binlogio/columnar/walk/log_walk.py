@@ -201,8 +201,7 @@ class LogWalk:
                 cursor.end_in_zeros()
                 return
             else:
-                self._end_or_refuse(cursor.event_bytes())
-                return
+                self._refuse(cursor.event_bytes())
 
     def _forget_idle_tables(self) -> Iterator[TableBatch]:
         """If there are many tables, yield all rows and keep only the tables whose table maps are currently valid."""
@@ -389,24 +388,9 @@ class LogWalk:
 
     # ---------------------------------------------------------------------------------------------------------- errors
 
-    def _end_or_refuse(self, raw: bytes) -> None:
-        """End the log in use if only zeros follow, as a crash of the machine leaves them; else raise the error."""
-        window, offset, zeros = self._cursor.window, self._cursor.window.offset, 0
-        framer = self._cursor.judge(offset)
-        if framer.in_use and not any(raw[:HEADER_SIZE]):
-            while window.fill() and not bytes(window.view).strip(b"\0"):
-                zeros += window.held
-                window.take(window.held)
-            if not window.held:
-                framer.feed(bytes(min(zeros, HEADER_SIZE)))
-                framer.finish(skipped=max(0, zeros - HEADER_SIZE))
-                framer.next_frame()
-                self._cursor.torn_tail = framer.torn_tail
-                return
-        self._refuse(raw, offset)
-
-    def _refuse(self, raw: bytes, offset: int) -> None:
+    def _refuse(self, raw: bytes) -> None:
         """Raise the construct parser's error for an event that the kernel rejected."""
+        offset = self._cursor.window.offset
         framer = self._cursor.judge(offset)
         framer.feed(raw)
         framer.finish()
