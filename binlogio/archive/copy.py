@@ -265,6 +265,13 @@ class CopiedGtids:
             place = gtid.domain_id, gtid.server_id
             self._highest[place] = max(self._highest.get(place, 0), gtid.sequence_number)
 
+    def later(self, gtids: Iterable[MariadbGtid]) -> list[MariadbGtid]:
+        """Return the MariaDB GTIDs that are after all of their domain and server."""
+        self.confirm()
+        return [
+            gtid for gtid in gtids if gtid.sequence_number > self._highest.get((gtid.domain_id, gtid.server_id), -1)
+        ]
+
     def add_groups(self, batch: EventBatch, begins: NDArray[np.int64], context: ParseContext) -> None:
         """Add the groups that begin at these event indexes of a batch; the last one is held back.
 
@@ -612,15 +619,20 @@ class LogCopier:
         self._head.append(event)
         if not self._is_first and self._has_holes:
             return
+        is_checked = self._ignores_missing_logs is not None and not self._is_relay_log
+        is_checked &= not self._is_first and self._number > self._start_place.number
         if code == EventType.PREVIOUS_GTIDS_LOG_EVENT:
             before: GtidSet = self._parse(event).gtid_set
-            if not self._is_first and self._ignores_missing_logs is not None and not self._is_relay_log:
+            if is_checked:
                 self._check_gtids(before.difference(self._state.mysql))
             self._state.add_mysql(before)
         elif code == EventType.MARIADB_GTID_LIST_EVENT:
-            self._state.add_mariadb(self._parse(event).gtids)
+            gtids = self._parse(event).gtids
+            if is_checked:
+                self._check_gtids(",".join(map(str, self._state.later(gtids))))
+            self._state.add_mariadb(gtids)
 
-    def _check_gtids(self, lost: GtidSet) -> None:
+    def _check_gtids(self, lost: GtidSet | str) -> None:
         """Raise an error for GTIDs at the head of the current source that no source before it has.
 
         Raises:

@@ -361,6 +361,7 @@ class TransactionReader:
         self._in_use = False
         self._is_relay_log = False
         self._log_file: str | None = None
+        self._last: Position | None = None  # the end of the last group
         self._skipped = SkippedPart() if skipped is None else skipped
         self.prepared: Final[dict[str, tuple[Step, ...]]] = {}
         self._reader = reader
@@ -494,11 +495,11 @@ class TransactionReader:
         log, read = self._reader.log, self._log.read
         if not self._marks or log is None or read is None or offset < read.offset + _MARK_STEP:
             return
-        read = replace(read, offset=offset, fingerprint=fingerprint(log, offset, self._reader.keyring))
+        read = replace(read, offset=offset, fingerprint=fingerprint(log, offset, self._reader.keyring), last_gtid=None)
         self._log = self.logs[read.file] = replace(self._log, read=read)
 
     def marked(self, low: Position | None) -> dict[str, KeptLog]:
-        """Return `logs` with the fingerprint of the log of `low` there.
+        """Return `logs` with the fingerprint of the log of `low` there, and the latest GTID.
 
         Raises:
             BinlogError, OSError: the log cannot be read.
@@ -507,8 +508,14 @@ class TransactionReader:
         kept = None if low is None else self.logs.get(low.file)
         if low is None or log is None or log.stream is not None or kept is None or kept.read is None:
             return self.logs
-        found = fingerprint(log, low.offset, self._reader.keyring)
-        return {**self.logs, low.file: replace(kept, read=replace(kept.read, offset=low.offset, fingerprint=found))}
+        known = kept.read.last_gtid if kept.read.offset == low.offset else None
+        read = replace(
+            kept.read,
+            offset=low.offset,
+            fingerprint=fingerprint(log, low.offset, self._reader.keyring),
+            last_gtid=self._continuity.latest if self._last == low else known,
+        )
+        return {**self.logs, low.file: replace(kept, read=read)}
 
     def _check_head(self, event: PreviousGtidsEvent | MariadbGtidListEvent) -> None:
         """Compare the GTIDs at the head of a log with those of the logs before it.
@@ -549,10 +556,11 @@ class TransactionReader:
         starts_file, self._starts_file = self._starts_file, False
         self._mark(group.offset)
         self._continuity.add(group.gtid)
+        self._last = Position(start.file, group.end)
         return LoggedTransaction(
             path=self._reader.position.file,
             start=start,
-            end=Position(start.file, group.end),
+            end=self._last,
             clock=clock,
             description=self._description,
             starts_file=starts_file,
@@ -577,6 +585,7 @@ class TransactionReader:
         if group is None or end is None:
             return
         self._continuity.add(group.gtid)
+        self._last = Position(group.start.file, end.offset)
         steps, outcome = tuple(group.steps), group.outcome
         is_filtered = group.is_before_start or not self._filter.groups.wants_group(
             group.timestamp, group.gtid, group.server_id
@@ -592,7 +601,7 @@ class TransactionReader:
         yield LoggedTransaction(
             path=end.file,
             start=group.start,
-            end=Position(base_name(end.file), end.offset),
+            end=self._last,
             clock=group.clock,
             description=self._description,
             starts_file=starts_file,

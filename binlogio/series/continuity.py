@@ -26,7 +26,7 @@ from binlogio.series.log_head import known_heads
 from binlogio.storage.index_file import base_name, log_number, plain_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from binlogio.event_filter import Gtids
@@ -215,7 +215,11 @@ def _missing_before(
     is_older = last.identity is not None and head.first_gtid is None and head.created < last.identity.created
     if is_older or not _continues(head, last.last_gtid):
         raise _repeated(file, head)
-    return f"{last.file} from {last.offset} on" if not last.is_complete and _plain(last.file) not in given else None
+    if _plain(last.file) in given:
+        return None
+    rest = [] if last.is_complete else [f"{last.file} from {last.offset} on"]
+    gtids = GtidContinuity(after=[last.last_gtid]).missing(head.gtids_before())
+    return " and ".join([*rest, gtids] if gtids else rest) or None
 
 
 def _is_of_series(one: LogProgress, stem: str, head: LogHead) -> bool:
@@ -229,24 +233,11 @@ def _missing_gtids(held: Sequence[LogProgress], file: str, head: LogHead) -> str
     Raises:
         ChangedLogs: the log has transactions that the consumer has.
     """
-    last: dict[Tsid | tuple[int, int], int] = {}
-    for one in held:
-        if (found := _numbered(one.last_gtid)) is not None:
-            last[found[0]] = max(found[1], last.get(found[0], -1))
-    first = _numbered(head.first_gtid)
-    if first is not None and first[1] <= last.get(first[0], -1):
+    last = [one.last_gtid for one in held]
+    latest, first = _latest(last), _numbered(head.first_gtid)
+    if first is not None and first[1] <= latest.get(first[0], -1):
         raise _repeated(file, head)
-    before = head.gtids_before()
-    for source, number in last.items():
-        if isinstance(before, GtidSet) and isinstance(source, Tsid):
-            lost = before.intersection(GtidSet.from_intervals([(source, Interval(number + 1, GNO_END))]))
-            if lost:
-                return shown(lost)
-        elif isinstance(before, dict) and isinstance(source, tuple):
-            listed = before.get(source)
-            if listed is not None and listed.sequence_number > number:
-                return f"GTIDs after {source[0]}-{source[1]}-{number} up to {listed}"
-    return None
+    return GtidContinuity(after=last).missing(head.gtids_before()) or None
 
 
 def _repeated(file: str, head: LogHead) -> ChangedLogs:
@@ -290,16 +281,31 @@ class GtidContinuity:
     Args:
         known: the GTIDs that the consumer has; None: unknown, so that the first head is taken as it is.
         allowed: GTIDs that may be missing, since the caller leaves them out.
+        after: the latest GTIDs of sources of which the consumer has all GTIDs up to there, if no more is known; the
+            first head is compared with those sources only.
     """
 
-    def __init__(self, known: Gtids | None = None, allowed: Gtids | None = None) -> None:
+    def __init__(
+        self, known: Gtids | None = None, allowed: Gtids | None = None, after: Iterable[str | None] = ()
+    ) -> None:
         self._known = known
         self._allowed = allowed
         self._begun = known is not None
-        self._mysql = known if isinstance(known, GtidSet) else GtidSet()
+        self._after = _latest(after)
+        self._mysql = known if isinstance(known, GtidSet) else _up_to(self._after)
         self._runs: list[tuple[Tsid, Interval]] = []
-        self._last: dict[tuple[int, int], int] = {}
+        self._last = {source: number for source, number in self._after.items() if not isinstance(source, Tsid)}
         self.last: Gtid | MariadbGtid | None = None
+
+    @property
+    def latest(self) -> str | None:
+        """The GTID with the largest number of the source of the last group, as text; None: no group had a GTID."""
+        if not isinstance(self.last, Gtid):
+            return None if self.last is None else str(self.last)
+        tsid = Tsid(self.last.uuid, self.last.tag)
+        ends = [one.end for source, one in self._runs if source == tsid]
+        ends += [one.end for one in self._mysql.intervals(tsid)[-1:]]
+        return str(replace(self.last, gno=max(*ends, self.last.gno + 1) - 1))
 
     @property
     def is_behind(self) -> bool:
@@ -332,7 +338,8 @@ class GtidContinuity:
             return self._missing_mysql(before)
         if before is None:
             return ""
-        lost = [gtid for source, gtid in before.items() if self._lacks(source, gtid)] if self._begun else []
+        checked = [one for one in before.items() if self._begun or one[0] in self._after]
+        lost = [gtid for source, gtid in checked if self._lacks(source, gtid)]
         self._begun = True
         for source, gtid in before.items():
             self._last[source] = gtid.sequence_number
@@ -340,7 +347,7 @@ class GtidContinuity:
 
     def _missing_mysql(self, before: GtidSet) -> str:
         have = self._mysql.union(GtidSet.from_intervals(self._runs))
-        lost = before.difference(have) if self._begun else GtidSet()
+        lost = (before if self._begun else before.intersection(_later(self._after))).difference(have)
         if isinstance(self._allowed, GtidSet):
             lost = lost.difference(self._allowed)
         self._begun, self._runs, self._mysql = True, [], have.union(before)
@@ -350,6 +357,31 @@ class GtidContinuity:
         if gtid.sequence_number <= self._last.get(source, -1):
             return False
         return not any(has_gtid(gtids, gtid) for gtids in (self._known, self._allowed) if gtids is not None)
+
+
+def _latest(gtids: Iterable[str | None]) -> dict[Tsid | tuple[int, int], int]:
+    """Return the largest number of each source (UUID and tag, or domain and server)."""
+    latest: dict[Tsid | tuple[int, int], int] = {}
+    for gtid in gtids:
+        if (found := _numbered(gtid)) is not None:
+            latest[found[0]] = max(found[1], latest.get(found[0], -1))
+    return latest
+
+
+def _up_to(latest: Mapping[Tsid | tuple[int, int], int]) -> GtidSet:
+    """Return all GTIDs of MySQL sources up to these."""
+    return GtidSet.from_intervals(
+        (source, Interval(1, number + 1)) for source, number in latest.items() if isinstance(source, Tsid)
+    )
+
+
+def _later(latest: Mapping[Tsid | tuple[int, int], int]) -> GtidSet:
+    """Return all GTIDs of MySQL sources after these."""
+    return GtidSet.from_intervals(
+        (source, Interval(number + 1, GNO_END))
+        for source, number in latest.items()
+        if isinstance(source, Tsid) and number + 1 < GNO_END
+    )
 
 
 def missing_gtids(file: str, gtids: str) -> MissingLogs:
@@ -371,6 +403,12 @@ def changed_sources(before: LastGtids, after: LastGtids) -> set[tuple[int, int]]
     if not set(before) <= set(after):
         return None
     return {source for source, gtid in after.items() if before.get(source) != gtid}
+
+
+def is_next(before: LogFile, log: LogFile) -> bool:
+    """Return whether a log has the next number of the series."""
+    stem, number, _ = log_number(_plain(before.name))
+    return log_number(_plain(log.name))[:2] == (stem, number + 1)
 
 
 def is_followed_by(log: LogFile, head: LogHead, following: LogFile, after: LogHead) -> bool:

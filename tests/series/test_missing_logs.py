@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pytest
 
 import binlogio
 from binlogio.errors import MissingLogs
-from series_faults import FAULTS, SERVERS, ExportConsumer, SqliteConsumer, ids_of, run, write_series
+from series_faults import (
+    FAULTS,
+    PER_LOG,
+    SERVERS,
+    ExportConsumer,
+    SqliteConsumer,
+    group_starts,
+    ids_of,
+    run,
+    write_series,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,15 +106,49 @@ def test_ignored_holes_are_named_with_exit_code_1(consumer: str, tmp_path: Path)
     assert sorted(target.ids()) == [one for one in ids_of(4) if not 9 <= one <= 16]
 
 
-def test_transactions_that_were_renumbered_away_are_missing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("server", "gtids"), [("GTIDs", ":9-16"), ("MariaDB", "0-1-16")])
+def test_transactions_that_were_renumbered_away_are_missing(server: str, gtids: str, tmp_path: Path) -> None:
     """The numbers have no gap, since the third log has the name of the second one; its head lists other GTIDs."""
-    logs = write_series(tmp_path / "good", "GTIDs")
+    logs = write_series(tmp_path / "good", server)
     logs[2].rename(logs[1])
     for command in (
         ("replay", "-q", "--to", f"sqlite:///{tmp_path}/x.db"),
         ("undo", "-q", "-o", tmp_path / "to"),
         ("copy", "-q", "--out", tmp_path / "to"),
+        ("export", "-q", "--to", tmp_path / "to"),
     ):
         result = run(*command, *logs[:2])
-        assert result.exit_code == 1
-        assert ":9-16, which its head lists" in result.stderr
+        assert (command[0], result.exit_code) == (command[0], 1)
+        assert f"{gtids}, which its head lists" in result.stderr
+
+
+@pytest.mark.parametrize("first_is_given", [False, True])
+@pytest.mark.parametrize(("server", "gtids"), [("GTIDs", ":9-16"), ("MariaDB", "0-1-16")])
+@pytest.mark.parametrize("consumer", ["SQLite, 1 worker", "export jsonl"])
+def test_a_later_call_compares_gtids_with_those_of_the_last_log(
+    consumer: str, server: str, gtids: str, *, first_is_given: bool, tmp_path: Path
+) -> None:
+    """Whether or not the last log is given again."""
+    logs = write_series(tmp_path / "good", server)
+    logs[2].rename(logs[1])
+    target = CONSUMERS[consumer](tmp_path)
+    assert target.give(logs[:1]).exit_code == 0
+    result = target.give(logs[:2] if first_is_given else logs[1:2])
+
+    assert result.exit_code == 1
+    assert gtids in result.stderr
+    assert sorted(target.ids()) == list(ids_of(1))
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_replay_continues_in_a_compressed_log(server: str, tmp_path: Path) -> None:
+    logs = write_series(tmp_path / "good", server)
+    packed = [log.with_name(f"{log.name}.zst") for log in logs]
+    for log, one in zip(logs, packed, strict=True):
+        one.write_bytes(pa.Codec("zstd").compress(log.read_bytes(), asbytes=True))
+    half = f"{logs[1].name}:{group_starts(logs[1])[4]}"
+    target = SqliteConsumer(tmp_path)
+    target.give(packed, "--stop-position", half)
+    assert sorted(target.ids()) == list(ids_of(2)[: PER_LOG + 4])
+    assert target.give(logs).exit_code == 0
+    assert sorted(target.ids()) == list(ids_of(3))

@@ -121,6 +121,12 @@ def missing_between(folder: Path, server: str) -> Calls:
     return Calls(logs[:1], logs[2:], ids_of(3))
 
 
+def missing_later(folder: Path, server: str) -> Calls:
+    """Give the logs of the first call again, and leave out the one after them."""
+    logs = write_series(folder / "good", server, logs=4)
+    return Calls(logs[:2], [*logs[:2], logs[3]], ids_of(4))
+
+
 def unfinished(folder: Path, server: str) -> Calls:
     """Give half of a log, which is in use, and then only the next one."""
     logs = write_series(folder / "good", server)
@@ -225,6 +231,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "copy of the middle": middle,
     "missing inside": missing_inside,
     "missing between": missing_between,
+    "missing after logs of the first call": missing_later,
     "rest of a log missing": unfinished,
     "grown": grown,
     "purged": purged,
@@ -248,9 +255,9 @@ class SqliteConsumer:
         self._file = folder / "x.db"
         self._options = options
 
-    def give(self, logs: list[Path]) -> Result:
+    def give(self, logs: list[Path], *options: str) -> Result:
         """Replay logs."""
-        return run("replay", "-q", "--to", f"sqlite:///{self._file}", *self._options, *logs)
+        return run("replay", "-q", "--to", f"sqlite:///{self._file}", *self._options, *options, *logs)
 
     def ids(self) -> Counter[int]:
         """Return the ids in the tables."""

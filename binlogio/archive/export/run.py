@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -28,14 +29,14 @@ from binlogio.archive.export.lakes import DeltaTables, IcebergTables
 from binlogio.archive.export.latest import LatestRows, table_marks
 from binlogio.archive.export.ledger import ExportLedger, begin_commit, complete, load_ledger
 from binlogio.archive.export.type_map import ExportFormat
-from binlogio.columnar import is_one_piece, last_group_end, last_gtid
+from binlogio.columnar import gtids_between, is_one_piece, last_group_end, last_gtid
 from binlogio.columnar.record_types import name_text
 from binlogio.columnar.rows_reader import read_tables
 from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import check_ends, check_numbers, missing_after
+from binlogio.series.continuity import check_ends, check_numbers, is_next, missing_after, missing_gtids
 from binlogio.series.identity import LogIdentity, log_size
 from binlogio.series.log_head import read_head
 from binlogio.series.progress import LogProgress
@@ -225,7 +226,7 @@ def export(
         closing_target(opens(Path(to), settings)) as target,
     ):
         ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
-        missing = _missing_logs(ranges, target.ledger, ignore_missing_logs=ignore_missing_logs)
+        missing = _missing_logs(ranges, target.ledger, ring, ignore_missing_logs=ignore_missing_logs)
         if ranges and start_offset is not None:
             ranges[0].wanted = Range(start=start_offset)
         if ranges and stop_offset is not None:
@@ -250,7 +251,9 @@ def export(
     )
 
 
-def _missing_logs(ranges: list[_LogRange], ledger: ExportLedger, *, ignore_missing_logs: bool) -> list[str]:
+def _missing_logs(
+    ranges: list[_LogRange], ledger: ExportLedger, keyring: Keyring | None, *, ignore_missing_logs: bool
+) -> list[str]:
     """Check that no log is missing, and return what is ignored.
 
     Raises:
@@ -264,6 +267,13 @@ def _missing_logs(ranges: list[_LogRange], ledger: ExportLedger, *, ignore_missi
     cut = check_ends([one.log for one in ordered], heads=heads, ignore_missing_logs=ignore_missing_logs)
     new = [(one.log.name, one.head) for one in ranges if one.head is not None and not one.start]
     lost = missing_after(ledger.logs, new, names, ignore_missing_logs=ignore_missing_logs)
+    for before, one in pairwise(ordered):
+        if one.start or before.is_whole or before.head is None or one.head is None or not is_next(before.log, one.log):
+            continue  # compressed logs are read only once
+        gtids = gtids_between(before.log, before.head, one.head, keyring)
+        if gtids and not ignore_missing_logs:
+            raise missing_gtids(one.log.name, gtids)
+        lost += [f"{one.log.name}: {gtids}"] if gtids else []
     return [f"{gap.file}: {gap.reason}" for gap in gaps] + cut + lost
 
 

@@ -9,21 +9,28 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING, Final
 
+from binlogio.columnar.splits.skipped_events import skipped_events
 from binlogio.columnar.splits.split_bounds import group_around, is_one_piece
 from binlogio.columnar.windows import Window, least_for
-from binlogio.constants import BINLOG_MAGIC, GROUP_STARTS
+from binlogio.constants import BINLOG_MAGIC, GROUP_STARTS, EventType
 from binlogio.errors import BinlogFormatError
+from binlogio.events import GtidLogEvent
+from binlogio.events.mariadb import MariadbGtidEvent
+from binlogio.format.decoder import Decoder
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
+from binlogio.series.continuity import GtidContinuity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from binlogio.series.log_head import LogHead
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
+_WITH_GTID: Final = (EventType.GTID_LOG_EVENT, EventType.GTID_TAGGED_LOG_EVENT, EventType.MARIADB_GTID_EVENT)
 _IS_GROUP_START: Final = bytes(code in GROUP_STARTS for code in range(256))
 
 
@@ -82,7 +89,9 @@ def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None)
 
 
 def last_gtid(log: LogFile, end: int, keyring: Keyring | None = None) -> str | None:
-    """Return the GTID of the last event group before `end`, the end of a group; None if it is not found quickly.
+    """Return the latest GTID of the source of the last event group before `end`; None if it is not found quickly.
+
+    `end` is the end of a group. Of groups that are not in the order of their GTIDs, only the last ones are read.
 
     Raises:
         OSError, UnsupportedFeature: as in `last_group_end`.
@@ -90,15 +99,41 @@ def last_gtid(log: LogFile, end: int, keyring: Keyring | None = None) -> str | N
     start = group_around(log, max(0, end - 1), keyring)
     if start is None:
         return None
-    found = None
+    continuity = GtidContinuity()
     options = ReadOptions(verify_checksum=False, start_offset=start or None, stop_offset=end, open_payloads=False)
     with BinlogReader([log], options, keyring=keyring) as reader:
         try:
-            for _ in reader:
-                found = reader.group.gtid if reader.group is not None else found
+            for event in reader:
+                continuity.add(event.gtid if isinstance(event, (GtidLogEvent, MariadbGtidEvent)) else None)
         except BinlogFormatError:
             return None
-    return None if found is None else str(found)
+    return continuity.latest
+
+
+def gtids_between(log: LogFile, head: LogHead, following: LogHead, keyring: Keyring | None = None) -> str:
+    """Return the GTIDs at the head of the next log that neither a log nor the logs before it have, as text.
+
+    Reads the last group only, unless its GTID does not show that nothing is missing.
+
+    Raises:
+        OSError, UnsupportedFeature: the log cannot be read.
+        BinlogFormatError: the log is damaged.
+    """
+    before = following.gtids_before()
+    if before is None or following.is_relay_log:
+        return ""
+    continuity = GtidContinuity(after=[last_gtid(log, log.size or 0, keyring)])
+    continuity.missing(head.gtids_before())
+    if not continuity.missing(before):
+        return ""
+    continuity = GtidContinuity()
+    continuity.missing(head.gtids_before())
+    decoder = Decoder(only=_WITH_GTID)
+    for event in skipped_events(log, keyring):
+        if event.type_code in _WITH_GTID:
+            for one in decoder.decode(event.frame):
+                continuity.add(one.gtid if isinstance(one, (GtidLogEvent, MariadbGtidEvent)) else None)
+    return continuity.missing(before)
 
 
 def _last_group_start(log: LogFile, start: int, keyring: Keyring | None) -> int | None:

@@ -109,17 +109,17 @@ def replay(
     place = bounds.start if resumed is None else resumed
     skipped, begin = _skip(reader, place, progress)
     last = len(logs) if bounds.stop is None else bounds.stop.number + 1
-    read = logs[begin.number : last]
-    summary.missing += check_series(read, reader.keyring, ignore_missing_logs=ignore_missing_logs)
-    continuity = GtidContinuity(progress.gtids, wanted.exclude_gtids)
-    if progress.gtids is not None and begin.number < len(logs) and _is_from_head(wanted):
+    first = place.number if progress.gtids is None else begin.number  # the heads list the GTIDs of logs before it
+    summary.missing += check_series(logs[first:last], reader.keyring, ignore_missing_logs=ignore_missing_logs)
+    continuity = GtidContinuity(progress.gtids, wanted.exclude_gtids, _last_gtid(progress))
+    is_next = (resumed or begin).number < begin.number  # the reader begins after the head of that log
+    if begin.number < len(logs) and (is_next if progress.gtids is None else _is_from_head(wanted)):
         _check_gtids(logs[begin.number], continuity, summary, reader.keyring, ignore_missing_logs=ignore_missing_logs)
     if resumed is not None or progress.gtids is not None:
         summary.skipped_groups = skipped.groups
     else:
         summary.filtered_groups = skipped.groups
     start = None if resumed is not None or begin == BEGINNING else Position(names[begin.number], begin.offset)
-    rest = replace(wanted, start=None, stop=None)
     is_stream = any(log.stream is not None for log in reader.logs)  # transactions of a pipe do not wait for others
     raw = target.raw
     if raw is not None and not wanted.is_partial and is_compiled():  # it takes whole transactions as bytes
@@ -134,7 +134,7 @@ def replay(
     transactions = TransactionReader(
         reader,
         KeySource(reader),
-        rest,
+        replace(wanted, start=None, stop=None),
         skipped,
         bounds,
         progress,
@@ -168,6 +168,14 @@ def replay(
     summary.prepared = transactions.prepared_count
     summary.position = coordinator.low
     return summary
+
+
+def _last_gtid(progress: Progress) -> tuple[str | None, ...]:
+    """Return the last GTID at the stored position of a target that does not keep GTIDs, if the position has it."""
+    read = progress.log.read
+    if progress.gtids is not None or progress.low is None or read is None or read.offset != progress.low.offset:
+        return ()
+    return (read.last_gtid,)
 
 
 def _is_from_head(wanted: ReplayFilter) -> bool:
