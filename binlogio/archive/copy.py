@@ -54,7 +54,7 @@ from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.start_position import BEGINNING, LogPlace, place_in
 from binlogio.series.continuity import check_series, missing_gtids, shown
-from binlogio.storage.index_file import base_name
+from binlogio.storage.index_file import base_name, log_number, plain_name
 from binlogio.writer.log.encrypted_storage import mariadb_log, mysql_log, start_encryption
 from binlogio.writer.log.gtids import DomainState
 
@@ -384,6 +384,10 @@ def gtid_of(raw: bytes, context: ParseContext) -> Gtid | MariadbGtid | None:
     return None
 
 
+def _stem(file: str) -> str:
+    return log_number(base_name(plain_name(file)))[0]
+
+
 class LogCopier:
     """Copies the groups of logs, one log after the other.
 
@@ -416,6 +420,8 @@ class LogCopier:
         self._ends_before: bytes | None = None  # `_end` of the previous source, if it was copied to its end
         self._is_whole = False  # the source was copied to its end
         self._keeps_name = False
+        self._name = ""
+        self._is_next = False  # the source is of the same series as the one before it
 
     # ---------------------------------------------------------------------------------------------------------- sources
 
@@ -466,6 +472,7 @@ class LogCopier:
         """
         self._events = events
         self._number += 1
+        self._is_next = not self._is_first and _stem(self._name) == _stem(events.name)
         self._name = base_name(events.name)
         self._context: ParseContext = events.context
         self._has_checksum = self._context.has_checksum
@@ -620,7 +627,7 @@ class LogCopier:
         if not self._is_first and self._has_holes:
             return
         is_checked = self._ignores_missing_logs is not None and not self._is_relay_log
-        is_checked &= not self._is_first and self._number > self._start_place.number
+        is_checked &= self._is_next and self._number > self._start_place.number
         if code == EventType.PREVIOUS_GTIDS_LOG_EVENT:
             before: GtidSet = self._parse(event).gtid_set
             if is_checked:

@@ -514,7 +514,7 @@ class KeyIndex:
         made = self.made_of
         identity = None if log.stream is not None else log_identity(log, keyring)
         match = LogMatch.OTHER if identity is None else made.named(log.name).match(log, identity, keyring)
-        if match is LogMatch.OTHER:
+        if match is LogMatch.OTHER or made.identity != identity:
             return f"the index {self.name} is of another log"
         if made.is_stored_alike(log, keyring):
             return None

@@ -25,7 +25,7 @@ from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
 from binlogio.implementation import is_compiled
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import series_gap
+from binlogio.series.continuity import check_ends, series_gap
 from binlogio.series.gtid_history import NOTE, PROBLEM, GtidHistories
 from binlogio.storage.index_file import (
     INDEX_SUFFIX,
@@ -167,7 +167,7 @@ def verify_logs(
         except BinlogError as exc:
             offset, exc.file, exc.offset, exc.hint = exc.offset, None, None, None
             checked.add(DAMAGE, str(exc), offset=offset)
-        checked.compare_next(log, logs[number + 1] if number + 1 < len(logs) else None)
+        checked.compare_next(log, logs[number + 1] if number + 1 < len(logs) else None, keyring)
         yield checked.report(log, unchecked)
     if (gaps := _gaps(history)) is not None:
         yield gaps
@@ -371,8 +371,11 @@ class _CheckedLog:
         if gap is not None:
             self.add(PROBLEM, gap.reason)
 
-    def compare_next(self, log: LogFile, following: LogFile | None) -> None:
-        """Compare the file name in the ROTATE at the end of a log with the next log."""
+    def compare_next(self, log: LogFile, following: LogFile | None, keyring: Keyring | None) -> None:
+        """Compare the end of a log, and the file name in its ROTATE, with the next log."""
+        if following is not None:
+            for found in check_ends((log, following), keyring, ignore_missing_logs=True):
+                self.add(PROBLEM, found.removeprefix(f"{log.name}: "))
         if self._rotate is None or following is None or self.is_relay:
             return
         stem, number, _ = log_number(plain_name(log.name))

@@ -56,7 +56,7 @@ from binlogio.series.continuity import GtidContinuity, missing_gtids
 from binlogio.series.identity import LogIdentity, fingerprint, log_identity
 from binlogio.series.log_head import before_of
 from binlogio.series.progress import LogProgress
-from binlogio.storage.index_file import base_name, plain_name
+from binlogio.storage.index_file import base_name, log_number, plain_name
 from binlogio.storage.spill_file import TemporaryFile
 
 if TYPE_CHECKING:
@@ -465,6 +465,8 @@ class TransactionReader:
         if file == self._log_file:
             return
         self._end_log()
+        if self._log_file is not None and log_number(name)[0] != log_number(plain_name(base_name(self._log_file)))[0]:
+            self._continuity.begin_series()
         self._log_file, self._in_use = file, bool(event.header.flags & HeaderFlag.BINLOG_IN_USE)
         log = self._reader.log
         identity = None if log is None or log.stream is not None else log_identity(log, self._reader.keyring)

@@ -22,6 +22,7 @@ from binlogio.events.base import parse_header
 from binlogio.events.format_description import server_version_numbers
 from binlogio.gtid import Gtid, GtidSet, Interval, MariadbGtid, Tsid
 from binlogio.gtid.identifiers import GNO_END
+from binlogio.series.identity import LogIdentity
 from binlogio.series.log_head import known_heads
 from binlogio.storage.index_file import base_name, log_number, plain_name
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN: Final = 200  # characters of GTIDs in a message
 _ROTATE_POSITION_SIZE: Final = 8
+_FIRST_YEAR, _LAST_YEAR = 1990, 2100
 _CLEARS_IN_USE: Final = (5, 6, 0)
 _MOST_ROTATION_S: Final = 10  # seconds between the ROTATE at the end of a log and the head of the next log
 
@@ -77,9 +79,15 @@ def series_gap(file: str, before: str) -> SeriesGap | None:
     """Return the gap between two logs; None if `file` is the next log after `before`, or is of another series."""
     stem, number, _ = log_number(plain_name(file))
     other_stem, other, _ = log_number(plain_name(before))
-    if stem != other_stem or number < 0 or number == other + 1:
+    if stem != other_stem or number < 0 or number == other + 1 or (_is_day(number) and _is_day(other)):
         return None
     return SeriesGap(file, before, other + 1, number - 1)
+
+
+def _is_day(number: int) -> bool:
+    """Return whether a number is a day (YYYYMMDD), as of backups: no server has had so many logs."""
+    year, month, day = number // 10_000, number // 100 % 100, number % 100
+    return _FIRST_YEAR <= year <= _LAST_YEAR and 1 <= month <= 12 and 1 <= day <= 31
 
 
 def series_gaps(files: Iterable[str]) -> list[SeriesGap]:
@@ -120,11 +128,39 @@ def check_series(
     Reads the heads of the logs. Streams are not checked.
 
     Raises:
-        MissingLogs: a log is missing between two others, or the end of one of them.
+        MissingLogs: a log is missing between two others, or the end of one of them; or a log is there twice.
     """
     gaps = check_numbers((log.name for log in logs), ignore_missing_logs=ignore_missing_logs)
-    lost = check_ends(logs, keyring, ignore_missing_logs=ignore_missing_logs)
-    return [f"{gap.file}: {gap.reason}" for gap in gaps] + lost
+    heads = known_heads(logs, keyring)
+    twice = check_twice(logs, heads, ignore_missing_logs=ignore_missing_logs)
+    lost = check_ends(logs, keyring, heads=heads, ignore_missing_logs=ignore_missing_logs)
+    return [f"{gap.file}: {gap.reason}" for gap in gaps] + twice + lost
+
+
+def check_twice(
+    logs: Sequence[LogFile], heads: Sequence[LogHead | None], *, ignore_missing_logs: bool = False
+) -> list[str]:
+    """Check that no log is given twice, for example from two directories; return what is ignored.
+
+    Without GTIDs, logs that a server began in the same second are told apart by their names.
+
+    Raises:
+        MissingLogs: a log is there twice.
+    """
+    found = []
+    known: dict[tuple[LogIdentity, str], str] = {}
+    for log, head in zip(logs, heads, strict=True):
+        if head is None:
+            continue
+        name = _plain(log.name) if head.first_gtid is None else ""
+        other = known.setdefault((LogIdentity.of(head), name), log.name)
+        if other == log.name:
+            continue
+        reason = f"the log is given twice, also as {other}"
+        if not ignore_missing_logs:
+            raise MissingLogs(reason, file=log.name, hint="give each log once")
+        found.append(f"{log.name}: {reason}")
+    return found
 
 
 def check_ends(
@@ -296,6 +332,10 @@ class GtidContinuity:
         self._runs: list[tuple[Tsid, Interval]] = []
         self._last = {source: number for source, number in self._after.items() if not isinstance(source, Tsid)}
         self.last: Gtid | MariadbGtid | None = None
+
+    def begin_series(self) -> None:
+        """Begin the logs of another series: their first head is taken as it is, unless the consumer has GTIDs."""
+        self._begun = self._known is not None
 
     @property
     def latest(self) -> str | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from binlogio.errors import BinlogError, ChangedLogs, MissingLogs, UnsupportedFeature
 from binlogio.gtid import GtidSet
-from binlogio.series.continuity import SeriesGap
+from binlogio.series.continuity import SeriesGap, check_ends
 from binlogio.series.identity import hash_of
 from binlogio.series.log_head import read_head
 from binlogio.storage.index_file import base_name, log_number
@@ -68,7 +68,7 @@ class GrowingLog:
         """Return up to `size` bytes, and wait until at least one is available; empty at the end.
 
         Raises:
-            MissingLogs: the next logs were purged.
+            MissingLogs: the next logs were purged, or the end of the log is missing.
             ChangedLogs: the server began a new series, or the log was replaced or truncated.
             OSError: the file cannot be read.
         """
@@ -89,6 +89,7 @@ class GrowingLog:
             if data:
                 return data
             if following is not None:
+                self._check_next(following)
                 self._file.close()
                 self._append(following)
                 return b""
@@ -126,20 +127,17 @@ class GrowingLog:
 
         Raises:
             MissingLogs: a later log exists, but not the next one.
-            ChangedLogs: only logs of lower numbers exist, or the next one is of another series.
+            ChangedLogs: only logs of lower numbers exist.
         """
         stem, number = self._name.rsplit(".", 1)
         following = f"{stem}.{int(number) + 1:0{len(number)}d}"
         if not Path(following).exists():
-            if not is_there:
-                self._check_others(stem, int(number))
+            self._check_others(stem, int(number), is_there=is_there)
             return None
-        if not is_there:
-            self._check_head(following)
         return following
 
-    def _check_others(self, stem: str, number: int) -> None:
-        """Raise an error if logs of other numbers exist, although this log and the next one are gone."""
+    def _check_others(self, stem: str, number: int, *, is_there: bool) -> None:
+        """Raise an error if logs of later numbers exist, or other logs although this log is gone, but not the next."""
         folder = Path(stem).parent
         names = [str(one) for one in folder.iterdir() if _NUMBER.search(one.name)] if folder.is_dir() else []
         numbers = {log_number(name)[1]: name for name in names if log_number(name)[0] == stem}
@@ -147,16 +145,22 @@ class GrowingLog:
         if later and number + 1 not in numbers:
             gap = SeriesGap(numbers[min(later)], self._name, number + 1, min(later) - 1)
             raise MissingLogs(
-                f"logs were purged before they were read: {gap.numbers}",
+                f"logs are missing, or were purged before they were read: {gap.numbers}",
                 file=gap.file,
                 hint="read them from a backup, then follow from this log on",
             )
-        if number + 1 not in numbers and any(one <= number for one in numbers):
+        if not is_there and number + 1 not in numbers and any(one <= number for one in numbers):
             raise self._changed("only logs of lower numbers exist: the server began a new series (RESET)")
 
-    def _check_head(self, following: str) -> None:
-        """Check that the next log is of the same series, as far as the GTIDs at both heads show it."""
+    def _check_next(self, following: str) -> None:
+        """Check that the log is complete, and that the next one is of the same series, as far as the heads show it.
+
+        Raises:
+            MissingLogs: the end of the log is missing.
+            ChangedLogs: the next log is of another series.
+        """
         own, after = self._head_of_open_file(), self._head(following)
+        check_ends([LogFile(self._name), LogFile(following)], heads=[own, after])
         before, then = own and own.gtids_before(), after and after.gtids_before()
         if isinstance(before, GtidSet) and isinstance(then, GtidSet) and not before.issubset(then):
             raise self._changed(f"{base_name(following)} does not continue it: the server began a new series (RESET)")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogFormatError
 from binlogio.series.identity import LogIdentity, fingerprint, log_size, stored_print
@@ -25,6 +25,9 @@ from binlogio.storage.index_file import base_name, log_number, plain_name
 if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
+
+
+_HIGHEST: Final = (1 << 32) - 1  # of a timestamp and a server id
 
 
 class LogMatch(Enum):
@@ -159,6 +162,7 @@ class LogProgress:
         if not (
             isinstance(file, str)
             and _is_int(offset)
+            and offset >= 0
             and (stored is None or (_is_int(stored[0]) and isinstance(stored[1], str)))
             and (found is None or isinstance(found, str))
             and (last is None or isinstance(last, str))
@@ -182,7 +186,8 @@ def identity_of(value: Any) -> LogIdentity:
         ValueError, KeyError, TypeError: it is something else.
     """
     created, server_id, gtid = value["created"], value["server_id"], value.get("first_gtid")
-    if not (_is_int(created) and _is_int(server_id) and (gtid is None or isinstance(gtid, str))):
+    is_valid = _is_int(created) and _is_int(server_id) and (gtid is None or isinstance(gtid, str))
+    if not (is_valid and 0 <= created <= _HIGHEST and 0 <= server_id <= _HIGHEST):
         raise ValueError(f"not the identity of a log: {value!r}")
     return LogIdentity(created=created, server_id=server_id, first_gtid=gtid)
 

@@ -68,18 +68,6 @@ def is_before(place: Position, other: Position) -> bool:
     return number[0] == other_number[0] and number < other_number
 
 
-def misnumbered(file: str, before: str) -> str | None:
-    """Return the reason if `file` is not the next log after `before`; None if it is, or is of another series."""
-    stem, number, _ = log_number(plain_name(file))
-    other_stem, other, _ = log_number(plain_name(before))
-    if stem != other_stem or number < 0 or number == other + 1:
-        return None
-    if number <= other:
-        return f"the number is not larger than that of the log before it, {before}"
-    missing = str(other + 1) if number == other + 2 else f"{other + 1} to {number - 1}"
-    return f"logs are missing before this one: number {missing}"
-
-
 def base_name(file: str) -> str:
     """Return the name of a log file without its directory; `file` is a path or a URI."""
     return file.replace("\\", "/").rstrip("/").rpartition("/")[2]

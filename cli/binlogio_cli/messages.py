@@ -10,9 +10,11 @@ from binlogio.errors import BinlogError, Surface
 from binlogio_cli.quoting import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from binlogio.reader import BinlogReader
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
 
 # Exit codes.
 OK: Final = 0
@@ -43,17 +45,14 @@ def say(sentence: str) -> None:
     click.echo(f"binlogio: {safe(sentence)}", err=True)
 
 
-def say_gaps(files: Iterable[str]) -> int:
-    """Report logs of a series that are out of order, and missing logs. Returns the exit code: `DAMAGE` for any."""
-    from binlogio.series.continuity import series_gaps  # noqa: PLC0415 - needed by some commands only
+def say_gaps(logs: Sequence[LogFile], keyring: Keyring | None = None) -> int:
+    """Report logs that are out of order or there twice, and missing logs. Returns the code: `DAMAGE` for any."""
+    from binlogio.series.continuity import check_series  # noqa: PLC0415 - needed by some commands only
 
-    gaps = series_gaps(files)
+    gaps = check_series(logs, keyring, ignore_missing_logs=True)
     for gap in gaps:
-        say(f"{gap.file}: {gap.reason}")
+        say(gap)
     return DAMAGE if gaps else OK
-
-
-say_misnumbered = say_gaps
 
 
 def say_missing(missing: Iterable[str]) -> int:

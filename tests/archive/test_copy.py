@@ -54,13 +54,19 @@ _COLUMNS: Final = ("op", "timestamp", "server_id", "gtid", "schema", "table", "b
 
 
 def copied(
-    sources: Iterable[Path], target: Path, options: CopyOptions | None = None, *, keys: Path | None = None
+    sources: Iterable[Path], target: Path, options: CopyOptions | None = None, *, keys: Path | None = None, repeats: bool = False
 ) -> CopySummary:
-    """Copy logs into one log, or into a directory if `target` is one."""
+    """Copy logs into one log, or into a directory if `target` is one; with `repeats`, also one that is given twice."""
     logs = find_logs([str(one) for one in sources])
     new = NewLogs.in_directory(str(target), "binlog.000001") if target.is_dir() else NewLogs.in_file(str(target))
     with new:
-        return copy_logs(logs, new, options or CopyOptions(), keyring=None if keys is None else load_keyring(str(keys)))
+        return copy_logs(
+            logs,
+            new,
+            options or CopyOptions(),
+            keyring=None if keys is None else load_keyring(str(keys)),
+            ignore_missing_logs=repeats,
+        )
 
 
 def rows(*logs: Path, keys: Path | None = None, **more: Any) -> list[dict[str, Any]]:
@@ -243,7 +249,7 @@ def test_a_position_is_in_a_log_given_by_its_path(tmp_path: Path) -> None:
     )
     for number, (start, stop, counts) in enumerate(cuts):
         options = CopyOptions(wanted=ReplayFilter(start=start, stop=stop))
-        summary = copied(logs, tmp_path / f"cut.{number:06d}", options)
+        summary = copied(logs, tmp_path / f"cut.{number:06d}", options, repeats=True)
 
         assert (summary.groups, summary.left_out) == counts
 

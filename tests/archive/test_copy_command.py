@@ -110,8 +110,8 @@ def test_a_log_that_is_missing_among_others_is_named(
 
 
 def test_logs_of_two_series_do_not_become_one(tmp_path: Path) -> None:
-    for name in ("a.000001", "b.000001"):
-        (tmp_path / name).write_bytes(MANY.read_bytes())
+    for name, log in (("a.000001", MANY), ("b.000001", ROTATED[0])):
+        (tmp_path / name).write_bytes(log.read_bytes())
     result = run("--out", tmp_path / "to", tmp_path)
 
     assert result.exit_code == 2

@@ -22,7 +22,7 @@ from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, St
 from binlogio.archive.export import export
 from binlogio.archive.export.files import file_name
 from binlogio.archive.export.ledger import LEDGER_NAME
-from binlogio.errors import BinlogError, BinlogFormatError, ExportError, UnsupportedFeature
+from binlogio.errors import BinlogError, BinlogFormatError, ExportError, MissingLogs, UnsupportedFeature
 from binlogio.row_condition import RowCondition
 from binlogio_cli.main import cli
 from both_kernels import KERNELS, kernel_set_to
@@ -281,7 +281,7 @@ def test_a_log_that_is_there_twice_is_refused(tmp_path: Path, folder: str) -> No
     other = tmp_path / ("binlog.000007" if folder == "gtid_on" else "binlog.000001")
     shutil.copy(log, other)
 
-    with pytest.raises(ExportError, match="two logs are the same one"):
+    with pytest.raises(MissingLogs, match="the log is given twice"):
         export([log, other], tmp_path / "to")
     assert not (tmp_path / "to").exists()
 

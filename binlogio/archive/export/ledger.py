@@ -8,6 +8,7 @@ a process ends between the steps, `complete` repeats the second one, so that no 
 
 from __future__ import annotations
 
+import errno
 import json
 import secrets
 from collections.abc import Callable, Iterable
@@ -77,6 +78,7 @@ class ExportLedger:
         logs = [_log_of_version_1(one) if version == _VERSION_1 else one for one in fields.pop("logs")]
         files = [HeldFile(**one) for one in fields.pop("files")]
         ledger = cls(**{**fields, "version": _VERSION}, logs=list(map(LogProgress.from_json, logs)), files=files)
+        _check_fields(ledger)
         temporary = [one["temporary"] for one in ledger.pending]
         for path in (
             *(one.path for one in files),
@@ -160,6 +162,27 @@ def _log_of_version_1(one: dict[str, Any]) -> dict[str, Any]:
     return {"file": one["name"], "pos": one["end"], "log": one}
 
 
+def _check_fields(ledger: ExportLedger) -> None:
+    """Check the types of a parsed ledger.
+
+    Raises:
+        ValueError, KeyError, TypeError: a field has another one.
+    """
+    texts: list[Any] = [ledger.form, ledger.id, *ledger.removed]
+    options: Any = ledger.options
+    is_valid = isinstance(options, dict) and all(isinstance(one, str) for one in texts)
+    is_valid &= _is_count(ledger.run)
+    for one in (*map(asdict, ledger.files), *ledger.pending):
+        is_valid &= isinstance(one["table"], str) and _is_count(one["number"]) and _is_count(one["rows"])
+        is_valid &= isinstance(one["path"], str) and (one["day"] is None or isinstance(one["day"], str))
+    if not is_valid:
+        raise ValueError("a field of the ledger has a value of another type")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _is_inside(path: str) -> bool:
     """Return whether a path of the ledger is below the directory of the export."""
     return bool(path) and not Path(path).is_absolute() and ".." not in Path(path).parts
@@ -197,6 +220,8 @@ def complete(ledger: ExportLedger, folder: Path, register: Register | None) -> N
         temporary, final = folder / one["temporary"], folder / one["path"]
         final.parent.mkdir(parents=True, exist_ok=True)
         if temporary.exists():
+            if final.exists() and one["path"] not in ledger.removed:
+                raise FileExistsError(errno.EEXIST, "a new file of the export has the name of another file", str(final))
             temporary.replace(final)
     if register is not None and ledger.pending:
         register(ledger, ledger.pending)

@@ -36,12 +36,12 @@ from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFea
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import check_ends, check_numbers, is_next, missing_after, missing_gtids
+from binlogio.series.continuity import check_ends, check_numbers, check_twice, is_next, missing_after, missing_gtids
 from binlogio.series.identity import LogIdentity, log_size
 from binlogio.series.log_head import read_head
 from binlogio.series.progress import LogProgress
 from binlogio.storage.encryption import load_keyring
-from binlogio.storage.index_file import base_name, log_number, plain_name, unescaped_name
+from binlogio.storage.index_file import log_number, plain_name, unescaped_name
 from binlogio.storage.new_file import is_side, missing_folders, removed_if_empty
 from binlogio.storage.sources import Source
 
@@ -264,7 +264,8 @@ def _missing_logs(
     names = [one.log.name for one in ordered]
     gaps = check_numbers(names, ignore_missing_logs=ignore_missing_logs, in_order=False)
     heads = [one.head for one in ordered]
-    cut = check_ends([one.log for one in ordered], heads=heads, ignore_missing_logs=ignore_missing_logs)
+    logs = [one.log for one in ordered]
+    cut = check_twice(logs, heads) + check_ends(logs, heads=heads, ignore_missing_logs=ignore_missing_logs)
     new = [(one.log.name, one.head) for one in ranges if one.head is not None and not one.start]
     lost = missing_after(ledger.logs, new, names, ignore_missing_logs=ignore_missing_logs)
     for before, one in pairwise(ordered):
@@ -290,25 +291,19 @@ def _progress_of(ranges: list[_LogRange], keyring: Keyring | None) -> list[LogPr
 
 
 def _check_logs(ranges: Iterable[_LogRange], *, in_order: bool) -> None:
-    """Check that no log is given twice and that no two logs have the same name in the records.
+    """Check that no two logs have the same name in the records.
 
     With `in_order`, also check that logs are in the order of their numbers.
 
     Raises:
         ExportError: a log violates this.
     """
-    known: dict[tuple[LogIdentity, str], str] = {}
     last: dict[str, int] = {}
     names: dict[str, str] = {}
     for one in ranges:
         file = one.log.name
         if names.setdefault(name_text(file), file) != file:
             raise ExportError("two logs have the same name in the records", file=file, hint="rename one of them")
-        if one.identity is not None:
-            name = base_name(plain_name(file)) if one.identity.first_gtid is None else ""
-            other = known.setdefault((one.identity, name), file)
-            if other is not file:
-                raise ExportError("two logs are the same one: its changes would be there twice", file=file, found=other)
         stem, number, _ = log_number(plain_name(file))
         if in_order and number < last.get(stem, number):
             raise ExportError(

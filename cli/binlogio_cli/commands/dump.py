@@ -240,7 +240,7 @@ def command(
             check_series(reader.logs, reader.keyring, ignore_missing_logs=options["ignore_missing_logs"])
         )
     else:
-        code = say_gaps(reader.files)
+        code = say_gaps(reader.logs, reader.keyring)
     if options["offset"]:
         reader = dumping.after(reader, options["offset"])
     is_shown = not (options["quiet"] or options["follow"] or (output in (None, STDOUT) and sys.stdout.isatty()))

@@ -65,4 +65,4 @@ def command(
                 stream.write_all(change_text(one, selection.zone, names_table=True))
     count = summary.versions or "no"
     say(f"{count} changes match in {summary.logs_read} logs; {summary.rows_compared} changes were compared")
-    return say_gaps(log.name for log in logs)
+    return say_gaps(logs, options["keyring"])

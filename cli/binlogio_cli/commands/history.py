@@ -99,7 +99,7 @@ def command(
         except KeyRefused as exc:
             raise Refusal(str(exc)) from exc
     say(_report(table, key, summary))
-    return say_gaps(log.name for log in logs)
+    return say_gaps(logs, options.keyring)
 
 
 def _report(table: str, key: str, summary: SearchSummary) -> str:

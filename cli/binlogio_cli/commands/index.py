@@ -80,13 +80,14 @@ def command(
     """
     made = passed = 0
     logs = find_logs(files)
+    keyring = None if reading.keyring is None else load_keyring(reading.keyring)
     with watched_logs([log.name for log in logs], is_shown=not quiet) as watch:
         for one in index_logs(
             logs,
             folder=index_dir,
             key_columns=keys,
             definitions=reading.definitions,
-            keyring=None if reading.keyring is None else load_keyring(reading.keyring),
+            keyring=keyring,
             verify_checksum=reading.verify_checksum,
             limits=reading.limits,
             replace_all=force,
@@ -101,7 +102,7 @@ def command(
                 passed += 1
                 say(str(one))
     say(f"made {made} indexes" + (f"; {passed} logs have none" if passed else ""))
-    return say_gaps(log.name for log in logs)
+    return say_gaps(logs, keyring)
 
 
 def _made(one: IndexSummary) -> str:

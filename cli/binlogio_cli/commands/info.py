@@ -56,7 +56,7 @@ def command(
             click.echo("\n" * bool(number) + "\n".join(_lines(info)))
         if info.error is not None and is_json:
             say(info.error)
-    code = say_gaps(log.name for log in logs)
+    code = say_gaps(logs, keys)
     return DAMAGE if is_damaged else code
 
 

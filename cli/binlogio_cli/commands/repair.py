@@ -18,7 +18,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.series.continuity import series_gaps
 from binlogio.storage.index_file import base_name, log_number, next_log_name, plain_name
 from binlogio_cli.commands.copy import check_outputs
-from binlogio_cli.messages import DAMAGE, OK, Refusal, say, say_gaps
+from binlogio_cli.messages import DAMAGE, OK, Refusal, say
 from binlogio_cli.options import FilePath
 from binlogio_cli.output import OutputFile, force_option, new_log_option, quiet_option
 from binlogio_cli.progress import watched_logs
@@ -129,7 +129,8 @@ def _write_index(path: str, files: tuple[str, ...], inputs: list[str], *, force:
     if others:
         raise click.UsageError(f"{others[0]} is not in the directory of the index file")
     names = sorted((Path(file).name for file in files), key=log_number)
-    say_gaps(names)
+    for gap in series_gaps(names):
+        say(f"{gap.file}: {gap.reason}")
     write_index(Path(path), names, replaces=force)
     say(f"wrote {path} with {len(names)} logs")
     return 0

@@ -76,8 +76,8 @@ def command(
         from binlogio.archive.table_definitions import logged_tables  # noqa: PLC0415 - needed for logs only
 
         logs = find_logs(files)
-        code = say_gaps(log.name for log in logs)
         keys = None if keyring is None else load_keyring(keyring)
+        code = say_gaps(logs, keys)
         with watched_logs([log.name for log in logs], is_shown=not quiet) as on_read:
             found = logged_tables(logs, keys, on_read=on_read)
         tables, unknown = found.definitions, found.unknown

@@ -75,9 +75,9 @@ def command(
     inputs = (*(log.name for log in logs), keyring, definitions_file())
     logs = selection.logs_of(logs)
     names = [log.name for log in logs]
-    code = say_gaps(names)
     output = OutputFile.checked(html, inputs, force=force)
     keys = None if keyring is None else load_keyring(keyring)
+    code = say_gaps(logs, keys)
     selection.check_positions(logs, keys)
     rows = selection.row_choice(refuses_unknown=False)
     with watched_logs(names, is_shown=not quiet) as on_read:
