@@ -172,6 +172,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start == end:
             return []
         logs = self._logs()
+        _progress_of(end)
         if not _name(end):
             self._refuse_other_log(start, "no log")
         first = self._resolved(start, logs)
@@ -269,6 +270,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             MissingLogs, ChangedLogs: its log is missing, or the file of that name is another log, and no option allows
                 that.
         """
+        _progress_of(offset)
         if not _name(offset):
             return offset
         if not logs:
@@ -301,7 +303,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check_log(self, offset: Offset, log: LogFile) -> None:
         """Refuse an offset of another log of the same name, and one at which no event begins."""
         keyring = self._batches.keyring
-        known = built(lambda: LogProgress.from_json(offset), place="offset of the stream", hint=_DAMAGED_OFFSET)
+        known = _progress_of(offset)
         found = log_identity(log, keyring)
         match = known.match(log, found, keyring)
         if match is LogMatch.OTHER:
@@ -340,6 +342,15 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found=_base(logs[0]) if logs else "no log",
             hint=Hint.IGNORE_MISSING_LOGS,
         )
+
+
+def _progress_of(offset: Offset) -> LogProgress:
+    """Parse an offset, which a checkpoint stores.
+
+    Raises:
+        BinlogFormatError: it is damaged.
+    """
+    return built(lambda: LogProgress.from_json(offset), place="offset of the stream", hint=_DAMAGED_OFFSET)
 
 
 def _name(offset: Offset) -> str:

@@ -54,7 +54,12 @@ _COLUMNS: Final = ("op", "timestamp", "server_id", "gtid", "schema", "table", "b
 
 
 def copied(
-    sources: Iterable[Path], target: Path, options: CopyOptions | None = None, *, keys: Path | None = None, repeats: bool = False
+    sources: Iterable[Path],
+    target: Path,
+    options: CopyOptions | None = None,
+    *,
+    keys: Path | None = None,
+    repeats: bool = False,
 ) -> CopySummary:
     """Copy logs into one log, or into a directory if `target` is one; with `repeats`, also one that is given twice."""
     logs = find_logs([str(one) for one in sources])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -162,8 +163,40 @@ def test_a_purge_of_logs_that_were_not_read_is_an_error(followed: tuple[BinlogWr
         (folder / "binlog.000001").unlink()
         (folder / "binlog.000002").unlink()
 
-    with pytest.raises(MissingLogs, match=r"binlog\.000003: logs are missing, or were purged before they were read: number 2"):
+    with pytest.raises(MissingLogs, match=r"binlog\.000003: logs are missing, or were purged .*: number 2"):
         follow(folder / "binlog.000001", purge)
+
+
+def test_a_log_that_is_missing_after_one_that_is_there_is_an_error(followed: tuple[BinlogWriter, Any, Path]) -> None:
+    """The next log will never come."""
+    log, session, folder = followed
+
+    def lose() -> None:
+        for number in (2, 3):
+            log.rotate()
+            insert(session, number)
+        (folder / "binlog.000002").unlink()
+
+    with pytest.raises(MissingLogs, match=r"binlog\.000003: logs are missing, or were purged .*: number 2"):
+        follow(folder / "binlog.000001", lose)
+
+
+def test_a_copy_of_a_log_in_use_before_the_next_log_is_an_error(
+    followed: tuple[BinlogWriter, Any, Path], tmp_path: Path
+) -> None:
+    """Its end is missing: the server closes a log before it begins the next one."""
+    log, session, folder = followed
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    shutil.copy(folder / "binlog.000001", copies)
+
+    def grow() -> None:
+        insert(session, 2)
+        log.rotate()
+        shutil.copy(folder / "binlog.000002", copies)
+
+    with pytest.raises(MissingLogs, match="the end of the log is missing: its flag IN_USE is set"):
+        follow(copies / "binlog.000001", grow)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5], ids=["no log yet", "as long", "longer"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,6 +91,81 @@ def test_commands_without_a_position_refuse_or_end_with_1(fault: str, server: st
     for read in (binlogio.open, binlogio.read_rows, binlogio.read_tables):
         with pytest.raises(MissingLogs):
             read(logs)
+
+
+SHOWING: Final = ("info", "verify", "stats", "dump", "index")
+
+
+def test_commands_that_show_report_a_copy_of_a_log_in_use_before_another(tmp_path: Path) -> None:
+    """The end of the first one is missing."""
+    calls = FAULTS["rest of a log missing"](tmp_path, "GTIDs")
+    logs = [calls.first[0].replace(tmp_path / "good" / "binlog.000001"), *calls.then]
+    for command in SHOWING:
+        result = run(command, *logs)
+        assert (command, result.exit_code) == (command, 1)
+        assert "the end of the log is missing: its flag IN_USE is set" in result.output
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_log_of_two_directories_is_there_twice(server: str, tmp_path: Path) -> None:
+    """The second copy has a name of another series if it has GTIDs."""
+    logs = write_series(tmp_path / "good", server)
+    copy = tmp_path / "copies" / (logs[0].name if server == "anonymous" else "copy.000007")
+    copy.parent.mkdir()
+    copy.write_bytes(logs[0].read_bytes())
+    given = [copy, *logs]
+    for command in (
+        ("replay", "-q", "--to", f"sqlite:///{tmp_path}/x.db"),
+        ("undo", "-q", "-o", tmp_path / "to"),
+        ("copy", "-q", "-o", tmp_path / "to"),
+        ("export", "-q", "--to", tmp_path / "to"),
+        ("dump", "-q", "--format", "sql", "-o", tmp_path / "to"),
+        *((one,) for one in SHOWING if one != "verify"),
+    ):
+        result = run(*command, *given)
+        assert (command[0], result.exit_code) == (command[0], 1)
+        assert f"the log is given twice, also as {copy}" in result.output
+
+
+def test_days_in_names_are_no_numbers_of_a_series(tmp_path: Path) -> None:
+    """Neither those of the same server nor others: no log is missing between two days."""
+    logs = write_series(tmp_path / "good", "GTIDs", logs=2)
+    days = [log.rename(tmp_path / f"backup.{day}") for log, day in zip(logs, ("20261127", "20261201"), strict=True)]
+    target = ExportConsumer(tmp_path, "jsonl")
+
+    assert target.give(days).exit_code == 0
+    assert sorted(target.ids()) == list(ids_of(2))
+
+
+def test_logs_of_two_servers_are_compared_for_themselves(tmp_path: Path) -> None:
+    """The head of the first log of each one is taken as it is."""
+    logs = write_series(tmp_path / "good", "GTIDs")
+    other = write_series(tmp_path / "other", "GTIDs", number=1, first_id=100)
+    others = [log.rename(tmp_path / f"b.{log.name[-6:]}") for log in other[1:]]
+    target = SqliteConsumer(tmp_path)
+
+    assert target.give([*logs, *others]).exit_code == 0
+    assert run("copy", "-q", "-o", tmp_path / "to", *logs, *others).exit_code == 0
+    assert sorted(target.ids()) == sorted([*ids_of(3), *range(100 + PER_LOG, 100 + 3 * PER_LOG)])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("options", []), ("run", -1), ("run", "1"), ("id", 7), ("removed", [7]), ("files", [{"table": 1}]),
+        ("logs", {}), ("logs", [{"file": "a.000001", "pos": 4, "log": {"created": 1 << 32, "server_id": 1}}]),
+    ],
+)  # fmt: skip
+def test_a_ledger_with_another_type_of_a_field_is_damaged(field: str, value: Any, tmp_path: Path) -> None:
+    logs = write_series(tmp_path / "good", "GTIDs", logs=2)
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give(logs[:1]).exit_code == 0
+    ledger = tmp_path / "x" / "binlogio-export.json"
+    ledger.write_text(json.dumps(json.loads(ledger.read_text()) | {field: value}))
+    result = target.give(logs)
+
+    assert result.exit_code == 1
+    assert "the stored state is damaged" in result.stderr
 
 
 @pytest.mark.parametrize("consumer", ["SQLite, 1 worker", "export jsonl"])

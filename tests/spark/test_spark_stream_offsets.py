@@ -309,6 +309,23 @@ def test_limit_is_refused_where_spark_does_not_say_from_where_a_batch_begins(lim
             source.streamReader(schema)
 
 
+@pytest.mark.parametrize(
+    "offset",
+    [
+        {}, [], {"file": 7, "pos": 0}, {"file": "binlog.000001"}, {"file": "binlog.000001", "pos": "4"},
+        {"file": "binlog.000001", "pos": -1}, {"file": "binlog.000001", "pos": 4, "log": {"created": -1}},
+        {"file": "binlog.000001", "pos": 4, "stored": 7},
+    ],
+)  # fmt: skip
+def test_a_damaged_offset_is_an_error_that_says_what_to_do(offset: Any, tmp_path: Path) -> None:
+    write(tmp_path, 3)
+    stream: Any = Stream(tmp_path).reader
+    end = stream.latestOffset()
+    for call in (lambda: stream.partitions(offset, end), lambda: stream.partitions(end, offset)):
+        with pytest.raises(BinlogError, match=r"the stored state is damaged.*restore the checkpoint"):
+            call()
+
+
 def test_stream_without_offsets_in_the_call_continues(tmp_path: Path) -> None:
     """PySpark 4.1 asks for the latest offset without the start: the stream remembers it from its last batch.
 

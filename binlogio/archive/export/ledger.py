@@ -75,6 +75,8 @@ class ExportLedger:
         version = fields["version"]
         if version not in (_VERSION_1, _VERSION):
             raise ValueError(f"the ledger of the export has version {version!r}, expected {_VERSION}")
+        if not isinstance(fields["logs"], list):
+            raise TypeError("the logs of the ledger are no list")
         logs = [_log_of_version_1(one) if version == _VERSION_1 else one for one in fields.pop("logs")]
         files = [HeldFile(**one) for one in fields.pop("files")]
         ledger = cls(**{**fields, "version": _VERSION}, logs=list(map(LogProgress.from_json, logs)), files=files)
