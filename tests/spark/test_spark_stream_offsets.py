@@ -321,9 +321,9 @@ def test_a_damaged_offset_is_an_error_that_says_what_to_do(offset: Any, tmp_path
     write(tmp_path, 3)
     stream: Any = Stream(tmp_path).reader
     end = stream.latestOffset()
-    for call in (lambda: stream.partitions(offset, end), lambda: stream.partitions(end, offset)):
+    for two in ((offset, end), (end, offset)):
         with pytest.raises(BinlogError, match=r"the stored state is damaged.*restore the checkpoint"):
-            call()
+            stream.partitions(*two)
 
 
 def test_stream_without_offsets_in_the_call_continues(tmp_path: Path) -> None:
