@@ -192,6 +192,7 @@ def test_transactions_that_were_renumbered_away_are_missing(server: str, gtids: 
         ("undo", "-q", "-o", tmp_path / "to"),
         ("copy", "-q", "--out", tmp_path / "to"),
         ("export", "-q", "--to", tmp_path / "to"),
+        ("dump", "-q", "--format", "sql", "-o", tmp_path / "to"),
     ):
         result = run(*command, *logs[:2])
         assert (command[0], result.exit_code) == (command[0], 1)

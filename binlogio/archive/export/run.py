@@ -29,14 +29,14 @@ from binlogio.archive.export.lakes import DeltaTables, IcebergTables
 from binlogio.archive.export.latest import LatestRows, table_marks
 from binlogio.archive.export.ledger import ExportLedger, begin_commit, complete, load_ledger
 from binlogio.archive.export.type_map import ExportFormat
-from binlogio.columnar import gtids_between, is_one_piece, last_group_end, last_gtid
+from binlogio.columnar import check_gtids, is_one_piece, last_group_end, last_gtid
 from binlogio.columnar.record_types import name_text
 from binlogio.columnar.rows_reader import read_tables
 from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import check_ends, check_numbers, check_twice, is_next, missing_after, missing_gtids
+from binlogio.series.continuity import check_ends, check_numbers, check_twice, missing_after
 from binlogio.series.identity import LogIdentity, log_size
 from binlogio.series.log_head import read_head
 from binlogio.series.progress import LogProgress
@@ -269,12 +269,9 @@ def _missing_logs(
     new = [(one.log.name, one.head) for one in ranges if one.head is not None and not one.start]
     lost = missing_after(ledger.logs, new, names, ignore_missing_logs=ignore_missing_logs)
     for before, one in pairwise(ordered):
-        if one.start or before.is_whole or before.head is None or one.head is None or not is_next(before.log, one.log):
-            continue  # compressed logs are read only once
-        gtids = gtids_between(before.log, before.head, one.head, keyring)
-        if gtids and not ignore_missing_logs:
-            raise missing_gtids(one.log.name, gtids)
-        lost += [f"{one.log.name}: {gtids}"] if gtids else []
+        if not one.start:
+            pair, two = [before.log, one.log], [before.head, one.head]
+            lost += check_gtids(pair, two, keyring, ignore_missing_logs=ignore_missing_logs)
     return [f"{gap.file}: {gap.reason}" for gap in gaps] + cut + lost
 
 

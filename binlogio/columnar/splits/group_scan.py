@@ -6,7 +6,7 @@ Column values cannot be mistaken for events. Bodies are not decoded; only `last_
 
 from __future__ import annotations
 
-from itertools import compress
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Final
 
 from binlogio.columnar.splits.skipped_events import skipped_events
@@ -21,10 +21,10 @@ from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import GtidContinuity
+from binlogio.series.continuity import GtidContinuity, is_next, missing_gtids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from binlogio.series.log_head import LogHead
     from binlogio.storage.keyring import Keyring
@@ -110,7 +110,33 @@ def last_gtid(log: LogFile, end: int, keyring: Keyring | None = None) -> str | N
     return continuity.latest
 
 
-def gtids_between(log: LogFile, head: LogHead, following: LogHead, keyring: Keyring | None = None) -> str:
+def check_gtids(
+    logs: Sequence[LogFile],
+    heads: Sequence[LogHead | None],
+    keyring: Keyring | None = None,
+    *,
+    ignore_missing_logs: bool = False,
+) -> list[str]:
+    """Check that the head of each log lists only GTIDs that the logs before it have; return what is ignored.
+
+    Logs that are read as a whole (compressed), and streams, are not checked.
+
+    Raises:
+        MissingLogs: the head lists others.
+        OSError, UnsupportedFeature, BinlogFormatError: a log cannot be read.
+    """
+    missing = []
+    for (log, head), (following, after) in pairwise(zip(logs, heads, strict=True)):
+        if head is None or after is None or not is_next(log, following) or is_one_piece(log, keyring):
+            continue
+        gtids = _gtids_between(log, head, after, keyring)
+        if gtids and not ignore_missing_logs:
+            raise missing_gtids(following.name, gtids)
+        missing += [f"{following.name}: {gtids}"] if gtids else []
+    return missing
+
+
+def _gtids_between(log: LogFile, head: LogHead, following: LogHead, keyring: Keyring | None = None) -> str:
     """Return the GTIDs at the head of the next log that neither a log nor the logs before it have, as text.
 
     Reads the last group only, unless its GTID does not show that nothing is missing.

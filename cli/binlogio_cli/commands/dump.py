@@ -234,11 +234,15 @@ def command(
     )
     target = OutputFile.checked(output, (*reader.files, *files, *reading.other_inputs), force=options["force"])
     if form == "sql":
-        from binlogio.series import check_series  # noqa: PLC0415 - for this format only
+        from binlogio.columnar import check_gtids  # noqa: PLC0415 - for this format only
+        from binlogio.series.continuity import check_series  # noqa: PLC0415
+        from binlogio.series.log_head import known_heads  # noqa: PLC0415
 
-        code = say_missing(
-            check_series(reader.logs, reader.keyring, ignore_missing_logs=options["ignore_missing_logs"])
-        )
+        ignores, keys = options["ignore_missing_logs"], reader.keyring
+        missing = check_series(reader.logs, keys, ignore_missing_logs=ignores)
+        heads = known_heads(reader.logs, keys)
+        missing += check_gtids(reader.logs, heads, keys, ignore_missing_logs=ignores)
+        code = say_missing(missing)
     else:
         code = say_gaps(reader.logs, reader.keyring)
     if options["offset"]:
