@@ -10,10 +10,14 @@ from importlib import import_module
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
     """Return the `__getattr__` of a package.
 
-    `homes` maps a module, relative to the package, to its public names, separated by spaces. The returned function
-    raises AttributeError for any other name.
+    `homes` maps a module to its public names, separated by spaces. The name of the module is relative to the package,
+    unless it begins with `binlogio.`. The returned function raises AttributeError for any other name.
     """
-    modules = {name: f"{package}.{module}" for module, names in homes.items() for name in names.split()}
+    modules = {
+        name: module if module.startswith("binlogio.") else f"{package}.{module}"
+        for module, names in homes.items()
+        for name in names.split()
+    }
 
     def find(name: str) -> object:
         if name not in modules:

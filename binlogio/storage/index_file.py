@@ -1,6 +1,6 @@
 """The index file of a server, which lists its binary logs in order, one name per line; and numbered log names.
 
-Reads index files; `binlogio.writer.log.log_index` writes them.
+Reads index files; `binlogio.storage.log_index` writes them.
 
 Source: sql/binlog.cc, MYSQL_BIN_LOG::open_index_file.
 """

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from binlogio.storage.log_storage import LocalStorage, LogStorage
     from binlogio.writer.batches import BatchChange
     from binlogio.writer.log.log_builder import LoggedGtids
-    from binlogio.writer.log.log_storage import LocalStorage, LogStorage
     from binlogio.writer.log.object_storage import ObjectStorage
     from binlogio.writer.record_logs import (
         BatchNumber,
@@ -47,7 +47,7 @@ if not TYPE_CHECKING:  # an import of only the log-building parts does not impor
         {
             "batches": "BatchChange",
             "log.log_builder": "LoggedGtids",
-            "log.log_storage": "LocalStorage LogStorage",
+            "binlogio.storage.log_storage": "LocalStorage LogStorage",
             "log.object_storage": "ObjectStorage",
             "record_logs": "BatchNumber LogFolder Segment SegmentWriter no_gtids transactions_of",
             "rules.known_objects": "KnownObjects Trigger Uses",

@@ -12,7 +12,7 @@ files with complete transactions and a provisional header, but without an end. W
     commit      := check order and GTIDs, finish each segment (header, ROTATE or STOP), register names, rename, record
                    the batch, replace the index
 
-A commit that crashed before the index was replaced is undone by the next commit (`binlogio.writer.log.log_index`). A
+A commit that crashed before the index was replaced is undone by the next commit (`binlogio.storage.log_index`). A
 numbered batch is recorded with the last log that it wrote, and is complete once the index has that log: the same batch
 then writes nothing.
 """
@@ -40,14 +40,14 @@ from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
 from binlogio.schema.json_values import value_from_json
 from binlogio.storage.index_file import log_number, next_log_name
+from binlogio.storage.log_index import LogIndex
+from binlogio.storage.log_storage import replace_file
 from binlogio.storage.stored_json import read_stored
 from binlogio.values.absent import ABSENT
 from binlogio.values.json.document import JsonDocument
 from binlogio.writer.batches import BatchChange, EncodedRow, RowsStatement, TransactionEncoder
 from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_builder import LogBuilder, writer_kernel
-from binlogio.writer.log.log_index import LogIndex
-from binlogio.writer.log.log_storage import replace_file
 from binlogio.writer.log.recovery import examine
 from binlogio.writer.log.server_identity import stored_identity
 from binlogio.writer.query_events import QueryContext
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from binlogio.arrow.encode import Operation
     from binlogio.options import ServerVariables
     from binlogio.schema.given import GivenDefinitions
+    from binlogio.storage.log_storage import LogStorage
     from binlogio.writer.log.log_builder import LoggedGtids
-    from binlogio.writer.log.log_storage import LogStorage
     from binlogio.writer.session.open_tables import OpenTable
 
 BATCHES_SUFFIX: Final = ".batches"

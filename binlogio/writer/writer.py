@@ -17,14 +17,14 @@ from binlogio.errors import WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET, GtidSet, MariadbGtid, Uuid
 from binlogio.options import Position, ServerVariables
 from binlogio.storage.keyring import KeyringSource, load_keyring
+from binlogio.storage.log_index import LogIndex, logs_before, logs_up_to
+from binlogio.storage.log_storage import LocalStorage, LogStorage
 from binlogio.storage.spill_file import SpillFile, TemporaryFile
 from binlogio.writer.log.encrypted_storage import EncryptedStorage, refuse_encryption
 from binlogio.writer.log.group_commit import GroupCommit, Wait, system_wait
 from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_builder import writer_kernel
 from binlogio.writer.log.log_file import ActiveLog, Clock
-from binlogio.writer.log.log_index import LogIndex, logs_before, logs_up_to
-from binlogio.writer.log.log_storage import LocalStorage, LogStorage
 from binlogio.writer.log.recovery import examine, recover
 from binlogio.writer.log.server_identity import ServerIdentity, keep_identity, stored_identity
 from binlogio.writer.server_format import variables_in_effect

@@ -17,7 +17,7 @@ from binlogio.gtid import EMPTY_GTID_SET
 from binlogio.options import ServerVariables
 from binlogio.reader import BinlogReader
 from binlogio.storage.log_file import LogFile
-from binlogio.writer.log.log_storage import LocalStorage
+from binlogio.storage.log_storage import LocalStorage
 from binlogio.writer.record_logs import BatchNumber, LogFolder, Segment, SegmentWriter, transactions_of
 from corpus import MYSQL
 from crashing_storage import Crash, CrashingStorage

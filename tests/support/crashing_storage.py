@@ -23,7 +23,7 @@ class _Content:
 
 @dataclass
 class CrashingStorage:
-    """A `binlogio.writer.log.log_storage.LogStorage` that raises Crash in operation number `stop_at`, counted from 1.
+    """A `binlogio.storage.log_storage.LogStorage` that raises Crash in operation number `stop_at`, counted from 1.
 
     An append that crashes has written some of its bytes. `after_crash` returns the storage at the next start: each
     unsynced sector has its old or its new contents, and each name operation since the last `sync_names` is either

@@ -11,7 +11,7 @@ from binlogio.storage.index_file import INDEX_SUFFIX
 
 @dataclass
 class MemoryStorage:
-    """A `binlogio.writer.log.log_storage.LogStorage`.
+    """A `binlogio.storage.log_storage.LogStorage`.
 
     `fail_append` is the number of appends that succeed before one writes half of its bytes and raises ENOSPC (None:
     no failure). `fail_truncate` makes truncation fail too.

@@ -15,8 +15,8 @@ from binlogio.errors import BinlogFormatError, CommitOutcomeUnknown, WriterState
 from binlogio.events.control import RotateEvent, StopEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.gtid import Gtid
+from binlogio.storage.log_index import LogIndex
 from binlogio.writer.log.log_builder import LoggedGtid
-from binlogio.writer.log.log_index import LogIndex
 from binlogio.writer.log.recovery import recover
 from committers import THREADS, UUID, Committer, in_threads, spin_until
 from logs import IN_USE_AT

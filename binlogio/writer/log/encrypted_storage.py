@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from binlogio.options import ServerVariables
-    from binlogio.writer.log.log_storage import LogStorage
+    from binlogio.storage.log_storage import LogStorage
 
 _KEY_NAME: Final = re.compile(r"MySQLReplicationKey_([0-9a-f-]{36})_(\d+)", re.IGNORECASE)
 _NONCE_SIZE: Final = 12

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Final
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, HeaderFlag
 from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
 from binlogio.storage.index_file import log_number, next_log_name
+from binlogio.storage.log_index import LogIndex
 from binlogio.writer.log.encrypted_storage import start_encryption
 from binlogio.writer.log.log_builder import LogBuilder
-from binlogio.writer.log.log_index import LogIndex
 
 if TYPE_CHECKING:
     from binlogio.options import ServerVariables
+    from binlogio.storage.log_storage import LogStorage
     from binlogio.writer.log.log_builder import LoggedGtids
-    from binlogio.writer.log.log_storage import LogStorage
 
 Clock = Callable[[], int]
 """Returns the time in microseconds since 1970, UTC."""

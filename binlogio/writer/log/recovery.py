@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import EventHeader, ParseContext
     from binlogio.events.mariadb import StartEncryptionEvent
-    from binlogio.writer.log.log_storage import LogStorage
+    from binlogio.storage.log_storage import LogStorage
 
 READ_SIZE: Final = 1 << 20
 HEAD_SIZE: Final = len(BINLOG_MAGIC)

@@ -24,14 +24,14 @@ from binlogio.errors import BinlogError, BinlogFormatError, WriterStateError
 from binlogio.gtid import Uuid
 from binlogio.options import VARIABLE_RANGES
 from binlogio.storage.index_file import AUTO_CNF, AUTO_CNF_SUFFIX, INDEX_SUFFIX, log_number
-from binlogio.writer.log.log_storage import CRASH_SAFE_SUFFIX, replace_file
+from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, replace_file
 from binlogio.writer.log.recovery import examine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from binlogio.writer.log.log_index import LogIndex
-    from binlogio.writer.log.log_storage import LogStorage
+    from binlogio.storage.log_index import LogIndex
+    from binlogio.storage.log_storage import LogStorage
 
 _SECTION: Final = "auto"
 _PARTS: Final = ("server_uuid", "server_id", "gtid_domain_id")

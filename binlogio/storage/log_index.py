@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.storage.index_file import INDEX_SUFFIX, log_number
-from binlogio.writer.log.log_storage import CRASH_SAFE_SUFFIX, replace_file
+from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from binlogio.writer.log.log_storage import LogStorage
+    from binlogio.storage.log_storage import LogStorage
 
 REGISTER_SUFFIX: Final = ".~rec~"
 _HERE: Final = "./"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlogio.writer.log.log_storage import LocalStorage, LogStorage
+from binlogio.storage.log_storage import LocalStorage, LogStorage
 from memory_storage import MemoryStorage
 
 NAMES = st.sampled_from(["a", "b"])
