@@ -31,8 +31,10 @@ SERVER_VERSION_LENGTH: Final = 50
 CHECKSUM_SINCE: Final = (5, 6, 1)
 CHECKSUM_SINCE_MARIADB: Final = (5, 3, 0)
 
-# sql/mysqld.cc, my_umask: logs contain data, so other users of the machine cannot read them. The umask applies too.
+# sql/mysqld.cc, my_umask, my_umask_dir: logs contain data, so other users of the machine cannot read them. The umask
+# applies too.
 NEW_FILE_MODE: Final = 0o640
+NEW_DIRECTORY_MODE: Final = 0o750
 
 DEFAULT_ROW_EVENT_MAX_SIZE: Final = 8192
 

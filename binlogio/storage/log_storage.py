@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from binlogio.constants import NEW_FILE_MODE
+from binlogio.storage.new_file import make_directory, sync_directory
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -128,7 +129,7 @@ class LocalStorage:
     def create(self, name: str) -> None:
         """Create an empty file."""
         if not self._directory.exists():
-            self._make_directory()
+            make_directory(self._directory)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
         self._open[name] = os.fdopen(os.open(self._directory / name, flags, NEW_FILE_MODE), "r+b", buffering=0)
 
@@ -169,7 +170,10 @@ class LocalStorage:
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a file."""
-        (self._directory / name).replace(self._directory / new_name)
+        try:
+            (self._directory / name).replace(self._directory / new_name)
+        except OSError as exc:
+            raise OSError(exc.errno, exc.strerror, str(self._directory / new_name)) from exc
 
     def remove(self, name: str) -> None:
         """Remove a file."""
@@ -178,7 +182,7 @@ class LocalStorage:
 
     def sync_names(self) -> None:
         """Sync the directory."""
-        _sync_directory(self._directory)
+        sync_directory(self._directory)
 
     def lock(self, name: str, holder: str) -> str | None:
         """Lock by flock, which also excludes a second storage of this process and ends with the process.
@@ -186,7 +190,7 @@ class LocalStorage:
         The file is removed when the lock is released, so a lock on a removed file does not count.
         """
         if not self._directory.exists():
-            self._make_directory()
+            make_directory(self._directory)
         path = self._directory / name
         while True:
             file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, NEW_FILE_MODE), "r+b", buffering=0)
@@ -222,13 +226,6 @@ class LocalStorage:
         self._open.clear()
         self._locks.clear()
 
-    def _make_directory(self) -> None:
-        """Create the directory and its missing parents, and make their names durable."""
-        made = [folder for folder in (self._directory, *self._directory.parents) if not folder.exists()]
-        self._directory.mkdir(parents=True, exist_ok=True)
-        for folder in made:
-            _sync_directory(folder.parent)
-
     def _opened(self, name: str) -> BinaryIO:
         file = self._open[name] = (self._directory / name).open("r+b", buffering=0)
         file.seek(0, os.SEEK_END)
@@ -240,14 +237,6 @@ def _is_file_at(path: Path, file: BinaryIO) -> bool:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
     except FileNotFoundError:
         return False
-
-
-def _sync_directory(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _write_rest(file: BinaryIO, rest: memoryview) -> None:

@@ -1,6 +1,7 @@
-"""New files: writes a file under a temporary name in its directory, and renames it when it is complete.
+"""New files and directories: a file is written under a temporary name, and renamed when it is complete.
 
-Also removes the directories that were created for files that are not written.
+Names and contents are synced. `log_index` publishes several logs in one step. Also removes the directories that were
+created for files that are not written.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from binlogio.constants import NEW_FILE_MODE
+from binlogio.constants import NEW_DIRECTORY_MODE, NEW_FILE_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -64,42 +65,66 @@ class _NewFile(io.FileIO):
 
 
 def give_name(side: Path, target: Path, *, replaces: bool) -> None:
-    """Give the file `side` the name `target`.
+    """Give the file `side` the name `target`, and sync the directory. `side` may remain as a second name.
 
     Raises:
         FileExistsError: `target` exists, and `replaces` is False.
         OSError: the directory cannot be written.
     """
-    if not replaces:
+    try:
         try:
-            os.link(side, target)  # unlike a rename, this fails if the name exists
+            if not replaces:
+                os.link(side, target)  # unlike a rename, this fails if the name exists
         except OSError as exc:
             if exc.errno not in _NO_HARD_LINKS:
-                raise OSError(exc.errno, exc.strerror, str(target)) from exc
+                raise
             os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, NEW_FILE_MODE))  # fails if the name exists
-        else:
-            return
-    side.replace(target)
+        side.replace(target)  # without an effect on a link to the same file
+        sync_directory(target.parent)
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, str(target)) from exc
 
 
 @contextmanager
-def new_file(target: Path, *, replaces: bool) -> Iterator[IO[bytes]]:
+def new_file(target: Path, *, replaces: bool, shown: Path | None = None) -> Iterator[IO[bytes]]:
     """Return a context manager for a new file, which is renamed to `target` at the end of the `with` block.
 
-    The file is deleted if an exception leaves the block.
+    The file is deleted if an exception leaves the block. Errors of writes name `shown`, by default `target`.
 
     Raises:
         FileExistsError, OSError: as in `give_name`.
     """
     side = side_path(target)
     try:
-        with open_side(side, target) as file:
+        with open_side(side, shown or target) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         give_name(side, target, replaces=replaces)
     finally:
         side.unlink(missing_ok=True)
+
+
+def make_directory(directory: Path) -> None:
+    """Create a directory and its missing parents, if it does not exist, and make their names durable."""
+    for one in reversed(missing_folders(directory)):
+        one.mkdir(NEW_DIRECTORY_MODE, exist_ok=True)
+        sync_directory(one.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable, unless it cannot be read, or its file system cannot do this."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY)
+    except PermissionError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as exc:
+        if exc.errno not in (errno.EBADF, errno.EINVAL):  # as in PostgreSQL, src/common/file_utils.c, fsync_fname
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def missing_folders(directory: Path) -> list[Path]:
@@ -116,7 +141,7 @@ def remove_empty(folders: Iterable[Path]) -> None:
 
 @contextmanager
 def removed_if_empty(folders: Iterable[Path]) -> Iterator[None]:
-    """Return a context manager that removes empty folders if an exception leaves the `with` block."""
+    """Return a context manager that removes those folders that are empty if an exception leaves the `with` block."""
     try:
         yield
     except BaseException:

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 import click
 
 from binlogio.errors import BinlogError
-from binlogio.storage.new_file import give_name, open_side, side_path
+from binlogio.storage.new_file import new_file
 from binlogio_cli.messages import Refusal
 from binlogio_cli.options import FilePath
 
@@ -119,28 +119,22 @@ class OutputFile:
         if self.path is None:
             sys.stdout.flush()
             yield sys.stdout.buffer
-        elif not _is_replaced(_stat(self.path)):
+            return
+        if not _is_replaced(_stat(self.path)):
             with Path(self.path).open("wb") as device:
                 yield device
-        else:
-            target = os.path.realpath(self.path)  # a symbolic link is kept; its target is replaced
-            side = side_path(Path(target))
+            return
+        kept: BaseException | None = None
+        target = Path(os.path.realpath(self.path))  # a symbolic link is kept; its target is replaced
+        with new_file(target, replaces=self.replaces, shown=Path(self.path)) as file:
             try:
-                with open_side(side, Path(self.path)) as file:
-                    try:
-                        yield file
-                    except keeps_after:
-                        if file.tell():
-                            self._finish(file, side, Path(target))
-                        raise
-                    self._finish(file, side, Path(target))
-            finally:
-                side.unlink(missing_ok=True)
-
-    def _finish(self, file: IO[bytes], side: Path, target: Path) -> None:
-        file.flush()
-        os.fsync(file.fileno())
-        give_name(side, target, replaces=self.replaces)
+                yield file
+            except keeps_after as exc:
+                if not file.tell():
+                    raise
+                kept = exc
+        if kept is not None:
+            raise kept
 
 
 def _is_replaced(found: os.stat_result | None) -> bool:

@@ -260,6 +260,25 @@ def test_text_has_colours_on_a_terminal(tmp_path: Path) -> None:
         os.close(master)
 
 
+@EACH_OUTPUT
+def test_name_of_a_new_file_is_synced_after_its_content(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    """Otherwise a power failure could take the file away after the command has succeeded."""
+    synced: list[tuple[bool, bool]] = []
+    sync, output = os.fsync, tmp_path / "out"
+
+    def watched(descriptor: int) -> None:
+        synced.append((stat.S_ISDIR(os.fstat(descriptor).st_mode), output.exists()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    done = run(*options, output, source)
+
+    assert done.exit_code == 0
+    assert (synced[0], synced[-1]) == ((False, False), (True, True))
+
+
 @pytest.mark.parametrize("replaces", [False, True])
 def test_existing_file_is_kept_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, replaces: bool
