@@ -1,7 +1,7 @@
 """Writes new logs: files that get their final names when all of them are complete.
 
-A log is written under a temporary name in its directory. An existing file is replaced only on request. An input file is
-never replaced.
+If the directory is new, it has a temporary name until the logs are complete. In an existing directory the logs have
+temporary names, and `LogIndex` publishes them. An existing file is replaced only on request, an input file never.
 
     logs := file | directory of NAME.000001, NAME.000002, ...  NAME.index
 """
@@ -9,9 +9,10 @@ never replaced.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from contextlib import suppress
-from itertools import groupby
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,20 +20,22 @@ from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES
 from binlogio.errors import WriterStateError
 from binlogio.format.encoder import stamp
 from binlogio.implementation import is_compiled
-from binlogio.storage.index_file import INDEX_SUFFIX, log_number, next_log_name
+from binlogio.storage.index_file import INDEX_SUFFIX, is_index_file, log_number, next_log_name
+from binlogio.storage.log_index import LogIndex, new_name
+from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, LocalStorage
 from binlogio.storage.new_file import (
     give_name,
+    make_directory,
     missing_folders,
     new_file,
     open_side,
-    remove_empty,
-    removed_if_empty,
     side_path,
+    sync_directory,
 )
 from binlogio.writer.log.log_builder import frames_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from binlogio.writer.log.encrypted_storage import LogCipher
 
@@ -43,14 +46,14 @@ _ROOM: Final = bytes(CHECKSUM_SIZE)
 class NewLog:
     """A log being written. `size` is in bytes, including buffered data; `groups` is a counter for the caller."""
 
-    def __init__(self, path: Path, *, has_checksum: bool) -> None:
+    def __init__(self, path: Path, temporary: Path, *, has_checksum: bool) -> None:
         self.path: Final = path
+        self.temporary: Final = temporary
         self.has_checksum: Final = has_checksum
         self.size = 0
         self.groups = 0
         self._waiting = bytearray()
-        self._side: Final = side_path(path)
-        self._file = open_side(self._side, path, buffering=_PIECE_SIZE)
+        self._file = open_side(temporary, path, buffering=_PIECE_SIZE)
         self._cipher: LogCipher | None = None
 
     @property
@@ -124,35 +127,29 @@ class NewLog:
             os.fsync(self._file.fileno())
             self._file.close()
 
-    def publish(self, *, replaces: bool) -> None:
-        """Give the file its final name. Without `replaces`, no file of that name may exist."""
-        give_name(self._side, self.path, replaces=replaces)
-
     def discard(self) -> None:
-        """Close the file, and delete it if it was not published."""
+        """Close the file, which will be removed."""
         with suppress(OSError):
             self._file.close()
-        self._side.unlink(missing_ok=True)
 
 
 class NewLogs:
     """The new logs of a copy, in order. Create it with `in_file` or `in_directory`, and use it in a `with` block.
 
-    At the end of the block all logs get their final names. After an exception they are deleted, and so is the
-    directory if it was created for them.
+    At the end of the block all logs get their final names, or none of them; in an existing directory, all of one
+    basename. After an exception they are deleted, and so is the directory if it was created for them.
     """
 
-    def __init__(
-        self, directory: Path, first: str, *, is_one: bool, has_index: bool, replaces: bool, inputs: Iterable[str]
-    ) -> None:
+    def __init__(self, directory: Path, first: str, *, is_one: bool, replaces: bool, inputs: Iterable[str]) -> None:
         self.logs: Final[list[NewLog]] = []
         self.is_one: Final = is_one
         self._directory = directory
         self._next = first
-        self._has_index = has_index
         self._replaces = replaces
         self._inputs = tuple(inputs)
-        self._new_folders: list[Path] = []
+        self._new: tuple[Path, Path] | None = None  # temporary name and name of the directory, if it is new
+        self._folder = directory  # that of the temporary files
+        self._indexes: dict[str, LogIndex] = {}
 
     @classmethod
     def in_file(cls, path: str, *, replaces: bool = False, inputs: Iterable[str] = ()) -> NewLogs:
@@ -162,34 +159,29 @@ class NewLogs:
             WriterStateError: the file exists, and `replaces` is not set, or it is one of the inputs.
         """
         target = Path(os.path.realpath(path))
-        logs = cls(target.parent, target.name, is_one=True, has_index=False, replaces=replaces, inputs=inputs)
+        logs = cls(target.parent, target.name, is_one=True, replaces=replaces, inputs=inputs)
         logs._check(target)
         return logs
 
     @classmethod
-    def in_directory(
-        cls, path: str, first: str, *, has_index: bool = True, replaces: bool = False, inputs: Iterable[str] = ()
-    ) -> NewLogs:
-        """Return an object that writes numbered logs into a directory, which the `with` block creates if it is missing.
+    def in_directory(cls, path: str, first: str, *, replaces: bool = False, inputs: Iterable[str] = ()) -> NewLogs:
+        """Return an object that writes numbered logs and their index into a directory, which is created if necessary.
+
+        The beginning of the `with` block completes or removes logs that a stopped command has left there. It raises
+        WriterStateError if the index or the first log exists and may not be replaced, or if another writer has them
+        open.
 
         Args:
             path: the directory.
             first: the file name of the first log, which ends in a number.
-            has_index: also write an index file.
             replaces: replace existing files.
             inputs: names of files that must not be replaced.
 
         Raises:
-            WriterStateError: a file of this name exists, and `replaces` is not set, or it is one of the inputs.
             BinlogFormatError: `first` does not end in a number.
         """
         next_log_name(first)
-        directory = Path(path)
-        logs = cls(directory, first, is_one=False, has_index=has_index, replaces=replaces, inputs=inputs)
-        logs._check(directory / first)
-        if has_index:
-            logs._check(logs._index)
-        return logs
+        return cls(Path(path), first, is_one=False, replaces=replaces, inputs=inputs)
 
     @property
     def next_name(self) -> str:
@@ -205,22 +197,22 @@ class NewLogs:
         """
         next_log_name(name)
         self._next = name
-        if self._has_index:
-            self._check(self._index)
+        self._index(name)
 
-    @property
-    def _index(self) -> Path:
-        return self._index_of(self._next)
+    def _index(self, name: str) -> LogIndex:
+        """Return the index of a log's series; it is locked and recovered first.
 
-    def _index_of(self, name: str) -> Path:
-        """Return the index file of a log's series."""
-        return self._directory / (log_number(name)[0] + INDEX_SUFFIX)
-
-    def _indexes(self) -> Iterator[tuple[Path, list[str]]]:
-        """Yield the index files and the names of their logs, in numeric order, as a server reads them."""
-        names = sorted((log.name for log in self.logs), key=log_number) if self._has_index else []
-        for index, series in groupby(names, self._index_of):
-            yield index, list(series)
+        Raises:
+            WriterStateError: it exists and may not be replaced, or another writer has the logs open.
+        """
+        stem = log_number(name)[0]
+        if stem not in self._indexes:
+            self._check(self._directory / (stem + INDEX_SUFFIX))
+            index = LogIndex(stem, LocalStorage(self._folder))
+            index.lock()
+            self._indexes[stem] = index
+            index.recover()
+        return self._indexes[stem]
 
     def begin(self, *, has_checksum: bool) -> NewLog:
         """Begin the next log, and close the previous one.
@@ -232,51 +224,86 @@ class NewLogs:
         if self.logs:
             self.logs[-1].close()
         path = self._directory / self._next
+        if not self.is_one:
+            self._index(path.name)
         self._check(path)
         if any(log.path == path for log in self.logs):
             raise WriterStateError("two new logs have the same name", file=str(path))
-        log = NewLog(path, has_checksum=has_checksum)
+        temporary = side_path(path) if self.is_one else self._folder / new_name(path.name)
+        log = NewLog(path, temporary, has_checksum=has_checksum)
         self.logs.append(log)
         if not self.is_one:
             self._next = next_log_name(self._next)
         return log
 
     def __enter__(self) -> NewLogs:
-        self._new_folders = [] if self.is_one else missing_folders(self._directory)
         try:
             if not self.is_one:
-                self._directory.mkdir(parents=True, exist_ok=True)
+                self._open_directory()
             return self  # noqa: TRY300 - an interrupt before the block begins removes the directory as well
+        except OSError as exc:
+            self._clear()
+            raise self._named(exc) from exc
         except BaseException:
-            remove_empty(self._new_folders)
+            self._clear()
             raise
 
+    def _open_directory(self) -> None:
+        missing = missing_folders(self._directory)
+        if missing:
+            self._new = side_path(missing[-1]), missing[-1]
+            self._folder = self._new[0] / self._directory.relative_to(missing[-1])
+            make_directory(self._folder)
+        self._index(self._next)
+        self._check(self._directory / self._next)
+
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with removed_if_empty(self._new_folders):
-            try:
-                if kind is None:
-                    self._publish()
-            finally:
-                for log in self.logs:
-                    log.discard()
-                if kind is not None:
-                    remove_empty(self._new_folders)
+        try:
+            if kind is None:
+                self._publish()
+        except OSError as exc:
+            raise self._named(exc) from exc
+        finally:
+            self._clear()
 
     def _publish(self) -> None:
         for log in self.logs:
             log.close()
-        named: list[NewLog] = []
-        try:
-            for log in self.logs:
-                log.publish(replaces=self._replaces)
-                named.append(log)
-            for index, names in self._indexes():
-                write_index(index, names, replaces=self._replaces)
-        except BaseException:
-            if not self._replaces:
-                for log in named:
-                    log.path.unlink(missing_ok=True)
-            raise
+            if self.is_one:
+                give_name(log.temporary, log.path, replaces=self._replaces)
+        for stem, index in list(self._indexes.items()):
+            names = sorted((log.name for log in self.logs if log_number(log.name)[0] == stem), key=log_number)
+            if names and self._replaces:
+                index.overwrite(names)
+            elif names:
+                index.publish(names, partial(self._rename, names), names)
+            self._indexes.pop(stem).unlock()
+        if self._new is not None:
+            self._new[0].rename(self._new[1])
+            sync_directory(self._new[1].parent)
+
+    def _rename(self, names: Iterable[str]) -> None:
+        for name in names:
+            (self._folder / new_name(name)).rename(self._folder / name)
+
+    def _clear(self) -> None:
+        """Close and remove what was not published."""
+        for log in self.logs:
+            log.discard()
+            if self.is_one:
+                log.temporary.unlink(missing_ok=True)
+        for index in self._indexes.values():
+            with suppress(OSError):
+                index.recover()
+            index.unlock()
+        if self._new is not None:
+            shutil.rmtree(self._new[0], ignore_errors=True)
+
+    def _named(self, exc: OSError) -> OSError:
+        """Return the error with the final name of the file or of the directory instead of the temporary one."""
+        name = Path(str(exc.filename or "")).name.removeprefix(".").removesuffix(CRASH_SAFE_SUFFIX)
+        is_file = self.is_one or log_number(name)[1] >= 0 or is_index_file(name)
+        return OSError(exc.errno, exc.strerror, str(self._directory / name if is_file else self._directory))
 
     def _check(self, path: Path) -> None:
         """Raise WriterStateError if a file of this name exists and may not be replaced."""

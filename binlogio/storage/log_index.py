@@ -1,31 +1,40 @@
 """The index file of a series of logs, the register of files being added or removed, and the choice of logs to purge.
 
-Files, index and register change in an order that leaves the index correct after a crash at any point: it names exactly
-the logs that exist.
+Publishes several logs in one step: all of them are there, or none, after an error, a signal or a crash. Files, index
+and register change in an order that leaves the index correct after a crash at any point: it names exactly the logs that
+exist. Their contents and names are synced in this order, too.
 
-    to add a log:      register its name, create and fill it, add it to the index, remove the register
+    to add logs:       register their names, create or rename the files, add them to the index, remove the register
     to purge logs:     register their names, remove them from the index, remove the files, remove the register
-    after a crash:     remove the files that the register names and the index does not, remove the register
+    to overwrite logs: write the new index beside the index, remove the index, rename the new logs, rename the new index
+    after a crash:     complete what has a new index and no index; remove the files that the register names and the
+                       index does not; remove the register and other new files
+    new file        := NAME_crash_safe (index, register), .NAME_crash_safe (log)
     index, register := (name newline)*   -- names begin with "./"; an incomplete last line of the register is ignored
 
-The index is replaced as a whole: a new file is written beside it, synced, and renamed. Source: sql/binlog.cc,
-MYSQL_BIN_LOG::add_log_to_index, purge_logs, purge_logs_before_date, purge_index_entry,
+Writers call `open` or `recover` first, under the lock. Readers change nothing: they ignore the logs that `unpublished`
+returns. Source: sql/binlog.cc, MYSQL_BIN_LOG::add_log_to_index, purge_logs, purge_logs_before_date, purge_index_entry,
 move_crash_safe_index_file_to_index_file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import errno
+import os
+import time
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogFormatError, WriterStateError
-from binlogio.storage.index_file import INDEX_SUFFIX, log_number
+from binlogio.storage.index_file import INDEX_SUFFIX, log_number, read_index
 from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, replace_file
+from binlogio.storage.new_file import is_side
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from pathlib import Path
 
     from binlogio.storage.log_storage import LogStorage
 
@@ -48,11 +57,38 @@ class LogIndex:
         self._registered: list[str] = []
         self.file_name: Final = stem + INDEX_SUFFIX
         self.register_name: Final = stem + REGISTER_SUFFIX
+        self._lock_name: Final = f"{stem}.lock"
 
     @property
     def names(self) -> tuple[str, ...]:
         """The logs, the newest last."""
         return tuple(_log_of(line) for line in self._lines)
+
+    def existing(self) -> list[str]:
+        """Return the names of all logs of the index and of the storage, ordered by number."""
+        return sorted({*self.names, *filter(self.is_log, self._storage.names())}, key=log_number)
+
+    def lock(self) -> None:
+        """Lock the logs for this writer.
+
+        Raises:
+            WriterStateError: another writer has them open.
+            OSError: the storage failed.
+        """
+        now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+        holder = f"process {os.getpid()} on {os.uname().nodename}, since {now}"
+        other = self._storage.lock(self._lock_name, holder)
+        if other is not None:
+            raise WriterStateError(
+                "another writer has these logs open",
+                file=self._lock_name,
+                found=other,
+                hint="close that writer, or use another basename",
+            )
+
+    def unlock(self) -> None:
+        """Release the lock of the logs."""
+        self._storage.unlock(self._lock_name)
 
     def open(self) -> None:
         """Read the index, and complete an operation that a crash interrupted.
@@ -61,20 +97,8 @@ class LogIndex:
             BinlogFormatError: the index names a log file that does not exist.
             OSError: the storage failed.
         """
-        present = set(self._storage.names())
-        side = self.file_name + CRASH_SAFE_SUFFIX
-        if side in present and self.file_name not in present and self._is_whole(side, present):
-            self._storage.rename(side, self.file_name)  # a server had removed the old index only
-            self._storage.sync_names()
-            present.add(self.file_name)
-        elif side in present:
-            self._storage.remove(side)
-        if self.register_name + CRASH_SAFE_SUFFIX in present:
-            self._storage.remove(self.register_name + CRASH_SAFE_SUFFIX)
-        self._registered = []
-        self._lines = self._read(self.file_name) if self.file_name in present else []
-        if self.register_name in present:
-            self._replay(present)
+        self.recover()
+        present = self._storage.names()
         missing = [line for line in self._lines if not line.startswith("/") and _log_of(line) not in present]
         if missing:
             raise BinlogFormatError(
@@ -83,6 +107,29 @@ class LogIndex:
                 found=missing[0],
                 hint="give the log back, or take its name out of the index",
             )
+
+    def recover(self) -> None:
+        """Read the index, and complete or undo what a crash interrupted; removes new files that are not published.
+
+        Raises:
+            OSError: the storage failed.
+        """
+        present = set(self._storage.names())
+        side = self.file_name + CRASH_SAFE_SUFFIX
+        if side in present and self.file_name not in present and self._is_whole(side, present):
+            for name in map(_log_of, self._read(side)):
+                if new_name(name) in present:
+                    self._storage.rename(new_name(name), name)
+            self._storage.sync_names()
+            self._storage.rename(side, self.file_name)  # also if a server had removed the old index only
+            self._storage.sync_names()
+        unfinished = (side, side + CRASH_SAFE_SUFFIX, self.register_name + CRASH_SAFE_SUFFIX)
+        self._remove([*unfinished, *filter(self._is_new, present)])
+        present = set(self._storage.names())
+        self._registered = []
+        self._lines = self._read(self.file_name) if self.file_name in present else []
+        if self.register_name in present:
+            self._replay(present)
 
     def register(self, names: Iterable[str]) -> None:
         """Register files that are being added or removed, in addition to those that could not be removed before."""
@@ -96,35 +143,83 @@ class LogIndex:
         if self._registered:
             self._replace(self.register_name, [_HERE + name for name in self._registered])
         else:
-            self._storage.remove(self.register_name)
+            self._remove([self.register_name])
             self._storage.sync_names()
-
-    def add(self, name: str) -> None:
-        """Append a log to the index, and sync."""
-        self._replace(self.file_name, [*self._lines, _HERE + name])
 
     def replace(self, names: Iterable[str]) -> None:
         """Replace the list by these logs, and sync. Logs that were in it keep their lines unchanged."""
         lines = {_log_of(line): line for line in self._lines}
         self._replace(self.file_name, [lines.get(name, _HERE + name) for name in names])
 
-    def take_out(self, names: Sequence[str]) -> None:
-        """Remove logs from the index, and sync. The files stay."""
-        gone = set(names)
-        self._replace(self.file_name, [line for line in self._lines if _log_of(line) not in gone])
-
     def purge(self, names: Sequence[str]) -> None:
         """Remove logs from the index, then their files."""
         if not names:
             return
         self.register(names)
-        self.take_out(names)
-        present = self._storage.names()
+        self.replace([name for name in self.names if name not in names])
+        self._remove(names)
+        self._storage.sync_names()
+        self.unregister()
+
+    def publish(
+        self, new: Collection[str], place: Callable[[], None], names: Iterable[str], removes: Collection[str] = ()
+    ) -> None:
+        """Create new logs, and replace the index: all of it, or nothing.
+
+        Args:
+            new: the names of the new logs.
+            place: creates the logs, or renames files to their names; the files are synced.
+            names: the logs of the new index.
+            removes: logs that are removed afterwards, as far as possible; the next `recover` removes the others.
+
+        Raises:
+            FileExistsError: a file has one of the names.
+            OSError: the storage failed; the register has the names of files that could not be removed.
+        """
+        indexed = self.names
+        taken = sorted(set(new).intersection(self._storage.names()))
+        if taken:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), taken[0])
+        try:
+            self.register([*new, *(name for name in removes if name in indexed)])
+            place()
+            self._storage.sync_names()
+            self.replace(names)
+        except BaseException:
+            if self.names != indexed:
+                self.replace(indexed)
+            self._remove(new)
+            self.unregister()
+            raise
+        with suppress(OSError):
+            self._remove(removes)
+            self._storage.sync_names()
+            self.unregister()
+
+    def overwrite(self, names: Sequence[str]) -> None:
+        """Rename new logs, whose files are `new_name` of these names, over existing ones, and replace the index.
+
+        Raises:
+            OSError: the storage failed. Nothing was changed, or the next `recover` completes it.
+        """
+        side = self.file_name + CRASH_SAFE_SUFFIX
+        self._remove([self.register_name])
+        replace_file(self._storage, side, _content(_HERE + name for name in names))
+        self._storage.sync_names()
+        self._remove([self.file_name])
+        self._storage.sync_names()
+        self.recover()
+
+    def _remove(self, names: Iterable[str]) -> None:
+        """Remove those of the files that exist."""
+        present = set(self._storage.names())
         for name in names:
             if name in present:
                 self._storage.remove(name)
-        self._storage.sync_names()
-        self.unregister()
+
+    def _is_new(self, name: str) -> bool:
+        log = name[1:].removesuffix(CRASH_SAFE_SUFFIX)
+        return self.is_log(log) and name == new_name(log)
 
     def is_log(self, name: str) -> bool:
         """Return True if the name is one of a log of this series."""
@@ -136,14 +231,20 @@ class LogIndex:
 
         `names` is the content of the index, even if an error left it unsynced.
         """
-        replace_file(self._storage, name, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+        replace_file(self._storage, name, _content(lines))
         if name == self.file_name:
             self._lines = lines
         self._storage.sync_names()
 
     def _is_whole(self, side: str, present: set[str]) -> bool:
-        """Return whether a new index is complete: a crash may have interrupted its write."""
-        return self._storage.read(side).endswith(b"\n") and present.issuperset(map(_log_of, self._read(side)))
+        """Return whether a new index is complete: a crash may have interrupted its write.
+
+        An index that only has logs of the register is the first one of logs that were being added.
+        """
+        names = set(map(_log_of, self._read(side)))
+        added = set(map(_log_of, self._read(self.register_name))) if self.register_name in present else set()
+        is_ended = self._storage.read(side).endswith(b"\n")
+        return is_ended and not names <= added and all({name, new_name(name)} & present for name in names)
 
     def _read(self, name: str) -> list[str]:
         text = self._storage.read(name).decode("utf-8", "surrogateescape")
@@ -158,6 +259,43 @@ class LogIndex:
                 present.discard(name)
         self._storage.sync_names()
         self.unregister()
+
+
+def new_name(log: str) -> str:
+    """Return the name of the file in which a log is written before it is published."""
+    return f".{log}{CRASH_SAFE_SUFFIX}"
+
+
+def unpublished(folder: Path) -> set[str]:
+    """Return the names of files in a directory that readers ignore: new logs, and logs that are added or removed.
+
+    Raises:
+        BinlogFormatError: logs are being overwritten, so that some of them are old and others new.
+    """
+    try:
+        present = set(os.listdir(folder))  # noqa: PTH208 - faster, and directories may have many logs
+    except OSError:  # the caller may read files of a directory that it cannot list
+        return set()
+    hidden = [name for name in present if name.startswith(".")]
+    new = {name for name in hidden if name.endswith(CRASH_SAFE_SUFFIX)}
+    found = {name for name in hidden if is_side(folder / name)} | new
+    for index in {log_number(name[1:].removesuffix(CRASH_SAFE_SUFFIX))[0] + INDEX_SUFFIX for name in new}:
+        if index not in present and index + CRASH_SAFE_SUFFIX in present:
+            raise BinlogFormatError(
+                "some logs of this directory are old and others new: a command that overwrites them was stopped",
+                file=str(folder),
+                hint="run the command again, which completes it",
+            )
+    for register in [name for name in present if name.endswith(REGISTER_SUFFIX)]:
+        index = register.removesuffix(REGISTER_SUFFIX) + INDEX_SUFFIX
+        with suppress(FileNotFoundError):  # the operation is complete
+            registered = set(map(_log_of, read_index(folder / register)))
+            found |= registered.difference(map(_log_of, read_index(folder / index) if index in present else ()))
+    return found
+
+
+def _content(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
 def _log_of(line: str) -> str:

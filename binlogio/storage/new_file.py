@@ -132,20 +132,15 @@ def missing_folders(directory: Path) -> list[Path]:
     return [one for one in (directory, *directory.parents) if not one.exists()]
 
 
-def remove_empty(folders: Iterable[Path]) -> None:
-    """Remove those of the folders that exist and are empty, in this order."""
-    for one in folders:
-        with suppress(OSError):
-            one.rmdir()
-
-
 @contextmanager
 def removed_if_empty(folders: Iterable[Path]) -> Iterator[None]:
     """Return a context manager that removes those folders that are empty if an exception leaves the `with` block."""
     try:
         yield
     except BaseException:
-        remove_empty(folders)
+        for one in folders:
+            with suppress(OSError):
+                one.rmdir()
         raise
 
 

@@ -28,6 +28,8 @@ from binlogio.storage.index_file import (
     read_index,
 )
 from binlogio.storage.log_file import LogFile, begins_like_a_log, choose_logs
+from binlogio.storage.log_index import unpublished
+from binlogio.storage.new_file import is_side
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -43,7 +45,8 @@ def find_logs(
 
     A directory stands for its binary logs, a glob for the matching files except other files of the server; both are
     sorted by number. A symbolic link to another log of the same directory is omitted. An index file and a list keep
-    their order. Logs that a server purges meanwhile are omitted.
+    their order. Logs that a server purges meanwhile are omitted, and so are logs that another command has not published
+    yet (`binlogio.storage.log_index`).
 
     The shell pattern `binlog.0*` also matches the GTID indexes of MariaDB 11 (`binlog.000001.idx`) and the key indexes
     of binlogio (`binlog.000001.keys.parquet`); in a list, they are omitted if their log is in the list. The pattern
@@ -53,12 +56,20 @@ def find_logs(
     Raises:
         FileNotFoundError: there is no such file, a log of an index file or the target of a symbolic link is missing, or
             an index file lists no log and no other log is given; unless `missing_ok`.
-        BinlogFormatError: an index file is damaged.
+        BinlogFormatError: an index file is damaged; or a command that overwrites logs of a directory was stopped.
         UnsupportedFeature: the path is a named pipe.
     """
     if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
         source = list(source)
-    logs = _logs_of(source, filesystem, missing_ok=missing_ok)
+    found = _logs_of(source, filesystem, missing_ok=missing_ok)
+    if isinstance(source, (str, os.PathLike)) and [log.name for log in found] == [os.fspath(source)]:
+        return found  # the caller has named this file
+    folders = {os.path.dirname(log.name) for log in found if log.stream is None and log.filesystem is None}
+    hidden = {os.path.join(folder, name) for folder in folders for name in unpublished(Path(folder))}
+    logs = [log for log in found if log.name not in hidden]
+    if found and not logs and not missing_ok:
+        reason = "no published log: a command that writes logs there is running, or was stopped (run it again)"
+        raise FileNotFoundError(2, reason, os.path.dirname(found[0].name))
     if not logs and not missing_ok:
         for one in source if isinstance(source, list) else [source]:
             if isinstance(one, (str, os.PathLike)) and is_index_file(one):
@@ -81,7 +92,7 @@ def find_logs_below(folder: str, *, missing_ok: bool = False) -> Iterator[LogFil
     if "://" not in folder:
         if not missing_ok and not os.path.isdir(folder):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
-        for one in sorted(path for path, _, files in os.walk(folder) if files):
+        for one in sorted(path for path, _, files in os.walk(folder) if files and not is_side(Path(path))):
             yield from find_logs(one, missing_ok=True)
         return
     from binlogio.storage.object_store import find_objects_below  # noqa: PLC0415 - imports pyarrow

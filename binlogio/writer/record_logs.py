@@ -9,8 +9,7 @@ files with complete transactions and a provisional header, but without an end. W
     run         := record+   same table, operation, bitmaps, server_id and timestamp, consecutive
     order       := (file by its number, pos, row), strictly increasing
     segment     := magic format_description previous_gtids group+
-    commit      := check order and GTIDs, finish each segment (header, ROTATE or STOP), register names, rename, record
-                   the batch, replace the index
+    commit      := check order and GTIDs, finish each segment (header, ROTATE or STOP), record the batch, publish
 
 A commit that crashed before the index was replaced is undone by the next commit (`binlogio.storage.log_index`). A
 numbered batch is recorded with the last log that it wrote, and is complete once the index has that log: the same batch
@@ -21,7 +20,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
@@ -711,7 +709,7 @@ class LogFolder:
         Raises:
             WriterStateError: the last log is in use, or is of the other vendor.
         """
-        existing = self._existing(self._storage.names())
+        existing = self._index.existing()
         if not existing:
             return no_gtids(self._variables)
         state = examine(self._storage, existing[-1])
@@ -760,7 +758,7 @@ class LogFolder:
         self._index.open()
         self._forget_undone()
         segments = _in_order(segments)
-        old = self._existing(self._storage.names())
+        old = self._index.existing()
         executed = no_gtids(self._variables) if overwrite else self.executed()
         names = _names_after(old[-1] if old else None, self._stem, len(segments))
         finished: list[str] = []
@@ -769,53 +767,15 @@ class LogFolder:
             created = segment.first_timestamp if name == names[0] else 0
             finished.append(self._finish(segment, executed, created, name, next_name))
             executed = joined_gtids(executed, segment.gtids)
-        self._publish(finished, names, old, overwrite=overwrite, batch=batch)
+        if batch is not None and names:
+            self._note(batch, names[-1])
+
+        def place() -> None:
+            for staged, name in zip(finished, names, strict=True):
+                self._storage.rename(staged, name)
+
+        self._index.publish(names, place, names if overwrite else [*old, *names], old if overwrite else ())
         return names
-
-    def _existing(self, present: Iterable[str]) -> list[str]:
-        found = [name for name in present if self._index.is_log(name)]
-        return sorted({*self._index.names, *found}, key=log_number)
-
-    def _publish(
-        self,
-        staged: Sequence[str],
-        names: Sequence[str],
-        old: Sequence[str],
-        *,
-        overwrite: bool,
-        batch: BatchNumber | None,
-    ) -> None:
-        index, storage = self._index, self._storage
-        indexed = index.names
-        placed: list[str] = []
-        try:
-            index.register([*names, *(indexed if overwrite else ())])
-            for stage, name in zip(staged, names, strict=True):
-                placed.append(name)
-                storage.rename(stage, name)
-            storage.sync_names()
-            if batch is not None and names:
-                self._note(batch, names[-1])
-            index.replace(names if overwrite else [*old, *names])
-        except BaseException:
-            self._undo(placed, indexed)
-            raise
-        with suppress(OSError):  # the commit is done; the next one removes the remaining files, by the register
-            for name in old if overwrite else ():
-                storage.remove(name)
-            storage.sync_names()
-            index.unregister()
-
-    def _undo(self, placed: Sequence[str], indexed: tuple[str, ...]) -> None:
-        """Restore the index and the logs, as far as the storage works; the register has the names of the rest."""
-        with suppress(OSError):
-            if self._index.names != indexed:
-                self._index.replace(indexed)
-            present = self._storage.names()
-            for name in placed:
-                if name in present:
-                    self._storage.remove(name)
-            self._index.unregister()
 
     # ----------------------------------------------------------------------------------------------- heads and ends
 

@@ -141,13 +141,13 @@ class BinlogWriter:
         """
         if self._group_commit.is_open:
             raise WriterStateError("the writer is already open", file=self._log.name)
-        self._log.lock()
+        self._log.index.lock()
         try:
             recovered = self._recovered()
             keep_identity(self._storage, self._log.index, self.identity, self.stored_identity)
             self._group_commit.open(*recovered)
         except BaseException:
-            self._log.unlock()
+            self._log.index.unlock()
             raise
         return self
 
@@ -160,7 +160,7 @@ class BinlogWriter:
         try:
             self._group_commit.close()
         finally:
-            self._log.unlock()
+            self._log.index.unlock()
 
     def crash(self) -> None:
         """End as a crash does: the log has no end event and stays marked as in use; sessions cannot be used any more.
@@ -271,7 +271,7 @@ class BinlogWriter:
         """Complete the work that a crash interrupted; returns the used GTIDs of MySQL and of MariaDB."""
         index = self._log.index
         index.open()
-        listed, existing = index.names, self._log.existing()
+        listed, existing = index.names, index.existing()
         executed, domains = EMPTY_GTID_SET, DomainState()
         states = [recover(self._storage, listed[-1])] if listed else []
         if existing and existing[-1] not in listed:

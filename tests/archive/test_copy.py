@@ -483,6 +483,21 @@ def test_existing_files_and_inputs_are_not_replaced(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["binlog.000002", "source", "x"]
 
 
+def test_directory_that_another_program_makes_meanwhile_is_kept(tmp_path: Path) -> None:
+    """The new directory gets its name when it is complete."""
+    out = tmp_path / "out"
+    new = NewLogs.in_directory(str(out), "binlog.000001").__enter__()
+    copy_logs(find_logs(str(MANY)), new, CopyOptions())
+    out.mkdir()
+    (out / "file").write_bytes(b"kept")
+    with pytest.raises(OSError, match="not empty") as caught:
+        new.__exit__(None)
+
+    assert caught.value.filename == str(out)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert [path.name for path in out.iterdir()] == ["file"]
+
+
 def test_one_file_that_is_split_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WriterStateError, match="cannot be split"):
         copied([MANY], tmp_path / "x", CopyOptions(max_groups=1))

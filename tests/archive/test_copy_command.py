@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -32,6 +35,37 @@ def test_logs_of_a_directory_keep_their_names_and_get_an_index(tmp_path: Path) -
         path.read_bytes() for path in ROTATED
     ]
     assert read_index(tmp_path / "new" / "binlog.index") == [f"./{path.name}" for path in ROTATED]
+
+
+def test_new_directories_cannot_be_read_by_others(tmp_path: Path) -> None:
+    """As those of a server: 0750, and 0640 for files."""
+    before = os.umask(0)
+    try:
+        result = run("--out", tmp_path / "a" / "b", *ROTATED)
+    finally:
+        os.umask(before)
+    made = [tmp_path / "a", *sorted((tmp_path / "a").rglob("*"))]
+
+    assert result.exit_code == 0
+    assert {oct(path.stat().st_mode & 0o777) for path in made if path.is_dir()} == {"0o750"}
+    assert {oct(path.stat().st_mode & 0o777) for path in made if path.is_file()} == {"0o640"}
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_directory_that_cannot_be_written_is_named(tmp_path: Path, *, exists: bool) -> None:
+    """A limit on the size of files stands for a full disk; nothing is left, not even a lock."""
+    out = tmp_path / "out"
+    if exists:
+        out.mkdir()
+    copy = (sys.executable, "-m", "binlogio_cli", "copy", "-q", "--out", str(out), str(MANY))
+    shell = ("sh", "-c", 'ulimit -f 1; export PYTHONDONTWRITEBYTECODE=1; exec "$@"', "sh", *copy)
+    full = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=60)
+    (tmp_path / "file").write_text("")
+    below = run("--out", tmp_path / "file" / "out", MANY)
+
+    assert (full.returncode, full.stderr) == (4, f"binlogio: {out / 'binlog.000001'}: File too large\n")
+    assert (below.exit_code, below.stderr) == (4, f"binlogio: {tmp_path / 'file' / 'out'}: Not a directory\n")
+    assert sorted(tmp_path.rglob("*")) == sorted({tmp_path / "file", *([out] if exists else [])})
 
 
 def test_logs_are_merged_and_split_under_another_name(tmp_path: Path) -> None:

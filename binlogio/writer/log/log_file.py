@@ -8,15 +8,12 @@ Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl, close; fixture
 
 from __future__ import annotations
 
-import os
-import socket
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, HeaderFlag
 from binlogio.errors import BinlogError, CommitOutcomeUnknown, WriterStateError
-from binlogio.storage.index_file import log_number, next_log_name
+from binlogio.storage.index_file import next_log_name
 from binlogio.storage.log_index import LogIndex
 from binlogio.writer.log.encrypted_storage import start_encryption
 from binlogio.writer.log.log_builder import LogBuilder
@@ -52,8 +49,6 @@ class ActiveLog:
         self._builder = LogBuilder.of(variables, None)
         self._broken = True  # until it is opened
         self.is_disowned = False
-        self._lock_name = f"{stem}.lock"
-        self._created = ""  # the next log of a rotation, after this writer has created it
         self.name = ""
         self.size = 0
 
@@ -61,11 +56,6 @@ class ActiveLog:
     def names(self) -> tuple[str, ...]:
         """The logs of the index, the active one last."""
         return self.index.names
-
-    def existing(self) -> list[str]:
-        """Return the names of all logs of the index and of the storage, ordered by number."""
-        found = [name for name in self._storage.names() if self.index.is_log(name)]
-        return sorted({*self.index.names, *found}, key=log_number)
 
     def open(self, previous: LoggedGtids) -> None:
         """Create the next log of the series, as a server does at start-up. `previous` are all GTIDs before it.
@@ -78,30 +68,8 @@ class ActiveLog:
 
     def _next_name(self) -> str:
         """Return the name after all logs of the index and of the storage (sql/binlog.cc, find_uniq_filename)."""
-        existing = self.existing()
+        existing = self.index.existing()
         return next_log_name(existing[-1]) if existing else f"{self._stem}.000001"
-
-    def lock(self) -> None:
-        """Lock the logs for this writer.
-
-        Raises:
-            WriterStateError: another writer has them open.
-            OSError: the storage failed.
-        """
-        now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-        holder = f"process {os.getpid()} on {socket.gethostname()}, since {now}"
-        other = self._storage.lock(self._lock_name, holder)
-        if other is not None:
-            raise WriterStateError(
-                "another writer has these logs open",
-                file=self._lock_name,
-                found=other,
-                hint="close that writer, or use another basename",
-            )
-
-    def unlock(self) -> None:
-        """Release the lock of the logs."""
-        self._storage.unlock(self._lock_name)
 
     def disown(self) -> None:
         """Disown the log in a forked child: it belongs to the parent; writes are refused, and closing has no effect."""
@@ -161,12 +129,12 @@ class ActiveLog:
             self._refuse()
         old, size = self.name, self.size
         name = self._next_name()
-        self._broken, self._created = True, ""
+        self._broken = True
         try:
             self._end(name)
             self._begin(name, previous, rotated_from=old)
         except (OSError, BinlogError):
-            self._go_on(old, size, name)
+            self._go_on(old, size)
             raise
         self._broken = False
         self._storage.close(old)
@@ -208,14 +176,13 @@ class ActiveLog:
             checkpoints=checkpoints,
             encryption=start_encryption() if self._variables.encrypt_binlog else None,
         )
-        self.index.register([name])
-        self._storage.create(name)
-        self._created = name
-        self._storage.append(name, data)
-        self._storage.sync(name)
-        self._storage.sync_names()
-        self.index.add(name)
-        self.index.unregister()
+
+        def place() -> None:
+            self._storage.create(name)
+            self._storage.append(name, data)
+            self._storage.sync(name)
+
+        self.index.publish([name], place, [*self.index.names, name])
         self.name, self.size = name, len(data)
 
     def _end(self, next_log: str = "") -> None:
@@ -226,18 +193,13 @@ class ActiveLog:
         self._storage.overwrite(self.name, FLAGS_OFFSET, _CLOSED)
         self._storage.sync(self.name)
 
-    def _go_on(self, name: str, size: int, next_name: str) -> None:
-        """Undo a rotation that failed: remove the next log if this writer created it, and make this log active again.
+    def _go_on(self, name: str, size: int) -> None:
+        """Undo a rotation that failed: remove the ROTATE event from this log, and mark it as in use.
 
-        Removes the ROTATE event from this log and marks it as in use.
+        If the next log could not be removed from the index, this log stays broken.
         """
-        if next_name in self.index.names:
-            self.index.take_out([next_name])
-        present = self._storage.names()
-        if next_name in present and self._created == next_name:
-            self._storage.remove(next_name)
-        if self.index.register_name in present:
-            self.index.unregister()
+        if self.index.names[-1] != name:
+            return
         self.name = name
         self.truncate(size)
         self._broken = True

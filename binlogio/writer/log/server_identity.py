@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.errors import BinlogError, BinlogFormatError, WriterStateError
 from binlogio.gtid import Uuid
 from binlogio.options import VARIABLE_RANGES
-from binlogio.storage.index_file import AUTO_CNF, AUTO_CNF_SUFFIX, INDEX_SUFFIX, log_number
+from binlogio.storage.index_file import AUTO_CNF, AUTO_CNF_SUFFIX, INDEX_SUFFIX
 from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, replace_file
 from binlogio.writer.log.recovery import examine
 
@@ -73,7 +73,7 @@ def stored_identity(storage: LogStorage, index: LogIndex, *, is_mariadb: bool) -
     """
     names = storage.names()
     own = index.stem + AUTO_CNF_SUFFIX
-    logs = sorted(filter(index.is_log, names), key=log_number)
+    logs = index.existing()
     found = ServerIdentity()
     if own in names:
         found = _parse(storage.read(own), own)
