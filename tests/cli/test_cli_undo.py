@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import pytest
 from click.testing import CliRunner, Result
 
 import binlogio
@@ -55,6 +56,21 @@ def test_binary_log_can_be_read_and_dumped(tmp_path: Path) -> None:
     assert result.exit_code == dumped.exit_code == 0
     assert "the undo leads back to binlog.000001" in result.stderr
     assert len(kinds) > 10
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_undo_of_nothing_writes_no_log(tmp_path: Path, force: tuple[str, ...]) -> None:
+    """A log of 0 bytes could not be read. The script has its head and its end."""
+    nothing = ("--include-gtids", "11111111-1111-1111-1111-111111111111:1", MYSQL / "gtid_on" / "binlog.000001")
+    path = tmp_path / "undo.000001"
+    if force:
+        path.write_bytes(b"old")
+    as_log, as_sql = run("--to-binlog", path, *force, *nothing), run(*nothing)
+
+    assert as_log.exit_code == as_sql.exit_code == 0
+    assert f"nothing is reversed: {path} is not written" in as_log.stderr
+    assert "BEGIN" not in as_sql.stdout
+    assert [one.read_bytes() for one in tmp_path.iterdir()] == ([b"old"] if force else [])
 
 
 def test_refused_undo_leaves_no_file(tmp_path: Path) -> None:

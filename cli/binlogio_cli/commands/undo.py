@@ -105,7 +105,10 @@ def command(
                 watch=watch,
             )
         with ready:
-            _write(ready, target)
+            if to_binlog is not None and target.path is not None and not ready.summary.transactions:
+                say(f"nothing is reversed: {to_binlog} is not written, since the log would be empty")
+            else:
+                _write(ready, target)
             _report(ready.summary, reader)
             say_columns(wanted.rows)
             return say_missing(ready.summary.missing)
