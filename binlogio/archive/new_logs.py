@@ -12,7 +12,6 @@ import os
 import shutil
 import stat
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,13 +28,14 @@ from binlogio.storage.new_file import (
     missing_folders,
     new_file,
     open_side,
+    rename_new,
     side_path,
     sync_directory,
 )
 from binlogio.writer.log.log_builder import frames_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from binlogio.writer.log.encrypted_storage import LogCipher
 
@@ -276,15 +276,16 @@ class NewLogs:
             if names and self._replaces:
                 index.overwrite(names)
             elif names:
-                index.publish(names, partial(self._rename, names), names)
+                index.publish(names, self._rename(names), names)
             self._indexes.pop(stem).unlock()
         if self._new is not None:
             self._new[0].rename(self._new[1])
             sync_directory(self._new[1].parent)
 
-    def _rename(self, names: Iterable[str]) -> None:
+    def _rename(self, names: Iterable[str]) -> Iterator[str]:
         for name in names:
-            (self._folder / new_name(name)).rename(self._folder / name)
+            yield name
+            rename_new(self._folder / new_name(name), self._folder / name)
 
     def _clear(self) -> None:
         """Close and remove what was not published."""

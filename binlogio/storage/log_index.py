@@ -33,7 +33,7 @@ from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, replace_file
 from binlogio.storage.new_file import is_side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
     from binlogio.storage.log_storage import LogStorage
@@ -162,13 +162,14 @@ class LogIndex:
         self.unregister()
 
     def publish(
-        self, new: Collection[str], place: Callable[[], None], names: Iterable[str], removes: Collection[str] = ()
+        self, new: Collection[str], place: Iterable[str], names: Iterable[str], removes: Collection[str] = ()
     ) -> None:
         """Create new logs, and replace the index: all of it, or nothing.
 
         Args:
             new: the names of the new logs.
-            place: creates the logs, or renames files to their names; the files are synced.
+            place: creates the logs, or renames files to their names, in this order, and syncs them. It yields each
+                name first, and raises FileExistsError if another program has made a file of this name since then.
             names: the logs of the new index.
             removes: logs that are removed afterwards, as far as possible; the next `recover` removes the others.
 
@@ -176,19 +177,25 @@ class LogIndex:
             FileExistsError: a file has one of the names.
             OSError: the storage failed; the register has the names of files that could not be removed.
         """
-        indexed = self.names
+        indexed, placed = self.names, list[str]()
         taken = sorted(set(new).intersection(self._storage.names()))
         if taken:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), taken[0])
         try:
             self.register([*new, *(name for name in removes if name in indexed)])
-            place()
+            try:
+                for name in place:
+                    placed.append(name)
+            except FileExistsError:
+                del placed[-1:]  # a file of another program
+                raise
             self._storage.sync_names()
             self.replace(names)
         except BaseException:
             if self.names != indexed:
                 self.replace(indexed)
-            self._remove(new)
+            self._remove(placed)
+            self._registered = [name for name in self._registered if name not in new or name in placed]
             self.unregister()
             raise
         with suppress(OSError):

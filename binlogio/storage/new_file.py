@@ -64,22 +64,35 @@ class _NewFile(io.FileIO):
             raise OSError(exc.errno, exc.strerror, str(self.target)) from exc
 
 
+def rename_new(side: Path, target: Path) -> None:
+    """Rename a file to a name that must not exist.
+
+    Raises:
+        FileExistsError: `target` exists.
+        OSError: the directory cannot be written.
+    """
+    try:
+        os.link(side, target)  # unlike a rename, this fails if the name exists
+        side.unlink()
+    except OSError as exc:
+        if exc.errno not in _NO_HARD_LINKS:
+            raise
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, NEW_FILE_MODE))  # fails if the name exists
+        side.replace(target)
+
+
 def give_name(side: Path, target: Path, *, replaces: bool) -> None:
-    """Give the file `side` the name `target`, and sync the directory. `side` may remain as a second name.
+    """Give the file `side` the name `target`, and sync the directory.
 
     Raises:
         FileExistsError: `target` exists, and `replaces` is False.
         OSError: the directory cannot be written.
     """
     try:
-        try:
-            if not replaces:
-                os.link(side, target)  # unlike a rename, this fails if the name exists
-        except OSError as exc:
-            if exc.errno not in _NO_HARD_LINKS:
-                raise
-            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, NEW_FILE_MODE))  # fails if the name exists
-        side.replace(target)  # without an effect on a link to the same file
+        if replaces:
+            side.replace(target)
+        else:
+            rename_new(side, target)
         sync_directory(target.parent)
     except OSError as exc:
         raise OSError(exc.errno, exc.strerror, str(target)) from exc

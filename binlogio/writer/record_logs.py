@@ -770,11 +770,12 @@ class LogFolder:
         if batch is not None and names:
             self._note(batch, names[-1])
 
-        def place() -> None:
+        def place() -> Iterator[str]:
             for staged, name in zip(finished, names, strict=True):
+                yield name
                 self._storage.rename(staged, name)
 
-        self._index.publish(names, place, names if overwrite else [*old, *names], old if overwrite else ())
+        self._index.publish(names, place(), names if overwrite else [*old, *names], old if overwrite else ())
         return names
 
     # ----------------------------------------------------------------------------------------------- heads and ends

@@ -12,6 +12,7 @@ from binlogio.errors import BinlogFormatError, WriterStateError
 from binlogio.storage import find_logs, find_logs_below
 from binlogio.storage.log_index import LogIndex, new_name
 from binlogio.storage.log_storage import LocalStorage, LogStorage
+from binlogio.storage.new_file import rename_new
 from corpus import MYSQL
 from crashing_storage import Crash, CrashingStorage
 
@@ -48,11 +49,12 @@ def opened(storage: LogStorage, *old: str) -> LogIndex:
 
 
 def publish(storage: LogStorage, index: LogIndex, names: tuple[str, ...] = NEW, removes: tuple[str, ...] = ()) -> None:
-    def place() -> None:
+    def place() -> Iterator[str]:
         for name in names:
+            yield name
             storage.rename(new_name(name), name)
 
-    index.publish(names, place, [*(name for name in index.names if name not in removes), *names], removes)
+    index.publish(names, place(), [*(name for name in index.names if name not in removes), *names], removes)
 
 
 def contents(storage: LogStorage) -> dict[str, bytes]:
@@ -132,6 +134,30 @@ def test_file_of_another_program_is_kept(tmp_path: Path) -> None:
     (tmp_path / "binlog.000003").write_bytes(b"other")
     with pytest.raises(FileExistsError, match=r"binlog\.000003"):
         publish(storage, index)
+    LogIndex("binlog", storage).open()
+
+    assert contents(storage) == {
+        "binlog.000001": b"old",
+        "binlog.000003": b"other",
+        "binlog.index": index_of("binlog.000001"),
+    }
+
+
+def test_file_that_another_program_makes_meanwhile_is_kept(tmp_path: Path) -> None:
+    """It appears after the check of the names; the other new logs are removed, and the register forgets it."""
+    storage = LocalStorage(tmp_path)
+    index = opened(storage, "binlog.000001")
+    stage(storage, NEW)
+
+    def place() -> Iterator[str]:
+        for name in NEW:
+            yield name
+            if name == "binlog.000003":
+                (tmp_path / name).write_bytes(b"other")
+            rename_new(tmp_path / new_name(name), tmp_path / name)
+
+    with pytest.raises(FileExistsError):
+        index.publish(NEW, place(), ["binlog.000001", *NEW])
     LogIndex("binlog", storage).open()
 
     assert contents(storage) == {

@@ -17,6 +17,7 @@ import pytest
 import binlogio
 from binlogio import BinlogWriter, WriterStateError
 from binlogio.events.control import RotateEvent
+from binlogio.storage.log_index import LogIndex
 from committers import Committer
 from memory_storage import MemoryStorage
 from written_logs import changes, insert, writer
@@ -109,11 +110,12 @@ class Taken(MemoryStorage):
 
 
 def test_a_rotation_that_fails_removes_no_file_that_it_did_not_create() -> None:
-    """FileExistsError: the other file is whole, this log continues."""
+    """FileExistsError: the other file is whole, also for the next writer; this log continues."""
     committer = Committer(Taken())
     with pytest.raises(FileExistsError):
         committer.commits.rotate()
     committer.commit("a")
+    LogIndex("binlog", committer.storage).open()
 
     assert committer.storage.files["binlog.000002"] == b"foreign"
     assert committer.log.names == ("binlog.000001",)

@@ -8,7 +8,7 @@ Source: sql/binlog.cc, MYSQL_BIN_LOG::open_binlog, new_file_impl, close; fixture
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, HeaderFlag
@@ -177,12 +177,13 @@ class ActiveLog:
             encryption=start_encryption() if self._variables.encrypt_binlog else None,
         )
 
-        def place() -> None:
+        def place() -> Iterator[str]:
+            yield name
             self._storage.create(name)
             self._storage.append(name, data)
             self._storage.sync(name)
 
-        self.index.publish([name], place, [*self.index.names, name])
+        self.index.publish([name], place(), [*self.index.names, name])
         self.name, self.size = name, len(data)
 
     def _end(self, next_log: str = "") -> None:
