@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +30,6 @@ from binlogio.storage.new_file import (
     open_side,
     rename_new,
     side_path,
-    sync_directory,
 )
 from binlogio.writer.log.log_builder import frames_of
 
@@ -226,24 +225,38 @@ class NewLogs:
         path = self._directory / self._next
         if not self.is_one:
             self._index(path.name)
+            self._next = next_log_name(path.name)
         self._check(path)
         if any(log.path == path for log in self.logs):
             raise WriterStateError("two new logs have the same name", file=str(path))
         temporary = side_path(path) if self.is_one else self._folder / new_name(path.name)
         log = NewLog(path, temporary, has_checksum=has_checksum)
         self.logs.append(log)
-        if not self.is_one:
-            self._next = next_log_name(self._next)
         return log
 
     def __enter__(self) -> NewLogs:
-        try:
+        with self._cleared_on_error():
             if not self.is_one:
                 self._open_directory()
-            return self  # noqa: TRY300 - an interrupt before the block begins removes the directory as well
+            return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._cleared_on_error():
+            if kind is None:
+                self._publish()
+        self._clear()
+
+    @contextmanager
+    def _cleared_on_error(self) -> Iterator[None]:
+        """Remove the new files after an error, which names the final name of a file or of the directory."""
+        try:
+            yield
         except OSError as exc:
             self._clear()
-            raise self._named(exc) from exc
+            name = Path(str(exc.filename or "")).name.removeprefix(".").removesuffix(CRASH_SAFE_SUFFIX)
+            is_file = self.is_one or log_number(name)[1] >= 0 or is_index_file(name)
+            file = self._directory / name if is_file else self._directory
+            raise OSError(exc.errno, exc.strerror, str(file)) from exc
         except BaseException:
             self._clear()
             raise
@@ -256,15 +269,6 @@ class NewLogs:
             make_directory(self._folder)
         self._index(self._next)
         self._check(self._directory / self._next)
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self._publish()
-        except OSError as exc:
-            raise self._named(exc) from exc
-        finally:
-            self._clear()
 
     def _publish(self) -> None:
         for log in self.logs:
@@ -279,8 +283,7 @@ class NewLogs:
                 index.publish(names, self._rename(names), names)
             self._indexes.pop(stem).unlock()
         if self._new is not None:
-            self._new[0].rename(self._new[1])
-            sync_directory(self._new[1].parent)
+            give_name(*self._new, replaces=True)  # fails if the directory exists and is not empty
 
     def _rename(self, names: Iterable[str]) -> Iterator[str]:
         for name in names:
@@ -300,20 +303,11 @@ class NewLogs:
         if self._new is not None:
             shutil.rmtree(self._new[0], ignore_errors=True)
 
-    def _named(self, exc: OSError) -> OSError:
-        """Return the error with the final name of the file or of the directory instead of the temporary one."""
-        name = Path(str(exc.filename or "")).name.removeprefix(".").removesuffix(CRASH_SAFE_SUFFIX)
-        is_file = self.is_one or log_number(name)[1] >= 0 or is_index_file(name)
-        return OSError(exc.errno, exc.strerror, str(self._directory / name if is_file else self._directory))
-
     def _check(self, path: Path) -> None:
         """Raise WriterStateError if a file of this name exists and may not be replaced."""
-        try:
-            found = path.stat()
-        except OSError:
-            if not os.path.lexists(path):
-                return
-            found = None
+        if not os.path.lexists(path):
+            return
+        found = path.stat() if path.exists() else None
         for one in self._inputs:
             with suppress(OSError, ValueError):
                 if found is not None and os.path.samestat(found, os.stat(one)):  # noqa: PTH116 - may be a URI

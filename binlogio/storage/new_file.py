@@ -40,7 +40,7 @@ def open_side(side: Path, target: Path, *, buffering: int = io.DEFAULT_BUFFER_SI
         OSError: the file cannot be created. Its methods raise OSError if it cannot be written.
     """
     try:
-        raw = _NewFile(side, "xb", opener=_private)
+        raw = _NewFile(side, "xb", opener=lambda path, flags: os.open(path, flags, NEW_FILE_MODE))
     except OSError as exc:
         raise OSError(exc.errno, exc.strerror, str(target)) from exc
     raw.target = target
@@ -155,7 +155,3 @@ def removed_if_empty(folders: Iterable[Path]) -> Iterator[None]:
             with suppress(OSError):
                 one.rmdir()
         raise
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, NEW_FILE_MODE)

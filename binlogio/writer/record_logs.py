@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
@@ -559,10 +560,8 @@ class SegmentWriter:
     def remove(self) -> None:
         """Remove the written files, as far as possible; the commit or abort removes the rest."""
         for segment in self._segments:
-            try:
+            with suppress(OSError):
                 self._storage.remove(segment.name)
-            except OSError:
-                continue
 
     def _begin(self, transaction: WrittenTransaction) -> None:
         run = transaction.runs[0]
@@ -756,7 +755,6 @@ class LogFolder:
             OSError: the storage failed.
         """
         self._index.open()
-        self._forget_undone()
         segments = _in_order(segments)
         old = self._index.existing()
         executed = no_gtids(self._variables) if overwrite else self.executed()
@@ -767,8 +765,8 @@ class LogFolder:
             created = segment.first_timestamp if name == names[0] else 0
             finished.append(self._finish(segment, executed, created, name, next_name))
             executed = joined_gtids(executed, segment.gtids)
-        if batch is not None and names:
-            self._note(batch, names[-1])
+        more = {} if batch is None or not names else {batch.application: {"batch": batch.number, "log": names[-1]}}
+        self._write_batches({**self._batches(), **more})
 
         def place() -> Iterator[str]:
             for staged, name in zip(finished, names, strict=True):
@@ -835,18 +833,11 @@ class LogFolder:
             return {}
         return read_stored(self._storage.read(name), _batches_of, place=name, hint=_WITHOUT_BATCHES)
 
-    def _forget_undone(self) -> None:
-        """Remove records of batches whose logs were never in the index, before other logs reuse their numbers."""
-        batches = self._batches()
-        if batches != self._noted():
-            self._write_batches(batches)
-
-    def _note(self, batch: BatchNumber, log: str) -> None:
-        self._write_batches({**self._batches(), batch.application: {"batch": batch.number, "log": log}})
-
     def _write_batches(self, batches: dict[str, Any]) -> None:
-        replace_file(self._storage, self._stem + BATCHES_SUFFIX, json.dumps(batches, indent=1).encode())
-        self._storage.sync_names()
+        """Replace the records. Those of logs that were never in the index go before other logs reuse the numbers."""
+        if batches != self._noted():
+            replace_file(self._storage, self._stem + BATCHES_SUFFIX, json.dumps(batches, indent=1).encode())
+            self._storage.sync_names()
 
 
 def _batches_of(found: Any) -> dict[str, Any]:
