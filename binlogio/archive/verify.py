@@ -30,7 +30,9 @@ from binlogio.series.gtid_history import NOTE, PROBLEM, GtidHistories
 from binlogio.storage.index_file import (
     INDEX_SUFFIX,
     base_name,
+    is_beside_logs,
     is_index_file,
+    log_name,
     log_number,
     plain_name,
     read_index,
@@ -138,7 +140,7 @@ def verify_logs(
 
     Args:
         sources: paths, directories, index files, globs or URIs. For a directory or an index file, the index is also
-            compared with the files.
+            compared with the files. Of several sources (a shell pattern), other files of the server are omitted.
         keyring: the keys of encrypted logs.
         headers_only: check neither row images nor the content of frequent events, which is several times faster.
         definitions: table definitions given by the caller, for rows that cannot be read without them.
@@ -148,9 +150,12 @@ def verify_logs(
         FileNotFoundError: a source names no file.
     """
     logs: list[LogFile] = []
-    for source in sources:
-        found, report = _logs_of(os.fspath(source))
-        logs += found
+    names = [os.fspath(source) for source in sources]
+    for name in names:
+        if len(names) > 1 and is_beside_logs(name) and not is_index_file(name):
+            continue
+        found, report = _logs_of(name)
+        logs += [log for log in found if not (is_index_file(name) and log.name in names)]
         if report is not None:
             yield report
     history = GtidHistories()
@@ -378,10 +383,10 @@ class _CheckedLog:
                 self.add(PROBLEM, found.removeprefix(f"{log.name}: "))
         if self._rotate is None or following is None or self.is_relay:
             return
-        stem, number, _ = log_number(plain_name(log.name))
-        other_stem, other, _ = log_number(plain_name(following.name))
+        stem, number, _ = log_number(log.name)
+        other_stem, other, _ = log_number(following.name)
         expected = base_name(self._rotate.next_log)
-        found = base_name(plain_name(following.name))
+        found = log_name(following.name)
         if stem == other_stem and other == number + 1 and found != expected:
             self.add(PROBLEM, f"the log is followed by {expected}, but the next file is {found}")
 

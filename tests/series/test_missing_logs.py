@@ -229,3 +229,15 @@ def test_a_replay_continues_in_a_compressed_log(server: str, tmp_path: Path) -> 
     assert sorted(target.ids()) == list(ids_of(2)[: PER_LOG + 4])
     assert target.give(logs).exit_code == 0
     assert sorted(target.ids()) == list(ids_of(3))
+
+
+def test_all_files_of_a_series_may_be_given(tmp_path: Path) -> None:
+    """As by a shell pattern: the index file, the identity of the server and key indexes add nothing."""
+    write_series(tmp_path / "good", "GTIDs")
+    assert run("index", "-q", tmp_path / "good").exit_code == 0
+    files = sorted((tmp_path / "good").glob("binlog.*"))
+    for given in (files, [files[-1], *files[:-1]]):  # the index file is the last one
+        result = run("verify", *given)
+        assert (result.exit_code, result.output.splitlines()[-1][:13]) == (0, "3 of 3 fine, ")
+    for command in (("info",), ("stats", "-q"), ("dump", "-q"), ("copy", "-q", "-o", tmp_path / "to")):
+        assert (command[0], run(*command, *files).exit_code) == (command[0], 0)
