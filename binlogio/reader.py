@@ -30,7 +30,7 @@ from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
 from binlogio.series.continuity import check_numbers
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
-from binlogio.storage.index_file import base_name, plain_name
+from binlogio.storage.index_file import log_name
 from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream
 from binlogio.storage.log_file import mariadb_decryptor_for as mariadb_decryptor_for  # noqa: PLC0414 - for archive.survey
 from binlogio.storage.sources import Source, find_logs
@@ -325,8 +325,8 @@ class BinlogReader:
             PositionError: no event starts there, or none of the logs has this name.
             OSError, BinlogError: as in `check_event_start`.
         """
-        name = base_name(plain_name(position.file))
-        log = next((log for log in self._logs if base_name(plain_name(log.name)) == name), None)
+        name = log_name(position.file)
+        log = next((log for log in self._logs if log_name(log.name) == name), None)
         if log is None:
             raise PositionError(
                 f"{position.file} is not one of the logs",

@@ -54,7 +54,7 @@ from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.start_position import BEGINNING, LogPlace, place_in
 from binlogio.series.continuity import check_series, missing_gtids, shown
-from binlogio.storage.index_file import base_name, log_number, plain_name
+from binlogio.storage.index_file import base_name, log_number
 from binlogio.writer.log.encrypted_storage import mariadb_log, mysql_log, start_encryption
 from binlogio.writer.log.gtids import DomainState
 
@@ -384,10 +384,6 @@ def gtid_of(raw: bytes, context: ParseContext) -> Gtid | MariadbGtid | None:
     return None
 
 
-def _stem(file: str) -> str:
-    return log_number(base_name(plain_name(file)))[0]
-
-
 class LogCopier:
     """Copies the groups of logs, one log after the other.
 
@@ -472,7 +468,7 @@ class LogCopier:
         """
         self._events = events
         self._number += 1
-        self._is_next = not self._is_first and _stem(self._name) == _stem(events.name)
+        self._is_next = not self._is_first and log_number(self._name)[0] == log_number(base_name(events.name))[0]
         self._name = base_name(events.name)
         self._context: ParseContext = events.context
         self._has_checksum = self._context.has_checksum

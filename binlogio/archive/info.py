@@ -38,7 +38,7 @@ from binlogio.format.groups import GTID_EVENTS
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidSet
 from binlogio.gtid.sets import Interval
 from binlogio.series.log_head import HEAD_EVENTS, head_frames
-from binlogio.storage.index_file import base_name, log_number, plain_name
+from binlogio.storage.index_file import base_name, log_name, log_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -383,10 +383,10 @@ def _follows(info: LogInfo, after: LogInfo) -> bool:
     """Return whether `after` is the next log of the same server after `info`."""
     if info.vendor is None or info.vendor != after.vendor or info.server_id != after.server_id:
         return False
-    name = base_name(plain_name(after.file))
+    name = log_name(after.file)
     if info.ends_with == "rotate":
         return info.next_log is not None and base_name(info.next_log) == name
-    stem, number, _ = log_number(base_name(plain_name(info.file)))
+    stem, number, _ = log_number(log_name(info.file))
     return number >= 0 and log_number(name)[:2] == (stem, number + 1)
 
 

@@ -42,7 +42,7 @@ from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval, MariadbGtid, 
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
 from binlogio.series.continuity import check_numbers
-from binlogio.storage.index_file import base_name, plain_name
+from binlogio.storage.index_file import log_name
 from binlogio.storage.log_file import LogFile
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class _Repair:
         """Repair one log."""
         with _plain_log(log, self._keyring) as (plain, cut):
             if not self._target.is_one:
-                self._target.name_next(base_name(plain_name(log.name)))
+                self._target.name_next(log_name(log.name))
             try:
                 events = LogEvents(plain, self._options, self._keyring)
             except BinlogError as exc:

@@ -29,7 +29,7 @@ from binlogio.series.continuity import series_gap
 from binlogio.series.identity import log_identity
 from binlogio.series.progress import LogMatch
 from binlogio.storage.compression import decompress_zstd
-from binlogio.storage.index_file import base_name, log_number, plain_name
+from binlogio.storage.index_file import base_name, log_name, log_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -122,8 +122,8 @@ def bounds_of(reader: BinlogReader, wanted: ReplayFilter) -> Bounds:
 
 def numbers_of(logs: Sequence[LogFile], name: str) -> list[int]:
     """Return the numbers of the logs with the base name of `name`, apart from a suffix of compression."""
-    wanted = base_name(plain_name(name))
-    return [number for number, log in enumerate(logs) if base_name(plain_name(log.name)) == wanted]
+    wanted = log_name(name)
+    return [number for number, log in enumerate(logs) if log_name(log.name) == wanted]
 
 
 def place_in(logs: Sequence[LogFile], position: Position, what: str) -> LogPlace:
@@ -314,7 +314,7 @@ def _check_next_log(
     """
     kept, log = progress.low, progress.log
     first = reader.logs[bounds.start.number]
-    series, number, _ = log_number(base_name(plain_name(first.name)))
+    series, number, _ = log_number(log_name(first.name))
     kept_series, kept_number, _ = log_number("" if kept is None else kept.file)
     identity = log_identity(first, reader.keyring)
     is_later = (

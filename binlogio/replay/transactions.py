@@ -56,7 +56,7 @@ from binlogio.series.continuity import GtidContinuity, missing_gtids
 from binlogio.series.identity import LogIdentity, fingerprint, log_identity
 from binlogio.series.log_head import before_of
 from binlogio.series.progress import LogProgress
-from binlogio.storage.index_file import base_name, log_number, plain_name
+from binlogio.storage.index_file import log_name, log_number
 from binlogio.storage.spill_file import TemporaryFile
 
 if TYPE_CHECKING:
@@ -461,11 +461,11 @@ class TransactionReader:
             PositionError: the log is a stream, and not the log of the stored position, which has the same name.
         """
         file = self._reader.position.file
-        name = base_name(plain_name(file))
+        name = log_name(file)
         if file == self._log_file:
             return
         self._end_log()
-        if self._log_file is not None and log_number(name)[0] != log_number(plain_name(base_name(self._log_file)))[0]:
+        if self._log_file is not None and log_number(name)[0] != log_number(log_name(self._log_file))[0]:
             self._continuity.begin_series()
         self._log_file, self._in_use = file, bool(event.header.flags & HeaderFlag.BINLOG_IN_USE)
         log = self._reader.log
@@ -485,7 +485,7 @@ class TransactionReader:
         """End a log that was read to its end; it is complete if the server has closed it."""
         is_torn = any(place.file == self._log_file for place, _ in self._reader.torn_tails)
         if self._log_file is not None and not self._in_use and not is_torn:
-            name = base_name(plain_name(self._log_file))
+            name = log_name(self._log_file)
             read = self._log.read or LogProgress(file=name, offset=0)
             self.logs[name] = replace(self._log, read=replace(read, is_complete=True))
 
@@ -506,7 +506,7 @@ class TransactionReader:
         Raises:
             BinlogError, OSError: the log cannot be read.
         """
-        log = next((log for log in self._reader.logs if low and base_name(plain_name(log.name)) == low.file), None)
+        log = next((log for log in self._reader.logs if low and log_name(log.name) == low.file), None)
         kept = None if low is None else self.logs.get(low.file)
         if low is None or log is None or log.stream is not None or kept is None or kept.read is None:
             return self.logs
@@ -535,7 +535,7 @@ class TransactionReader:
         self.missing.append(f"{self._reader.position.file}: {lost}")
 
     def _position(self, offset: int) -> Position:
-        return Position(base_name(plain_name(self._reader.position.file)), offset)
+        return Position(log_name(self._reader.position.file), offset)
 
     def _place(self, offset: int) -> LogPlace:
         return LogPlace(self._bounds.numbers.get(self._reader.position.file, 0), offset)

@@ -24,7 +24,7 @@ from binlogio.gtid import Gtid, GtidSet, Interval, MariadbGtid, Tsid
 from binlogio.gtid.identifiers import GNO_END
 from binlogio.series.identity import LogIdentity
 from binlogio.series.log_head import known_heads
-from binlogio.storage.index_file import base_name, log_number, plain_name
+from binlogio.storage.index_file import base_name, log_name, log_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -70,15 +70,15 @@ class SeriesGap:
         """The gap as a clause about `file`."""
         if self.is_missing:
             return f"logs are missing before this one: {self.numbers}"
-        if log_number(_plain(self.file))[1] == self.first - 1:
+        if log_number(log_name(self.file))[1] == self.first - 1:
             return f"it has the number of the log before it, {self.before}"
         return f"the number is not larger than that of the log before it, {self.before}"
 
 
 def series_gap(file: str, before: str) -> SeriesGap | None:
     """Return the gap between two logs; None if `file` is the next log after `before`, or is of another series."""
-    stem, number, _ = log_number(plain_name(file))
-    other_stem, other, _ = log_number(plain_name(before))
+    stem, number, _ = log_number(file)
+    other_stem, other, _ = log_number(before)
     if stem != other_stem or number < 0 or number == other + 1 or (_is_day(number) and _is_day(other)):
         return None
     return SeriesGap(file, before, other + 1, number - 1)
@@ -152,7 +152,7 @@ def check_twice(
     for log, head in zip(logs, heads, strict=True):
         if head is None:
             continue
-        name = _plain(log.name) if head.first_gtid is None else ""
+        name = log_name(log.name) if head.first_gtid is None else ""
         other = known.setdefault((LogIdentity.of(head), name), log.name)
         if other == log.name:
             continue
@@ -183,7 +183,7 @@ def check_ends(
     known = known_heads(logs, keyring) if heads is None else heads
     for (log, head), (following, _) in pairwise(zip(logs, known, strict=True)):
         file = log.name
-        is_followed = log_number(plain_name(file))[0] == log_number(plain_name(following.name))[0]
+        is_followed = log_number(file)[0] == log_number(following.name)[0]
         if head is None or not is_followed or not head.in_use or head.context.is_mariadb:
             continue
         if server_version_numbers(head.context.server_version) < _CLEARS_IN_USE:
@@ -215,7 +215,7 @@ def missing_after(
         ChangedLogs: a log of another server has transactions that the consumer has.
     """
     found = []
-    names = {_plain(name) for name in given}
+    names = {log_name(name) for name in given}
     for file, head in new:
         lost = _missing_before(held, new, names, file, head)
         if lost is not None and not ignore_missing_logs:
@@ -232,9 +232,9 @@ def _missing_before(
     held: Sequence[LogProgress], new: Sequence[tuple[str, LogHead]], given: AbstractSet[str], file: str, head: LogHead
 ) -> str | None:
     """Return what is missing between the logs of a consumer and a new log."""
-    stem, number, _ = log_number(_plain(file))
-    own = {log_number(_plain(one.file))[1]: one for one in held if _is_of_series(one, stem, head)}
-    others = {log_number(_plain(name))[1] for name, one in new if log_number(_plain(name))[0] == stem}
+    stem, number, _ = log_number(log_name(file))
+    own = {log_number(log_name(one.file))[1]: one for one in held if _is_of_series(one, stem, head)}
+    others = {log_number(log_name(name))[1] for name, one in new if log_number(log_name(name))[0] == stem}
     if number < 0 or not own:
         return _missing_gtids(held, file, head)
     if number in own:  # the server has begun a new series
@@ -251,7 +251,7 @@ def _missing_before(
     is_older = last.identity is not None and head.first_gtid is None and head.created < last.identity.created
     if is_older or not _continues(head, last.last_gtid):
         raise _repeated(file, head)
-    if _plain(last.file) in given:
+    if log_name(last.file) in given:
         return None
     rest = [] if last.is_complete else [f"{last.file} from {last.offset} on"]
     gtids = GtidContinuity(after=[last.last_gtid]).missing(head.gtids_before())
@@ -260,7 +260,7 @@ def _missing_before(
 
 def _is_of_series(one: LogProgress, stem: str, head: LogHead) -> bool:
     is_server = one.identity is None or one.identity.server_id == head.server_id
-    return is_server and log_number(_plain(one.file))[0] == stem
+    return is_server and log_number(log_name(one.file))[0] == stem
 
 
 def _missing_gtids(held: Sequence[LogProgress], file: str, head: LogHead) -> str | None:
@@ -447,8 +447,8 @@ def changed_sources(before: LastGtids, after: LastGtids) -> set[tuple[int, int]]
 
 def is_next(before: LogFile, log: LogFile) -> bool:
     """Return whether a log has the next number of the series."""
-    stem, number, _ = log_number(_plain(before.name))
-    return log_number(_plain(log.name))[:2] == (stem, number + 1)
+    stem, number, _ = log_number(log_name(before.name))
+    return log_number(log_name(log.name))[:2] == (stem, number + 1)
 
 
 def is_followed_by(log: LogFile, head: LogHead, following: LogFile, after: LogHead) -> bool:
@@ -488,9 +488,5 @@ def is_followed_by(log: LogFile, head: LogHead, following: LogFile, after: LogHe
 
 
 def _sort_key(file: str) -> tuple[str, int]:
-    stem, number, _ = log_number(plain_name(file))
+    stem, number, _ = log_number(file)
     return stem, number
-
-
-def _plain(file: str) -> str:
-    return base_name(plain_name(file))

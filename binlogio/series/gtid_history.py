@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.gtid.sets import Interval, merge_intervals, subtract_intervals
-from binlogio.storage.index_file import log_number, plain_name
+from binlogio.storage.index_file import log_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ class GtidHistories:
 
     def of(self, name: str) -> GtidHistory:
         """Return the history of the series of a log."""
-        return self._found.setdefault(log_number(plain_name(name))[0], GtidHistory())
+        return self._found.setdefault(log_number(name)[0], GtidHistory())
 
     def gaps(self) -> Iterator[tuple[str, str]]:
         """Yield the gaps between logged GTIDs, by source: level and GTIDs."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogFormatError
 from binlogio.series.identity import LogIdentity, fingerprint, log_size, stored_print
-from binlogio.storage.index_file import base_name, log_number, plain_name
+from binlogio.storage.index_file import base_name, log_name, log_number
 
 if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring
@@ -86,17 +86,17 @@ class LogProgress:
         the same second are told apart by their numbers.
         """
         if self.identity is None:
-            return _plain(self.file) == _plain(name)
+            return log_name(self.file) == log_name(name)
         if identity is None or (self.identity.created, self.identity.server_id) != (
             identity.created,
             identity.server_id,
         ):
             return False
-        if _plain(self.file) == _plain(name):
+        if log_name(self.file) == log_name(name):
             return True
         if self.identity.first_gtid is not None or identity.first_gtid is not None:
             return self.identity.first_gtid == identity.first_gtid
-        return log_number(_plain(name))[0] != log_number(_plain(self.file))[0]
+        return log_number(log_name(name))[0] != log_number(log_name(self.file))[0]
 
     def match(self, log: LogFile, identity: LogIdentity | None, keyring: Keyring | None = None) -> LogMatch:
         """Compare a log, which has this identity, with the log of the progress.
@@ -194,7 +194,3 @@ def identity_of(value: Any) -> LogIdentity:
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _plain(file: str) -> str:
-    return base_name(plain_name(file))

@@ -78,6 +78,11 @@ def plain_name(file: str) -> str:
     return next((file.removesuffix(suffix) for suffix in COMPRESSED_SUFFIXES if file.endswith(suffix)), file)
 
 
+def log_name(file: str) -> str:
+    """Return the name of a log without its directory and the suffix of its compression; `file` is a path or a URI."""
+    return base_name(plain_name(file))
+
+
 def numbered_name(file: str) -> str | None:
     """Return name and number of a log, without directory and other suffixes; None if the name has no number."""
     stem, number, _ = log_number(base_name(file))

@@ -41,7 +41,7 @@ from binlogio.series.identity import LogIdentity, log_size
 from binlogio.series.log_head import read_head
 from binlogio.series.progress import LogProgress
 from binlogio.storage.encryption import load_keyring
-from binlogio.storage.index_file import log_number, plain_name, unescaped_name
+from binlogio.storage.index_file import log_number, unescaped_name
 from binlogio.storage.new_file import is_side, missing_folders, removed_if_empty
 from binlogio.storage.sources import Source
 
@@ -260,7 +260,7 @@ def _missing_logs(
         MissingLogs: logs are missing.
         ChangedLogs: transactions of a log are in the target already.
     """
-    ordered = sorted(ranges, key=lambda one: log_number(plain_name(one.log.name)))
+    ordered = sorted(ranges, key=lambda one: log_number(one.log.name))
     names = [one.log.name for one in ordered]
     gaps = check_numbers(names, ignore_missing_logs=ignore_missing_logs, in_order=False)
     heads = [one.head for one in ordered]
@@ -301,7 +301,7 @@ def _check_logs(ranges: Iterable[_LogRange], *, in_order: bool) -> None:
         file = one.log.name
         if names.setdefault(name_text(file), file) != file:
             raise ExportError("two logs have the same name in the records", file=file, hint="rename one of them")
-        stem, number, _ = log_number(plain_name(file))
+        stem, number, _ = log_number(file)
         if in_order and number < last.get(stem, number):
             raise ExportError(
                 "the latest state needs the logs in their order",

@@ -27,7 +27,7 @@ from binlogio.replay.transactions import TransactionReader
 from binlogio.series.continuity import GtidContinuity, check_series, missing_gtids
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
-from binlogio.storage.index_file import base_name, plain_name
+from binlogio.storage.index_file import log_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +94,7 @@ def replay(
     """
     summary = ReplaySummary()
     bounds = bounds_of(reader, wanted)
-    logs, names = reader.logs, [base_name(plain_name(log.name)) for log in reader.logs]
+    logs, names = reader.logs, [log_name(log.name) for log in reader.logs]
     plan = replace(_plan(reader, bounds, wanted, source), gtids=gtids, in_order=preserve_commit_order)
     target.prepare(plan)
     progress = target.progress

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
-from binlogio.storage.index_file import base_name, log_number, numbered_name, plain_name
+from binlogio.storage.index_file import log_name, log_number, numbered_name
 from binlogio_cli.messages import say, say_missing
 from binlogio_cli.options import FilePath, ignore_missing_logs_option
 from binlogio_cli.output import STDOUT, OutputFile, force_option, new_log_option, quiet_option
@@ -158,7 +158,7 @@ def _first_name(reader: BinlogReader, basename: str | None, *, merges: bool) -> 
     """
     if basename is not None:
         return f"{basename}.{_FIRST_NUMBER}"
-    series = {log_number(plain_name(base_name(file)))[0]: file for file in reader.files}
+    series = {log_number(log_name(file))[0]: file for file in reader.files}
     if len(series) > 1 and not merges:
         one, other, *_ = series.values()
         raise click.UsageError(

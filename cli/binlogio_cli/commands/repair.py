@@ -16,7 +16,7 @@ from binlogio.archive import NewLogs, repair_logs
 from binlogio.archive.new_logs import write_index
 from binlogio.errors import BinlogFormatError
 from binlogio.series.continuity import series_gaps
-from binlogio.storage.index_file import base_name, log_number, next_log_name, plain_name
+from binlogio.storage.index_file import log_name, log_number, next_log_name
 from binlogio_cli.commands.copy import check_outputs
 from binlogio_cli.messages import DAMAGE, OK, Refusal, say
 from binlogio_cli.options import FilePath
@@ -110,7 +110,7 @@ def _numbered(file: str) -> str:
     Raises:
         Refusal: it does not end in a number, apart from a suffix of compression.
     """
-    name = base_name(plain_name(file))
+    name = log_name(file)
     try:
         next_log_name(name)
     except BinlogFormatError as exc:
