@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from binlogio import ServerVariables
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import ChangedLogs
 from judged_types import READABLE, TYPES, count_changes, create_statement, expect_tables, write_types
 from real_servers import KINDS, vendor
 from spark_streams import Stream
@@ -130,7 +130,7 @@ def test_stream_refuses_the_logs_of_a_server_that_was_reset(kind: str, more_rows
         assert len(read) == 20
 
         server.sql(f"{reset};" + "".join(f"INSERT INTO d.t VALUES ({key});" for key in range(100, 100 + more_rows)))
-        with pytest.raises(BinlogFormatError, match="the logs are not those that the stream has read") as caught:
+        with pytest.raises(ChangedLogs, match="the logs are not those that the stream has read") as caught:
             stream.batch()
         assert "changedLogs" in str(caught.value)
         again = Stream(server.data / "binlog.0*", stream.offset, tables="d.t", changedLogs="restart")
