@@ -28,7 +28,7 @@ from binlogio.rows.image import RowChange
 from binlogio.rows.plan import TablePlan
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
-from binlogio.series.continuity import check_numbers
+from binlogio.series.continuity import check_series
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
 from binlogio.storage.index_file import log_name
 from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream
@@ -759,7 +759,8 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
         ring = load_keyring(keyring)
     given = DefinitionSource(load_definitions(definitions))
     logs = find_logs(source, filesystem=filesystem)
-    check_numbers((log.name for log in logs), ignore_missing_logs=ignore_missing_logs, in_order=False)
+    if not ignore_missing_logs:
+        check_series(logs, ring, in_order=False)
     if follow is not None:
         from binlogio.series.growing_log import follow_last  # noqa: PLC0415 - seldom needed
 

@@ -53,7 +53,7 @@ from binlogio.gtid import EMPTY_GTID_SET, NO_TAG, Gtid, GtidSet, GtidSetEncoding
 from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.start_position import BEGINNING, LogPlace, place_in
-from binlogio.series.continuity import check_series, missing_gtids, shown
+from binlogio.series.continuity import check_series, ignored, missing_gtids, shown
 from binlogio.storage.index_file import base_name, log_number
 from binlogio.writer.log.encrypted_storage import mariadb_log, mysql_log, start_encryption
 from binlogio.writer.log.gtids import DomainState
@@ -641,11 +641,9 @@ class LogCopier:
         Raises:
             MissingLogs: there are some, and they are not ignored.
         """
-        if not lost:
-            return
-        if not self._ignores_missing_logs:
-            raise missing_gtids(self._events.name, shown(lost))
-        self.summary.missing.append(f"{self._events.name}: {shown(lost)}")
+        if lost:
+            error = missing_gtids(self._events.name, shown(lost))
+            self.summary.missing.append(ignored(error, ignore_missing_logs=bool(self._ignores_missing_logs)))
 
     def _groups(self, batch: EventBatch, first: int, stop: int) -> bool:
         """Copy the selected groups of events [first, stop). Returns False if nothing from here on is selected."""

@@ -41,8 +41,8 @@ from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval, MariadbGtid, MariadbGtidSet, Tsid
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
-from binlogio.series.continuity import check_numbers
-from binlogio.storage.index_file import log_name
+from binlogio.series.continuity import series_gaps
+from binlogio.storage.index_file import log_name, log_number
 from binlogio.storage.log_file import LogFile
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def repair_logs(
     repair = _Repair(target, options, keyring, check, watch, places_anew=recompute_checksums)
     for log in logs:
         repair.log(log)
-    gaps = check_numbers((log.name for log in logs), ignore_missing_logs=True, in_order=False)
+    gaps = series_gaps(sorted((log.name for log in logs), key=log_number))
     return repair.finish(tuple(f"{gap.file}: {gap.reason}" for gap in gaps if gap.is_missing))
 
 

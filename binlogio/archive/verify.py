@@ -27,6 +27,7 @@ from binlogio.implementation import is_compiled
 from binlogio.reader import BinlogReader
 from binlogio.series.continuity import check_ends, series_gap
 from binlogio.series.gtid_history import NOTE, PROBLEM, GtidHistories
+from binlogio.series.log_head import known_heads
 from binlogio.storage.index_file import (
     INDEX_SUFFIX,
     base_name,
@@ -379,7 +380,8 @@ class _CheckedLog:
     def compare_next(self, log: LogFile, following: LogFile | None, keyring: Keyring | None) -> None:
         """Compare the end of a log, and the file name in its ROTATE, with the next log."""
         if following is not None:
-            for found in check_ends((log, following), keyring, ignore_missing_logs=True):
+            two = log, following
+            for found in check_ends(two, known_heads(two, keyring), ignore_missing_logs=True):
                 self.add(PROBLEM, found.removeprefix(f"{log.name}: "))
         if self._rotate is None or following is None or self.is_relay:
             return

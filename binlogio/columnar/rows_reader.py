@@ -28,7 +28,7 @@ from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
-from binlogio.series.continuity import check_numbers
+from binlogio.series.continuity import check_series
 from binlogio.storage.index_file import unescaped_name
 from binlogio.storage.sources import Source, find_logs
 
@@ -592,7 +592,8 @@ def read_tables(
         ring = load_keyring(keyring)
     wanted = None if tables is None else tuple(tables)
     logs = find_logs(source, filesystem=filesystem)
-    check_numbers((log.name for log in logs), ignore_missing_logs=ignore_missing_logs, in_order=False)
+    if not ignore_missing_logs:
+        check_series(logs, ring, in_order=False)
     return TableBatches(logs, wanted, options, ring, threads)
 
 

@@ -52,7 +52,7 @@ from binlogio.replay.start_position import (
 )
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
-from binlogio.series.continuity import GtidContinuity, missing_gtids
+from binlogio.series.continuity import GtidContinuity, ignored, missing_gtids
 from binlogio.series.identity import LogIdentity, fingerprint, log_identity
 from binlogio.series.log_head import before_of
 from binlogio.series.progress import LogProgress
@@ -528,11 +528,9 @@ class TransactionReader:
         if self._is_relay_log:
             return
         lost = self._continuity.missing(before_of(event))
-        if not lost:
-            return
-        if not self._ignores_missing_logs:
-            raise missing_gtids(self._reader.position.file, lost)
-        self.missing.append(f"{self._reader.position.file}: {lost}")
+        if lost:
+            error = missing_gtids(self._reader.position.file, lost)
+            self.missing.append(ignored(error, ignore_missing_logs=self._ignores_missing_logs))
 
     def _position(self, offset: int) -> Position:
         return Position(log_name(self._reader.position.file), offset)

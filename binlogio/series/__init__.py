@@ -18,18 +18,29 @@ from typing import TYPE_CHECKING, Final
 from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from binlogio.series.continuity import check_ends, check_numbers, check_series
+    from binlogio.series.continuity import check_numbers, check_series
     from binlogio.series.identity import LogIdentity, log_identity
+    from binlogio.series.log_head import LogHead, known_heads
     from binlogio.series.progress import LogMatch, LogProgress
 
-__all__ = ["LogIdentity", "LogMatch", "LogProgress", "check_ends", "check_numbers", "check_series", "log_identity"]
+__all__ = [
+    "LogHead",
+    "LogIdentity",
+    "LogMatch",
+    "LogProgress",
+    "check_numbers",
+    "check_series",
+    "known_heads",
+    "log_identity",
+]
 
 if not TYPE_CHECKING:
     __getattr__: Final = lazy_names(
         __name__,
         {
-            "continuity": "check_ends check_numbers check_series",
+            "continuity": "check_numbers check_series",
             "identity": "LogIdentity log_identity",
+            "log_head": "LogHead known_heads",
             "progress": "LogMatch LogProgress",
         },
     )

@@ -95,8 +95,8 @@ def series_gaps(files: Iterable[str]) -> list[SeriesGap]:
     return [gap for before, file in pairwise(files) if (gap := series_gap(file, before)) is not None]
 
 
-def check_numbers(files: Iterable[str], *, ignore_missing_logs: bool = False, in_order: bool = True) -> list[SeriesGap]:
-    """Check that no log is missing between others, and return the gaps that are ignored.
+def check_numbers(files: Iterable[str], *, ignore_missing_logs: bool = False, in_order: bool = True) -> list[str]:
+    """Check that no log is missing between others, and return what is ignored.
 
     Args:
         files: names of logs, of one or more series.
@@ -106,43 +106,66 @@ def check_numbers(files: Iterable[str], *, ignore_missing_logs: bool = False, in
     Raises:
         MissingLogs: logs are missing, or are not in order, or a log is there twice.
     """
-    gaps = series_gaps(files if in_order else sorted(files, key=_sort_key))
-    if gaps and not ignore_missing_logs:
-        gap = gaps[0]
-        others = f", and {len(gaps) - 1} more places like this" if len(gaps) > 1 else ""
-        raise MissingLogs(
-            gap.reason + others,
-            file=gap.file,
-            hint=Hint.IGNORE_MISSING_LOGS
-            if gap.is_missing
-            else "give each log once, in the order of the numbers, or their directory",
+    gaps = series_gaps(files if in_order else sorted(files, key=log_number))
+    others = f", and {len(gaps) - 1} more places like this" if len(gaps) > 1 and not ignore_missing_logs else ""
+    return [
+        ignored(
+            MissingLogs(
+                gap.reason + others,
+                file=gap.file,
+                hint=Hint.IGNORE_MISSING_LOGS
+                if gap.is_missing
+                else "give each log once, in the order of the numbers, or their directory",
+            ),
+            ignore_missing_logs=ignore_missing_logs,
         )
-    return gaps
+        for gap in gaps
+    ]
+
+
+def ignored(error: MissingLogs, *, ignore_missing_logs: bool) -> str:
+    """Raise an error; if missing logs are ignored, return it as text instead."""
+    if not ignore_missing_logs:
+        raise error
+    return f"{error.file}: {error.reason}"
 
 
 def check_series(
-    logs: Sequence[LogFile], keyring: Keyring | None = None, *, ignore_missing_logs: bool = False
+    logs: Sequence[LogFile],
+    keyring: Keyring | None = None,
+    *,
+    heads: Sequence[LogHead | None] | None = None,
+    in_order: bool = True,
+    ignore_missing_logs: bool = False,
 ) -> list[str]:
-    """Check that logs, which are read in this order, follow each other; return what is missing and ignored.
+    """Check that logs follow each other and are there once, and return what is missing and ignored.
 
-    Reads the heads of the logs. Streams are not checked.
+    Reads the heads of several logs, unless they are given. Streams are not checked.
+
+    Args:
+        logs: the logs.
+        keyring: the keys of encrypted logs.
+        heads: the heads of the logs (`known_heads`).
+        in_order: the logs are read in this order; otherwise only their numbers matter.
+        ignore_missing_logs: return what is missing instead of raising an error.
 
     Raises:
         MissingLogs: a log is missing between two others, or the end of one of them; or a log is there twice.
     """
-    gaps = check_numbers((log.name for log in logs), ignore_missing_logs=ignore_missing_logs)
-    heads = known_heads(logs, keyring)
-    twice = check_twice(logs, heads, ignore_missing_logs=ignore_missing_logs)
-    lost = check_ends(logs, keyring, heads=heads, ignore_missing_logs=ignore_missing_logs)
-    return [f"{gap.file}: {gap.reason}" for gap in gaps] + twice + lost
+    if len(logs) < 2:
+        return []
+    found = check_numbers((log.name for log in logs), ignore_missing_logs=ignore_missing_logs, in_order=in_order)
+    heads = known_heads(logs, keyring) if heads is None else heads
+    read = sorted(zip(logs, heads, strict=True), key=lambda one: log_number(one[0].name)) if not in_order else None
+    logs, heads = (logs, heads) if read is None else ([log for log, _ in read], [head for _, head in read])
+    found += _check_twice(logs, heads, ignore_missing_logs=ignore_missing_logs)
+    return found + check_ends(logs, heads, ignore_missing_logs=ignore_missing_logs)
 
 
-def check_twice(
-    logs: Sequence[LogFile], heads: Sequence[LogHead | None], *, ignore_missing_logs: bool = False
-) -> list[str]:
+def _check_twice(logs: Sequence[LogFile], heads: Sequence[LogHead | None], *, ignore_missing_logs: bool) -> list[str]:
     """Check that no log is given twice, for example from two directories; return what is ignored.
 
-    Without GTIDs, logs that a server began in the same second are told apart by their names.
+    Without GTIDs, the names distinguish logs that a server began in the same second.
 
     Raises:
         MissingLogs: a log is there twice.
@@ -154,44 +177,34 @@ def check_twice(
             continue
         name = log_name(log.name) if head.first_gtid is None else ""
         other = known.setdefault((LogIdentity.of(head), name), log.name)
-        if other == log.name:
-            continue
-        reason = f"the log is given twice, also as {other}"
-        if not ignore_missing_logs:
-            raise MissingLogs(reason, file=log.name, hint="give each log once")
-        found.append(f"{log.name}: {reason}")
+        if other != log.name:
+            error = MissingLogs(f"the log is given twice, also as {other}", file=log.name, hint="give each log once")
+            found.append(ignored(error, ignore_missing_logs=ignore_missing_logs))
     return found
 
 
 def check_ends(
-    logs: Sequence[LogFile],
-    keyring: Keyring | None = None,
-    *,
-    heads: Sequence[LogHead | None] | None = None,
-    ignore_missing_logs: bool = False,
+    logs: Sequence[LogFile], heads: Sequence[LogHead | None], *, ignore_missing_logs: bool = False
 ) -> list[str]:
     """Check that logs before others of their series were closed; return what is missing and ignored.
 
     MySQL clears the flag IN_USE before it begins the next log, also in crash recovery. A log that has the flag is a
     copy that was made while the server wrote to it. MariaDB does not clear the flag in recovery; its GTID_LISTs show
-    the gap. The heads are read unless they are given.
+    the gap.
 
     Raises:
         MissingLogs: the end of a log is missing.
     """
     found = []
-    known = known_heads(logs, keyring) if heads is None else heads
-    for (log, head), (following, _) in pairwise(zip(logs, known, strict=True)):
-        file = log.name
-        is_followed = log_number(file)[0] == log_number(following.name)[0]
+    for (log, head), (following, _) in pairwise(zip(logs, heads, strict=True)):
+        is_followed = log_number(log.name)[0] == log_number(following.name)[0]
         if head is None or not is_followed or not head.in_use or head.context.is_mariadb:
             continue
         if server_version_numbers(head.context.server_version) < _CLEARS_IN_USE:
             continue
         reason = f"the end of the log is missing: its flag IN_USE is set, although {base_name(following.name)} follows"
-        if not ignore_missing_logs:
-            raise MissingLogs(reason, file=file, hint=Hint.IGNORE_MISSING_LOGS)
-        found.append(f"{file}: {reason}")
+        error = MissingLogs(reason, file=log.name, hint=Hint.IGNORE_MISSING_LOGS)
+        found.append(ignored(error, ignore_missing_logs=ignore_missing_logs))
     return found
 
 
@@ -218,44 +231,58 @@ def missing_after(
     names = {log_name(name) for name in given}
     for file, head in new:
         lost = _missing_before(held, new, names, file, head)
-        if lost is not None and not ignore_missing_logs:
-            raise MissingLogs(
-                f"logs are missing between those that the target has and this one: {lost}",
-                file=file,
-                hint=Hint.IGNORE_MISSING_LOGS,
-            )
-        found += [f"{file}: {lost}"] if lost is not None else []
+        if lost is not None:
+            reason = f"logs are missing between those that the target has and this one: {lost}"
+            error = MissingLogs(reason, file=file, hint=Hint.IGNORE_MISSING_LOGS)
+            found.append(ignored(error, ignore_missing_logs=ignore_missing_logs))
     return found
 
 
 def _missing_before(
     held: Sequence[LogProgress], new: Sequence[tuple[str, LogHead]], given: AbstractSet[str], file: str, head: LogHead
 ) -> str | None:
-    """Return what is missing between the logs of a consumer and a new log."""
+    """Return what is missing between the logs of a consumer and a new log.
+
+    The logs of a server are ordered by the times of their heads and their numbers, since the numbers begin again after
+    RESET. A log of number 1 begins a series.
+    """
     stem, number, _ = log_number(log_name(file))
-    own = {log_number(log_name(one.file))[1]: one for one in held if _is_of_series(one, stem, head)}
-    others = {log_number(log_name(name))[1] for name, one in new if log_number(log_name(name))[0] == stem}
+    own = {_place_of(one): one for one in held if _is_of_series(one, stem, head)}
     if number < 0 or not own:
         return _missing_gtids(held, file, head)
-    if number in own:  # the server has begun a new series
-        return None if number == 1 or number - 1 in others else f"number {number - 1}"
-    before = max((one for one in own.keys() | others if one < number), default=None)
-    after = min((one for one in own if one > number), default=None)
-    if before is not None and before < number - 1:
-        return SeriesGap(file, "", before + 1, number - 1).numbers
-    if after is not None and not any(number < one <= after - 1 for one in others) and after > number + 1:
-        return SeriesGap(file, "", number + 1, after - 1).numbers
-    last = own.get(number - 1)
+    others = {
+        (one.created, log_number(name)[1]) for name, one in new if log_number(log_name(name))[0] == stem
+    } | own.keys()
+    place = head.created, number
+    before, after = (
+        max((one for one in others if one < place), default=None),
+        min((one for one in others if one > place), default=None),
+    )
+    later = max((one for one in own if one > place and one[1] == number - 1), default=None)
+    if later is not None:  # a copy, unless the clock of the server went back
+        if head.first_gtid is None:
+            raise _repeated(file, head)
+        before = later
+    if before is not None and before[1] != number - 1 and number > 1:
+        first = before[1] + 1 if before[1] < number else 1
+        return SeriesGap(file, "", first, number - 1).numbers
+    if after is not None and after[1] > number + 1:
+        return SeriesGap(file, "", number + 1, after[1] - 1).numbers
+    last = None if before is None or before[1] != number - 1 else own.get(before)
     if last is None:
         return None
-    is_older = last.identity is not None and head.first_gtid is None and head.created < last.identity.created
-    if is_older or not _continues(head, last.last_gtid):
+    if not _continues(head, last.last_gtid):
         raise _repeated(file, head)
     if log_name(last.file) in given:
         return None
     rest = [] if last.is_complete else [f"{last.file} from {last.offset} on"]
     gtids = GtidContinuity(after=[last.last_gtid]).missing(head.gtids_before())
     return " and ".join([*rest, gtids] if gtids else rest) or None
+
+
+def _place_of(one: LogProgress) -> tuple[int, int]:
+    """Return the time of the head of a log, and its number: they order the logs of a server."""
+    return 0 if one.identity is None else one.identity.created, log_number(one.file)[1]
 
 
 def _is_of_series(one: LogProgress, stem: str, head: LogHead) -> bool:
@@ -485,8 +512,3 @@ def is_followed_by(log: LogFile, head: LogHead, following: LogFile, after: LogHe
         and head.context.is_mariadb == after.context.is_mariadb
         and abs(after.created - header.timestamp) <= _MOST_ROTATION_S
     )
-
-
-def _sort_key(file: str) -> tuple[str, int]:
-    stem, number, _ = log_number(file)
-    return stem, number

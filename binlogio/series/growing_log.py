@@ -160,7 +160,7 @@ class GrowingLog:
             ChangedLogs: the next log is of another series.
         """
         own, after = self._head_of_open_file(), self._head(following)
-        check_ends([LogFile(self._name), LogFile(following)], heads=[own, after])
+        check_ends([LogFile(self._name), LogFile(following)], [own, after])
         before, then = own and own.gtids_before(), after and after.gtids_before()
         if isinstance(before, GtidSet) and isinstance(then, GtidSet) and not before.issubset(then):
             raise self._changed(f"{base_name(following)} does not continue it: the server began a new series (RESET)")

@@ -83,7 +83,7 @@ class LogProgress:
         """Return whether a log claims to be that of the progress, by its head and its name.
 
         A log that begins with the same GTID is recognized under any name. Without GTIDs, logs that a server began in
-        the same second are told apart by their numbers.
+        the same second differ by their numbers.
         """
         if self.identity is None:
             return log_name(self.file) == log_name(name)
@@ -112,9 +112,17 @@ class LogProgress:
             return LogMatch.SAME
         try:
             is_same = fingerprint(log, self.offset, keyring) == self.fingerprint
-        except BinlogFormatError:
-            return LogMatch.CHANGED
-        return LogMatch.SAME if is_same else LogMatch.CHANGED
+        except BinlogFormatError:  # it ends before the offset
+            is_same = False
+        if is_same:
+            return LogMatch.SAME
+        return LogMatch.CHANGED if self._has_name_or_gtid(log.name, identity) else LogMatch.OTHER
+
+    def _has_name_or_gtid(self, name: str, identity: LogIdentity | None) -> bool:
+        """Return whether a log has the GTID, stem or number of the log, and not only the second in which it began."""
+        stem, number, _ = log_number(log_name(name))
+        own = log_number(log_name(self.file))
+        return (identity is not None and identity.first_gtid is not None) or stem == own[0] or number == own[1]
 
     def is_whole(self, log: LogFile, keyring: Keyring | None = None) -> bool:
         """Return whether a log that matches ends at the offset.

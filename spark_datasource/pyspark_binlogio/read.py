@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from binlogio.columnar import LoggedStatements
+    from binlogio.series import LogHead
     from binlogio.storage import Keyring, LogFile
     from pyspark_binlogio.options import BinlogReadOptions
 
@@ -317,31 +318,31 @@ class BinlogBatchReader(DataSourceReader):
     def _plan(self) -> tuple[list[Piece], LoggedStatements | None]:
         """Return the pieces of the logs that may have wanted events, and the DDL up to the last of them."""
         if self._planned is None:
-            pieces = [] if self._pushed.is_empty else self._without_skipped_logs(self._found())
+            pieces = [] if self._pushed.is_empty else self._without_skipped_logs(*self._found())
             last = pieces[-1].log if pieces else None
             found = None if last is None else statements_of(self._options, self.keyring, self._known, last)
             self._planned = pieces, found
         return self._planned
 
-    def _found(self) -> list[Piece]:
+    def _found(self) -> tuple[list[Piece], Mapping[str, LogHead | None] | None]:
         files = self._pushed.files
         found = find_log_files(self._options)
-        check_holes(found, self._options)
+        heads = check_holes(found, self._options, self.keyring)
         logs = [log for log in found if files is None or log.name in files]
         start = self._options.starting_position
         for log in logs:
             if start is not None and base_name(log.name) == start[0]:
                 check_event_start(log, start[1], self.keyring)
         if self._options.split_mode == "ranges":
-            return [piece for log in logs for piece in wanted_pieces(log, self._where(log).pos)]
-        return [Piece(log) for log in logs]
+            return [piece for log in logs for piece in wanted_pieces(log, self._where(log).pos)], heads
+        return [Piece(log) for log in logs], heads
 
-    def plan(self, pieces: list[Piece]) -> list[InputPartition]:
+    def plan(self, pieces: list[Piece], heads: Mapping[str, LogHead | None] | None) -> list[InputPartition]:
         """Return the pieces, cut and packed as the options say.
 
         Logs without a wanted event, by their heads, are left out.
         """
-        return self._cut(self._without_skipped_logs(pieces))
+        return self._cut(self._without_skipped_logs(pieces, heads))
 
     def _cut(self, pieces: list[Piece]) -> list[InputPartition]:
         mode, max_bytes = self._options.split_mode, self._options.max_partition_bytes
@@ -349,11 +350,17 @@ class BinlogBatchReader(DataSourceReader):
             return partitions(pieces, max_bytes, self._cut_at_groups)
         return partitions(pieces, max_bytes if mode == "ranges" else None)
 
-    def _without_skipped_logs(self, pieces: list[Piece]) -> list[Piece]:
+    def _without_skipped_logs(self, pieces: list[Piece], heads: Mapping[str, LogHead | None] | None) -> list[Piece]:
         logs = [*{piece.log.name: piece.log for piece in pieces}.values()]
         where = replace(self._request.where, pos=Range())
         if where:
-            skipped = logs_without(logs, where, self.keyring, timestamp_slack=self._options.timestamp_slack)
+            skipped = logs_without(
+                logs,
+                where,
+                self.keyring,
+                timestamp_slack=self._options.timestamp_slack,
+                heads=None if heads is None else [heads[log.name] for log in logs],
+            )
             names = {logs[number].name for number in skipped}
             pieces = [piece for piece in pieces if piece.log.name not in names]
         pieces = self._with_row(pieces)

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -42,12 +42,13 @@ from binlogio.errors import BinlogError, BinlogFormatError, Surface
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range, parse_gtid_state
 from binlogio.format import Split, cut
 from binlogio.schema import GivenDefinitions, load_definitions
-from binlogio.series import check_numbers
+from binlogio.series import check_series, known_heads
 from binlogio.storage import COMPRESSED_SUFFIXES, base_name, find_logs, find_logs_below, log_number
 from pyspark_binlogio.options import refused
 
 if TYPE_CHECKING:
     from binlogio.columnar import LoggedStatements
+    from binlogio.series import LogHead
     from binlogio.storage import Keyring, LogFile
     from pyspark_binlogio.options import BinlogReadOptions
 
@@ -195,15 +196,21 @@ def find_log_files(options: BinlogReadOptions) -> list[LogFile]:
     return found
 
 
-def check_holes(logs: Iterable[LogFile], options: BinlogReadOptions) -> None:
-    """Check that no log is missing between two others, unless the options leave logs out.
+def check_holes(
+    logs: Sequence[LogFile], options: BinlogReadOptions, keyring: Keyring | None
+) -> dict[str, LogHead | None] | None:
+    """Check that no log is missing between two others; return the heads that it read, by the names of the logs.
+
+    None, if the options leave logs out: then nothing is checked.
 
     Raises:
-        MissingLogs: one is missing, or is there twice.
+        MissingLogs: one is missing, or its end; or it is there twice.
     """
-    if not options.path_glob_filter:
-        names = (log.name for log in logs)
-        check_numbers(names, ignore_missing_logs=options.ignore_missing_logs, in_order=False)
+    if options.path_glob_filter or options.ignore_missing_logs:
+        return None
+    heads = known_heads(logs, keyring)
+    check_series(logs, keyring, heads=heads, in_order=False)
+    return dict(zip((log.name for log in logs), heads, strict=True))
 
 
 def _side(name: str, position: tuple[str, int]) -> int:

@@ -722,7 +722,7 @@ class LogReplay:
             options = {**options, "endingGtids": str(stop.gtids)}
         parsed = BinlogReadOptions.parse({**options, "paths": json.dumps(list(paths))})
         found = {log.name: log for log in _listed(spark, parsed)}
-        check_holes(found.values(), parsed)
+        check_holes(list(found.values()), parsed, request_of(parsed).keyring)
         names = tuple(sorted(found, key=log_number) if _is_one_series(found) else found)
         marks = _marks(spark, [found[name] for name in names], parsed, stop)
         return cls(spark, names, options, parsed, TableHistory(marks, definitions))

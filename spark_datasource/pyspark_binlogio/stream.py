@@ -30,7 +30,7 @@ from binlogio.columnar import (
 from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format import check_event_start
-from binlogio.series import LogMatch, LogProgress, check_ends, log_identity
+from binlogio.series import LogMatch, LogProgress, check_numbers, log_identity
 from binlogio.storage import base_name, built, log_number
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, require_pyspark
 from pyspark_binlogio.read import BinlogBatchReader
@@ -139,7 +139,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         given, logs = self._reached if start is None else start, self._logs()
         resolved = self._resolved(given, logs)
-        check_holes(_from(resolved, logs), self._options)
+        if not (self._options.path_glob_filter or self._options.ignore_missing_logs):
+            check_numbers((log.name for log in _from(resolved, logs)), in_order=False)
         latest = self._latest(resolved, limit, logs)
         if self._target is not None:
             latest = min(latest, self._target, key=_place)
@@ -180,11 +181,9 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []  # with changedLogs=restart, the logs of the batch no longer exist
         if _place(first) > _place(end):
             self._refuse_other_log(end, f"an offset before {_name(first)}:{first['pos']}, from which the batch begins")
-        read = _from(first, logs, end)
-        check_holes(read, self._options)
-        check_ends(read, self._batches.keyring, ignore_missing_logs=self._options.ignore_missing_logs)
+        heads = check_holes(_from(first, logs, end), self._options, self._batches.keyring)
         pieces = [Piece(log, None, one) for log, one in _ranges(first, logs, end) if one.start < one.end]
-        return self._with_statements(self._batches.plan(pieces), end)
+        return self._with_statements(self._batches.plan(pieces, heads), end)
 
     def _with_statements(self, planned: list[InputPartition], end: Offset) -> list[InputPartition]:
         """Add the DDL in the logs up to the end of a batch to its partitions; known logs are not scanned again."""

@@ -93,13 +93,11 @@ def test_damage_is_the_error_of_the_event_reader(case: str, tmp_path: Path) -> N
 def test_rows_at_the_same_position_of_two_logs_are_counted_by_log(tmp_path: Path, kernel: str, threads: int) -> None:
     """One compressed transaction is at the same offset in each; by events, with and without the kernel."""
     table = TableDefinition("d", "t", (ColumnDefinition("id", "int"),))
-    variables = ServerVariables(binlog_transaction_compression=True)
-    with BinlogWriter(tmp_path / "binlog", variables=variables) as writer, writer.session() as session:
-        session.execute(Statement("insert", [Insert(table, [(number,) for number in range(5)])]))
-    first = tmp_path / "binlog.000001"
-    logs = [first, *(tmp_path / f"binlog.00000{number}" for number in (2, 3))]
-    for log in logs[1:]:
-        log.write_bytes(first.read_bytes())
+    logs = [tmp_path / f"{number}.000001" for number in (1, 2, 3)]
+    for server_id, log in enumerate(logs, 1):
+        variables = ServerVariables(server_id=server_id, binlog_transaction_compression=True)
+        with BinlogWriter(log.with_suffix(""), variables=variables) as writer, writer.session() as session:
+            session.execute(Statement("insert", [Insert(table, [(number,) for number in range(5)])]))
     by_log = [record for log in logs for record in by_events(log)]
     with binlogio.open(logs) as reader:
         together = list(row_records(reader))

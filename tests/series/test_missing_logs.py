@@ -22,6 +22,7 @@ from series_faults import (
     run,
     write_series,
 )
+from spark_frames import tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,12 +89,19 @@ def test_commands_without_a_position_refuse_or_end_with_1(fault: str, server: st
         assert not (tmp_path / "to").exists()
     for command in showing:
         assert (command[0], run(*command, *logs).exit_code) == (command[0], 1)
-    for read in (binlogio.open, binlogio.read_rows, binlogio.read_tables):
+    for read in DOORS:
         with pytest.raises(MissingLogs):
             read(logs)
 
 
 SHOWING: Final = ("info", "verify", "stats", "dump", "index")
+DOORS: Final[tuple[Callable[..., object], ...]] = (
+    binlogio.open,
+    binlogio.read_rows,
+    binlogio.read_tables,
+    lambda logs: tasks(*logs),
+)
+"""Python and Spark, which raise the error when the logs are given."""
 
 
 def test_commands_that_show_report_a_copy_of_a_log_in_use_before_another(tmp_path: Path) -> None:
@@ -104,6 +112,9 @@ def test_commands_that_show_report_a_copy_of_a_log_in_use_before_another(tmp_pat
         result = run(command, *logs)
         assert (command, result.exit_code) == (command, 1)
         assert "the end of the log is missing: its flag IN_USE is set" in result.output
+    for read in DOORS:
+        with pytest.raises(MissingLogs, match="the end of the log is missing"):
+            read(logs)
 
 
 @pytest.mark.parametrize("server", SERVERS)
@@ -125,6 +136,37 @@ def test_a_log_of_two_directories_is_there_twice(server: str, tmp_path: Path) ->
         result = run(*command, *given)
         assert (command[0], result.exit_code) == (command[0], 1)
         assert f"the log is given twice, also as {copy}" in result.output
+    for read in DOORS:
+        with pytest.raises(MissingLogs, match="the log is given twice"):
+            read(given)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("logs_before", [1, 2, 5])
+def test_an_export_takes_each_log_of_a_series_after_a_reset(logs_before: int, server: str, tmp_path: Path) -> None:
+    """One call for each log; the new series has fewer logs than the old one, or more. A missing one is refused."""
+    old = write_series(tmp_path / "old", server, logs=logs_before)
+    new = write_series(tmp_path / "new", server, logs=4, first_id=100, since=1_700_009_000)
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give(old).exit_code == 0
+    for log in new[:2]:
+        assert target.give([log]).exit_code == 0
+    result = target.give(new[3:])
+    assert result.exit_code == 1
+    assert "number 3" in result.stderr
+    for log in new[2:]:
+        assert target.give([log]).exit_code == 0
+    assert sorted(target.ids()) == [*ids_of(logs_before), *range(100, 100 + 4 * PER_LOG)]
+
+
+def test_an_export_takes_the_log_of_another_server_begun_in_the_same_second(tmp_path: Path) -> None:
+    """Without GTIDs, neither stem nor number say that it is the log of the stored position: it is not a changed one."""
+    logs = write_series(tmp_path / "good", "anonymous", logs=2)
+    other = write_series(tmp_path / "other", "anonymous", logs=1, first_id=100)[0].rename(tmp_path / "b.000005")
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give(logs).exit_code == 0
+    assert target.give([other]).exit_code == 0
+    assert sorted(target.ids()) == [*ids_of(2), *range(100, 100 + PER_LOG)]
 
 
 def test_days_in_names_are_no_numbers_of_a_series(tmp_path: Path) -> None:

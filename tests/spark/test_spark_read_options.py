@@ -183,11 +183,13 @@ def test_zero_dates_are_null_or_text(policy: str, kind: pa.DataType) -> None:
 
 
 def test_recursive_lookup_goes_into_folders(tmp_path: Path) -> None:
-    """One folder after the other; without it a folder is what is in it."""
+    """One folder after the other; without it a folder is what is in it. Copies of a log are refused."""
     for folder in ("a", "a/b", "c"):
         (tmp_path / folder).mkdir()
         shutil.copy(TYPES_INT, tmp_path / folder)
-    found = records_of(tmp_path, recursiveFileLookup="true")
+    with pytest.raises(MissingLogs, match="the log is given twice"):
+        tasks(tmp_path, recursiveFileLookup="true")
+    found = records_of(tmp_path, recursiveFileLookup="true", ignoreMissingLogs="true")
 
     assert list(dict.fromkeys(row["file"] for row in found)) == [
         str(tmp_path / folder / TYPES_INT.name) for folder in ("a", "a/b", "c")

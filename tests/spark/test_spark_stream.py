@@ -26,7 +26,7 @@ from binlogio.storage.sources import find_logs
 from binlogio.writer import BinlogWriter, Insert, Statement
 from corpus import MARIADB, MYSQL
 from growing_logs import T
-from spark_frames import GTID_ON, ROTATED, TYPES_INT, load, tasks
+from spark_frames import GTID_ON, ROTATED, TYPES_INT, load, records_of, tasks
 from spark_streams import HAS_READ_LIMITS, PLACE, Stream
 
 pytest.importorskip("pyspark.sql.datasource")
@@ -159,12 +159,13 @@ def test_log_that_is_missing_between_two_others_is_an_error(tmp_path: Path) -> N
 
     pathGlobFilter and ignoreMissingLogs leave out what they leave out.
     """
-    for number in range(1, 4):
-        shutil.copy(TYPES_INT, tmp_path / f"binlog.{number:06d}")
+    for log in ROTATED.glob("binlog.0*"):
+        shutil.copy(log, tmp_path)
     stream = Stream(tmp_path)
     start = json.loads(stream.offset)
-    assert len(stream.batch()) == 3 * 46
+    assert len(stream.batch()) > 0
     (tmp_path / "binlog.000002").unlink()
+    kept = [row for number in (1, 3) for row in records_of(tmp_path / f"binlog.{number:06}")]
 
     end = json.loads(stream.offset)
     with pytest.raises(MissingLogs, match=r"binlog\.000003: logs are missing before this one: number 2"):
@@ -172,7 +173,7 @@ def test_log_that_is_missing_between_two_others_is_an_error(tmp_path: Path) -> N
     with pytest.raises(MissingLogs, match=r"binlog\.000003: logs are missing before this one: number 2"):
         Stream(tmp_path).batch()
     for options in ({"ignoreMissingLogs": "true"}, {"pathGlobFilter": "*.00000{1,3}"}):
-        assert len(Stream(tmp_path, **options).batch()) == 2 * 46
+        assert len(Stream(tmp_path, **options).batch()) == len(kept) > 0
 
 
 def test_available_now_ends_where_the_logs_ended_when_it_began(tmp_path: Path) -> None:

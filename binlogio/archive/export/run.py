@@ -36,7 +36,7 @@ from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFea
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import check_ends, check_numbers, check_twice, missing_after
+from binlogio.series.continuity import check_series, missing_after
 from binlogio.series.identity import LogIdentity, log_size
 from binlogio.series.log_head import read_head
 from binlogio.series.progress import LogProgress
@@ -262,17 +262,19 @@ def _missing_logs(
     """
     ordered = sorted(ranges, key=lambda one: log_number(one.log.name))
     names = [one.log.name for one in ordered]
-    gaps = check_numbers(names, ignore_missing_logs=ignore_missing_logs, in_order=False)
-    heads = [one.head for one in ordered]
-    logs = [one.log for one in ordered]
-    cut = check_twice(logs, heads) + check_ends(logs, heads=heads, ignore_missing_logs=ignore_missing_logs)
+    found = check_series(
+        [one.log for one in ordered],
+        heads=[one.head for one in ordered],
+        in_order=False,
+        ignore_missing_logs=ignore_missing_logs,
+    )
     new = [(one.log.name, one.head) for one in ranges if one.head is not None and not one.start]
-    lost = missing_after(ledger.logs, new, names, ignore_missing_logs=ignore_missing_logs)
+    found += missing_after(ledger.logs, new, names, ignore_missing_logs=ignore_missing_logs)
     for before, one in pairwise(ordered):
         if not one.start:
             pair, two = [before.log, one.log], [before.head, one.head]
-            lost += check_gtids(pair, two, keyring, ignore_missing_logs=ignore_missing_logs)
-    return [f"{gap.file}: {gap.reason}" for gap in gaps] + cut + lost
+            found += check_gtids(pair, two, keyring, ignore_missing_logs=ignore_missing_logs)
+    return found
 
 
 def _progress_of(ranges: list[_LogRange], keyring: Keyring | None) -> list[LogProgress]:

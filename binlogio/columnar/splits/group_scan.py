@@ -15,13 +15,12 @@ from binlogio.columnar.windows import Window, least_for
 from binlogio.constants import BINLOG_MAGIC, GROUP_STARTS, EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.events import GtidLogEvent
-from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import GtidContinuity, is_next, missing_gtids
+from binlogio.series.continuity import GtidContinuity, ignored, is_next, missing_gtids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -104,7 +103,7 @@ def last_gtid(log: LogFile, end: int, keyring: Keyring | None = None) -> str | N
     with BinlogReader([log], options, keyring=keyring) as reader:
         try:
             for event in reader:
-                continuity.add(event.gtid if isinstance(event, (GtidLogEvent, MariadbGtidEvent)) else None)
+                continuity.add(event.gtid if isinstance(event, GtidLogEvent) else None)
         except BinlogFormatError:
             return None
     return continuity.latest
@@ -119,31 +118,28 @@ def check_gtids(
 ) -> list[str]:
     """Check that the head of each log lists only GTIDs that the logs before it have; return what is ignored.
 
-    Logs that are read as a whole (compressed), and streams, are not checked.
+    Logs that are read as a whole (compressed), streams, and logs that are damaged are not checked.
 
     Raises:
         MissingLogs: the head lists others.
-        OSError, UnsupportedFeature, BinlogFormatError: a log cannot be read.
+        OSError, UnsupportedFeature: a log cannot be read.
     """
     missing = []
     for (log, head), (following, after) in pairwise(zip(logs, heads, strict=True)):
         if head is None or after is None or not is_next(log, following) or is_one_piece(log, keyring):
             continue
-        gtids = _gtids_between(log, head, after, keyring)
-        if gtids and not ignore_missing_logs:
-            raise missing_gtids(following.name, gtids)
-        missing += [f"{following.name}: {gtids}"] if gtids else []
+        if gtids := _gtids_between(log, head, after, keyring):
+            missing.append(ignored(missing_gtids(following.name, gtids), ignore_missing_logs=ignore_missing_logs))
     return missing
 
 
 def _gtids_between(log: LogFile, head: LogHead, following: LogHead, keyring: Keyring | None = None) -> str:
     """Return the GTIDs at the head of the next log that neither a log nor the logs before it have, as text.
 
-    Reads the last group only, unless its GTID does not show that nothing is missing.
+    Reads the last group only, unless its GTID does not show that nothing is missing. Empty if the log is damaged.
 
     Raises:
         OSError, UnsupportedFeature: the log cannot be read.
-        BinlogFormatError: the log is damaged.
     """
     before = following.gtids_before()
     if before is None or following.is_relay_log:
@@ -155,10 +151,13 @@ def _gtids_between(log: LogFile, head: LogHead, following: LogHead, keyring: Key
     continuity = GtidContinuity()
     continuity.missing(head.gtids_before())
     decoder = Decoder(only=_WITH_GTID)
-    for event in skipped_events(log, keyring):
-        if event.type_code in _WITH_GTID:
-            for one in decoder.decode(event.frame):
-                continuity.add(one.gtid if isinstance(one, (GtidLogEvent, MariadbGtidEvent)) else None)
+    try:
+        for event in skipped_events(log, keyring):
+            if event.type_code in _WITH_GTID:
+                for one in decoder.decode(event.frame):
+                    continuity.add(one.gtid if isinstance(one, GtidLogEvent) else None)
+    except BinlogFormatError:
+        return ""  # the error is raised when the log is read
     return continuity.missing(before)
 
 

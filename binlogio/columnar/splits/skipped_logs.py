@@ -33,12 +33,17 @@ if TYPE_CHECKING:
 
 
 def logs_without(
-    logs: Sequence[LogFile], where: EventFilter, keyring: Keyring | None = None, *, timestamp_slack: int | None = None
+    logs: Sequence[LogFile],
+    where: EventFilter,
+    keyring: Keyring | None = None,
+    *,
+    timestamp_slack: int | None = None,
+    heads: Sequence[LogHead | None] | None = None,
 ) -> frozenset[int]:
     """Return the indexes of the logs that certainly have no row change selected by the filter.
 
-    Reads the heads of the logs, and their ends if the next log matters. A log is not skipped if its head is damaged or
-    encrypted with a missing key, or if it is a relay log.
+    Reads the heads of the logs unless they are given, and their ends if the next log matters. A log is not skipped if
+    its head is damaged or encrypted with a missing key, or if it is a relay log.
 
     Args:
         logs: the logs, in the order in which the server wrote them.
@@ -46,10 +51,12 @@ def logs_without(
         keyring: the keys of encrypted logs.
         timestamp_slack: the maximum difference in seconds, in either direction, between the timestamp of an event and
             the time when it was logged; None: unknown, no log is skipped by time.
+        heads: the heads of the logs (`known_heads`).
     """
     wanted = list(_wanted_gtids(where))
     times = None if timestamp_slack is None or where.timestamp == Range() else where.timestamp
-    heads = known_heads(logs, keyring) if wanted or times is not None else [None] * len(logs)
+    if heads is None:
+        heads = known_heads(logs, keyring) if wanted or times is not None else [None] * len(logs)
     return frozenset(
         number
         for number, log in enumerate(logs)

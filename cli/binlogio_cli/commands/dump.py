@@ -239,8 +239,8 @@ def command(
         from binlogio.series.log_head import known_heads  # noqa: PLC0415
 
         ignores, keys = options["ignore_missing_logs"], reader.keyring
-        missing = check_series(reader.logs, keys, ignore_missing_logs=ignores)
         heads = known_heads(reader.logs, keys)
+        missing = check_series(reader.logs, keys, heads=heads, ignore_missing_logs=ignores)
         missing += check_gtids(reader.logs, heads, keys, ignore_missing_logs=ignores)
         code = say_missing(missing)
     else:
