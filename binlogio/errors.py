@@ -57,6 +57,11 @@ class Hint(Enum):
         "give the table's definition with --table-definitions",
         "give the table's definition in option schemaFile",
     )
+    DATABASE_CHARSET = (
+        'give the character set of the database: definitions={"shop": "utf8mb4"}',
+        "give the character set of the database with --database-charset",
+        "give the character set of the database: option databaseCharset, such as shop=utf8mb4",
+    )
     UNNAMED_COLUMNS = (
         "the log does not name the columns; give definitions of the tables as definitions=",
         "the log does not name the columns; give definitions of the tables with --table-definitions",

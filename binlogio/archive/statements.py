@@ -10,6 +10,7 @@ from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
 from binlogio.events.query import sql_of_body
 from binlogio.schema.ddl.first_words import body_may_define
+from binlogio.schema.given import Described
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class LogStatements(DefinitionSource):
             definition = self.given(*name, context)
             if definition is None:
                 known = self.logged(*name)
-                definition = None if known is None else known.table.definition()
+                definition = None if known is None else Described.of(known.table).without_assumptions()
         used = self._used.setdefault(name, [])
         if definition not in used:
             used.append(definition)

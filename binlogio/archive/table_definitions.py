@@ -21,8 +21,9 @@ from binlogio.schema.source import DefinitionSource
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from binlogio.schema.ddl.catalogue import TableName
+    from binlogio.schema.ddl.catalogue import KnownTable, TableName
     from binlogio.schema.definition import TableDefinition
+    from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
@@ -33,8 +34,8 @@ class LoggedTables:
 
     `definitions` has the last definition of each table that the logs define or have rows of. `changed` has the tables
     with rows logged under an older definition, with the position of the last of these rows. `assumed` has, for each
-    table, the columns whose character set is not in the logs: the default of the server version is assumed. `unknown`
-    has the tables with rows whose columns cannot be determined, with the reason.
+    table, the columns whose character set is not in the logs: the definition calls it `unknown`. `unknown` has the
+    tables with rows whose columns cannot be determined, with the reason.
     """
 
     definitions: tuple[TableDefinition, ...]
@@ -44,20 +45,25 @@ class LoggedTables:
 
 
 def logged_tables(
-    logs: Sequence[LogFile], keyring: Keyring | None = None, *, on_read: Callable[[str, int], object] | None = None
+    logs: Sequence[LogFile],
+    keyring: Keyring | None = None,
+    *,
+    definitions: GivenDefinitions | None = None,
+    on_read: Callable[[str, int], object] | None = None,
 ) -> LoggedTables:
     """Find the definitions of the tables in logs.
 
     Args:
         logs: logs of one server, in order.
         keyring: the keys of encrypted logs.
+        definitions: the character sets of databases.
         on_read: called with the name of a log and the offset up to which it was read.
 
     Raises:
         OSError: a log cannot be read.
         BinlogError: a log is damaged, or is not a binary log.
     """
-    search = _Search()
+    search = _Search(definitions)
     with closing(BinlogReader(list(logs), keyring=keyring, definitions=search.source)) as reader:
         for event in reader:
             if isinstance(event, TableMapEvent):
@@ -71,9 +77,10 @@ def logged_tables(
 
 
 class _Search:
-    def __init__(self) -> None:
-        self.source: Final = DefinitionSource()
+    def __init__(self, definitions: GivenDefinitions | None) -> None:
+        self.source: Final = DefinitionSource(definitions)
         self._found: dict[TableName, Described] = {}
+        self._tables: dict[TableName, KnownTable | None] = {}  # the definitions from DDL that `_found` is of
         self._unknown: dict[TableName, str] = {}
         self._changed: dict[TableName, str] = {}
         self._places: dict[TableName, str] = {}  # position of the last rows of each table
@@ -101,6 +108,7 @@ class _Search:
             self._changed[name] = self._places[name]
         self._unknown.pop(name, None)
         self._found[name] = described
+        self._tables[name] = self.source.logged(*name)
 
     def result(self) -> LoggedTables:
         """Return the tables with their definitions at the end of the logs."""
@@ -109,13 +117,12 @@ class _Search:
             known = self.source.logged(*name)
             if known is not None:
                 logged.pop((known.table.schema, known.table.name), None)
-                described = Described.of(known.table)
-                last = self._found.get(name)
-                if last is None or last.definition.columns != described.definition.columns:
-                    self._put(name, described)
-        found = self._found | {name: Described.of(known.table) for name, known in logged.items()}
+                last = self._tables.get(name)
+                if last is None or last.table.columns != known.table.columns:
+                    self._put(name, self.source.describe_logged(known))
+        found = self._found | {name: self.source.describe_logged(known) for name, known in logged.items()}
         return LoggedTables(
-            definitions=tuple(found[name].definition for name in sorted(found)),
+            definitions=tuple(found[name].without_assumptions() for name in sorted(found)),
             changed={".".join(name): place for name, place in sorted(self._changed.items())},
             assumed={".".join(name): tuple(sorted(one.assumed)) for name, one in sorted(found.items()) if one.assumed},
             unknown={".".join(name): reason for name, reason in sorted(self._unknown.items())},

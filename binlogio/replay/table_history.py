@@ -65,7 +65,7 @@ from binlogio.schema.ddl.tree import (
     Unreadable,
 )
 from binlogio.schema.definition import from_table_map
-from binlogio.schema.given import GivenDefinitions
+from binlogio.schema.given import Described, GivenDefinitions
 from binlogio.schema.source import DefinitionSource
 from binlogio.storage.index_file import base_name, log_number
 
@@ -1000,7 +1000,9 @@ class TableStatement:
 
     def _definition(self, name: TableName) -> TableDefinition | None:
         known = self._history.catalogue.find(*name)
-        return None if known is None else replace(known.table.definition(), schema=name[0], name=name[1])
+        if known is None:
+            return None
+        return replace(Described.of(known.table).without_assumptions(), schema=name[0], name=name[1])
 
     def _is_temporary(self, name: TableName) -> bool:
         return self._logged.is_temporary(name, self._history.catalogue)

@@ -52,7 +52,7 @@ from binlogio.schema.types import (
     member_text,
     parse_sql_type,
 )
-from binlogio.values.charsets import BINARY_COLLATION, charset_of
+from binlogio.values.charsets import BINARY_COLLATION, UNKNOWN_CHARSET, UNKNOWN_COLLATION, charset_of
 from binlogio.values.column import ColumnPlan
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class ColumnDefinition:
     """A column. `type` is its SQL type as text, such as `bigint unsigned`, `varchar(20)` or `enum('a','b')`.
 
     `charset` and `collation` are names and apply to text, ENUM and SET columns; if both are None, the collation of the
-    table applies. `srid` is the SRID of a GEOMETRY column, or None if the column accepts any SRID. `visible` is False
-    for INVISIBLE columns.
+    table applies. Of a column with the collation `unknown` only ASCII is text. `srid` is the SRID of a GEOMETRY column,
+    or None if the column accepts any SRID. `visible` is False for INVISIBLE columns.
 
     The other fields determine which columns a minimal row image contains. `generated_from` are the columns from which a
     generated column is computed (None for other columns, empty if unknown); `virtual` is True if it is not stored.
@@ -271,7 +271,7 @@ class TableDefinition:
                 name=column.name,
                 sql_type=column.type,
                 unsigned=column.sql_type.is_unsigned,
-                collation_id=collation_id(self.collation_of(column, vendor), is_mariadb=vendor == "mariadb"),
+                collation_id=_collation_id(self.collation_of(column, vendor), vendor),
                 members=column.sql_type.members,
             )
             for column in self.columns
@@ -368,6 +368,12 @@ def _arguments(kind: type, value: object, what: str) -> dict[str, Any]:
 def _as_json(value: ColumnDefinition | KeyDefinition | ForeignKeyDefinition | TableDefinition) -> dict[str, Any]:
     given = {field.name: (field.default, getattr(value, field.name)) for field in fields(value)}
     return {name: list(now) if isinstance(now, tuple) else now for name, (usual, now) in given.items() if now != usual}
+
+
+def _collation_id(collation: str, vendor: Vendor) -> int:
+    """Return the id of a collation for a plan, which may have an unknown character set."""
+    is_mariadb = vendor == "mariadb"
+    return UNKNOWN_COLLATION if collation == UNKNOWN_CHARSET else collation_id(collation, is_mariadb=is_mariadb)
 
 
 # ----------------------------------------------------------------------------------- from definition to TABLE_MAP_EVENT
@@ -510,7 +516,7 @@ def _charsets(
     The field has a default and exceptions, or one collation per column if the server would compute that as shorter.
     """
     ids = [
-        collation_id(table.collation_of(column, vendor), is_mariadb=vendor == "mariadb")
+        _collation_id(table.collation_of(column, vendor), vendor)
         for column, sql_type in zip(table.columns, types, strict=True)
         if sql_type.name in wanted
     ]
@@ -528,8 +534,8 @@ def _charsets(
 def _encoded_members(
     table: TableDefinition, column: ColumnDefinition, sql_type: SqlType, vendor: Vendor
 ) -> tuple[bytes, ...]:
-    number = collation_id(table.collation_of(column, vendor), is_mariadb=vendor == "mariadb")
-    charset = charset_of(number)
+    number = _collation_id(table.collation_of(column, vendor), vendor)
+    charset = charset_of(number) if number != UNKNOWN_COLLATION else None
     try:
         return tuple(
             member.encode("utf-8", "surrogateescape") if charset is None else charset.encode(member)

@@ -4,9 +4,12 @@
 log, because defaults and versioned comments differ. It is also parsed when it is given, so that errors are reported
 immediately.
 
-    json  := {"schema.table": table or "CREATE TABLE ..."} | [table...] | table ...
+    json  := {"schema.table": table or "CREATE TABLE ...", "schema": charset} | [table...] | table ...
     table := as in `binlogio.schema.definition`, or as in scripts of `binlogio write`
     sql   := statements such as those of `mysqldump --no-data --databases shop`
+
+The character set of a database (CREATE DATABASE in SQL) is that of its columns for which neither DDL nor table map has
+one, provided that it has as many bytes per character as the lengths in the table map.
 """
 
 from __future__ import annotations
@@ -15,15 +18,18 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Union
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
+from binlogio.schema.collations import BINARY, charset_of_collation, default_collation
 from binlogio.schema.ddl.catalogue import Catalogue, TableName
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
 from binlogio.schema.definition import TableDefinition
+from binlogio.values.charsets import UNKNOWN_CHARSET
 
 if TYPE_CHECKING:
     from binlogio.schema.ddl.foreign_keys import Cascade
@@ -39,7 +45,8 @@ _FORMS: Final = "a TableDefinition, a CREATE TABLE text, or a JSON object"
 class Described:
     """The definition of a table.
 
-    `assumed` are the names, in lower case, of the columns whose character set is an assumed default.
+    `assumed` are the names, in lower case, of the columns whose character set is not known: the definition has the
+    default of the server version.
     """
 
     definition: TableDefinition
@@ -50,12 +57,47 @@ class Described:
         """Return the definition of a parsed table."""
         return cls(table.definition(), table.assumed)
 
+    @classmethod
+    def of_given(cls, definition: TableDefinition) -> Described:
+        """Return a definition in which unknown character sets are called `unknown`."""
+        return cls(
+            definition,
+            frozenset(
+                column.name.casefold()
+                for column in definition.columns
+                if definition.collation_of(column) == UNKNOWN_CHARSET
+            ),
+        )
+
+    def with_collation(self, collation: str | None) -> Described:
+        """Return the definition with the collation of the columns whose character set was not known."""
+        if collation is None or not self.assumed:
+            return self
+        columns = tuple(
+            replace(column, charset=None, collation=collation) if column.name.casefold() in self.assumed else column
+            for column in self.definition.columns
+        )
+        return Described(replace(self.definition, columns=columns))
+
+    def without_assumptions(self) -> TableDefinition:
+        """Return the definition, in which character sets that are not known are called `unknown`."""
+        if not self.assumed:
+            return self.definition
+        columns = []
+        for column in self.definition.columns:
+            collation = self.definition.collation_of(column)
+            if column.name.casefold() in self.assumed:
+                collation = UNKNOWN_CHARSET
+            columns.append(replace(column, charset=None, collation=None if collation == BINARY else collation))
+        return replace(self.definition, columns=tuple(columns))
+
 
 class GivenDefinitions:
     """Definitions by schema and table name.
 
     Args:
-        tables: a definition, a CREATE TABLE text or a JSON object for each `schema.table`.
+        tables: a definition, a CREATE TABLE text or a JSON object for each `schema.table`; the name of a character set
+            for each `schema`.
         script: SQL statements, such as those of `mysqldump --no-data`; `tables` takes precedence.
         passes_over: ignore a definition that does not fit a table map, because the table had other columns then. If
             False, such a definition is an error.
@@ -72,14 +114,30 @@ class GivenDefinitions:
         self._script = script
         self._read: dict[ServerDefaults, dict[TableName, Described]] = {}
         self._cascades: dict[ServerDefaults, Catalogue] = {}
+        self._charsets: dict[str, str] = {}
         for key, value in (tables or {}).items():
-            self._tables[_split(key)] = _definition(key, value)
-        if not self._described(NEWEST_MYSQL):
+            if key and "." not in str(key):
+                self._charsets[key] = _charset(key, value)
+            else:
+                self._tables[_split(key)] = _definition(key, value)
+        if not self._described(NEWEST_MYSQL) and not self._charsets:
             raise UnsupportedFeature("no table definition found", field="definitions", expected=_FORMS)
 
     def find(self, schema: str, name: str, server: ServerDefaults) -> Described | None:
         """Return the definition of a table, with the defaults of `server`; None if it was not given."""
         return self._described(server).get((schema, name))
+
+    def charset(self, schema: str) -> str | None:
+        """Return the character set of a database; None if it was not given."""
+        return self._charsets.get(schema)
+
+    def with_charsets_of(self, other: GivenDefinitions | None) -> GivenDefinitions:
+        """Return these definitions with the character sets of databases of others, which take precedence."""
+        if other is None:
+            return self
+        both = copy(self)
+        both._charsets = self._charsets | other._charsets
+        return both
 
     def all(self, server: ServerDefaults = NEWEST_MYSQL) -> list[TableDefinition]:
         """Return the definitions of all tables, with the defaults of `server`."""
@@ -104,7 +162,13 @@ class GivenDefinitions:
     def _described(self, server: ServerDefaults) -> dict[TableName, Described]:
         found = self._read.get(server)
         if found is None:
-            found = dict(_from_script(self._script, server)) if self._script is not None else {}
+            found = {}
+            if self._script is not None:
+                catalogue = _catalogue_of(self._script, server)
+                found = dict(_from_script(catalogue))
+                for name, database in catalogue.databases.items():
+                    if database.collation is not None:
+                        self._charsets.setdefault(name, charset_of_collation(database.collation))
             found |= {name: _from_value(name, value, server) for name, value in self._tables.items()}
             self._read[server] = found
         return found
@@ -117,6 +181,19 @@ def _split(key: Any) -> TableName:
             "not the name of a table", field="definitions", expected="schema.table", found=repr(key)
         )
     return schema, name
+
+
+def _charset(schema: str, value: object) -> str:
+    """Return the name of the character set of a database, as the server spells it."""
+    if not isinstance(value, str) or not value:
+        raise UnsupportedFeature(
+            "not the character set of a database", field=schema, expected="a name, such as utf8mb4", found=repr(value)
+        )
+    try:
+        return charset_of_collation(default_collation(value))
+    except UnsupportedFeature as exc:
+        exc.field = schema
+        raise
 
 
 def _definition(key: str, value: Any) -> TableDefinition | str:
@@ -138,7 +215,7 @@ def _definition(key: str, value: Any) -> TableDefinition | str:
 
 def _from_value(name: TableName, value: TableDefinition | str, server: ServerDefaults) -> Described:
     if isinstance(value, TableDefinition):
-        return Described(value)
+        return Described.of_given(value)
     from binlogio.schema.ddl.parser import parse_table  # noqa: PLC0415
 
     try:
@@ -154,6 +231,7 @@ def _catalogue_of(script: str, server: ServerDefaults) -> Catalogue:
     from binlogio.schema.ddl.parser import parse_tokens  # noqa: PLC0415
     from binlogio.schema.ddl.statements import follow_ddl  # noqa: PLC0415
     from binlogio.schema.ddl.tokens import Words  # noqa: PLC0415
+    from binlogio.schema.ddl.tree import CreateDatabase  # noqa: PLC0415
 
     catalogue, schema = Catalogue(), ""
     for statement in _statements(script, server):
@@ -161,14 +239,16 @@ def _catalogue_of(script: str, server: ServerDefaults) -> Catalogue:
         if words.accept("USE"):
             schema = words.name()
         else:
-            follow_ddl(catalogue, parse_tokens(iter(statement)), schema, server)
+            parsed = parse_tokens(iter(statement))
+            if isinstance(parsed, CreateDatabase):  # also IF NOT EXISTS, which dumps have
+                parsed = replace(parsed, if_not_exists=False)
+            follow_ddl(catalogue, parsed, schema, server)
     if catalogue.lost is not None:
         raise UnsupportedFeature(f"a table definition is not understood: {catalogue.lost}")
     return catalogue
 
 
-def _from_script(script: str, server: ServerDefaults) -> Iterator[tuple[TableName, Described]]:
-    catalogue = _catalogue_of(script, server)
+def _from_script(catalogue: Catalogue) -> Iterator[tuple[TableName, Described]]:
     for (of, name), reason in catalogue.unknown.items():
         raise UnsupportedFeature(f"the definition of a table is not understood: {reason}", field=f"{of}.{name}")
     for (of, name), known in catalogue.tables():
@@ -198,7 +278,10 @@ def _statements(script: str, server: ServerDefaults) -> Iterator[list[Token]]:
 _BEGIN: Final = re.compile(r"\S")
 _SCRIPT_KEYS: Final = frozenset({"do", "at", "session"})
 Definitions = Union[str, "os.PathLike[str]", Mapping[str, object], GivenDefinitions]
-"""A file, or a mapping from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a JSON object."""
+"""A file, or a mapping from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a JSON object.
+
+It may also map a `schema` to the name of its character set.
+"""
 
 
 def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None:

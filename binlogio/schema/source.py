@@ -23,14 +23,14 @@ from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
 from binlogio.rows.plan import DefinedColumn, TablePlan, resolve_plan
-from binlogio.schema.collations import max_character_bytes
+from binlogio.schema.collations import collation_name, default_collation, max_character_bytes
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.ddl.first_words import body_may_define, may_define
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.definition import ColumnDefinition, TableDefinition, from_table_map
 from binlogio.schema.given import Described, GivenDefinitions
 from binlogio.schema.types import binlog_type
-from binlogio.values.charsets import BINARY_COLLATION
+from binlogio.values.charsets import BINARY_COLLATION, UNKNOWN_COLLATION
 from binlogio.values.column import ColumnPlan
 from binlogio.values.layout import shape_of
 from binlogio.values.native import NATIVE_TYPES
@@ -46,6 +46,7 @@ _FLOAT32_SIZE: Final = 4  # bytes per dimension of a VECTOR
 MAX_PENDING_BYTES: Final = 4 << 20
 """The largest size of the pending statements; when it is exceeded, they are applied."""
 _CHARSETS: Final = (OptionalMetadataType.DEFAULT_CHARSET, OptionalMetadataType.COLUMN_CHARSET)
+_PROVEN_BY_WIDTH: Final[dict[int, str]] = {4: "utf8mb4", 3: "utf8mb3"}
 _FILE_NUMBER: Final = re.compile(r"(.*?)\.(\d{6,})(?:\D.*)?$", re.DOTALL)
 _GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullable=False, visible=False)
 _ROW_HASH: Final = ColumnDefinition("DB_ROW_HASH_1", "bigint unsigned", visible=False, generated_from=(), virtual=True)
@@ -164,7 +165,9 @@ class DefinitionSource:
                 raise misfit
         else:
             described = self._learned(event, server)
-        return resolve_plan(event, context) if described is None else _plan(described, event, context, server.vendor)
+        if described is None:
+            return resolve_plan(event, context)
+        return _plan(described, event, context, self._charset(event.schema))
 
     def describe(self, event: TableMapEvent, context: ParseContext) -> Described:
         """Return the definition of the table of a table map.
@@ -178,9 +181,7 @@ class DefinitionSource:
         described = self._learned(event, ServerDefaults.of(context))
         if described is None:
             return Described(from_table_map(event, context))
-        described = _without_row_hashes(described)
-        has_charsets = any(event.optional(kind) is not None for kind in _CHARSETS)
-        return replace(described, assumed=frozenset()) if has_charsets else described
+        return _with_proven_charsets(_without_row_hashes(described), event, context, self._charset(event.schema))
 
     def given(self, schema: str, table: str, context: ParseContext) -> TableDefinition | None:
         """Return the definition given by the user; None if there is none for the table."""
@@ -200,7 +201,16 @@ class DefinitionSource:
                 return None
             described = Described.of(known.table)
         event = described.definition.table_map(1, "MINIMAL", server.vendor)
-        return _plan(described, event, context, server.vendor)
+        return _plan(described, event, context, self._charset(schema))
+
+    def describe_logged(self, known: KnownTable) -> Described:
+        """Return the definition of a table from DDL, with the character set that is given for its database."""
+        charset = self._charset(known.table.schema)
+        return Described.of(known.table).with_collation(charset and default_collation(charset))
+
+    def _charset(self, schema: str) -> str | None:
+        """Return the character set of a database that the user has given."""
+        return None if self._given is None else self._given.charset(schema)
 
     def logged(self, schema: str, table: str) -> KnownTable | None:
         """Return the definition of a table from the DDL read so far; None if unknown."""
@@ -353,10 +363,13 @@ def _follows(last: str, name: str) -> bool:
     return before[1] == after[1] and int(after[2]) == int(before[2]) + 1
 
 
-def _plan(described: Described, event: TableMapEvent, context: ParseContext, vendor: Vendor) -> TablePlan:
-    """Return the plan of a table map without FULL metadata; key and visibility come from the definition."""
+def _plan(described: Described, event: TableMapEvent, context: ParseContext, charset: str | None) -> TablePlan:
+    """Return the plan of a table map without FULL metadata; key and visibility come from the definition.
+
+    `charset` is that of the database, if the user has given it.
+    """
     definition = described.definition
-    plan = resolve_plan(event, context, _plan_columns(described, event, vendor))
+    plan = resolve_plan(event, context, _plan_columns(described, event, context, charset))
     prefixes = definition.primary_key_prefixes or (0,) * len(definition.primary_key)
     key = tuple(
         (definition.column_index(name), size) for name, size in zip(definition.primary_key, prefixes, strict=True)
@@ -368,27 +381,57 @@ def _plan(described: Described, event: TableMapEvent, context: ParseContext, ven
     return replace(plan, columns=columns, primary_key=key)
 
 
-def _plan_columns(described: Described, event: TableMapEvent, vendor: Vendor) -> Sequence[DefinedColumn]:
-    """Return the columns of a definition.
+def _plan_columns(
+    described: Described, event: TableMapEvent, context: ParseContext, charset: str | None
+) -> Sequence[DefinedColumn]:
+    """Return the columns of a definition. Text without a known character set has `UNKNOWN_COLLATION`."""
+    described = _with_proven_charsets(described, event, context, charset)
+    columns = described.definition.plan_columns(ServerDefaults.of(context).vendor)
+    return tuple(
+        replace(column, collation_id=UNKNOWN_COLLATION)
+        if column.name.casefold() in described.assumed and not column.members
+        else column
+        for column in columns
+    )
 
-    If the sizes in the table map contradict an assumed character set, assumed character sets are omitted.
+
+def _with_proven_charsets(
+    described: Described, event: TableMapEvent, context: ParseContext, given: str | None
+) -> Described:
+    """Return the definition with the character sets that a table map proves, or that are given for the database.
+
+    Columns without a character set in the DDL have the default of the table. Metadata of the map name it; otherwise
+    the length of a CHAR or VARCHAR of 4 or 3 bytes per character proves utf8mb4 or utf8mb3 for all these columns: what
+    else has such characters is hardly used, and its text is hardly valid UTF-8. Many character sets have 1 or 2 bytes.
     """
     definition = described.definition
-    columns = definition.plan_columns(vendor)
-    assumed = [i for i, column in enumerate(definition.columns) if column.name.casefold() in described.assumed]
-    if not event.metadata or all(_as_mapped(definition, i, event, vendor) for i in assumed):
-        return columns
-    return tuple(replace(column, collation_id=None) if i in assumed else column for i, column in enumerate(columns))
+    numbers = [i for i, column in enumerate(definition.columns) if column.name.casefold() in described.assumed]
+    if not numbers:
+        return described
+    if any(event.optional(kind) is not None for kind in _CHARSETS):
+        mapped = resolve_plan(event, context).columns  # no ENUM or SET, whose character set is in FULL metadata only
+        ids = {number for i in numbers if (number := mapped[i].collation_id) is not None}
+        return described.with_collation(collation_name(ids.pop()) if len(ids) == 1 else None)
+    widths = {_character_bytes(definition.columns[i], event, i) for i in numbers if event.metadata} - {0}
+    charset = _PROVEN_BY_WIDTH.get(min(widths)) if len(widths) == 1 else None
+    if given is not None and widths <= {max_character_bytes(given)}:
+        charset = given
+    return described.with_collation(charset and ServerDefaults.of(context).collation_of_charset(charset))
+
+
+def _character_bytes(column: ColumnDefinition, event: TableMapEvent, index: int) -> int:
+    """Return how many bytes a character of a CHAR or VARCHAR has at most, by its length in a table map; 0 of others."""
+    kind = column.sql_type
+    if kind.name not in ("char", "varchar") or not kind.arguments or not kind.arguments[0]:
+        return 0
+    length = shape_of(event.column_types[index], event.metadata[index]).length
+    return length // kind.arguments[0] if length % kind.arguments[0] == 0 else -1
 
 
 def _mapped(definition: TableDefinition, index: int, vendor: Vendor) -> tuple[int, int]:
     """Return the type code and metadata that a server writes to a table map for a column."""
     column = definition.columns[index]
     return binlog_type(column.sql_type, max_character_bytes(definition.collation_of(column, vendor)), vendor)
-
-
-def _as_mapped(definition: TableDefinition, index: int, event: TableMapEvent, vendor: Vendor) -> bool:
-    return _mapped(definition, index, vendor) == (event.column_types[index], event.metadata[index])
 
 
 def with_hidden_columns(described: Described, event: TableMapEvent, vendor: Vendor) -> Described:

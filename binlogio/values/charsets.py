@@ -216,6 +216,10 @@ EUCJPMS_IBM: Final = (
 
 BINARY_COLLATION: Final = 63
 NO_CHARACTER: Final = "\ufffe"
+UNKNOWN_CHARSET: Final = "unknown"
+UNKNOWN_COLLATION: Final = -1
+"""The id for text in an unknown character set: ASCII except zero bytes is text, as in all that a database may have."""
+
 
 PYTHON_CODECS: Final = {
     "ascii": "ascii",
@@ -288,6 +292,8 @@ CHARSET_NAMES: Final[dict[int, str]] = dict(_ids())
 
 def charset_of(collation_id: int | None) -> Charset | None:
     """Return the character set of a collation id; None for `binary`, for None, and for an unknown id."""
+    if collation_id == UNKNOWN_COLLATION:
+        return charset_named(UNKNOWN_CHARSET)
     name = CHARSET_NAMES.get(collation_id) if collation_id is not None else None
     return None if name is None or name == "binary" else charset_named(name)
 
@@ -299,6 +305,8 @@ def charset_named(name: str) -> Charset:
     Raises:
         KeyError: the name is unknown.
     """
+    if name == UNKNOWN_CHARSET:
+        return _from_map(name, NO_CHARACTER + "".join(map(chr, range(1, 128))) + NO_CHARACTER * 128)
     if name in PYTHON_CODECS:
         return _from_codec(name, PYTHON_CODECS[name])
     if name in UPPER_HALVES:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -39,8 +40,10 @@ ignore_missing_logs_option: Final = click.option(
     is_flag=True,
     help="Go on although logs or GTIDs are missing; the summary names them, and the exit code is 1.",
 )
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 _GTID_POSITION: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")
 _DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
+_CHARSETS: Final = f"{__name__}.charsets"
 
 
 def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) -> Gtids | None:
@@ -97,12 +100,36 @@ def definitions_file() -> str | None:
 def _load_definitions(ctx: click.Context, _param: click.Parameter, file: str | None) -> GivenDefinitions | None:
     ctx.meta[_DEFINITIONS_FILE] = file
     try:
-        return load_definitions(file)
+        given, charsets = load_definitions(file), given_charsets()
     except UnsupportedFeature as exc:
         raise Refusal(error_text(exc)) from exc
+    return charsets if given is None else given.with_charsets_of(charsets)
 
 
-definitions_option: Final = click.option(
+def given_charsets() -> GivenDefinitions | None:
+    """Return the character sets of databases given as `--database-charset`, or None."""
+    charsets = click.get_current_context().meta.get(_CHARSETS)
+    return GivenDefinitions(charsets) if charsets else None
+
+
+def _take_charsets(ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> None:
+    pairs = [text.partition("=") for text in texts]
+    for name, _, charset in pairs:
+        if not name or not charset or "." in name:
+            raise click.BadParameter("expected the name of a database and a character set, such as shop=utf8mb4")
+    ctx.meta[_CHARSETS] = {name: charset for name, _, charset in pairs}
+
+
+charset_option: Final = click.option(
+    "--database-charset",
+    multiple=True,
+    metavar="DB=CHARSET",
+    is_eager=True,
+    expose_value=False,
+    callback=_take_charsets,
+    help="The character set of a database, for text columns whose character set is not in the log.",
+)
+_definitions_option: Final = click.option(
     "--table-definitions",
     type=INPUT_PATH,
     metavar="FILE",
@@ -110,3 +137,8 @@ definitions_option: Final = click.option(
     help="Columns and keys of tables, for logs without them: CREATE TABLE statements, or JSON as in scripts of "
     "`binlogio write`.",
 )
+
+
+def definitions_option(command: _Command) -> _Command:
+    """Add the options --table-definitions and --database-charset; the command gets one `table_definitions`."""
+    return _definitions_option(charset_option(command))

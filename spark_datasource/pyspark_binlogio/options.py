@@ -13,6 +13,8 @@ refused, with the nearest name of the table below.
     images                     both (default) | before | after: omit the other image, in view rows
     schemaFile                 table definitions for logs with binlog_row_metadata=MINIMAL: a .sql or .json file, or
                                JSON itself; definitions in JSON that do not fit a table are ignored
+    databaseCharset            character sets of databases, such as shop=utf8mb4,crm=latin1, for text columns whose
+                               character set is not in the logs
     followDdl                  auto (default) | true | false: take the names and types of columns from the DDL in the
                                logs, for which the driver scans their headers. auto: where rows have no names and
                                schemaFile is not set, up to 1 GiB of logs
@@ -191,6 +193,14 @@ def _names(name: str, value: str) -> tuple[str, ...]:
     return found
 
 
+def _charsets(name: str, value: str) -> tuple[tuple[str, str], ...]:
+    """Return the character set of each database."""
+    pairs = [one.partition("=") for one in value.split(",")]
+    if not all(schema.strip() and charset.strip() and "." not in schema for schema, _, charset in pairs):
+        raise refused(name, value, "database=charset, such as shop=utf8mb4, separated by commas")
+    return tuple((schema.strip(), charset.strip()) for schema, _, charset in pairs)
+
+
 def _moment(name: str, value: str) -> int:
     """Return a time in seconds since 1970: ISO 8601, in UTC if it has no zone, or that number."""
     if value.strip().isdigit():
@@ -285,6 +295,7 @@ class BinlogReadOptions(_SharedOptions):
     columns: tuple[str, ...] | None = _option(_names)
     images: str = _option(_choice("both", "before", "after"), "both")
     image_type: str = _option(_choice("json", "variant"), "json")
+    database_charset: tuple[tuple[str, str], ...] = _option(_charsets, ())
     follow_ddl: str = _option(_choice("auto", "true", "false"), "auto")
     zero_dates: str = _option(_choice("error", "null", "text"), "error")
     starting_timestamp: int | None = _option(_moment)

@@ -100,7 +100,11 @@ def request_of(options: BinlogReadOptions) -> Request:
     start, end = options.starting_timestamp, options.ending_timestamp
     times = Range(LOWEST if start is None else start, HIGHEST if end is None else end)
     where = EventFilter(timestamp=times, known_gtids=known, wanted_gtids=wanted)
-    return Request(options=options, where=where, keyring=keyring, definitions=given_definitions(options.schema_file))
+    definitions = given_definitions(options.schema_file)
+    if options.database_charset:
+        charsets = GivenDefinitions(dict(options.database_charset))
+        definitions = charsets if definitions is None else definitions.with_charsets_of(charsets)
+    return Request(options=options, where=where, keyring=keyring, definitions=definitions)
 
 
 def given_definitions(schema_file: str | None) -> GivenDefinitions | None:

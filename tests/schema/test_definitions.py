@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -22,6 +22,7 @@ from binlogio.implementation import is_compiled
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
 from binlogio.storage.log_file import LogFile
+from binlogio.values.charsets import UNKNOWN_COLLATION
 from corpus import MARIADB, MARIADB118, MYSQL
 from defined_logs import CONTEXT, CREATE, INTS, MARIADB_CONTEXT, everywhere, insert, mapped, save, table
 from logs import query
@@ -197,17 +198,32 @@ def test_full_metadata_of_a_real_log_has_the_types_of_its_ddl(
     assert kernel
 
 
-def test_an_assumed_character_set_is_believed_where_the_widths_agree() -> None:
-    """CHAR and VARCHAR show by their bytes how wide a character is; a TEXT beside them shows nothing."""
-    sql = "CREATE TABLE t (a VARCHAR(10), b TEXT, c TEXT CHARACTER SET cp1251)"
-    types = ("varchar(10)", "text", "text")
-    plans = {}
-    for collation in ("latin1_swedish_ci", "utf8mb4_general_ci"):
-        source = DefinitionSource(GivenDefinitions({"d.t": sql}))
-        event = mapped(table(*types, collation=collation), "NO_LOG", "mariadb")
-        plans[collation] = [column.collation_id for column in source.plan(event, MARIADB_CONTEXT).columns]
+UTF8: Final = (45, 45)
 
-    assert plans == {"latin1_swedish_ci": [8, 8, 51], "utf8mb4_general_ci": [None, None, 51]}
+
+@pytest.mark.parametrize(
+    ("types", "collation", "charset", "expected"),
+    [
+        (("varchar(10)", "text"), "utf8mb4_general_ci", None, UTF8),
+        (("char(10)", "text"), "utf8mb3_general_ci", None, (33, 33)),
+        (("varchar(10)", "text"), "latin1_swedish_ci", None, (UNKNOWN_COLLATION,) * 2),
+        (("varchar(10)", "text"), "gbk_chinese_ci", None, (UNKNOWN_COLLATION,) * 2),
+        (("text", "tinytext"), "utf8mb4_general_ci", None, (UNKNOWN_COLLATION,) * 2),
+        (("varchar(10)", "text"), "latin1_swedish_ci", "cp1251", (51, 51)),
+        (("varchar(10)", "text"), "latin1_swedish_ci", "utf8mb4", (UNKNOWN_COLLATION,) * 2),
+        (("text", "tinytext"), "utf8mb4_general_ci", "utf8mb4", UTF8),
+    ],
+)
+def test_the_default_character_set_is_proven_by_widths_or_given(
+    types: tuple[str, str], collation: str, charset: str | None, expected: tuple[int, int]
+) -> None:
+    """A CHAR or VARCHAR of 4 or 3 bytes proves it for its neighbours; one that is given must have these widths."""
+    sql = f"CREATE TABLE t (a {types[0]}, b {types[1]}, c TEXT CHARACTER SET cp1251)"
+    given = {"d.t": sql} | ({} if charset is None else {"d": charset})
+    source = DefinitionSource(GivenDefinitions(given))
+    event = mapped(table(*types, "text", collation=collation), "NO_LOG", "mariadb")
+
+    assert tuple(column.collation_id for column in source.plan(event, MARIADB_CONTEXT).columns) == (*expected, 51)
 
 
 def test_the_key_that_the_server_generates_is_put_before_the_columns() -> None:

@@ -101,7 +101,9 @@ def test_commands_refuse_files_without_definitions_by_name(tmp_path: Path, comma
     ("definitions", "message"),
     [
         ({}, "no table definition found"),
-        ({"t": INTS}, "not the name of a table"),
+        ({"t": INTS}, "t: not the character set of a database, expected a name, such as utf8mb4"),
+        ({"d": "klingon"}, "d: unknown character set"),
+        ({".t": INTS}, "not the name of a table"),
         ({"d.t": 7}, "not a table definition"),
         ({"d.t": "CREATE TABLE t (a NOSUCHTYPE)"}, "d.t: SQL: the statement cannot be parsed"),
         ({"d.t": "CREATE TABLE t LIKE u"}, "has no column list"),

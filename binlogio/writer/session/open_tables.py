@@ -11,10 +11,12 @@ from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema.collations import collation_name
 from binlogio.schema.definition import DEFAULT_COLLATION
+from binlogio.values.charsets import UNKNOWN_CHARSET
 from binlogio.writer.log.log_builder import describe_format
 from binlogio.writer.rows.value_checks import Check, checks_of
 from binlogio.writer.rows.writeset import KeyHasher
@@ -125,6 +127,13 @@ class OpenTables:
             self._by_identity.clear()
 
     def _open(self, definition: TableDefinition) -> OpenTable:
+        for column in definition.columns:
+            if definition.collation_of(column) == UNKNOWN_CHARSET:
+                raise UnsupportedFeature(
+                    "the character set of a column is unknown",
+                    field=f"{definition.full_name}.{column.name}",
+                    hint="name its collation in the definition",
+                )
         mapped = definition if self._vendor == "mysql" else _with_known_collations(definition, self._usual_collation)
         full, table_map = (
             mapped.table_map(

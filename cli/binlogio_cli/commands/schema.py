@@ -15,7 +15,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.schema.information_schema import QUERY, parse_information_schema
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import DAMAGE, OK, Refusal, error_text, say, say_gaps
-from binlogio_cli.options import INPUT_PATH
+from binlogio_cli.options import INPUT_PATH, charset_option, given_charsets
 from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import input_once, keyring_option
@@ -47,6 +47,7 @@ Examples: from logs; from a server that runs
 @force_option
 @quiet_option
 @keyring_option
+@charset_option
 def command(
     files: tuple[str, ...],
     listing: str | None,
@@ -79,13 +80,16 @@ def command(
         keys = None if keyring is None else load_keyring(keyring)
         code = say_gaps(logs, keys)
         with watched_logs([log.name for log in logs], is_shown=not quiet) as on_read:
-            found = logged_tables(logs, keys, on_read=on_read)
+            found = logged_tables(logs, keys, definitions=given_charsets(), on_read=on_read)
         tables, unknown = found.definitions, found.unknown
         for table, place in found.changed.items():
             say(f"{table}: its rows up to {place} were logged with another definition than this, the last one")
         if found.assumed:
             listed = ", ".join(f"{table} ({', '.join(columns)})" for table, columns in found.assumed.items())
-            say(f"the logs do not have the character set of these columns; that of the server is assumed: {listed}")
+            say(
+                f"the logs do not have the character set of these columns, only ASCII is read as text: {listed}"
+                f" (give that of the database with --database-charset)"
+            )
         for table, reason in unknown.items():
             say(f"{table}: left out: {reason}")
     if not tables:

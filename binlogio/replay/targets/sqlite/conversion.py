@@ -24,7 +24,7 @@ from binlogio.schema.collations import collation_name, max_character_bytes
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.json_values import value_from_json
 from binlogio.schema.types import BINARY_TYPES
-from binlogio.values.charsets import BINARY_COLLATION, charset_of
+from binlogio.values.charsets import BINARY_COLLATION, UNKNOWN_COLLATION, charset_named, charset_of
 from binlogio.values.column import BLOBS
 from binlogio.values.json import JsonDocument
 from binlogio.values.numbers import float_text
@@ -211,11 +211,14 @@ def _widened(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
 def _to_text(value: Any, old: ColumnPlan, new: ColumnPlan) -> SqliteValue:
     text = str(value)
     charset = charset_of(new.collation_id)
+    if charset is not None and old.collation_id == new.collation_id == UNKNOWN_COLLATION:
+        charset = charset_named("utf8mb4")  # both have the default of the table, whichever it is
     data = charset.encode(text) if charset is not None else text.encode()
     if new.type in _BLOBS:
         fits = len(data) < 1 << 8 * max(new.pack_length, 1)
     else:
-        width = max_character_bytes(collation_name(new.collation_id)) if new.collation_id is not None else 1
+        number = None if new.collation_id == UNKNOWN_COLLATION else new.collation_id
+        width = max_character_bytes(collation_name(number)) if number is not None else 1
         fits = len(text) <= new.length // width and not (new.type == ColumnType.STRING and text.endswith(" "))
     if not fits or (charset is not None and charset.decode(data) != text):
         raise Lossy(repr(value))

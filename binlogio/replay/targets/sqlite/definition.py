@@ -24,6 +24,7 @@ from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
 from binlogio.schema.ddl.parsed_table import PRIMARY
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tree import Default
+from binlogio.schema.given import Described
 from binlogio.values.column import ColumnPlan
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class SqliteDefinition:
         Raises:
             BinlogError: a column's type or collation cannot be.
         """
-        definition, vendor = table.definition(), ServerDefaults.of(context).vendor
+        definition, vendor = Described.of(table).without_assumptions(), ServerDefaults.of(context).vendor
         plan = resolve_plan(definition.table_map(1, "FULL", vendor), context, definition.plan_columns(vendor))
         return cls(table, definition, plan, defaults)
 

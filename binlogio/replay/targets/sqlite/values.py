@@ -15,7 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
-from binlogio.values.charsets import BINARY_COLLATION
+from binlogio.errors import BinlogFormatError, Hint
+from binlogio.values.charsets import BINARY_COLLATION, UNKNOWN_COLLATION
 from binlogio.values.column import STRINGS
 from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.numbers import float_text
@@ -51,8 +52,15 @@ def sqlite_value(value: Any, column: ColumnPlan) -> SqliteValue:
     """Return the value as it is stored.
 
     Raises:
-        BinlogFormatError: a JSON document is damaged.
+        BinlogFormatError: a JSON document is damaged, or the character set is unknown.
     """
+    if isinstance(value, bytes) and column.collation_id == UNKNOWN_COLLATION:
+        raise BinlogFormatError(
+            "the character set of the column is unknown, and the bytes are not ASCII",
+            field=f"column {column.label}",
+            found=f"0x{value[:64].hex()}",
+            hint=Hint.DATABASE_CHARSET,
+        )
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, int):
