@@ -47,7 +47,7 @@ class ReadCheck:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, definitions: GivenDefinitions | None = None) -> None:
         self._selection = _every_row(limits, definitions)
-        self._definitions = DefinitionSource(definitions)
+        self._definitions = DefinitionSource(definitions, reads_text=False)
         self._known_plans = KnownPlans()
         self._name = ""
         self._head = b""

@@ -18,6 +18,7 @@ from binlogio.archive.observer import Damage, LogEnd
 from binlogio.archive.read_check import ReadCheck, unreadable_text
 from binlogio.constants import HeaderFlag
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.events import GtidLogEvent
 from binlogio.events.base import event_name
 from binlogio.events.control import IncidentEvent, RotateEvent
 from binlogio.events.format_description import FormatDescriptionEvent
@@ -26,7 +27,7 @@ from binlogio.events.mariadb import MariadbGtidListEvent
 from binlogio.implementation import is_compiled
 from binlogio.reader import BinlogReader
 from binlogio.series.continuity import check_ends, series_gap
-from binlogio.series.gtid_history import NOTE, PROBLEM, GtidHistories
+from binlogio.series.gtid_history import NOTE, PROBLEM, GtidHistories, gtid_run
 from binlogio.series.log_head import known_heads
 from binlogio.storage.index_file import (
     INDEX_SUFFIX,
@@ -324,7 +325,8 @@ class _CheckedLog:
 
     def read(self, event: BinlogEvent, *, is_first: bool) -> None:
         """Take an event from the Python reader."""
-        self._groups += is_first
+        gtid = event.gtid if is_first and isinstance(event, GtidLogEvent) else None
+        self.gtids(is_first, [] if gtid is None else [gtid_run(gtid, event.header.offset)])
         if isinstance(event, FormatDescriptionEvent):
             self._begin(event.header, event.server_version)
         self.event(event)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.event_records import EVENT_SCHEMA
     from binlogio.columnar.record_types import MIXED_SCHEMA, RecordType, RowSelection
     from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
-    from binlogio.columnar.splits.group_scan import check_gtids, last_group_end, last_gtid, splits_at_groups
+    from binlogio.columnar.splits.group_scan import last_group_end, splits_at_groups
     from binlogio.columnar.splits.logged_statements import LoggedStatements, lacks_names
     from binlogio.columnar.splits.skipped_logs import logs_without
     from binlogio.columnar.splits.split_bounds import group_around, group_behind, is_one_piece, split_bounds
@@ -35,13 +35,11 @@ __all__ = [
     "LoggedStatements",
     "RecordType",
     "RowSelection",
-    "check_gtids",
     "group_around",
     "group_behind",
     "is_one_piece",
     "lacks_names",
     "last_group_end",
-    "last_gtid",
     "logs_without",
     "read_events",
     "read_split",
@@ -59,7 +57,7 @@ if not TYPE_CHECKING:
             "event_records": "EVENT_SCHEMA",
             "record_types": "MIXED_SCHEMA RecordType RowSelection",
             "rows_reader": "DEFAULT_BATCH_ROWS read_split",
-            "splits.group_scan": "check_gtids last_group_end last_gtid splits_at_groups",
+            "splits.group_scan": "last_group_end splits_at_groups",
             "splits.logged_statements": "LoggedStatements lacks_names",
             "splits.skipped_logs": "logs_without",
             "splits.split_bounds": "group_around group_behind is_one_piece split_bounds",

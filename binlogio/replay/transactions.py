@@ -52,7 +52,7 @@ from binlogio.replay.start_position import (
 )
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
-from binlogio.series.continuity import GtidContinuity, ignored, missing_gtids
+from binlogio.series.continuity import GtidContinuity
 from binlogio.series.identity import LogIdentity, fingerprint, log_identity
 from binlogio.series.log_head import before_of
 from binlogio.series.progress import LogProgress
@@ -527,10 +527,10 @@ class TransactionReader:
         """
         if self._is_relay_log:
             return
-        lost = self._continuity.missing(before_of(event))
-        if lost:
-            error = missing_gtids(self._reader.position.file, lost)
-            self.missing.append(ignored(error, ignore_missing_logs=self._ignores_missing_logs))
+        file = self._reader.position.file
+        self.missing.extend(
+            self._continuity.check(before_of(event), file, ignore_missing_logs=self._ignores_missing_logs)
+        )
 
     def _position(self, offset: int) -> Position:
         return Position(log_name(self._reader.position.file), offset)

@@ -73,6 +73,8 @@ class DefinitionSource:
         given: the definitions given by the user.
         follows_ddl: use the DDL in the log. Set it only for reading logs from their start; a reader of a part of a log
             would not know the earlier DDL.
+        reads_text: text in an unknown character set is ASCII, and other bytes are errors in typed columns; otherwise it
+            is bytes.
 
     `unnamed` maps a table (schema, name) whose DDL is in the log, but whose column names are unknown, to the reason.
     `belied` counts the definitions from DDL that a table map contradicted; earlier plans from other maps of this table
@@ -83,9 +85,12 @@ class DefinitionSource:
 
     follows_all = False
 
-    def __init__(self, given: GivenDefinitions | None = None, *, follows_ddl: bool = True) -> None:
+    def __init__(
+        self, given: GivenDefinitions | None = None, *, follows_ddl: bool = True, reads_text: bool = True
+    ) -> None:
         self._given = given
         self._follows_ddl = follows_ddl
+        self._reads_text = reads_text
         self._catalogue = Catalogue()
         self._pending: list[tuple[QueryEvent, ParseContext] | None] = []  # None marks the begin of a log
         self.pending_bytes = 0
@@ -167,7 +172,7 @@ class DefinitionSource:
             described = self._learned(event, server)
         if described is None:
             return resolve_plan(event, context)
-        return _plan(described, event, context, self._charset(event.schema))
+        return self._plan(described, event, context)
 
     def describe(self, event: TableMapEvent, context: ParseContext) -> Described:
         """Return the definition of the table of a table map.
@@ -201,7 +206,12 @@ class DefinitionSource:
                 return None
             described = Described.of(known.table)
         event = described.definition.table_map(1, "MINIMAL", server.vendor)
-        return _plan(described, event, context, self._charset(schema))
+        return self._plan(described, event, context)
+
+    def _plan(self, described: Described, event: TableMapEvent, context: ParseContext) -> TablePlan:
+        charset = self._charset(described.definition.schema)
+        unknown = UNKNOWN_COLLATION if self._reads_text else None
+        return _plan(described, event, context, _plan_columns(described, event, context, charset, unknown))
 
     def describe_logged(self, known: KnownTable) -> Described:
         """Return the definition of a table from DDL, with the character set that is given for its database."""
@@ -284,7 +294,7 @@ class DefinitionSource:
 
     def copy(self) -> DefinitionSource:
         """Return a new source with the same definitions."""
-        other = DefinitionSource(self._given, follows_ddl=self._follows_ddl)
+        other = DefinitionSource(self._given, follows_ddl=self._follows_ddl, reads_text=self._reads_text)
         other.adopt(self)
         return other
 
@@ -363,32 +373,31 @@ def _follows(last: str, name: str) -> bool:
     return before[1] == after[1] and int(after[2]) == int(before[2]) + 1
 
 
-def _plan(described: Described, event: TableMapEvent, context: ParseContext, charset: str | None) -> TablePlan:
-    """Return the plan of a table map without FULL metadata; key and visibility come from the definition.
-
-    `charset` is that of the database, if the user has given it.
-    """
+def _plan(
+    described: Described, event: TableMapEvent, context: ParseContext, columns: Sequence[DefinedColumn]
+) -> TablePlan:
+    """Return the plan of a table map without FULL metadata; key and visibility come from the definition."""
     definition = described.definition
-    plan = resolve_plan(event, context, _plan_columns(described, event, context, charset))
+    plan = resolve_plan(event, context, columns)
     prefixes = definition.primary_key_prefixes or (0,) * len(definition.primary_key)
     key = tuple(
         (definition.column_index(name), size) for name, size in zip(definition.primary_key, prefixes, strict=True)
     )
-    columns = tuple(
+    planned = tuple(
         column if said.visible else replace(column, visible=False)
         for column, said in zip(plan.columns, definition.columns, strict=True)
     )
-    return replace(plan, columns=columns, primary_key=key)
+    return replace(plan, columns=planned, primary_key=key)
 
 
 def _plan_columns(
-    described: Described, event: TableMapEvent, context: ParseContext, charset: str | None
+    described: Described, event: TableMapEvent, context: ParseContext, charset: str | None, unknown: int | None
 ) -> Sequence[DefinedColumn]:
-    """Return the columns of a definition. Text without a known character set has `UNKNOWN_COLLATION`."""
+    """Return the columns of a definition. Text without a known character set has the collation `unknown`."""
     described = _with_proven_charsets(described, event, context, charset)
     columns = described.definition.plan_columns(ServerDefaults.of(context).vendor)
     return tuple(
-        replace(column, collation_id=UNKNOWN_COLLATION)
+        replace(column, collation_id=unknown)
         if column.name.casefold() in described.assumed and not column.members
         else column
         for column in columns

@@ -20,7 +20,7 @@ from binlogio.errors import BinlogError, ChangedLogs, Hint, MissingLogs
 from binlogio.event_filter import has_gtid
 from binlogio.events.base import parse_header
 from binlogio.events.format_description import server_version_numbers
-from binlogio.gtid import Gtid, GtidSet, Interval, MariadbGtid, Tsid
+from binlogio.gtid import Gtid, GtidSet, Interval, MariadbGtid, Tag, Tsid, Uuid
 from binlogio.gtid.identifiers import GNO_END
 from binlogio.series.identity import LogIdentity
 from binlogio.series.log_head import known_heads
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from binlogio.event_filter import Gtids
+    from binlogio.series.gtid_history import GtidRun
     from binlogio.series.log_head import LastGtids, LogHead
     from binlogio.series.progress import LogProgress
     from binlogio.storage.keyring import Keyring
@@ -297,7 +298,7 @@ def _missing_gtids(held: Sequence[LogProgress], file: str, head: LogHead) -> str
         ChangedLogs: the log has transactions that the consumer has.
     """
     last = [one.last_gtid for one in held]
-    latest, first = _latest(last), _numbered(head.first_gtid)
+    latest, first = _latest(last), None if head.first_gtid is None else _numbered(head.first_gtid)
     if first is not None and first[1] <= latest.get(first[0], -1):
         raise _repeated(file, head)
     return GtidContinuity(after=last).missing(head.gtids_before()) or None
@@ -314,23 +315,19 @@ def _repeated(file: str, head: LogHead) -> ChangedLogs:
 
 
 def _continues(head: LogHead, last: str | None) -> bool:
-    """Return False if the head of a log shows that it does not follow the log whose last GTID is `last`."""
+    """Return False if the head of a log shows that it does not follow the log up to which `last` are the latest."""
     before = head.gtids_before()
-    if last is None or before is None:
+    if last is None or before is None or isinstance(before, GtidSet) != (":" in last):
         return True
     if isinstance(before, GtidSet):
-        return ":" not in last or Gtid.parse(last) in before
-    if ":" in last:
-        return True
-    gtid = MariadbGtid.parse(last)
-    found = before.get((gtid.domain_id, gtid.server_id))
-    return found is not None and found.sequence_number >= gtid.sequence_number
+        return all(Gtid.parse(one) in before for one in last.split(","))
+    gtids = map(MariadbGtid.parse, last.split(","))
+    found = {source: gtid.sequence_number for source, gtid in before.items()}
+    return all(found.get((one.domain_id, one.server_id), -1) >= one.sequence_number for one in gtids)
 
 
-def _numbered(gtid: str | None) -> tuple[Tsid | tuple[int, int], int] | None:
+def _numbered(gtid: str) -> tuple[Tsid | tuple[int, int], int]:
     """Return the source of a GTID (UUID and tag, or domain and server), and its number."""
-    if gtid is None:
-        return None
     if ":" in gtid:
         found = Gtid.parse(gtid)
         return Tsid(found.uuid, found.tag), found.gno
@@ -366,13 +363,11 @@ class GtidContinuity:
 
     @property
     def latest(self) -> str | None:
-        """The GTID with the largest number of the source of the last group, as text; None: no group had a GTID."""
-        if not isinstance(self.last, Gtid):
-            return None if self.last is None else str(self.last)
-        tsid = Tsid(self.last.uuid, self.last.tag)
-        ends = [one.end for source, one in self._runs if source == tsid]
-        ends += [one.end for one in self._mysql.intervals(tsid)[-1:]]
-        return str(replace(self.last, gno=max(*ends, self.last.gno + 1) - 1))
+        """The latest GTID of each source so far, separated by commas; None: there is none."""
+        mysql = _ends(self._mysql.union(GtidSet.from_intervals(self._runs)))
+        found = [str(Gtid(tsid.uuid, tsid.tag, end - 1)) for tsid, end in mysql.items()]
+        found += [f"{domain}-{server}-{number}" for (domain, server), number in self._last.items() if number >= 0]
+        return ",".join(found) or None
 
     @property
     def is_behind(self) -> bool:
@@ -399,26 +394,47 @@ class GtidContinuity:
             else:
                 self._runs.append((tsid, Interval(gtid.gno, gtid.gno + 1)))
 
+    def add_run(self, run: GtidRun) -> None:
+        """Take consecutive GTIDs of groups."""
+        source, numbers = run.source, run.numbers
+        if isinstance(source[0], bytes):
+            self._runs.append((Tsid(Uuid(source[0]), Tag(str(source[1]))), numbers))
+        else:
+            key = source[0], int(source[1])
+            self._last[key] = max(numbers.end - 1, self._last.get(key, -1))
+
+    def check(self, before: GtidSet | LastGtids | None, file: str, *, ignore_missing_logs: bool) -> list[str]:
+        """Check that the head of the next log lists only GTIDs that logs before it have; return what is ignored.
+
+        Raises:
+            MissingLogs: it lists others. The state is as before.
+        """
+        lost = self.missing(before)
+        found = [ignored(missing_gtids(file, lost), ignore_missing_logs=ignore_missing_logs)] if lost else []
+        self.take(before)
+        return found
+
     def missing(self, before: GtidSet | LastGtids | None) -> str:
         """Return the GTIDs at the head of the next log that no log before it has, as text; empty: none is missing."""
-        if isinstance(before, GtidSet):
-            return self._missing_mysql(before)
         if before is None:
             return ""
+        if isinstance(before, GtidSet):
+            have = self._mysql.union(GtidSet.from_intervals(self._runs))
+            lost = (before if self._begun else before.intersection(_later(self._after))).difference(have)
+            return shown(lost.difference(self._allowed) if isinstance(self._allowed, GtidSet) else lost)
         checked = [one for one in before.items() if self._begun or one[0] in self._after]
-        lost = [gtid for source, gtid in checked if self._lacks(source, gtid)]
-        self._begun = True
-        for source, gtid in before.items():
-            self._last[source] = gtid.sequence_number
-        return shown(",".join(map(str, lost)))
+        return shown(",".join(str(gtid) for source, gtid in checked if self._lacks(source, gtid)))
 
-    def _missing_mysql(self, before: GtidSet) -> str:
-        have = self._mysql.union(GtidSet.from_intervals(self._runs))
-        lost = (before if self._begun else before.intersection(_later(self._after))).difference(have)
-        if isinstance(self._allowed, GtidSet):
-            lost = lost.difference(self._allowed)
-        self._begun, self._runs, self._mysql = True, [], have.union(before)
-        return shown(lost)
+    def take(self, before: GtidSet | LastGtids | None) -> None:
+        """Take the GTIDs at the head of the next log as known."""
+        if before is None:
+            return
+        self._begun = True
+        if isinstance(before, GtidSet):
+            self._mysql = self._mysql.union(GtidSet.from_intervals(self._runs)).union(before)
+            self._runs = []
+        else:
+            self._last.update((source, gtid.sequence_number) for source, gtid in before.items())
 
     def _lacks(self, source: tuple[int, int], gtid: MariadbGtid) -> bool:
         if gtid.sequence_number <= self._last.get(source, -1):
@@ -426,12 +442,21 @@ class GtidContinuity:
         return not any(has_gtid(gtids, gtid) for gtids in (self._known, self._allowed) if gtids is not None)
 
 
+def _ends(gtids: GtidSet) -> dict[Tsid, int]:
+    """Return the end of the last GTIDs of each source."""
+    ends: dict[Tsid, int] = {}
+    for tsid, numbers in gtids:
+        ends[tsid] = max(numbers.end, ends.get(tsid, 0))
+    return ends
+
+
 def _latest(gtids: Iterable[str | None]) -> dict[Tsid | tuple[int, int], int]:
     """Return the largest number of each source (UUID and tag, or domain and server)."""
     latest: dict[Tsid | tuple[int, int], int] = {}
-    for gtid in gtids:
-        if (found := _numbered(gtid)) is not None:
-            latest[found[0]] = max(found[1], latest.get(found[0], -1))
+    for text in gtids:
+        for one in text.split(",") if text else ():
+            source, number = _numbered(one)
+            latest[source] = max(number, latest.get(source, -1))
     return latest
 
 

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from binlogio.gtid import Gtid, MariadbGtid
 from binlogio.gtid.sets import Interval, merge_intervals, subtract_intervals
 from binlogio.storage.index_file import log_number
 
@@ -31,6 +32,14 @@ class GtidRun(NamedTuple):
     source: GtidSource
     numbers: Interval
     offset: int
+
+
+def gtid_run(gtid: Gtid | MariadbGtid, offset: int) -> GtidRun:
+    """Return the run of one GTID."""
+    if isinstance(gtid, MariadbGtid):
+        number = gtid.sequence_number
+        return GtidRun((gtid.domain_id, gtid.server_id), Interval(number, number + 1), offset)
+    return GtidRun((gtid.uuid.data, str(gtid.tag)), Interval(gtid.gno, gtid.gno + 1), offset)
 
 
 class GtidHistories:

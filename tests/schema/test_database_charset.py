@@ -81,6 +81,13 @@ def test_other_bytes_than_ascii_are_bytes_or_an_error(log: Path, charset: str, t
         records_of(log, table="shop.t", followDdl="true")
 
 
+def test_verify_and_repair_read_such_rows(log: Path, tmp_path: Path) -> None:
+    """They are not damaged."""
+    assert run("verify", "-q", log).exit_code == 0
+    assert run("repair", "-q", "-o", tmp_path / "fixed.000001", log).exit_code == 0
+    assert values(tmp_path / "fixed.000001") == values(log)
+
+
 def test_the_character_set_of_the_database_is_given(log: Path, charset: str, tmp_path: Path) -> None:
     """As an option, in Python, in Spark, and in a dump of the schema; MariaDB and old MySQL are the same."""
     option, right = ("--database-charset", f"shop={charset}"), ["ascii", TEXT[charset]]

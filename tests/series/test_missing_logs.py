@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -239,6 +240,65 @@ def test_transactions_that_were_renumbered_away_are_missing(server: str, gtids: 
         result = run(*command, *logs[:2])
         assert (command[0], result.exit_code) == (command[0], 1)
         assert f"{gtids}, which its head lists" in result.stderr
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+@pytest.mark.parametrize("workers", ["1", "4"])
+def test_a_refused_replay_is_refused_again(server: str, workers: str, tmp_path: Path) -> None:
+    """What the head of the later log lists is not taken for read, whichever logs are given then."""
+    logs = write_series(tmp_path / "good", server)
+    logs[2].rename(logs[1])
+    target = SqliteConsumer(tmp_path, "--workers", workers)
+    for given in (logs[:2], logs[:2], logs[1:2]):
+        result = target.give(given)
+        assert result.exit_code == 1
+        assert "which its head lists" in result.stderr or "missing" in result.stderr
+        assert sorted(target.ids()) == list(ids_of(1))
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_a_transaction_that_is_missing_inside_a_log_is_missing(server: str, tmp_path: Path) -> None:
+    """Not the last one of the log. In MariaDB, the head of a log has the last GTID of each domain only."""
+    logs = write_series(tmp_path / "good", server)
+    starts = group_starts(logs[1])
+    (tmp_path / "cut").mkdir()
+    cut = tmp_path / "cut" / "binlog.000002"
+    data = bytearray(logs[1].read_bytes())
+    data[starts[2] + 30] ^= 0xFF
+    (tmp_path / "damaged.000002").write_bytes(data)
+    assert run("repair", "-q", "-o", cut, tmp_path / "damaged.000002").exit_code == 1
+    given = [logs[0], cut.rename(logs[1]), logs[2]]
+    for command in (
+        ("copy", "-q", "-o", tmp_path / "to"),
+        ("export", "-q", "--to", tmp_path / "to"),
+        ("dump", "-q", "--format", "sql", "-o", tmp_path / "to"),
+    ):
+        result = run(*command, *given)
+        assert (command[0], result.exit_code) == (command[0], 1 if server == "GTIDs" else 0)
+        assert server != "GTIDs" or ":11, which its head lists" in result.stderr
+        assert server != "GTIDs" or not (tmp_path / "to").exists()
+        shutil.rmtree(tmp_path / "to", ignore_errors=True)
+        (tmp_path / "to").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+@pytest.mark.parametrize("names", [("0/binlog.000001", "2/binlog.000003"), ("binlog.000001", "new.000001")])
+def test_gtids_show_a_hole_whatever_the_names(names: tuple[str, str], server: str, tmp_path: Path) -> None:
+    """One folder for each day, or another basename: the second log is missing, and compressed ones are compared."""
+    logs = write_series(tmp_path / "good", server)
+    for pack in (False, True):
+        given = []
+        for log, name in zip((logs[0], logs[2]), names, strict=True):
+            new = tmp_path / str(pack) / (f"{name}.zst" if pack else name)
+            new.parent.mkdir(parents=True, exist_ok=True)
+            data = log.read_bytes()
+            new.write_bytes(pa.Codec("zstd").compress(data, asbytes=True) if pack else data)
+            given.append(new)
+        for command in (("export", "-q", "--to"), ("dump", "-q", "--format", "sql", "-o")):
+            result = run(*command, tmp_path / "to", *given)
+            assert (command[0], result.exit_code) == (command[0], 1)
+            assert "which its head lists" in result.stderr
+            assert not (tmp_path / "to").exists()
 
 
 @pytest.mark.parametrize("first_is_given", [False, True])

@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -29,7 +28,8 @@ from binlogio.archive.export.lakes import DeltaTables, IcebergTables
 from binlogio.archive.export.latest import LatestRows, table_marks
 from binlogio.archive.export.ledger import ExportLedger, begin_commit, complete, load_ledger
 from binlogio.archive.export.type_map import ExportFormat
-from binlogio.columnar import check_gtids, is_one_piece, last_group_end, last_gtid
+from binlogio.archive.logged_gtids import check_gtids, latest_gtids
+from binlogio.columnar import is_one_piece, last_group_end
 from binlogio.columnar.record_types import name_text
 from binlogio.columnar.rows_reader import read_tables
 from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFeature
@@ -270,11 +270,9 @@ def _missing_logs(
     )
     new = [(one.log.name, one.head) for one in ranges if one.head is not None and not one.start]
     found += missing_after(ledger.logs, new, names, ignore_missing_logs=ignore_missing_logs)
-    for before, one in pairwise(ordered):
-        if not one.start:
-            pair, two = [before.log, one.log], [before.head, one.head]
-            found += check_gtids(pair, two, keyring, ignore_missing_logs=ignore_missing_logs)
-    return found
+    logs, heads = [one.log for one in ordered], [one.head for one in ordered]
+    begun = {one.log.name for one in ranges if not one.start}
+    return found + check_gtids(logs, heads, keyring, new=begun, ignore_missing_logs=ignore_missing_logs)
 
 
 def _progress_of(ranges: list[_LogRange], keyring: Keyring | None) -> list[LogProgress]:
@@ -389,8 +387,8 @@ class _LogRange:
             end = log_size(self.log, keyring) if is_complete else self.last + 1
         found = LogProgress.at(self.log, end, self.identity, keyring)
         has_gtids = self.head is not None and self.head.first_gtid is not None
-        gtid = last_gtid(self.log, end, keyring) if is_last and has_gtids else None
-        return found.completed(is_complete=is_complete, last_gtid=gtid)
+        gtids = latest_gtids(self.log, self.head, keyring) if is_last and has_gtids and self.head is not None else None
+        return found.completed(is_complete=is_complete, last_gtid=gtids)
 
     def within(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of a batch that are exported."""

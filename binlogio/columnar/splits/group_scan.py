@@ -6,30 +6,24 @@ Column values cannot be mistaken for events. Bodies are not decoded; only `last_
 
 from __future__ import annotations
 
-from itertools import compress, pairwise
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
-from binlogio.columnar.splits.skipped_events import skipped_events
-from binlogio.columnar.splits.split_bounds import group_around, is_one_piece
+from binlogio.columnar.splits.split_bounds import is_one_piece
 from binlogio.columnar.windows import Window, least_for
-from binlogio.constants import BINLOG_MAGIC, GROUP_STARTS, EventType
+from binlogio.constants import BINLOG_MAGIC, GROUP_STARTS
 from binlogio.errors import BinlogFormatError
-from binlogio.events import GtidLogEvent
-from binlogio.format.decoder import Decoder
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import GtidContinuity, ignored, is_next, missing_gtids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from binlogio.series.log_head import LogHead
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
-_WITH_GTID: Final = (EventType.GTID_LOG_EVENT, EventType.GTID_TAGGED_LOG_EVENT, EventType.MARIADB_GTID_EVENT)
 _IS_GROUP_START: Final = bytes(code in GROUP_STARTS for code in range(256))
 
 
@@ -85,80 +79,6 @@ def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None)
         except BinlogFormatError:
             return end
     return max(end, reader.last_good_offset)
-
-
-def last_gtid(log: LogFile, end: int, keyring: Keyring | None = None) -> str | None:
-    """Return the latest GTID of the source of the last event group before `end`; None if it is not found quickly.
-
-    `end` is the end of a group. Of groups that are not in the order of their GTIDs, only the last ones are read.
-
-    Raises:
-        OSError, UnsupportedFeature: as in `last_group_end`.
-    """
-    start = group_around(log, max(0, end - 1), keyring)
-    if start is None:
-        return None
-    continuity = GtidContinuity()
-    options = ReadOptions(verify_checksum=False, start_offset=start or None, stop_offset=end, open_payloads=False)
-    with BinlogReader([log], options, keyring=keyring) as reader:
-        try:
-            for event in reader:
-                continuity.add(event.gtid if isinstance(event, GtidLogEvent) else None)
-        except BinlogFormatError:
-            return None
-    return continuity.latest
-
-
-def check_gtids(
-    logs: Sequence[LogFile],
-    heads: Sequence[LogHead | None],
-    keyring: Keyring | None = None,
-    *,
-    ignore_missing_logs: bool = False,
-) -> list[str]:
-    """Check that the head of each log lists only GTIDs that the logs before it have; return what is ignored.
-
-    Logs that are read as a whole (compressed), streams, and logs that are damaged are not checked.
-
-    Raises:
-        MissingLogs: the head lists others.
-        OSError, UnsupportedFeature: a log cannot be read.
-    """
-    missing = []
-    for (log, head), (following, after) in pairwise(zip(logs, heads, strict=True)):
-        if head is None or after is None or not is_next(log, following) or is_one_piece(log, keyring):
-            continue
-        if gtids := _gtids_between(log, head, after, keyring):
-            missing.append(ignored(missing_gtids(following.name, gtids), ignore_missing_logs=ignore_missing_logs))
-    return missing
-
-
-def _gtids_between(log: LogFile, head: LogHead, following: LogHead, keyring: Keyring | None = None) -> str:
-    """Return the GTIDs at the head of the next log that neither a log nor the logs before it have, as text.
-
-    Reads the last group only, unless its GTID does not show that nothing is missing. Empty if the log is damaged.
-
-    Raises:
-        OSError, UnsupportedFeature: the log cannot be read.
-    """
-    before = following.gtids_before()
-    if before is None or following.is_relay_log:
-        return ""
-    continuity = GtidContinuity(after=[last_gtid(log, log.size or 0, keyring)])
-    continuity.missing(head.gtids_before())
-    if not continuity.missing(before):
-        return ""
-    continuity = GtidContinuity()
-    continuity.missing(head.gtids_before())
-    decoder = Decoder(only=_WITH_GTID)
-    try:
-        for event in skipped_events(log, keyring):
-            if event.type_code in _WITH_GTID:
-                for one in decoder.decode(event.frame):
-                    continuity.add(one.gtid if isinstance(one, GtidLogEvent) else None)
-    except BinlogFormatError:
-        return ""  # the error is raised when the log is read
-    return continuity.missing(before)
 
 
 def _last_group_start(log: LogFile, start: int, keyring: Keyring | None) -> int | None:

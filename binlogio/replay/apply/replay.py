@@ -24,7 +24,7 @@ from binlogio.replay.raw_groups import RawGroupSource
 from binlogio.replay.start_position import BEGINNING, bounds_of, resumed_at, skip_to
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
-from binlogio.series.continuity import GtidContinuity, check_series, ignored, missing_gtids
+from binlogio.series.continuity import GtidContinuity, check_series
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
 from binlogio.storage.index_file import log_name
@@ -198,9 +198,8 @@ def _check_gtids(
         MissingLogs: it does not.
     """
     head = None if log.stream is not None else read_head(log, keyring)
-    lost = "" if head is None or head.is_relay_log else continuity.missing(head.gtids_before())
-    if lost:
-        summary.missing.append(ignored(missing_gtids(log.name, lost), ignore_missing_logs=ignore_missing_logs))
+    if head is not None and not head.is_relay_log:
+        summary.missing += continuity.check(head.gtids_before(), log.name, ignore_missing_logs=ignore_missing_logs)
 
 
 def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter, source: str | None) -> ReplayPlan:

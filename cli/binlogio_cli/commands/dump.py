@@ -234,7 +234,7 @@ def command(
     )
     target = OutputFile.checked(output, (*reader.files, *files, *reading.other_inputs), force=options["force"])
     if form == "sql":
-        from binlogio.columnar import check_gtids  # noqa: PLC0415 - for this format only
+        from binlogio.archive.logged_gtids import check_gtids  # noqa: PLC0415 - for this format only
         from binlogio.series.continuity import check_series  # noqa: PLC0415
         from binlogio.series.log_head import known_heads  # noqa: PLC0415
 
