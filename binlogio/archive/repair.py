@@ -41,7 +41,8 @@ from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval, MariadbGtid, MariadbGtidSet, Tsid
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
-from binlogio.series.continuity import series_gaps
+from binlogio.series.continuity import check_copies, series_gaps
+from binlogio.series.log_head import known_heads
 from binlogio.storage.index_file import log_name, log_number
 from binlogio.storage.log_file import LogFile
 
@@ -112,8 +113,8 @@ class RepairReport:
 
     @property
     def is_complete(self) -> bool:
-        """True if nothing of the logs is lost, and no log of a series is missing."""
-        return not self.lost and not self.missing_logs
+        """True if nothing of the logs is lost, and neither logs of a series nor GTIDs are missing."""
+        return not self.lost and not self.missing_logs and self.missing_gtids is None
 
     @property
     def lost_bytes(self) -> int:
@@ -149,6 +150,7 @@ def repair_logs(
         BinlogError: no log has a readable head, or a log has a format that cannot be copied.
         OSError: a log cannot be read or written.
     """
+    check_copies(logs, known_heads(logs, keyring), keyring)
     options = replace(read_options, verify_checksum=not recompute_checksums)
     check = ReadCheck(options.limits, definitions)
     repair = _Repair(target, options, keyring, check, watch, places_anew=recompute_checksums)

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,7 +27,7 @@ from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
 from binlogio.implementation import is_compiled
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import check_ends, series_gap
+from binlogio.series.continuity import check_copies, check_ends, series_gaps
 from binlogio.series.gtid_history import NOTE, PROBLEM, GtidHistories, gtid_run
 from binlogio.series.log_head import known_heads
 from binlogio.storage.index_file import (
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from binlogio.gtid.sets import Interval
     from binlogio.schema.given import GivenDefinitions
     from binlogio.series.gtid_history import GtidHistory, GtidRun, GtidSource
+    from binlogio.series.log_head import LogHead
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
@@ -164,9 +166,14 @@ def verify_logs(
     unchecked = ("row images",) if headers_only else ()
     read_check = None if headers_only else ReadCheck(definitions=definitions)
     check = _checker(keyring, on_read, read_check)
+    heads = known_heads(logs, keyring)
+    wrong = {gap.file: gap.reason for gap in series_gaps(log.name for log in logs)}
+    twice = check_copies(logs, heads, keyring, ignore_missing_logs=True)
     for number, log in enumerate(logs):
         checked = _CheckedLog(history.of(log.name))
-        checked.compare_number(log, logs[number - 1] if number else None)
+        for reason in (wrong.get(log.name), *(one for one in twice if one.startswith(f"{log.name}: "))):
+            if reason is not None:
+                checked.add(PROBLEM, reason.removeprefix(f"{log.name}: "))
         try:
             check(log, checked)
         except UnsupportedFeature as exc:
@@ -174,7 +181,8 @@ def verify_logs(
         except BinlogError as exc:
             offset, exc.file, exc.offset, exc.hint = exc.offset, None, None, None
             checked.add(DAMAGE, str(exc), offset=offset)
-        checked.compare_next(log, logs[number + 1] if number + 1 < len(logs) else None, keyring)
+        if number + 1 < len(logs):
+            checked.compare_next(logs[number : number + 2], heads[number : number + 2])
         yield checked.report(log, unchecked)
     if (gaps := _gaps(history)) is not None:
         yield gaps
@@ -208,6 +216,9 @@ def _index_findings(index: Path, logs: Sequence[LogFile]) -> Iterator[Finding]:
     for name in listed:
         if name not in known and not Path(name).is_file():
             yield Finding(level=PROBLEM, message=f"the index file lists {Path(name).name}, which is not there")
+    for name, count in Counter(listed).items():
+        if count > 1:
+            yield Finding(level=PROBLEM, message=f"the index file lists {Path(name).name} {count} times")
     stems = {log_number(name)[0] for name in listed}
     for name in sorted(known.difference(listed)):
         if log_number(name)[0] in stems:
@@ -373,26 +384,19 @@ class _CheckedLog:
             level = NOTE if end.in_use else PROBLEM
             self.add(level, "the last event group is incomplete", offset=end.open_group)
 
-    def compare_number(self, log: LogFile, before: LogFile | None) -> None:
-        """Compare the number in the file name with that of the previous log."""
-        gap = None if before is None else series_gap(log.name, before.name)
-        if gap is not None:
-            self.add(PROBLEM, gap.reason)
-
-    def compare_next(self, log: LogFile, following: LogFile | None, keyring: Keyring | None) -> None:
+    def compare_next(self, two: Sequence[LogFile], heads: Sequence[LogHead | None]) -> None:
         """Compare the end of a log, and the file name in its ROTATE, with the next log."""
-        if following is not None:
-            two = log, following
-            for found in check_ends(two, known_heads(two, keyring), ignore_missing_logs=True):
-                self.add(PROBLEM, found.removeprefix(f"{log.name}: "))
-        if self._rotate is None or following is None or self.is_relay:
+        log, following = two
+        for found in check_ends(two, heads, ignore_missing_logs=True):
+            self.add(PROBLEM, found.removeprefix(f"{log.name}: "))
+        if self._rotate is None or self.is_relay:
             return
         stem, number, _ = log_number(log.name)
         other_stem, other, _ = log_number(following.name)
         expected = base_name(self._rotate.next_log)
-        found = log_name(following.name)
-        if stem == other_stem and other == number + 1 and found != expected:
-            self.add(PROBLEM, f"the log is followed by {expected}, but the next file is {found}")
+        name = log_name(following.name)
+        if stem == other_stem and other == number + 1 and name != expected:
+            self.add(PROBLEM, f"the log is followed by {expected}, but the next file is {name}")
 
     def report(self, log: LogFile, unchecked: tuple[str, ...]) -> LogReport:
         """Return the report."""

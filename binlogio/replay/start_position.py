@@ -25,8 +25,9 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start
 from binlogio.replay import statements
-from binlogio.series.continuity import series_gap
+from binlogio.series.continuity import continues, series_gap
 from binlogio.series.identity import log_identity
+from binlogio.series.log_head import read_head
 from binlogio.series.progress import LogMatch
 from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.index_file import base_name, log_name, log_number
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from binlogio.replay.apply.progress import KeptLog, Progress
     from binlogio.replay.filters import ReplayFilter
     from binlogio.series.identity import LogIdentity
+    from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
 _DECODED: Final = (
@@ -210,6 +212,13 @@ def resumed_at(
         )
     place = LogPlace(same[0], kept.offset)
     _check_kept(reader, place, progress)
+    if bounds.stop is not None and place > bounds.stop and progress.gtids is None:
+        raise PositionError(
+            "the target has transactions after the stop position",
+            expected=f"a stop position from {_text(kept)} on, the stored position of the target",
+            found=f"{log_name(reader.logs[bounds.stop.number].name)}:{bounds.stop.offset}",
+            hint="replay into a target that is not past it, such as a restored backup",
+        )
     is_started_there = progress.log.start is not None and bounds.given == progress.log.start
     if bounds.given is not None and bounds.start != place and not is_started_there and not resumes:
         raise PositionError(
@@ -322,12 +331,12 @@ def _check_next_log(
         and number > kept_number
         and identity is not None
         and log.identity is not None
-        and identity.may_follow(log.identity)
+        and (identity.may_follow(log.identity) or _continues(first, number - kept_number, log, reader.keyring))
         and bounds.start.offset <= _FIRST_EVENT
     )
     if is_later and kept is not None:
         rest = [] if log.is_complete else [f"{kept.file} from {kept.offset} on"]
-        gap = series_gap(first.name, first.name.replace(base_name(first.name), kept.file))
+        gap = series_gap(log_name(first.name), kept.file)
         lost = " and ".join(rest + ([gap.numbers] if gap is not None else []))
         if lost and not ignore_missing_logs:
             raise MissingLogs(
@@ -344,6 +353,49 @@ def _check_next_log(
         found=f"{base_name(first.name)}, {'no log' if identity is None else identity}",
         hint=(f"give {'that log' if kept is None else kept.file} as well, to continue there", Hint.NO_RESUME),
     )
+
+
+def _continues(first: LogFile, distance: int, log: KeptLog, keyring: Keyring | None) -> bool:
+    """Return whether the GTIDs at the head of the next log show that it follows, although the clock went back."""
+    head = read_head(first, keyring)
+    last = None if log.read is None else log.read.last_gtid
+    is_next = distance == 1 and last is not None and head is not None
+    return is_next and head is not None and head.gtids_before() is not None and continues(head, last)
+
+
+def check_one_series(
+    logs: Sequence[LogFile], keyring: Keyring | None, progress: Progress, resumed: LogPlace | None
+) -> None:
+    """Check that one position can say which of the logs a target has, unless it keeps GTIDs.
+
+    Raises:
+        PositionError: two logs have the same name, or logs before the stored position are of another server.
+        OSError, BinlogError: a log cannot be read.
+    """
+    if progress.gtids is not None:
+        return
+    hint = "replay the logs of each server on their own; --source NAME gives each one a position"
+    known: dict[str, str] = {}
+    for log in logs:
+        if known.setdefault(log_name(log.name), log.name) != log.name:
+            raise PositionError(
+                f"two logs have the name {log_name(log.name)}, by which the target keeps its position",
+                found=f"{known[log_name(log.name)]} and {log.name}",
+                hint=hint,
+            )
+    if resumed is None or any(log.stream is not None for log in logs):
+        return
+    own = log_identity(logs[resumed.number], keyring)
+    for log in logs[: resumed.number]:
+        other = log_identity(log, keyring)
+        if own is not None and other is not None and own.server_id != other.server_id:
+            raise PositionError(
+                f"{log.name} is a log of another server, and comes before the log of the target's position: it is not"
+                " known whether the target has it",
+                expected=f"logs of the server with id {own.server_id}",
+                found=f"one of the server with id {other.server_id}",
+                hint=hint,
+            )
 
 
 def skip_to(

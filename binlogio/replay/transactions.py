@@ -361,6 +361,8 @@ class TransactionReader:
         self._in_use = False
         self._is_relay_log = False
         self._log_file: str | None = None
+        self._server_id = -1
+        self.begun: Position | None = None  # behind the head of the last log
         self._last: Position | None = None  # the end of the last group
         self._skipped = SkippedPart() if skipped is None else skipped
         self.prepared: Final[dict[str, tuple[Step, ...]]] = {}
@@ -465,8 +467,11 @@ class TransactionReader:
         if file == self._log_file:
             return
         self._end_log()
-        if self._log_file is not None and log_number(name)[0] != log_number(log_name(self._log_file))[0]:
+        last_server, self._server_id = self._server_id, event.header.server_id
+        is_other = self._log_file is not None and log_number(name)[0] != log_number(log_name(self._log_file))[0]
+        if is_other and last_server != self._server_id:
             self._continuity.begin_series()
+        self.begun = Position(name, event.header.offset + event.header.event_size)
         self._log_file, self._in_use = file, bool(event.header.flags & HeaderFlag.BINLOG_IN_USE)
         log = self._reader.log
         identity = None if log is None or log.stream is not None else log_identity(log, self._reader.keyring)

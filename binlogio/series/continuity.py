@@ -22,7 +22,7 @@ from binlogio.events.base import parse_header
 from binlogio.events.format_description import server_version_numbers
 from binlogio.gtid import Gtid, GtidSet, Interval, MariadbGtid, Tag, Tsid, Uuid
 from binlogio.gtid.identifiers import GNO_END
-from binlogio.series.identity import LogIdentity
+from binlogio.series.identity import LogIdentity, fingerprint
 from binlogio.series.log_head import known_heads
 from binlogio.storage.index_file import base_name, log_name, log_number
 
@@ -92,8 +92,18 @@ def _is_day(number: int) -> bool:
 
 
 def series_gaps(files: Iterable[str]) -> list[SeriesGap]:
-    """Return the gaps in the numbers of logs, which are in the order in which they are read."""
-    return [gap for before, file in pairwise(files) if (gap := series_gap(file, before)) is not None]
+    """Return the gaps in the numbers of logs, which are in the order in which they are read.
+
+    Logs of several series may take turns.
+    """
+    gaps = []
+    last: dict[str, str] = {}
+    for file in files:
+        stem = log_number(file)[0]
+        gap = series_gap(file, last[stem]) if stem in last else None
+        gaps += [gap] if gap is not None else []
+        last[stem] = file
+    return gaps
 
 
 def check_numbers(files: Iterable[str], *, ignore_missing_logs: bool = False, in_order: bool = True) -> list[str]:
@@ -159,29 +169,57 @@ def check_series(
     heads = known_heads(logs, keyring) if heads is None else heads
     read = sorted(zip(logs, heads, strict=True), key=lambda one: log_number(one[0].name)) if not in_order else None
     logs, heads = (logs, heads) if read is None else ([log for log, _ in read], [head for _, head in read])
-    found += _check_twice(logs, heads, ignore_missing_logs=ignore_missing_logs)
+    found += check_copies(logs, heads, keyring, ignore_missing_logs=ignore_missing_logs)
     return found + check_ends(logs, heads, ignore_missing_logs=ignore_missing_logs)
 
 
-def _check_twice(logs: Sequence[LogFile], heads: Sequence[LogHead | None], *, ignore_missing_logs: bool) -> list[str]:
+def check_copies(
+    logs: Sequence[LogFile],
+    heads: Sequence[LogHead | None],
+    keyring: Keyring | None = None,
+    *,
+    ignore_missing_logs: bool = False,
+) -> list[str]:
     """Check that no log is given twice, for example from two directories; return what is ignored.
 
-    Without GTIDs, the names distinguish logs that a server began in the same second.
+    Logs with the same first GTID are the same. Without GTIDs, and of relay logs, those with the same head and name, or
+    with the same size and end are.
 
     Raises:
         MissingLogs: a log is there twice.
     """
     found = []
-    known: dict[tuple[LogIdentity, str], str] = {}
+    known: dict[object, LogFile] = {}
+    sizes: dict[int | None, list[LogFile]] = {}
     for log, head in zip(logs, heads, strict=True):
-        if head is None:
+        if log.stream is not None:
             continue
-        name = log_name(log.name) if head.first_gtid is None else ""
-        other = known.setdefault((LogIdentity.of(head), name), log.name)
-        if other != log.name:
-            error = MissingLogs(f"the log is given twice, also as {other}", file=log.name, hint="give each log once")
+        keys: list[object] = [log.name]
+        if head is not None:
+            name = log_name(log.name) if head.first_gtid is None else ""
+            keys.append((LogIdentity.of(head), name))
+        others = [known.setdefault(key, log) for key in keys]
+        if head is None or head.first_gtid is None:
+            alike = sizes.setdefault(log.size, [])
+            others += [one for one in alike if _ends_alike(log, one, keyring)]
+            alike.append(log)
+        other = next((one for one in others if one is not log), log)
+        if other is not log:
+            reason = f"the log is given twice, also as {other.name}"
+            error = MissingLogs(reason, file=log.name, hint="give each log once")
             found.append(ignored(error, ignore_missing_logs=ignore_missing_logs))
     return found
+
+
+def _ends_alike(log: LogFile, other: LogFile, keyring: Keyring | None) -> bool:
+    """Return whether the last bytes of two logs of the same size are the same."""
+    if not log.size:
+        return False
+    try:
+        found = fingerprint(log, log.size, keyring)
+        return found is not None and found == fingerprint(other, log.size, keyring)
+    except (OSError, BinlogError):
+        return False
 
 
 def check_ends(
@@ -212,7 +250,7 @@ def check_ends(
 def missing_after(
     held: Sequence[LogProgress],
     new: Sequence[tuple[str, LogHead]],
-    given: Iterable[str],
+    given: Iterable[tuple[str, LogHead]],
     *,
     ignore_missing_logs: bool = False,
 ) -> list[str]:
@@ -221,7 +259,8 @@ def missing_after(
     Args:
         held: the progress of the consumer in its logs.
         new: the names and heads of the logs that it does not have.
-        given: the names of all logs that are read, also of those that it has.
+        given: the names and heads of all logs that are read, also of those that it has. No number is missing between
+            them (`check_series`).
         ignore_missing_logs: return what is missing instead of raising an error.
 
     Raises:
@@ -229,9 +268,9 @@ def missing_after(
         ChangedLogs: a log of another server has transactions that the consumer has.
     """
     found = []
-    names = {log_name(name) for name in given}
+    read = {(*log_number(log_name(name))[:2], head.server_id) for name, head in given}
     for file, head in new:
-        lost = _missing_before(held, new, names, file, head)
+        lost = _missing_before(held, new, read, file, head)
         if lost is not None:
             reason = f"logs are missing between those that the target has and this one: {lost}"
             error = MissingLogs(reason, file=file, hint=Hint.IGNORE_MISSING_LOGS)
@@ -240,50 +279,65 @@ def missing_after(
 
 
 def _missing_before(
-    held: Sequence[LogProgress], new: Sequence[tuple[str, LogHead]], given: AbstractSet[str], file: str, head: LogHead
+    held: Sequence[LogProgress],
+    new: Sequence[tuple[str, LogHead]],
+    given: AbstractSet[tuple[str, int, int]],
+    file: str,
+    head: LogHead,
 ) -> str | None:
     """Return what is missing between the logs of a consumer and a new log.
 
-    The logs of a server are ordered by the times of their heads and their numbers, since the numbers begin again after
-    RESET. A log of number 1 begins a series.
+    Numbers begin again after RESET: a log is of an earlier series than the new one if, between the times of their
+    heads, the server began a log of number 1, or one of a number that is not lower than that of the new one. The clock
+    of a server may go back.
     """
     stem, number, _ = log_number(log_name(file))
+    if (stem, number - 1, head.server_id) in given:
+        return None
     own = {_place_of(one): one for one in held if _is_of_series(one, stem, head)}
     if number < 0 or not own:
         return _missing_gtids(held, file, head)
-    others = {
-        (one.created, log_number(name)[1]) for name, one in new if log_number(log_name(name))[0] == stem
-    } | own.keys()
     place = head.created, number
-    before, after = (
-        max((one for one in others if one < place), default=None),
-        min((one for one in others if one > place), default=None),
-    )
-    later = max((one for one in own if one > place and one[1] == number - 1), default=None)
-    if later is not None:  # a copy, unless the clock of the server went back
-        if head.first_gtid is None:
-            raise _repeated(file, head)
-        before = later
-    if before is not None and before[1] != number - 1 and number > 1:
-        first = before[1] + 1 if before[1] < number else 1
-        return SeriesGap(file, "", first, number - 1).numbers
-    if after is not None and after[1] > number + 1:
+    others = {
+        (one.created, log_number(name)[1])
+        for name, one in new
+        if one.server_id == head.server_id and log_number(log_name(name))[0] == stem
+    }
+    known = (others | own.keys()) - {place}
+    lower = [one for one in known if one[1] < number]
+    before = max((one for one in lower if not _is_earlier_series(one, place, known)), key=_number, default=None)
+    after = min((one for one in known if one[1] > number and one[0] > place[0]), key=_number, default=None)
+    if lower and number > 1 and (before is None or before[1] != number - 1):
+        return SeriesGap(file, "", 1 if before is None else before[1] + 1, number - 1).numbers
+    is_over = after is None or _is_earlier_series(place, after, known)
+    if after is not None and not is_over and after[1] > number + 1 and (stem, number + 1, head.server_id) not in given:
         return SeriesGap(file, "", number + 1, after[1] - 1).numbers
-    last = None if before is None or before[1] != number - 1 else own.get(before)
-    if last is None:
+    last = None if before is None else own.get(before)
+    if before is None or last is None:
         return None
-    if not _continues(head, last.last_gtid):
+    is_copy = before > place and head.first_gtid is None and any(one[0] == head.created for one in known)
+    if is_copy or not continues(head, last.last_gtid):
         raise _repeated(file, head)
-    if log_name(last.file) in given:
-        return None
     rest = [] if last.is_complete else [f"{last.file} from {last.offset} on"]
     gtids = GtidContinuity(after=[last.last_gtid]).missing(head.gtids_before())
     return " and ".join([*rest, gtids] if gtids else rest) or None
 
 
 def _place_of(one: LogProgress) -> tuple[int, int]:
-    """Return the time of the head of a log, and its number: they order the logs of a server."""
+    """Return the time of the head of a log, and its number."""
     return 0 if one.identity is None else one.identity.created, log_number(one.file)[1]
+
+
+def _number(place: tuple[int, int]) -> tuple[int, int]:
+    return place[1], place[0]
+
+
+def _is_earlier_series(one: tuple[int, int], place: tuple[int, int], known: AbstractSet[tuple[int, int]]) -> bool:
+    """Return whether the server began its numbers again between a log and one of a higher number."""
+    return any(
+        (one[0] < created <= place[0] and number == 1) or (one[0] <= created < place[0] and number >= place[1])
+        for created, number in known - {one, place}
+    )
 
 
 def _is_of_series(one: LogProgress, stem: str, head: LogHead) -> bool:
@@ -314,7 +368,7 @@ def _repeated(file: str, head: LogHead) -> ChangedLogs:
     )
 
 
-def _continues(head: LogHead, last: str | None) -> bool:
+def continues(head: LogHead, last: str | None) -> bool:
     """Return False if the head of a log shows that it does not follow the log up to which `last` are the latest."""
     before = head.gtids_before()
     if last is None or before is None or isinstance(before, GtidSet) != (":" in last):

@@ -105,7 +105,7 @@ class LogProgress:
             OSError, UnsupportedFeature: the log cannot be read.
         """
         if not self.is_log(log.name, identity):
-            return LogMatch.OTHER
+            return LogMatch.SAME if self._is_renumbered(log, identity, keyring) else LogMatch.OTHER
         if self.identity is not None and identity is not None and not self.identity.is_same_log(identity):
             return LogMatch.CHANGED
         if self.fingerprint is None or self.is_stored_alike(log, keyring):
@@ -117,6 +117,15 @@ class LogProgress:
         if is_same:
             return LogMatch.SAME
         return LogMatch.CHANGED if self._has_name_or_gtid(log.name, identity) else LogMatch.OTHER
+
+    def _is_renumbered(self, log: LogFile, identity: LogIdentity | None, keyring: Keyring | None) -> bool:
+        """Return whether a log without GTIDs is a copy under another number: it began in the same second."""
+        if self.fingerprint is None or identity is None or identity.first_gtid is not None or identity != self.identity:
+            return False
+        try:
+            return fingerprint(log, self.offset, keyring) == self.fingerprint
+        except BinlogFormatError:
+            return False
 
     def _has_name_or_gtid(self, name: str, identity: LogIdentity | None) -> bool:
         """Return whether a log has the GTID, stem or number of the log, and not only the second in which it began."""

@@ -261,15 +261,16 @@ def _missing_logs(
         ChangedLogs: transactions of a log are in the target already.
     """
     ordered = sorted(ranges, key=lambda one: log_number(one.log.name))
-    names = [one.log.name for one in ordered]
     found = check_series(
         [one.log for one in ordered],
         heads=[one.head for one in ordered],
         in_order=False,
         ignore_missing_logs=ignore_missing_logs,
     )
-    new = [(one.log.name, one.head) for one in ranges if one.head is not None and not one.start]
-    found += missing_after(ledger.logs, new, names, ignore_missing_logs=ignore_missing_logs)
+    given = [(one.log.name, one.head, one.start) for one in ranges if one.head is not None]
+    new = [(name, head) for name, head, start in given if not start]
+    every = [(name, head) for name, head, _ in given]
+    found += missing_after(ledger.logs, new, every, ignore_missing_logs=ignore_missing_logs)
     logs, heads = [one.log for one in ordered], [one.head for one in ordered]
     begun = {one.log.name for one in ranges if not one.start}
     return found + check_gtids(logs, heads, keyring, new=begun, ignore_missing_logs=ignore_missing_logs)

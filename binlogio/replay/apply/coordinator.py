@@ -122,12 +122,12 @@ class Coordinator:
         if self._failures:
             raise self._first_failure()
 
-    def keep_position(self, logs: Mapping[str, KeptLog]) -> None:
+    def keep_position(self, logs: Mapping[str, KeptLog], begun: Position | None = None) -> None:
         """Keep how far the replay is, where only groups that change nothing came after the last commit.
 
-        `logs` by base name.
+        `logs` by base name. `begun` is the position behind the head of the last log, where there was no group.
         """
-        low, kept = self._ledger.low, self._target.progress
+        low, kept = self._ledger.low or begun, self._target.progress
         if low is None:
             return
         log = logs.get(low.file, kept.log)

@@ -21,7 +21,7 @@ from binlogio.replay.apply.summary import ReplaySummary
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
 from binlogio.replay.raw_groups import RawGroupSource
-from binlogio.replay.start_position import BEGINNING, bounds_of, resumed_at, skip_to
+from binlogio.replay.start_position import BEGINNING, bounds_of, check_one_series, resumed_at, skip_to
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
 from binlogio.series.continuity import GtidContinuity, check_series
@@ -111,6 +111,7 @@ def replay(
     last = len(logs) if bounds.stop is None else bounds.stop.number + 1
     first = place.number if progress.gtids is None else begin.number  # the heads list the GTIDs of logs before it
     summary.missing += check_series(logs[first:last], reader.keyring, ignore_missing_logs=ignore_missing_logs)
+    check_one_series(logs, reader.keyring, progress, resumed)
     continuity = GtidContinuity(progress.gtids, wanted.exclude_gtids, _last_gtid(progress))
     is_next = (resumed or begin).number < begin.number  # the reader begins after the head of that log
     if begin.number < len(logs) and (is_next if progress.gtids is None else _is_from_head(wanted)):
@@ -142,13 +143,12 @@ def replay(
         continuity=continuity,
         ignore_missing_logs=ignore_missing_logs,
     )
-    most = workers if transactions_per_commit is None else transactions_per_commit
     coordinator = Coordinator(
         target,
         summary,
         workers=workers,
         preserve_commit_order=preserve_commit_order,
-        transactions_per_commit=most if target.shares_commits else 1,
+        transactions_per_commit=(transactions_per_commit or workers) if target.shares_commits else 1,
         packet_bytes=0 if raw is None or is_stream else raw.packet_bytes,
         watch=watch,
         start=start,
@@ -159,7 +159,7 @@ def replay(
         with suppress(BinlogError, OSError):  # the first error is reported; the position of the last commit is kept
             coordinator.keep_position(transactions.marked(coordinator.low))
         raise
-    coordinator.keep_position(transactions.marked(coordinator.low))
+    coordinator.keep_position(transactions.marked(coordinator.low), None if progress.gtids else transactions.begun)
     summary.missing += transactions.missing
     summary.keeps_gtids = progress.gtids is not None
     summary.is_behind = bool(summary.skipped_groups) and not summary.groups and continuity.is_behind

@@ -1,0 +1,224 @@
+"""Logs of several servers, directories and names, copies, and clocks: what they are is decided by their heads."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import binlogio
+from binlogio import BinlogWriter, Insert, ServerVariables, Statement
+from binlogio.errors import MissingLogs
+from logs import raw_events, with_checksum
+from series_faults import (
+    PER_LOG,
+    SERVERS,
+    TABLES,
+    UUIDS,
+    ExportConsumer,
+    SqliteConsumer,
+    group_starts,
+    ids_of,
+    run,
+    write_series,
+)
+from spark_frames import tasks
+
+WRITING: Final = (
+    ("copy", "-q", "-o"),
+    ("undo", "-q", "-o"),
+    ("export", "-q", "--to"),
+    ("dump", "-q", "--format", "sql", "-o"),
+    ("repair", "-q", "--out"),
+)
+SHOWING: Final = ("info", "verify", "stats", "dump", "index")
+READS: Final[tuple[Callable[..., object], ...]] = (
+    binlogio.open,
+    binlogio.read_rows,
+    binlogio.read_tables,
+    lambda logs: tasks(*logs),
+)
+
+
+def copied(log: Path, *parts: str) -> Path:
+    to = log.parent.parent.joinpath(*parts)
+    to.parent.mkdir(parents=True, exist_ok=True)
+    return Path(shutil.copy(log, to))
+
+
+def relay_log(log: Path) -> Path:
+    """Make a log a relay log, by the flag in its format description."""
+    data = log.read_bytes()
+    event = bytearray(next(raw_events(data))[1])
+    event[17] |= 0x40  # LOG_EVENT_RELAY_LOG_F
+    log.write_bytes(data[:4] + with_checksum(bytes(event)) + data[4 + len(event) :])
+    return log
+
+
+def all_refuse(logs: list[Path], folder: Path, reason: str) -> None:
+    """Check that each command says this and ends with an error; repair may refuse the logs for another reason."""
+    for command in (*WRITING, *((one,) for one in SHOWING)):
+        to = [folder / "to"] if command[-1].startswith("-") else []
+        result = run(*command, *to, *logs)
+        is_other = command[0] in ("repair", "copy") and reason not in result.output
+        assert (command[0], result.exit_code) in ((command[0], 1), ("repair", 2), ("copy", 3))
+        assert reason in result.output or is_other, command[0]
+        assert not to or not to[0].exists()
+    for read in READS:
+        with pytest.raises(MissingLogs, match=reason):
+            read(logs)
+
+
+@pytest.mark.parametrize(("server", "kind"), [("anonymous", "binlog"), ("GTIDs", "relay log")])
+def test_a_copy_under_any_name_is_there_twice(server: str, kind: str, tmp_path: Path) -> None:
+    """Without GTIDs, and of relay logs, by its size and its end."""
+    logs = write_series(tmp_path / "good", server)
+    if kind == "relay log":
+        logs = [relay_log(log) for log in logs]
+    all_refuse([*logs, copied(logs[1], "copies", "old.000007")], tmp_path, "the log is given twice")
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_one_name_twice(server: str, tmp_path: Path) -> None:
+    """The name has no number."""
+    log = copied(write_series(tmp_path / "good", server)[0], "copies", "log")
+    all_refuse([log, log], tmp_path, "the log is given twice")
+
+
+def test_logs_of_two_servers_may_take_turns(tmp_path: Path) -> None:
+    """A hole is one of its series."""
+    one = write_series(tmp_path / "one", "anonymous")
+    other = [
+        log.rename(tmp_path / f"b.{log.name[-6:]}") for log in write_series(tmp_path / "two", "anonymous", number=1)
+    ]
+    assert run("info", one[0], other[0], one[1]).exit_code == 0
+    for command in ("info", "verify", "stats"):
+        result = run(command, one[0], other[0], one[2])
+        assert (command, result.exit_code) == (command, 1)
+        assert "number 2" in result.output
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_replay_does_not_pass_over_logs_of_another_server(server: str, tmp_path: Path) -> None:
+    """A position is one place in the logs: what is new of the first server comes before it."""
+    a = write_series(tmp_path / "a", server)
+    b = [
+        log.rename(log.with_name(f"z{log.name}")) for log in write_series(tmp_path / "b", server, number=1, first_id=90)
+    ]
+    target = SqliteConsumer(tmp_path)
+    assert target.give([*a[:2], *b]).exit_code == 0
+    result = target.give([*a, *b])
+    assert result.exit_code == 2
+    assert "is a log of another server, and comes before the log of the target's position" in result.stderr
+    same_names = write_series(tmp_path / "c", server, number=1, first_id=200)
+    result = target.give([*a, *same_names])
+    assert result.exit_code == 2
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_log_without_groups_counts_as_begun(server: str, tmp_path: Path) -> None:
+    """What is written to it later is missing if only the next logs are given."""
+    logs = write_series(tmp_path / "good", server)
+    data = bytearray(logs[0].read_bytes()[: group_starts(logs[0])[0]])
+    data[21] |= 1  # BINLOG_IN_USE
+    begun = tmp_path / "begun" / logs[0].name
+    begun.parent.mkdir()
+    begun.write_bytes(data)
+    for target in (SqliteConsumer(tmp_path), ExportConsumer(tmp_path, "jsonl")):
+        assert target.give([begun]).exit_code == 0
+        result = target.give(logs[1:])
+        assert result.exit_code == 1
+        assert "binlog.000001 from" in result.stderr
+        assert target.give(logs).exit_code == 0
+        assert sorted(target.ids()) == list(ids_of(3))
+
+
+def test_a_folder_that_is_named_like_its_log_hides_no_hole(tmp_path: Path) -> None:
+    logs = write_series(tmp_path / "good", "anonymous")
+    first, _, third = (copied(log, log.name, log.name) for log in logs)
+    target = SqliteConsumer(tmp_path)
+    assert target.give([first]).exit_code == 0
+    result = target.give([third])
+    assert result.exit_code == 1
+    assert "number 2" in result.stderr
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_the_rest_of_a_log_is_missing_although_another_server_has_its_name(server: str, tmp_path: Path) -> None:
+    logs = write_series(tmp_path / "good", server)
+    half = copied(logs[0], "half", logs[0].name)
+    data = bytearray(half.read_bytes()[: group_starts(half)[4]])
+    data[21] |= 1  # BINLOG_IN_USE
+    half.write_bytes(data)
+    other = write_series(tmp_path / "other", server, logs=1, number=1, first_id=100)
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give([half]).exit_code == 0
+    result = target.give([*other, *logs[1:]])
+    assert result.exit_code == 1
+    assert "binlog.000001 from" in result.stderr
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_several_new_logs_after_a_rename_or_a_failover_continue_each_other(server: str, tmp_path: Path) -> None:
+    logs = write_series(tmp_path / "good", server, logs=4)
+    renamed = [copied(log, "renamed", f"new.{number:06d}") for number, log in enumerate(logs[2:], 1)]
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give(logs[:2]).exit_code == 0
+    assert target.give(renamed).exit_code == 0
+    assert sorted(target.ids()) == list(ids_of(4))
+
+
+@pytest.mark.parametrize("daily", ["one log", "all logs"])
+@pytest.mark.parametrize("server", SERVERS)
+def test_the_clock_of_a_server_may_go_back(server: str, daily: str, tmp_path: Path) -> None:
+    """And later forward: numbers and GTIDs order the logs. Without GTIDs, a replay needs the log before it too."""
+    logs = _with_clock(tmp_path / "good", server, (0, 20, 400, 100, 120, 600))
+    export, replay = ExportConsumer(tmp_path, "jsonl"), SqliteConsumer(tmp_path)
+    for number, log in enumerate(logs):
+        given = [log] if daily == "one log" else logs[: number + 1]
+        assert export.give(given).exit_code == 0
+        if server != "anonymous" or daily == "all logs":
+            assert replay.give(given).exit_code == 0
+    for target in (export, replay) if server != "anonymous" or daily == "all logs" else (export,):
+        assert sorted(target.ids()) == list(ids_of(len(logs)))
+
+
+def _with_clock(folder: Path, server: str, since: tuple[int, ...]) -> list[Path]:
+    """Write logs that begin at these seconds."""
+    folder.mkdir()
+    now = [1_700_000_000 + since[0]]
+    variables = ServerVariables(server_id=1, server_uuid=UUIDS[0], binlog_row_metadata="FULL", **SERVERS[server])
+    with (
+        BinlogWriter(folder / "binlog", variables=variables, clock=lambda: now[0] * 1_000_000) as log,
+        log.session("shop") as session,
+    ):
+        for part, seconds in enumerate(since):
+            now[0] = 1_700_000_000 + seconds
+            if part:
+                log.rotate()
+            for key in range(1 + part * PER_LOG, 1 + (part + 1) * PER_LOG):
+                session.execute(Statement("INSERT", [Insert(TABLES[key % 2], [(key, key)])]))
+    return sorted(folder.glob("binlog.0*"))
+
+
+def test_a_stop_before_the_position_of_the_target_is_refused(tmp_path: Path) -> None:
+    """The target has later transactions: it is not at the wanted point in time."""
+    logs = write_series(tmp_path / "good", "GTIDs")
+    target = SqliteConsumer(tmp_path)
+    assert target.give(logs).exit_code == 0
+    result = target.give(logs, "--stop-position", f"{logs[1].name}:{group_starts(logs[1])[3]}")
+    assert result.exit_code == 2
+    assert "the target has transactions after the stop position" in result.stderr
+    assert sorted(target.ids()) == list(ids_of(3))
+
+
+def test_a_copy_of_a_log_under_the_next_number_is_not_exported_again(tmp_path: Path) -> None:
+    """Without GTIDs, by the bytes before the offset that the export has."""
+    logs = write_series(tmp_path / "good", "anonymous")
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give(logs).exit_code == 0
+    assert target.give([copied(logs[2], "copies", "binlog.000004")]).exit_code == 0
+    assert sorted(target.ids()) == list(ids_of(3))
