@@ -18,8 +18,11 @@ from sqlglot import exp
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema import ForeignKeyDefinition, TableDefinition, parse_create_table
+from binlogio.schema.ddl.column_text import TableSetting, resolved_column
+from binlogio.schema.ddl.parser import parse_ddl
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES, tokenize
+from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES, MODE_ORACLE, tokenize
+from binlogio.schema.ddl.tree import CreateTable, TableBody
 from corpus import cases
 
 if TYPE_CHECKING:
@@ -106,6 +109,10 @@ def test_a_type_has_one_canonical_form(text: str, expected: str) -> None:
         ("UUID", "uuid"),
         ("INET4 NOT NULL", "inet4"),
         ("INET6 DEFAULT '::'", "inet6"),
+        ("mariadb_schema.DATE", "date"),
+        ("oracle_schema.DATE", "datetime"),
+        ("oracle_schema.BLOB", "blob"),
+        ("maxdb_schema.TIMESTAMP", "datetime"),
         ("VARCHAR(9) COMPRESSED", "varchar(9) compressed"),
         ("BLOB /*M!100301 COMPRESSED*/", "blob compressed"),
         ("TEXT COMPRESSED=zlib", "text compressed"),
@@ -117,6 +124,29 @@ def test_a_type_has_one_canonical_form(text: str, expected: str) -> None:
 )
 def test_mariadb_has_types_and_attributes_of_its_own(text: str, expected: str) -> None:
     assert column(text, MARIADB_10).type == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("NUMBER", "double"),
+        ("NUMBER(5)", "decimal(5,0)"),
+        ("NUMBER(7, 2) DEFAULT 1.5", "decimal(7,2)"),
+        ("VARCHAR2(10)", "varchar(10)"),
+        ("RAW(5)", "varbinary(5)"),
+        ("CLOB", "longtext"),
+        ("BLOB", "longblob"),
+        ("DATE", "datetime"),
+        ("mariadb_schema.DATE", "date"),
+    ],
+)
+def test_mariadb_has_types_of_oracle_in_its_sql_mode(text: str, expected: str) -> None:
+    """As 10.11 and 11.8 list them in information_schema; MySQL has no other types in this mode."""
+    found = parse_ddl(f"CREATE TABLE t (c {text})", MARIADB_10, MODE_ORACLE)
+    assert isinstance(found, CreateTable)
+    assert isinstance(found.body, TableBody)
+    setting = TableSetting(MARIADB_10, "utf8mb4_general_ci")
+    assert resolved_column(found.body.columns[0], setting).column.type == expected
 
 
 def test_mysql_has_no_uuid_type() -> None:

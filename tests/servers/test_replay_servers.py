@@ -278,6 +278,28 @@ def _rows(server: Instance) -> list[tuple[int, int]]:
         return list(cursor.fetchall())
 
 
+def test_a_target_with_another_order_of_columns_is_refused(server: Instance, tmp_path: Path) -> None:
+    """As SQL, values go by position; the log names its columns (binlog_row_metadata=FULL, or its DDL)."""
+    definition = TableDefinition(
+        "d", "t", tuple(ColumnDefinition(name, "int") for name in ("id", "qty", "price")), ("id",)
+    )
+    more: dict[str, Any] = {"server_version": "10.11.18-MariaDB"} if server.vendor.is_mariadb else {}
+    variables = ServerVariables(sync_binlog=0, binlog_row_metadata="FULL", **more)
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as log, log.session() as session:
+        session.execute(Statement("INSERT", (Insert(definition, [(1, 2, 300)]),)))
+    emptied(server)
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, price INT, qty INT)")
+    with (
+        closing(MysqlTarget.open(url(server), applies_events=False)) as target,
+        binlogio.open(tmp_path / "binlog.000001") as reader,
+        pytest.raises(ReplayError, match=r"the columns of d\.t differ") as caught,
+    ):
+        replay(reader, target)
+
+    assert "expected id, qty, price, found id, price, qty" in str(caught.value)
+    assert server.sql("SELECT COUNT(*) FROM d.t") == "0\n"
+
+
 @pytest.mark.parametrize("workers", [1, 8])
 @pytest.mark.parametrize("fails", [1, 2, 8, 9, 25, 40])
 def test_an_error_in_a_packet_or_shared_commit_leaves_exactly_the_transactions_before_it(

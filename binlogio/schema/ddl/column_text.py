@@ -20,7 +20,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.tokens import MODE_REAL_AS_FLOAT, Words
+from binlogio.schema.ddl.tokens import MODE_ORACLE, MODE_REAL_AS_FLOAT, Words
 from binlogio.schema.ddl.tree import Default, Unparsed
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.types import (
@@ -141,10 +141,31 @@ def begins_partitions(words: Words) -> bool:
 
 # ------------------------------------------------------------------------------------------------------- the type
 
+_TYPES_OF: Final[dict[str, dict[str, str]]] = {
+    "MARIADB_SCHEMA": {},
+    "ORACLE_SCHEMA": {"DATE": "DATETIME"},
+    "MAXDB_SCHEMA": {"TIMESTAMP": "DATETIME"},
+}
+"""Types of MariaDB by the prefix of the type, or by the sql_mode without one. Source: sql/sql_schema.cc."""
+_ORACLE_TYPES: Final = {
+    "NUMBER": "DECIMAL",
+    "VARCHAR2": "VARCHAR",
+    "RAW": "VARBINARY",
+    "CLOB": "LONGTEXT",
+    "BLOB": "LONGBLOB",
+}
 
 def _type(words: Words, column: ColumnText) -> None:
     word = words.take()
     name = word.upper if word.kind == "word" else ""
+    is_oracle = bool(words.sql_mode & MODE_ORACLE)
+    others = _TYPES_OF["ORACLE_SCHEMA" if is_oracle else "MARIADB_SCHEMA"]
+    if name in _TYPES_OF and words.accept("."):
+        others = _TYPES_OF[name]
+        name = words.take().upper
+    if is_oracle:
+        name = "DOUBLE" if name == "NUMBER" and not words.sees("(") else _ORACLE_TYPES.get(name, name)
+    name = others.get(name, name)
     if name == "SERIAL":
         column.type, column.is_unsigned, column.nullable, column.is_unique = "bigint", True, False, True
         column.auto_increment = True

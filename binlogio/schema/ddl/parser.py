@@ -32,12 +32,13 @@ from binlogio.schema.ddl.create_table import (
 from binlogio.schema.ddl.foreign_keys import dropped_foreign_keys, foreign_keys_of, references_in
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
-from binlogio.schema.ddl.tokens import Token, Words, iter_tokens
+from binlogio.schema.ddl.tokens import MODE_ORACLE, Token, Words, iter_tokens
 from binlogio.schema.definition import TableDefinition
 
 _MOST_TOKENS: Final = 1 << 18  # more than any table of 4096 columns needs
 _LONGEST_KEPT: Final = 1 << 12  # characters of a statement whose tree is kept
 _KEPT: Final = 64
+_HAS_ORACLE_TYPES: Final = (10, 3, 0)
 _HEAD: Final = 6  # words that say what a statement is about
 # Variables of SET STATEMENT that change how the text after it is read, or what it means.
 _TEXT_VARIABLES: Final = frozenset(
@@ -55,6 +56,8 @@ _T = TypeVar("_T")
 
 def parse_ddl(sql: str, server: ServerDefaults = NEWEST_MYSQL, sql_mode: int = 0) -> tree.Ddl:
     """Return the tree of a statement, as `server` reads it; no text is an error."""
+    if sql_mode & MODE_ORACLE and not (server.is_mariadb and server.version >= _HAS_ORACLE_TYPES):
+        sql_mode &= ~MODE_ORACLE
     if len(sql) > _LONGEST_KEPT:
         return parse_tokens(iter_tokens(sql, server, sql_mode), sql_mode)
     return _kept_tree(sql, replace(server, charset_collations=()), sql_mode)

@@ -74,7 +74,7 @@ class MysqlTable:
         """Return the table as the target's information schema describes it.
 
         Raises:
-            ReplayError: the target has no such table, or the log has the history of its rows.
+            ReplayError: the target has no such table, it has other columns, or the log has the history of its rows.
         """
         where = f"table_schema = {text_literal(plan.schema)} AND table_name = {text_literal(plan.table)}"
         columns = ask(
@@ -83,6 +83,7 @@ class MysqlTable:
         )
         if not columns:
             raise ReplayError("the target has no such table", field=f"{plan.schema}.{plan.table}")
+        _check_names(plan, [name for name, _, _ in columns])
         if is_mariadb and _has_history(plan, columns):
             ((kind,),) = ask(f"SELECT table_type FROM information_schema.tables WHERE {where}")  # noqa: S608
             if kind == "SYSTEM VERSIONED":
@@ -201,6 +202,25 @@ class MysqlTable:
         ]
         # One of the rows that are the same; a key tells one anyway, and servers call LIMIT unsafe.
         return _Where(tuple(conditions), " LIMIT 1" if lookup.same else "", lookup.algorithm)
+
+
+def _check_names(plan: TablePlan, names: Sequence[str]) -> None:
+    """Check that the target has the columns of the log in their order, as far as the log names them.
+
+    Values go into columns by position, as on a replica, so that another order would swap them.
+
+    Raises:
+        ReplayError: it has not.
+    """
+    logged = [column for column in plan.columns if not column.is_row_hash]
+    pairs = zip(logged, names, strict=False)
+    if any(column.name is not None and column.name.casefold() != name.casefold() for column, name in pairs):
+        raise ReplayError(
+            f"the columns of {plan.schema}.{plan.table} differ between log and target",
+            expected=", ".join(column.label for column in logged),
+            found=", ".join(names),
+            hint="give the table of the target the columns of the log, in their order",
+        )
 
 
 def _has_history(plan: TablePlan, columns: Sequence[Sequence[Any]]) -> bool:
