@@ -47,7 +47,7 @@ from binlogio.values.json.document import JsonDocument
 from binlogio.writer.batches import BatchChange, EncodedRow, RowsStatement, TransactionEncoder
 from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_builder import LogBuilder, writer_kernel
-from binlogio.writer.log.recovery import examine
+from binlogio.writer.log.recovery import check_vendor, examine
 from binlogio.writer.log.server_identity import stored_identity
 from binlogio.writer.query_events import QueryContext
 from binlogio.writer.server_format import server_format_of
@@ -718,14 +718,7 @@ class LogFolder:
                 file=existing[-1],
                 hint="write to another directory, or let the writer of the log close or recover it",
             )
-        if state.is_mariadb != self._variables.is_mariadb:
-            raise WriterStateError(
-                "the last log is one of the other vendor, whose GTIDs cannot be continued",
-                file=existing[-1],
-                expected=f"a log as {self._variables.server_version} writes them",
-                found="a log of MariaDB" if state.is_mariadb else "a log of MySQL",
-                hint=("write to another directory", Hint.SERVER_VERSION),
-            )
+        check_vendor(state, self._variables)
         return state.domains if state.is_mariadb else state.executed
 
     def server_id(self) -> int:

@@ -25,7 +25,7 @@ from binlogio.writer.log.group_commit import GroupCommit, Wait, system_wait
 from binlogio.writer.log.gtids import DomainState
 from binlogio.writer.log.log_builder import writer_kernel
 from binlogio.writer.log.log_file import ActiveLog, Clock
-from binlogio.writer.log.recovery import examine, recover
+from binlogio.writer.log.recovery import check_vendor, examine, recover
 from binlogio.writer.log.server_identity import ServerIdentity, keep_identity, stored_identity
 from binlogio.writer.server_format import variables_in_effect
 from binlogio.writer.session.cache import CacheStatus
@@ -136,6 +136,7 @@ class BinlogWriter:
         Raises:
             OSError: the directory cannot be read or written.
             WriterStateError: another writer, of this or another process, has logs of this basename open.
+            WriterStateError: the last log is one of the other vendor.
             BinlogError: the index names a log file that does not exist, or the last log has damage that a crash cannot
                 cause; nothing was changed.
         """
@@ -273,9 +274,10 @@ class BinlogWriter:
         index.open()
         listed, existing = index.names, index.existing()
         executed, domains = EMPTY_GTID_SET, DomainState()
-        states = [recover(self._storage, listed[-1])] if listed else []
+        states = [recover(self._storage, listed[-1], self.variables)] if listed else []
         if existing and existing[-1] not in listed:
             states.append(examine(self._storage, existing[-1]))
+            check_vendor(states[-1], self.variables)
         for state in states:
             executed |= state.executed
             for gtid in state.domains:

@@ -94,6 +94,21 @@ def test_second_writer_of_mariadb_has_the_id_and_the_domain_of_the_first(removed
     assert storage.files[OWN] == b"[auto]\nserver-id=7\ngtid-domain-id=3\n"
 
 
+@pytest.mark.parametrize(("first", "second"), [(MARIADB_VERSION, None), (None, MARIADB_VERSION)])
+def test_logs_of_the_other_vendor_are_not_continued(first: str | None, second: str | None) -> None:
+    """No file is changed."""
+    versions: list[dict[str, Any]] = [
+        {} if version is None else {"server_version": version} for version in (first, second)
+    ]
+    storage = MemoryStorage()
+    write(storage, **versions[0])
+    before = {name: bytes(data) for name, data in storage.files.items()}
+    with pytest.raises(WriterStateError, match="the last log is one of the other vendor"):
+        write(storage, **versions[1])
+
+    assert {name: bytes(data) for name, data in storage.files.items()} == before
+
+
 def test_domain_of_a_session_does_not_become_that_of_the_server() -> None:
     """The last transaction is of another domain than the server."""
     storage = MemoryStorage()

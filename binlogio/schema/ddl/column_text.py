@@ -155,6 +155,7 @@ _ORACLE_TYPES: Final = {
     "BLOB": "LONGBLOB",
 }
 
+
 def _type(words: Words, column: ColumnText) -> None:
     word = words.take()
     name = word.upper if word.kind == "word" else ""

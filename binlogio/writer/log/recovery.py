@@ -37,7 +37,7 @@ from binlogio.constants import (
     TYPE_CODE_AT,
     EventType,
 )
-from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogError, BinlogFormatError, Hint, UnsupportedFeature, WriterStateError
 from binlogio.events import codec_for
 from binlogio.events.base import event_name
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import EventHeader, ParseContext
     from binlogio.events.mariadb import StartEncryptionEvent
+    from binlogio.options import ServerVariables
     from binlogio.storage.log_storage import LogStorage
 
 READ_SIZE: Final = 1 << 20
@@ -92,6 +93,22 @@ class LogState:
     own_domain_id: int | None = None
 
 
+def check_vendor(state: LogState, variables: ServerVariables) -> None:
+    """Check that an existing log is of the vendor of the server that continues it.
+
+    Raises:
+        WriterStateError: it is one of the other vendor.
+    """
+    if state.is_mariadb != variables.is_mariadb:
+        raise WriterStateError(
+            "the last log is one of the other vendor, whose GTIDs cannot be continued",
+            file=state.name,
+            expected=f"a log as {variables.server_version} writes them",
+            found="a log of MariaDB" if state.is_mariadb else "a log of MySQL",
+            hint=("write to another directory", Hint.SERVER_VERSION),
+        )
+
+
 def examine(storage: LogStorage, name: str) -> LogState:
     """Read a log of this writer or of a server, including one that ends in an incomplete group.
 
@@ -122,12 +139,15 @@ def examine(storage: LogStorage, name: str) -> LogState:
     )
 
 
-def recover(storage: LogStorage, name: str) -> LogState:
+def recover(storage: LogStorage, name: str, variables: ServerVariables | None = None) -> LogState:
     """Recover a log as a server does at start-up: truncate the unfinished group, and clear IN_USE.
 
-    A log that was closed is unchanged. Raises the errors of `examine`.
+    A log that was closed is unchanged. `variables` are those of the server, whose vendor must be that of the log.
+    Raises the errors of `examine` and `check_vendor`.
     """
     state = examine(storage, name)
+    if variables is not None:
+        check_vendor(state, variables)
     if state.in_use:
         try:
             if state.valid_size < state.size:
