@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
@@ -12,10 +13,10 @@ from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.series.continuity import GtidContinuity
 from binlogio.series.gtid_history import gtid_run
-from binlogio.storage.index_file import log_number
+from binlogio.storage.index_file import log_name, log_number
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -75,6 +76,7 @@ def check_gtids(
     keyring: Keyring | None = None,
     *,
     new: Container[str] | None = None,
+    after: Iterable[str | None] = (),
     ignore_missing_logs: bool = False,
 ) -> list[str]:
     """Check that the heads of logs list only GTIDs that logs before them have; return what is ignored.
@@ -87,6 +89,7 @@ def check_gtids(
         heads: the heads of the logs (`known_heads`).
         keyring: the keys of encrypted logs.
         new: the names of logs whose heads are compared; None: all.
+        after: the latest GTIDs that a consumer has, of each source.
         ignore_missing_logs: return what is missing instead of raising an error.
 
     Raises:
@@ -100,19 +103,25 @@ def check_gtids(
             chains.setdefault((head.server_id, head.context.is_mariadb), []).append((log, head, before))
     found: list[str] = []
     for chain in chains.values():
-        chain.sort(key=lambda one: (_count(one[2]), one[1].created, log_number(one[0].name)))
-        continuity = GtidContinuity()
+        stems: dict[str, int] = {}
+        for log, head, _ in chain:
+            stem = log_number(log_name(log.name))[0]
+            stems[stem] = min(head.created, stems.get(stem, head.created))
+        chain.sort(key=lambda one: (_count(one[2]), *_place(one[0], stems)))
+        continuity = GtidContinuity(after=after)
         is_complete = True
-        for number, (log, _, before) in enumerate(chain):
-            if is_complete and (new is None or log.name in new):
-                found += continuity.check(before, log.name, ignore_missing_logs=ignore_missing_logs)
-            else:
-                continuity.take(before)
-            following = chain[number + 1] if number + 1 < len(chain) else None
-            if following is None or following[2] == before or not (new is None or following[0].name in new):
+        alike = [list(logs_alike) for _, logs_alike in groupby(chain, key=lambda one: one[2])]
+        for number, logs_alike in enumerate(alike):
+            for log, _, before in logs_alike:
+                if is_complete and (new is None or log.name in new):
+                    found += continuity.check(before, log.name, ignore_missing_logs=ignore_missing_logs)
+                else:
+                    continuity.take(before)
+            following = alike[number + 1] if number + 1 < len(alike) else []
+            if not any(new is None or log.name in new for log, _, _ in following):
                 continue
             try:
-                for run in logged_gtids(log, keyring):
+                for run in (run for log, _, _ in logs_alike for run in logged_gtids(log, keyring)):
                     continuity.add_run(run)
                 is_complete = True
             except (BinlogFormatError, UnsupportedFeature):
@@ -120,11 +129,15 @@ def check_gtids(
     return found
 
 
+def _place(log: LogFile, stems: dict[str, int]) -> tuple[int, int]:
+    """Return the order of a log: by the time when its series began, and its number."""
+    stem, number, _ = log_number(log_name(log.name))
+    return stems[stem], number
+
+
 def _count(before: GtidSet | LastGtids) -> int:
-    """Return the number of GTIDs at a head, or what grows with them."""
-    if isinstance(before, GtidSet):
-        return sum(one.end - one.start for _, one in before)
-    return sum(one.sequence_number for one in before.values())
+    """Return the number of GTIDs at a head of MySQL. Sequence numbers of MariaDB may go back, and count nothing."""
+    return sum(one.end - one.start for _, one in before) if isinstance(before, GtidSet) else 0
 
 
 class _Gtids:

@@ -505,6 +505,11 @@ class TransactionReader:
         read = replace(read, offset=offset, fingerprint=fingerprint(log, offset, self._reader.keyring), last_gtid=None)
         self._log = self.logs[read.file] = replace(self._log, read=read)
 
+    def end(self, low: Position | None) -> Position | None:
+        """Return where the logs end, if all groups up to `low` are applied: behind a head if no group follows it."""
+        has_group = self._last is not None and self.begun is not None and self._last.file == self.begun.file
+        return low if has_group or self.begun is None else self.begun
+
     def marked(self, low: Position | None) -> dict[str, KeptLog]:
         """Return `logs` with the fingerprint of the log of `low` there, and the latest GTID.
 
@@ -520,7 +525,7 @@ class TransactionReader:
             kept.read,
             offset=low.offset,
             fingerprint=fingerprint(log, low.offset, self._reader.keyring),
-            last_gtid=self._continuity.latest if self._last == low else known,
+            last_gtid=self._continuity.latest if low in (self._last, self.begun) else known,
         )
         return {**self.logs, low.file: replace(kept, read=read)}
 

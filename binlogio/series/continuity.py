@@ -22,7 +22,7 @@ from binlogio.events.base import parse_header
 from binlogio.events.format_description import server_version_numbers
 from binlogio.gtid import Gtid, GtidSet, Interval, MariadbGtid, Tag, Tsid, Uuid
 from binlogio.gtid.identifiers import GNO_END
-from binlogio.series.identity import LogIdentity, fingerprint
+from binlogio.series.identity import LogIdentity, fingerprint, log_size
 from binlogio.series.log_head import known_heads
 from binlogio.storage.index_file import base_name, log_name, log_number
 
@@ -182,15 +182,15 @@ def check_copies(
 ) -> list[str]:
     """Check that no log is given twice, for example from two directories; return what is ignored.
 
-    Logs with the same first GTID are the same. Without GTIDs, and of relay logs, those with the same head and name, or
-    with the same size and end are.
+    Logs with the same first GTID are the same. Without GTIDs those with the same head are, if they have the same name
+    or one is the beginning of the other; of relay logs, those with the same size and end.
 
     Raises:
         MissingLogs: a log is there twice.
     """
     found = []
     known: dict[object, LogFile] = {}
-    sizes: dict[int | None, list[LogFile]] = {}
+    sizes: dict[object, list[LogFile]] = {}
     for log, head in zip(logs, heads, strict=True):
         if log.stream is not None:
             continue
@@ -199,9 +199,9 @@ def check_copies(
             name = log_name(log.name) if head.first_gtid is None else ""
             keys.append((LogIdentity.of(head), name))
         others = [known.setdefault(key, log) for key in keys]
-        if head is None or head.first_gtid is None:
-            alike = sizes.setdefault(log.size, [])
-            others += [one for one in alike if _ends_alike(log, one, keyring)]
+        if head is None or (head.first_gtid is None and head.has_groups):
+            alike = sizes.setdefault(log.size if head is None else LogIdentity.of(head), [])
+            others += [one for one in alike if _is_prefix(log, one, keyring)]
             alike.append(log)
         other = next((one for one in others if one is not log), log)
         if other is not log:
@@ -211,13 +211,12 @@ def check_copies(
     return found
 
 
-def _ends_alike(log: LogFile, other: LogFile, keyring: Keyring | None) -> bool:
-    """Return whether the last bytes of two logs of the same size are the same."""
-    if not log.size:
-        return False
+def _is_prefix(log: LogFile, other: LogFile, keyring: Keyring | None) -> bool:
+    """Return whether one of two logs is the beginning of the other, by its last bytes."""
     try:
-        found = fingerprint(log, log.size, keyring)
-        return found is not None and found == fingerprint(other, log.size, keyring)
+        size = min(log_size(log, keyring), log_size(other, keyring))
+        found = fingerprint(log, size, keyring)
+        return found is not None and found == fingerprint(other, size, keyring)
     except (OSError, BinlogError):
         return False
 
@@ -319,7 +318,7 @@ def _missing_before(
     if is_copy or not continues(head, last.last_gtid):
         raise _repeated(file, head)
     rest = [] if last.is_complete else [f"{last.file} from {last.offset} on"]
-    gtids = GtidContinuity(after=[last.last_gtid]).missing(head.gtids_before())
+    gtids = GtidContinuity(after=[one.last_gtid for one in held]).missing(head.gtids_before())
     return " and ".join([*rest, gtids] if gtids else rest) or None
 
 
@@ -334,6 +333,8 @@ def _number(place: tuple[int, int]) -> tuple[int, int]:
 
 def _is_earlier_series(one: tuple[int, int], place: tuple[int, int], known: AbstractSet[tuple[int, int]]) -> bool:
     """Return whether the server began its numbers again between a log and one of a higher number."""
+    if one > place and any(number >= place[1] for _, number in known - {one}):
+        return True  # the clock went back, and there are two logs of a number
     return any(
         (one[0] < created <= place[0] and number == 1) or (one[0] <= created < place[0] and number >= place[1])
         for created, number in known - {one, place}

@@ -39,6 +39,7 @@ HEAD_EVENTS: Final = (
     EventType.MARIADB_GTID_LIST_EVENT,
     EventType.BINLOG_CHECKPOINT_EVENT,
 )
+_ENDS: Final = (EventType.STOP_EVENT, EventType.ROTATE_EVENT)
 _GTID_HEADS: Final = (EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.MARIADB_GTID_LIST_EVENT)
 LastGtids = dict[tuple[int, int], MariadbGtid]
 """The last MariaDB GTID of each domain and server."""
@@ -49,7 +50,8 @@ class LogHead:
     """The head of a log.
 
     `created` is the time of the format description in seconds since 1970. `first_gtid` is None if the first group has
-    no GTID, or if there is no group yet. `is_encrypted` is True for MariaDB's encrypt_binlog.
+    no GTID, or if there is no group yet. `has_groups` is True if a group follows the head. `is_encrypted` is True for
+    MariaDB's encrypt_binlog.
     """
 
     created: int
@@ -59,6 +61,7 @@ class LogHead:
     in_use: bool
     is_encrypted: bool = False
     first_gtid: str | None = None
+    has_groups: bool = False
     gtid_frame: EventFrame | None = None
 
     def gtids_before(self) -> GtidSet | LastGtids | None:
@@ -116,9 +119,9 @@ def head_of(opened: OpenedLog, keyring: Keyring | None = None, *, verify_checksu
                 )
             elif header.type_code in GROUP_STARTS:
                 event: Any = codec_for(header.type_code).parse(header, frame.body, frame.context)
-                return replace(found, first_gtid=None if event.gtid is None else str(event.gtid))
+                return replace(found, first_gtid=None if event.gtid is None else str(event.gtid), has_groups=True)
             elif header.type_code not in HEAD_EVENTS:
-                break
+                return replace(found, has_groups=header.type_code not in _ENDS)
             elif header.type_code in _GTID_HEADS:
                 found = replace(found, gtid_frame=frame)
             elif header.type_code == EventType.START_ENCRYPTION_EVENT:

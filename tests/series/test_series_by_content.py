@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pytest
 
 import binlogio
@@ -186,8 +187,8 @@ def test_the_clock_of_a_server_may_go_back(server: str, daily: str, tmp_path: Pa
         assert sorted(target.ids()) == list(ids_of(len(logs)))
 
 
-def _with_clock(folder: Path, server: str, since: tuple[int, ...]) -> list[Path]:
-    """Write logs that begin at these seconds."""
+def _with_clock(folder: Path, server: str, since: tuple[int, ...], empty: int = -1) -> list[Path]:
+    """Write logs that begin at these seconds; log `empty` has no transactions."""
     folder.mkdir()
     now = [1_700_000_000 + since[0]]
     variables = ServerVariables(server_id=1, server_uuid=UUIDS[0], binlog_row_metadata="FULL", **SERVERS[server])
@@ -199,7 +200,7 @@ def _with_clock(folder: Path, server: str, since: tuple[int, ...]) -> list[Path]
             now[0] = 1_700_000_000 + seconds
             if part:
                 log.rotate()
-            for key in range(1 + part * PER_LOG, 1 + (part + 1) * PER_LOG):
+            for key in range(1 + part * PER_LOG, 1 + (part + 1) * PER_LOG) if part != empty else ():
                 session.execute(Statement("INSERT", [Insert(TABLES[key % 2], [(key, key)])]))
     return sorted(folder.glob("binlog.0*"))
 
@@ -222,3 +223,50 @@ def test_a_copy_of_a_log_under_the_next_number_is_not_exported_again(tmp_path: P
     assert target.give(logs).exit_code == 0
     assert target.give([copied(logs[2], "copies", "binlog.000004")]).exit_code == 0
     assert sorted(target.ids()) == list(ids_of(3))
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_closed_log_without_transactions_was_replayed(server: str, tmp_path: Path) -> None:
+    """An idle server that rotates: the next log continues, whether or not the empty one is given again."""
+    logs = _with_clock(tmp_path / "good", server, (0, 20, 40), empty=1)
+    one, all_ = SqliteConsumer(tmp_path), SqliteConsumer(tmp_path / "good")
+    for log in logs:
+        assert one.give([log]).exit_code == 0
+    assert all_.give(logs[:2]).exit_code == 0
+    assert all_.give(logs[2:]).exit_code == 0
+    expected = [*range(1, 1 + PER_LOG), *range(1 + 2 * PER_LOG, 1 + 3 * PER_LOG)]
+    assert sorted(one.ids()) == sorted(all_.ids()) == expected
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_an_empty_log_and_a_clock_that_goes_back(server: str, tmp_path: Path) -> None:
+    """Heads with the same GTIDs are compared in the order of the numbers."""
+    logs = _with_clock(tmp_path / "good", server, (400, 0, 20, 40), empty=0)
+    assert ExportConsumer(tmp_path, "jsonl").give(logs).exit_code == 0
+    assert run("dump", "-q", "--format", "sql", "-o", tmp_path / "sql", *logs).exit_code == 0
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_reset_while_the_clock_goes_back_hides_no_missing_log(server: str, tmp_path: Path) -> None:
+    old = write_series(tmp_path / "old", server)
+    new = write_series(tmp_path / "new", server, first_id=100, since=1_699_980_000)
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give(old).exit_code == 0
+    result = target.give(new[1:])
+    assert result.exit_code == 1
+    assert "number 1" in result.stderr
+    assert target.give(new).exit_code == 0
+
+
+def test_a_compressed_copy_without_gtids_is_there_twice(tmp_path: Path) -> None:
+    """And a copy of its beginning, under another name."""
+    logs = write_series(tmp_path / "good", "anonymous")
+    packed = tmp_path / "old.000007.zst"
+    packed.write_bytes(pa.Codec("zstd").compress(logs[1].read_bytes(), asbytes=True))
+    begin = tmp_path / "old.000008"
+    begin.write_bytes(logs[1].read_bytes()[: group_starts(logs[1])[5]])
+    for copy in (packed, begin):
+        for command in (("export", "-q", "--to"), ("verify", "-q"), ("copy", "-q", "-o")):
+            result = run(*command, *([tmp_path / "to"] if command[0] != "verify" else []), *logs, copy)
+            assert (command[0], result.exit_code) == (command[0], 1)
+            assert "the log is given twice" in result.output

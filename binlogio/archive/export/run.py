@@ -273,7 +273,8 @@ def _missing_logs(
     found += missing_after(ledger.logs, new, every, ignore_missing_logs=ignore_missing_logs)
     logs, heads = [one.log for one in ordered], [one.head for one in ordered]
     begun = {one.log.name for one in ranges if not one.start}
-    return found + check_gtids(logs, heads, keyring, new=begun, ignore_missing_logs=ignore_missing_logs)
+    after = [one.last_gtid for one in ledger.logs]
+    return found + check_gtids(logs, heads, keyring, new=begun, after=after, ignore_missing_logs=ignore_missing_logs)
 
 
 def _progress_of(ranges: list[_LogRange], keyring: Keyring | None) -> list[LogProgress]:

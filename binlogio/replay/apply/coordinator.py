@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from binlogio.replay.apply.scheduler import Clock
     from binlogio.replay.apply.summary import ReplaySummary
     from binlogio.replay.targets import PacketSession, Target, TargetSession
-    from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.replay.transactions import LoggedTransaction, TransactionReader
 
 WAITING_FOR_AN_EVENT: Final = "Waiting for an event from Coordinator"
 WAITING_FOR_DEPENDENT: Final = "Waiting for dependent transaction to commit"
@@ -122,12 +122,17 @@ class Coordinator:
         if self._failures:
             raise self._first_failure()
 
-    def keep_position(self, logs: Mapping[str, KeptLog], begun: Position | None = None) -> None:
+    def finish(self, transactions: TransactionReader) -> None:
+        """Keep the end of the logs, up to which all groups are applied."""
+        low = self.low if self._progress.gtids is not None else transactions.end(self.low)
+        self.keep_position(transactions.marked(low), low)
+
+    def keep_position(self, logs: Mapping[str, KeptLog], end: Position | None = None) -> None:
         """Keep how far the replay is, where only groups that change nothing came after the last commit.
 
-        `logs` by base name. `begun` is the position behind the head of the last log, where there was no group.
+        `logs` by base name. `end` is where a complete replay ended; None: at the last commit.
         """
-        low, kept = self._ledger.low or begun, self._target.progress
+        low, kept = end or self._ledger.low, self._target.progress
         if low is None:
             return
         log = logs.get(low.file, kept.log)

@@ -159,7 +159,7 @@ def replay(
         with suppress(BinlogError, OSError):  # the first error is reported; the position of the last commit is kept
             coordinator.keep_position(transactions.marked(coordinator.low))
         raise
-    coordinator.keep_position(transactions.marked(coordinator.low), None if progress.gtids else transactions.begun)
+    coordinator.finish(transactions)
     summary.missing += transactions.missing
     summary.keeps_gtids = progress.gtids is not None
     summary.is_behind = bool(summary.skipped_groups) and not summary.groups and continuity.is_behind
