@@ -362,7 +362,7 @@ class TransactionReader:
         self._is_relay_log = False
         self._log_file: str | None = None
         self._server_id = -1
-        self.begun: Position | None = None  # behind the head of the last log
+        self.begun: Position | None = None  # after the head of the last log
         self._last: Position | None = None  # the end of the last group
         self._skipped = SkippedPart() if skipped is None else skipped
         self.prepared: Final[dict[str, tuple[Step, ...]]] = {}
@@ -506,7 +506,7 @@ class TransactionReader:
         self._log = self.logs[read.file] = replace(self._log, read=read)
 
     def end(self, low: Position | None) -> Position | None:
-        """Return where the logs end, if all groups up to `low` are applied: behind a head if no group follows it."""
+        """Return where the logs end, if all groups up to `low` are applied: after a head if no group follows it."""
         has_group = self._last is not None and self.begun is not None and self._last.file == self.begun.file
         return low if has_group or self.begun is None else self.begun
 

@@ -171,7 +171,9 @@ def test_offsets_hold_for_the_first_and_the_last_file(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         (tmp_path / f"b.00000{number}").write_bytes(data)
     offsets = _offsets(data)
-    with binlogio.reader.open(tmp_path, start_offset=offsets[4], stop_offset=offsets[2]) as reader:
+    with binlogio.reader.open(
+        tmp_path, start_offset=offsets[4], stop_offset=offsets[2], ignore_missing_logs=True
+    ) as reader:  # the logs are alike
         found = [event.header.offset for event in reader]
 
     assert found == [4, offsets[4], *offsets, *offsets[:2]]
