@@ -507,8 +507,9 @@ class TransactionReader:
 
     def end(self, low: Position | None) -> Position | None:
         """Return where the logs end, if all groups up to `low` are applied: after a head if no group follows it."""
-        has_group = self._last is not None and self.begun is not None and self._last.file == self.begun.file
-        return low if has_group or self.begun is None else self.begun
+        begun = self.begun
+        has_group = begun is None or any(one is not None and one.file == begun.file for one in (self._last, low))
+        return low if has_group else begun
 
     def marked(self, low: Position | None) -> dict[str, KeptLog]:
         """Return `logs` with the fingerprint of the log of `low` there, and the latest GTID.
