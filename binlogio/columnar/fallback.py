@@ -37,7 +37,7 @@ from binlogio.rows.image import decode_rows, present_bitmaps
 from binlogio.rows.plan import resolve_plan
 from binlogio.storage.compression import decompress_zstd
 from binlogio.values.absent import ABSENT
-from binlogio.values.charsets import UNKNOWN_COLLATION, charset_of
+from binlogio.values.charsets import UNKNOWN_COLLATION, charset_of, unknown_text
 from binlogio.values.decimal import decimal_text
 from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import Geometry
@@ -494,8 +494,7 @@ def _arrow_value(value: Any, column: ColumnPlan, kind: RecordType) -> Any:
         return decimal_text(value)
     charset = charset_of(column.collation_id) if isinstance(value, bytes) else None
     if charset is not None and column.collation_id == UNKNOWN_COLLATION:
-        reason = "the character set of the column is unknown, and the bytes are not ASCII"
-        raise _refused(column, reason, f"0x{value[:64].hex()}", Hint.DATABASE_CHARSET)
+        raise unknown_text(column.label, value)
     if charset is not None:
         raise _refused(column, f"the bytes are not valid {charset.name}", f"0x{value[:64].hex()}")
     return value

@@ -325,13 +325,15 @@ def _check_next_log(
     first = reader.logs[bounds.start.number]
     series, number, _ = log_number(log_name(first.name))
     kept_series, kept_number, _ = log_number("" if kept is None else kept.file)
-    identity = log_identity(first, reader.keyring)
+    identity, last = log_identity(first, reader.keyring), None if log.read is None else log.read.last_gtid
     is_later = (
         series == kept_series
         and number > kept_number
         and identity is not None
         and log.identity is not None
-        and (identity.may_follow(log.identity) or _continues(first, number - kept_number, log, reader.keyring))
+        and (
+            identity.may_follow(log.identity) or (number == kept_number + 1 and _continues(first, last, reader.keyring))
+        )
         and bounds.start.offset <= _FIRST_EVENT
     )
     if is_later and kept is not None:
@@ -355,12 +357,10 @@ def _check_next_log(
     )
 
 
-def _continues(first: LogFile, distance: int, log: KeptLog, keyring: Keyring | None) -> bool:
-    """Return whether the GTIDs at the head of the next log show that it follows, although the clock went back."""
-    head = read_head(first, keyring)
-    last = None if log.read is None else log.read.last_gtid
-    is_next = distance == 1 and last is not None and head is not None
-    return is_next and head is not None and head.gtids_before() is not None and continues(head, last)
+def _continues(first: LogFile, last: str | None, keyring: Keyring | None) -> bool:
+    """Return whether the GTIDs at the head of a log show that it follows others, although the clock went back."""
+    head = None if last is None else read_head(first, keyring)
+    return head is not None and head.gtids_before() is not None and continues(head, last)
 
 
 def check_one_series(
@@ -385,8 +385,8 @@ def check_one_series(
             )
     if resumed is None or any(log.stream is not None for log in logs):
         return
-    own = log_identity(logs[resumed.number], keyring)
-    for log in logs[: resumed.number]:
+    own, stem = log_identity(logs[resumed.number], keyring), log_number(logs[resumed.number].name)[0]
+    for log in (one for one in logs[: resumed.number] if log_number(one.name)[0] != stem):
         other = log_identity(log, keyring)
         if own is not None and other is not None and own.server_id != other.server_id:
             raise PositionError(

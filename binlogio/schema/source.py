@@ -13,7 +13,7 @@ has the same columns. DDL statements are collected, and applied only when a tabl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import count, islice
 from typing import TYPE_CHECKING, Final
@@ -22,7 +22,7 @@ from binlogio.constants import ColumnType, EventType, OptionalMetadataType, Tabl
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
-from binlogio.rows.plan import DefinedColumn, TablePlan, resolve_plan
+from binlogio.rows.plan import TablePlan, resolve_plan
 from binlogio.schema.collations import collation_name, default_collation, max_character_bytes
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.ddl.first_words import body_may_define, may_define
@@ -209,9 +209,28 @@ class DefinitionSource:
         return self._plan(described, event, context)
 
     def _plan(self, described: Described, event: TableMapEvent, context: ParseContext) -> TablePlan:
-        charset = self._charset(described.definition.schema)
-        unknown = UNKNOWN_COLLATION if self._reads_text else None
-        return _plan(described, event, context, _plan_columns(described, event, context, charset, unknown))
+        """Return the plan of a table map without FULL metadata; key and visibility come from the definition.
+
+        Text without a known character set has `UNKNOWN_COLLATION`, or is bytes.
+        """
+        described = _with_proven_charsets(described, event, context, self._charset(described.definition.schema))
+        definition, unknown = described.definition, UNKNOWN_COLLATION if self._reads_text else None
+        columns = tuple(
+            replace(column, collation_id=unknown)
+            if column.name.casefold() in described.assumed and not column.members
+            else column
+            for column in definition.plan_columns(ServerDefaults.of(context).vendor)
+        )
+        plan = resolve_plan(event, context, columns)
+        prefixes = definition.primary_key_prefixes or (0,) * len(definition.primary_key)
+        key = tuple(
+            (definition.column_index(name), size) for name, size in zip(definition.primary_key, prefixes, strict=True)
+        )
+        planned = tuple(
+            column if said.visible else replace(column, visible=False)
+            for column, said in zip(plan.columns, definition.columns, strict=True)
+        )
+        return replace(plan, columns=planned, primary_key=key)
 
     def describe_logged(self, known: KnownTable) -> Described:
         """Return the definition of a table from DDL, with the character set that is given for its database."""
@@ -371,37 +390,6 @@ def _follows(last: str, name: str) -> bool:
     if before is None or after is None:
         return False
     return before[1] == after[1] and int(after[2]) == int(before[2]) + 1
-
-
-def _plan(
-    described: Described, event: TableMapEvent, context: ParseContext, columns: Sequence[DefinedColumn]
-) -> TablePlan:
-    """Return the plan of a table map without FULL metadata; key and visibility come from the definition."""
-    definition = described.definition
-    plan = resolve_plan(event, context, columns)
-    prefixes = definition.primary_key_prefixes or (0,) * len(definition.primary_key)
-    key = tuple(
-        (definition.column_index(name), size) for name, size in zip(definition.primary_key, prefixes, strict=True)
-    )
-    planned = tuple(
-        column if said.visible else replace(column, visible=False)
-        for column, said in zip(plan.columns, definition.columns, strict=True)
-    )
-    return replace(plan, columns=planned, primary_key=key)
-
-
-def _plan_columns(
-    described: Described, event: TableMapEvent, context: ParseContext, charset: str | None, unknown: int | None
-) -> Sequence[DefinedColumn]:
-    """Return the columns of a definition. Text without a known character set has the collation `unknown`."""
-    described = _with_proven_charsets(described, event, context, charset)
-    columns = described.definition.plan_columns(ServerDefaults.of(context).vendor)
-    return tuple(
-        replace(column, collation_id=unknown)
-        if column.name.casefold() in described.assumed and not column.members
-        else column
-        for column in columns
-    )
 
 
 def _with_proven_charsets(

@@ -167,8 +167,9 @@ def check_series(
         return []
     found = check_numbers((log.name for log in logs), ignore_missing_logs=ignore_missing_logs, in_order=in_order)
     heads = known_heads(logs, keyring) if heads is None else heads
-    read = sorted(zip(logs, heads, strict=True), key=lambda one: log_number(one[0].name)) if not in_order else None
-    logs, heads = (logs, heads) if read is None else ([log for log, _ in read], [head for _, head in read])
+    if not in_order:
+        order = sorted(range(len(logs)), key=lambda one: log_number(logs[one].name))
+        logs, heads = [logs[one] for one in order], [heads[one] for one in order]
     found += check_copies(logs, heads, keyring, ignore_missing_logs=ignore_missing_logs)
     return found + check_ends(logs, heads, ignore_missing_logs=ignore_missing_logs)
 
@@ -190,7 +191,7 @@ def check_copies(
     """
     found = []
     known: dict[object, LogFile] = {}
-    sizes: dict[object, list[LogFile]] = {}
+    without_gtids: dict[object, list[LogFile]] = {}
     for log, head in zip(logs, heads, strict=True):
         if log.stream is not None:
             continue
@@ -200,7 +201,7 @@ def check_copies(
             keys.append((LogIdentity.of(head), name))
         others = [known.setdefault(key, log) for key in keys]
         if head is None or (head.first_gtid is None and head.has_groups):
-            alike = sizes.setdefault(log.size if head is None else LogIdentity.of(head), [])
+            alike = without_gtids.setdefault(log.size if head is None else LogIdentity.of(head), [])
             others += [one for one in alike if _is_prefix(log, one, keyring)]
             alike.append(log)
         other = next((one for one in others if one is not log), log)
@@ -304,12 +305,15 @@ def _missing_before(
     }
     known = (others | own.keys()) - {place}
     lower = [one for one in known if one[1] < number]
-    before = max((one for one in lower if not _is_earlier_series(one, place, known)), key=_number, default=None)
-    after = min((one for one in known if one[1] > number and one[0] > place[0]), key=_number, default=None)
+    since = _series_begin(place, known)
+    has_twin = any(one[1] >= number for one in known)
+    same = (one for one in lower if one[0] >= since and not (one > place and has_twin))
+    before = max(same, key=_number, default=None)
     if lower and number > 1 and (before is None or before[1] != number - 1):
         return SeriesGap(file, "", 1 if before is None else before[1] + 1, number - 1).numbers
-    is_over = after is None or _is_earlier_series(place, after, known)
-    if after is not None and not is_over and after[1] > number + 1 and (stem, number + 1, head.server_id) not in given:
+    after = min((one for one in known if one[1] > number + 1 and one[0] > place[0]), key=_number, default=None)
+    is_next_known = (stem, number + 1, head.server_id) in given or any(one[1] == number + 1 for one in known)
+    if after is not None and not is_next_known and _series_begin(after, known) <= place[0]:
         return SeriesGap(file, "", number + 1, after[1] - 1).numbers
     last = None if before is None else own.get(before)
     if before is None or last is None:
@@ -331,14 +335,11 @@ def _number(place: tuple[int, int]) -> tuple[int, int]:
     return place[1], place[0]
 
 
-def _is_earlier_series(one: tuple[int, int], place: tuple[int, int], known: AbstractSet[tuple[int, int]]) -> bool:
-    """Return whether the server began its numbers again between a log and one of a higher number."""
-    if one > place and any(number >= place[1] for _, number in known - {one}):
-        return True  # the clock went back, and there are two logs of a number
-    return any(
-        (one[0] < created <= place[0] and number == 1) or (one[0] <= created < place[0] and number >= place[1])
-        for created, number in known - {one, place}
-    )
+def _series_begin(place: tuple[int, int], known: AbstractSet[tuple[int, int]]) -> int:
+    """Return a time at or after which the server began the series of a log, by the other logs; -1: none shows it."""
+    first = max((created for created, number in known if number == 1 and created <= place[0]), default=-1)
+    higher = max((created for created, number in known if number >= place[1] and created < place[0]), default=-2)
+    return max(first, higher + 1)
 
 
 def _is_of_series(one: LogProgress, stem: str, head: LogHead) -> bool:
@@ -550,12 +551,6 @@ def changed_sources(before: LastGtids, after: LastGtids) -> set[tuple[int, int]]
     if not set(before) <= set(after):
         return None
     return {source for source, gtid in after.items() if before.get(source) != gtid}
-
-
-def is_next(before: LogFile, log: LogFile) -> bool:
-    """Return whether a log has the next number of the series."""
-    stem, number, _ = log_number(log_name(before.name))
-    return log_number(log_name(log.name))[:2] == (stem, number + 1)
 
 
 def is_followed_by(log: LogFile, head: LogHead, following: LogFile, after: LogHead) -> bool:

@@ -101,31 +101,24 @@ class LogProgress:
     def match(self, log: LogFile, identity: LogIdentity | None, keyring: Keyring | None = None) -> LogMatch:
         """Compare a log, which has this identity, with the log of the progress.
 
+        A log without GTIDs that began in the same second, under another number, is the same one if its bytes are.
+
         Raises:
             OSError, UnsupportedFeature: the log cannot be read.
         """
-        if not self.is_log(log.name, identity):
-            return LogMatch.SAME if self._is_renumbered(log, identity, keyring) else LogMatch.OTHER
+        is_log = self.is_log(log.name, identity)
+        if not is_log and (identity is None or identity.first_gtid is not None or identity != self.identity):
+            return LogMatch.OTHER
         if self.identity is not None and identity is not None and not self.identity.is_same_log(identity):
             return LogMatch.CHANGED
-        if self.fingerprint is None or self.is_stored_alike(log, keyring):
+        if is_log and (self.fingerprint is None or self.is_stored_alike(log, keyring)):
             return LogMatch.SAME
         try:
-            is_same = fingerprint(log, self.offset, keyring) == self.fingerprint
+            if self.fingerprint is not None and fingerprint(log, self.offset, keyring) == self.fingerprint:
+                return LogMatch.SAME
         except BinlogFormatError:  # it ends before the offset
-            is_same = False
-        if is_same:
-            return LogMatch.SAME
-        return LogMatch.CHANGED if self._has_name_or_gtid(log.name, identity) else LogMatch.OTHER
-
-    def _is_renumbered(self, log: LogFile, identity: LogIdentity | None, keyring: Keyring | None) -> bool:
-        """Return whether a log without GTIDs is a copy under another number: it began in the same second."""
-        if self.fingerprint is None or identity is None or identity.first_gtid is not None or identity != self.identity:
-            return False
-        try:
-            return fingerprint(log, self.offset, keyring) == self.fingerprint
-        except BinlogFormatError:
-            return False
+            pass
+        return LogMatch.CHANGED if is_log and self._has_name_or_gtid(log.name, identity) else LogMatch.OTHER
 
     def _has_name_or_gtid(self, name: str, identity: LogIdentity | None) -> bool:
         """Return whether a log has the GTID, stem or number of the log, and not only the second in which it began."""

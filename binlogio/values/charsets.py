@@ -20,6 +20,7 @@ import codecs
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from binlogio.errors import BinlogFormatError, Hint
 from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -218,7 +219,10 @@ BINARY_COLLATION: Final = 63
 NO_CHARACTER: Final = "\ufffe"
 UNKNOWN_CHARSET: Final = "unknown"
 UNKNOWN_COLLATION: Final = -1
-"""The id for text in an unknown character set: ASCII except zero bytes is text, as in all that a database may have."""
+"""The id for text in an unknown character set: ASCII except zero bytes is text, as in nearly all that a database has.
+
+Not in swe7, and letters of utf16, utf32 and ucs2 may look like ASCII. Databases hardly have these.
+"""
 
 
 PYTHON_CODECS: Final = {
@@ -288,6 +292,16 @@ def _ids() -> Iterator[tuple[int, str]]:
 
 CHARSET_NAMES: Final[dict[int, str]] = dict(_ids())
 """The character set of each collation id of MySQL 9.7 and MariaDB 10.11; no id differs between them."""
+
+
+def unknown_text(column: str, value: bytes) -> BinlogFormatError:
+    """Return the error for a value that is no text in an unknown character set, where text is needed."""
+    return BinlogFormatError(
+        "the character set of the column is unknown, and the bytes are not ASCII",
+        field=f"column {column}",
+        found=f"0x{value[:64].hex()}",
+        hint=Hint.DATABASE_CHARSET,
+    )
 
 
 def charset_of(collation_id: int | None) -> Charset | None:

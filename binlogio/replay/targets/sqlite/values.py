@@ -15,8 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
-from binlogio.errors import BinlogFormatError, Hint
-from binlogio.values.charsets import BINARY_COLLATION, UNKNOWN_COLLATION
+from binlogio.values.charsets import BINARY_COLLATION, UNKNOWN_COLLATION, unknown_text
 from binlogio.values.column import STRINGS
 from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.numbers import float_text
@@ -55,12 +54,7 @@ def sqlite_value(value: Any, column: ColumnPlan) -> SqliteValue:
         BinlogFormatError: a JSON document is damaged, or the character set is unknown.
     """
     if isinstance(value, bytes) and column.collation_id == UNKNOWN_COLLATION:
-        raise BinlogFormatError(
-            "the character set of the column is unknown, and the bytes are not ASCII",
-            field=f"column {column.label}",
-            found=f"0x{value[:64].hex()}",
-            hint=Hint.DATABASE_CHARSET,
-        )
+        raise unknown_text(column.label, value)
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, int):
