@@ -30,6 +30,7 @@ from binlogio.constants import (
     HEADER_SIZE,
     EventType,
     HeaderFlag,
+    OptionalMetadataType,
     RowsFlag,
 )
 from binlogio.errors import BinlogError, BinlogFormatError
@@ -44,7 +45,7 @@ from binlogio.gtid import GNO_END, NO_TAG, Gtid, MariadbGtid, Uuid
 from binlogio.reader import may_skip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from binlogio.events.base import ParseContext
     from binlogio.reader import BinlogReader
@@ -170,6 +171,7 @@ class RawGroup:
 
     `statements` can be iterated over several times; if the group is larger than `MOST_HELD_BYTES`, they are read from
     the log each time. `ended_statements` is the number of statements of the source, `events` the number of rows events.
+    `names` has the names of the columns of `tables`, where table maps have them (binlog_row_metadata=FULL).
     `last_committed` and `sequence_number` are MySQL's logical clock, `commit_id` is MariaDB's; None if missing.
     """
 
@@ -182,6 +184,7 @@ class RawGroup:
     sequence_number: int | None
     commit_id: int | None
     tables: frozenset[tuple[str, str]]
+    names: Mapping[tuple[str, str], tuple[str, ...]]
     statements: Iterable[RawStatement]
     ended_statements: int
     events: int
@@ -200,16 +203,24 @@ TableName = tuple[str, str]
 """Schema and table."""
 
 
+class _MappedTable(NamedTuple):
+    """The table of a table map, and the names of its columns; None: the map does not have them."""
+
+    name: TableName
+    columns: tuple[str, ...] | None
+
+
 class _Statements:
     """Builds BINLOG statements from the table maps and rows events of a group; `tables` are the tables with rows."""
 
-    def __init__(self, most_bytes: int, table_of: Callable[[bytes], TableName]) -> None:
+    def __init__(self, most_bytes: int, table_of: Callable[[bytes], _MappedTable]) -> None:
         self.tables: Final[set[TableName]] = set()
         self.ended = 0
         self.events = 0
         self._most = most_bytes
         self._table_of = table_of
-        self._maps: dict[bytes, tuple[bytes, TableName]] = {}
+        self.names: Final[dict[TableName, tuple[str, ...]]] = {}
+        self._maps: dict[bytes, tuple[bytes, _MappedTable]] = {}
         self._used: dict[bytes, bytes] = {}
         self._rows: list[bytes] = []
         self._size = 0
@@ -243,7 +254,10 @@ class _Statements:
         if not self._rows:
             self._offset = offset
         self._used[frame[_TABLE_ID]] = found[0]
-        self.tables.add(found[1])
+        name, columns = found[1]
+        self.tables.add(name)
+        if columns is not None:
+            self.names[name] = columns
         self._rows.append(frame)
         self.events += 1
         self._size += len(frame)
@@ -377,7 +391,7 @@ class _Reread:
         self._most_bytes = most_bytes
 
     def __iter__(self) -> Iterator[RawStatement]:
-        statements = _Statements(self._most_bytes, lambda _: ("", ""))
+        statements = _Statements(self._most_bytes, lambda _: _MappedTable(("", ""), None))
         opened = self._log.open(self._keyring)
         window = Window(opened.read, readinto=opened.readinto)
         try:
@@ -523,7 +537,7 @@ class RawGroupSource:
         self._tells_cascades = tells_cascades
         self._held_bytes = held_bytes
         self._verifies = reader.options.verify_checksum
-        self._names: dict[bytes, TableName] = {}
+        self._names: dict[bytes, _MappedTable] = {}
         self._cascading: dict[TableName, bool] = {}
         self._heads = _Heads()
         self._is_behind = False  # whether raw groups were read after the position of the framer
@@ -767,27 +781,30 @@ class RawGroupSource:
             sequence_number=head.sequence_number,
             commit_id=head.commit_id,
             tables=frozenset(statements.tables),
+            names=statements.names,
             statements=found,
             ended_statements=statements.ended,
             events=statements.events,
         )
 
-    def _table_of(self, frame: bytes) -> TableName:
-        """Return the table of a table map.
+    def _table_of(self, frame: bytes) -> _MappedTable:
+        """Return the table of a table map, and the names of its columns.
 
         Raises:
             _NotRaw: it is malformed, or foreign keys of the table may have changed rows of other tables.
         """
         body = frame[HEADER_SIZE:]
-        name = self._names.get(body[6:])
-        if name is None:
+        found = self._names.get(body[6:])
+        if found is None:
             try:
                 event = codec_for(EventType.TABLE_MAP_EVENT).parse(NEW_HEADER, body, self.framer.context)
             except BinlogError as exc:
                 raise _NotRaw from exc
             if len(self._names) >= _MOST_NAMES:
                 self._names.clear()
-            name = self._names[body[6:]] = (event.schema, event.table)
+            columns = event.optional(OptionalMetadataType.COLUMN_NAME)
+            found = self._names[body[6:]] = _MappedTable((event.schema, event.table), columns)
+        name = found.name
         if self._tells_cascades:
             has_cascades = self._cascading.get(name)
             if has_cascades is None:
@@ -795,4 +812,4 @@ class RawGroupSource:
                 self._cascading[name] = has_cascades
             if has_cascades:
                 raise _NotRaw
-        return name
+        return found

@@ -325,15 +325,14 @@ def _check_next_log(
     first = reader.logs[bounds.start.number]
     series, number, _ = log_number(log_name(first.name))
     kept_series, kept_number, _ = log_number("" if kept is None else kept.file)
-    identity, last = log_identity(first, reader.keyring), None if log.read is None else log.read.last_gtid
+    identity = log_identity(first, reader.keyring)
+    last = log.read.last_gtid if log.read is not None and number == kept_number + 1 else None
     is_later = (
         series == kept_series
         and number > kept_number
         and identity is not None
         and log.identity is not None
-        and (
-            identity.may_follow(log.identity) or (number == kept_number + 1 and _continues(first, last, reader.keyring))
-        )
+        and (identity.may_follow(log.identity) or _continues(first, last, reader.keyring))
         and bounds.start.offset <= _FIRST_EVENT
     )
     if is_later and kept is not None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 
-import binlogio
 from binlogio.errors import MissingLogs
 from series_faults import (
     FAULTS,
     PER_LOG,
+    READS,
     SERVERS,
+    SHOWING,
     ExportConsumer,
     SqliteConsumer,
     group_starts,
@@ -23,7 +24,6 @@ from series_faults import (
     run,
     write_series,
 )
-from spark_frames import tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,19 +90,9 @@ def test_commands_without_a_position_refuse_or_end_with_1(fault: str, server: st
         assert not (tmp_path / "to").exists()
     for command in showing:
         assert (command[0], run(*command, *logs).exit_code) == (command[0], 1)
-    for read in DOORS:
+    for read in READS:
         with pytest.raises(MissingLogs):
             read(logs)
-
-
-SHOWING: Final = ("info", "verify", "stats", "dump", "index")
-DOORS: Final[tuple[Callable[..., object], ...]] = (
-    binlogio.open,
-    binlogio.read_rows,
-    binlogio.read_tables,
-    lambda logs: tasks(*logs),
-)
-"""Python and Spark, which raise the error when the logs are given."""
 
 
 def test_commands_that_show_report_a_copy_of_a_log_in_use_before_another(tmp_path: Path) -> None:
@@ -113,7 +103,7 @@ def test_commands_that_show_report_a_copy_of_a_log_in_use_before_another(tmp_pat
         result = run(command, *logs)
         assert (command, result.exit_code) == (command, 1)
         assert "the end of the log is missing: its flag IN_USE is set" in result.output
-    for read in DOORS:
+    for read in READS:
         with pytest.raises(MissingLogs, match="the end of the log is missing"):
             read(logs)
 
@@ -137,7 +127,7 @@ def test_a_log_of_two_directories_is_there_twice(server: str, tmp_path: Path) ->
         result = run(*command, *given)
         assert (command[0], result.exit_code) == (command[0], 1)
         assert f"the log is given twice, also as {copy}" in result.output
-    for read in DOORS:
+    for read in READS:
         with pytest.raises(MissingLogs, match="the log is given twice"):
             read(given)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import count
@@ -21,12 +21,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner, Result
 
+import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio import open as open_logs
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio_cli.main import cli
+from spark_frames import tasks
 
+READS: Final[tuple[Callable[..., object], ...]] = (
+    binlogio.open,
+    binlogio.read_rows,
+    binlogio.read_tables,
+    lambda logs: tasks(*logs),
+)
+"""Python and Spark, which raise an error about the logs when they are given."""
+SHOWING: Final = ("info", "verify", "stats", "dump", "index")
 UUIDS: Final = ("3e11fa47-71ca-11e1-9e33-c80aa9429562", "8a94f357-aab4-11df-86ab-c80aa9429562")
 TABLES: Final = tuple(
     TableDefinition(
@@ -44,9 +54,20 @@ KEYRING: Final = {"MySQLReplicationKey_3e11fa47-71ca-11e1-9e33-c80aa9429562_1": 
 
 
 def write_series(
-    folder: Path, server: str, *, first_id: int = 1, logs: int = 3, number: int = 0, since: int = 1_700_000_000
+    folder: Path,
+    server: str,
+    *,
+    first_id: int = 1,
+    logs: int = 3,
+    number: int = 0,
+    since: int = 1_700_000_000,
+    begins: Sequence[int] = (),
+    empty: int = -1,
 ) -> list[Path]:
-    """Write logs of a server (`number` distinguishes two of them), and return them."""
+    """Write logs of a server (`number` distinguishes two of them), and return them.
+
+    The logs begin `begins` seconds after `since`, one after the other if it is empty. Log `empty` has no transactions.
+    """
     folder.mkdir(exist_ok=True, parents=True)
     ticks = count(since * 1_000_000, 500_000)
     variables = ServerVariables(
@@ -56,10 +77,12 @@ def write_series(
         BinlogWriter(folder / "binlog", variables=variables, clock=lambda: next(ticks)) as log,
         log.session("shop") as session,
     ):
-        for part in range(logs):
+        for part in range(len(begins) or logs):
+            if begins:
+                ticks = count((since + begins[part]) * 1_000_000, 500_000)
             if part:
                 log.rotate()
-            for key in range(first_id + part * PER_LOG, first_id + (part + 1) * PER_LOG):
+            for key in range(first_id + part * PER_LOG, first_id + (part + 1) * PER_LOG) if part != empty else ():
                 session.execute(Statement("INSERT", [Insert(TABLES[key % 2], [(key, key)])]))
     return sorted(folder.glob("binlog.0*"))
 

@@ -152,8 +152,8 @@ def raw(number: int) -> RawGroup:
     """Return a raw group whose offset is its number."""
     return RawGroup(
         offset=number, end=number + 100, timestamp=0, server_id=1, gtid=None, last_committed=None,
-        sequence_number=None, commit_id=None, tables=frozenset({("d", "t")}), statements=(), ended_statements=1,
-        events=1,
+        sequence_number=None, commit_id=None, tables=frozenset({("d", "t")}), names={}, statements=(),
+        ended_statements=1, events=1,
     )  # fmt: skip
 
 

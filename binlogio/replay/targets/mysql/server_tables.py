@@ -13,14 +13,39 @@ Source: storage/perfschema/table_tiws_by_table.cc; sql/log_event.cc, Rows_log_ev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
 from binlogio.replay.targets.mysql.position_table import SCHEMA
 from binlogio.replay.targets.mysql.values import text_literal
 
+if TYPE_CHECKING:
+    from binlogio.rows.plan import TablePlan
+
 Ask = Callable[[str], list[tuple[Any, ...]]]
+
+
+def logged_names(plan: TablePlan) -> tuple[str | None, ...]:
+    """Return the names of the columns of a table map, as far as they are known."""
+    return tuple(column.name for column in plan.columns if not column.is_row_hash)
+
+
+def check_names(schema: str, table: str, logged: Sequence[str | None], names: Sequence[str]) -> None:
+    """Check that a table of the target has the columns of the log in their order, as far as the log names them.
+
+    Values go into columns by position, as on a replica, so that another order would swap them.
+
+    Raises:
+        ReplayError: it has others.
+    """
+    if any(one is not None and one.casefold() != name.casefold() for one, name in zip(logged, names, strict=False)):
+        raise ReplayError(
+            f"the columns of {schema}.{table} differ between log and target",
+            expected=", ".join("?" if one is None else one for one in logged),
+            found=", ".join(names),
+            hint="give the table of the target the columns of the log, in their order",
+        )
 
 
 class ServerTables:
@@ -30,6 +55,22 @@ class ServerTables:
         self._transactional: dict[tuple[str, str], bool] = {}
         self._triggered: dict[tuple[str, str], bool] = {}
         self._cascading: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
+        self._checked: set[tuple[str, str, tuple[str | None, ...]]] = set()
+
+    def check_columns(self, schema: str, table: str, logged: tuple[str | None, ...], ask: Ask) -> None:
+        """Check the columns of a table as `check_names`; a table that the target lacks is the error of its rows.
+
+        Raises:
+            ReplayError: it has others.
+        """
+        if (schema, table, logged) not in self._checked:
+            rows = ask(
+                "SELECT column_name FROM information_schema.columns"  # noqa: S608
+                f" WHERE table_schema = {text_literal(schema)} AND table_name = {text_literal(table)}"
+                " ORDER BY ordinal_position"
+            )
+            check_names(schema, table, logged, [str(name) for (name,) in rows])
+            self._checked.add((schema, table, logged))
 
     def is_transactional(self, schema: str, table: str, ask: Ask) -> bool:
         """Return whether what is done to a table can be rolled back."""
@@ -74,6 +115,7 @@ class ServerTables:
         self._transactional.clear()
         self._triggered.clear()
         self._cascading.clear()
+        self._checked.clear()
 
 
 KINDS: Final = ("inserted", "updated", "deleted")

@@ -34,6 +34,7 @@ from binlogio.replay.targets.mysql.other_vendor import (
     rows_for,
     statement_for,
 )
+from binlogio.replay.targets.mysql.server_tables import logged_names
 from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of, load_statement
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, STRICT_MODE, MysqlTable
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade
@@ -271,6 +272,7 @@ class MysqlSession:
             found += gtid_statements(self._gtid, None if before is None else before.gtid)
         found.append((b"BEGIN", None))
         for group in _raw_groups(transaction):
+            self._check_columns(group)
             found += ((one.sql, one.offset) for one in group.statements)
         if self._gtid is None:
             low, log = transaction.end, transaction.log
@@ -488,6 +490,10 @@ class MysqlSession:
 
     def _by_events(self, steps: Sequence[RowsStep]) -> None:
         """Execute the events of one statement of the source as they are."""
+        for step in steps:
+            if step.plan is not None:
+                schema, table = step.table_map.schema, step.table_map.table
+                self._server_tables.check_columns(schema, table, logged_names(step.plan), self._connection.ask)
         sql = self._binlog.rows([(step.table_map, step.event) for step in steps])
         self._waiting.append((sql.encode("ascii"), steps[0].offset))
         self._pending_counts.events += len(steps)
@@ -573,6 +579,7 @@ class MysqlSession:
 
     def _raw(self, group: RawGroup) -> None:
         """Collect the statements of a raw group; send them where they are many."""
+        self._check_columns(group)
         size = 0
         for statement in group.statements:
             self._waiting.append((statement.sql, statement.offset))
@@ -581,6 +588,10 @@ class MysqlSession:
             if size > _MOST_WAITING_BYTES:
                 self._run_waiting()
                 size = 0
+
+    def _check_columns(self, group: RawGroup) -> None:
+        for name, columns in group.names.items():
+            self._server_tables.check_columns(*name, columns, self._connection.ask)
 
     def _describe_for_triggers(self, transaction: LoggedTransaction) -> None:
         """Send the format description if SQL would execute triggers of a changed table."""

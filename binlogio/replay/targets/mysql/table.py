@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ColumnType
 from binlogio.errors import Hint, ReplayError
 from binlogio.replay.find_row import Algorithm, Index, lookup_of
+from binlogio.replay.targets.mysql.server_tables import check_names, logged_names
 from binlogio.replay.targets.mysql.values import Literal, condition_of, literal_of, text_literal
 from binlogio.schema.identifiers import backticked, table_name
 from binlogio.values.absent import ABSENT
@@ -83,7 +84,7 @@ class MysqlTable:
         )
         if not columns:
             raise ReplayError("the target has no such table", field=f"{plan.schema}.{plan.table}")
-        _check_names(plan, [name for name, _, _ in columns])
+        check_names(plan.schema, plan.table, logged_names(plan), [name for name, _, _ in columns])
         if is_mariadb and _has_history(plan, columns):
             ((kind,),) = ask(f"SELECT table_type FROM information_schema.tables WHERE {where}")  # noqa: S608
             if kind == "SYSTEM VERSIONED":
@@ -202,25 +203,6 @@ class MysqlTable:
         ]
         # One of the rows that are the same; a key tells one anyway, and servers call LIMIT unsafe.
         return _Where(tuple(conditions), " LIMIT 1" if lookup.same else "", lookup.algorithm)
-
-
-def _check_names(plan: TablePlan, names: Sequence[str]) -> None:
-    """Check that the target has the columns of the log in their order, as far as the log names them.
-
-    Values go into columns by position, as on a replica, so that another order would swap them.
-
-    Raises:
-        ReplayError: it has not.
-    """
-    logged = [column for column in plan.columns if not column.is_row_hash]
-    pairs = zip(logged, names, strict=False)
-    if any(column.name is not None and column.name.casefold() != name.casefold() for column, name in pairs):
-        raise ReplayError(
-            f"the columns of {plan.schema}.{plan.table} differ between log and target",
-            expected=", ".join(column.label for column in logged),
-            found=", ".join(names),
-            hint="give the table of the target the columns of the log, in their order",
-        )
 
 
 def _has_history(plan: TablePlan, columns: Sequence[Sequence[Any]]) -> bool:
