@@ -13,7 +13,7 @@ Source: storage/perfschema/table_tiws_by_table.cc; sql/log_event.cc, Rows_log_ev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
@@ -31,23 +31,6 @@ def logged_names(plan: TablePlan) -> tuple[str | None, ...]:
     return tuple(column.name for column in plan.columns if not column.is_row_hash)
 
 
-def check_names(schema: str, table: str, logged: Sequence[str | None], names: Sequence[str]) -> None:
-    """Check that a table of the target has the columns of the log in their order, as far as the log names them.
-
-    Values go into columns by position, as on a replica, so that another order would swap them.
-
-    Raises:
-        ReplayError: it has others.
-    """
-    if any(one is not None and one.casefold() != name.casefold() for one, name in zip(logged, names, strict=False)):
-        raise ReplayError(
-            f"the columns of {schema}.{table} differ between log and target",
-            expected=", ".join("?" if one is None else one for one in logged),
-            found=", ".join(names),
-            hint="give the table of the target the columns of the log, in their order",
-        )
-
-
 class ServerTables:
     """Cached table properties. `ask` queries the server on the connection of the session that needs them."""
 
@@ -58,19 +41,30 @@ class ServerTables:
         self._checked: set[tuple[str, str, tuple[str | None, ...]]] = set()
 
     def check_columns(self, schema: str, table: str, logged: tuple[str | None, ...], ask: Ask) -> None:
-        """Check the columns of a table as `check_names`; a table that the target lacks is the error of its rows.
+        """Check that a table of the target has the columns of the log in their order, as far as the log names them.
+
+        Values go into columns by position, as on a replica, so that another order would swap them. A table that the
+        target lacks is an error of its rows.
 
         Raises:
             ReplayError: it has others.
         """
-        if (schema, table, logged) not in self._checked:
-            rows = ask(
-                "SELECT column_name FROM information_schema.columns"  # noqa: S608
-                f" WHERE table_schema = {text_literal(schema)} AND table_name = {text_literal(table)}"
-                " ORDER BY ordinal_position"
+        if (schema, table, logged) in self._checked:
+            return
+        rows = ask(
+            "SELECT column_name FROM information_schema.columns"  # noqa: S608
+            f" WHERE table_schema = {text_literal(schema)} AND table_name = {text_literal(table)}"
+            " ORDER BY ordinal_position"
+        )
+        names = [str(name) for (name,) in rows]
+        if any(one is not None and one.casefold() != name.casefold() for one, name in zip(logged, names, strict=False)):
+            raise ReplayError(
+                f"the columns of {schema}.{table} differ between log and target",
+                expected=", ".join("?" if one is None else one for one in logged),
+                found=", ".join(names),
+                hint="give the table of the target the columns of the log, in their order",
             )
-            check_names(schema, table, logged, [str(name) for (name,) in rows])
-            self._checked.add((schema, table, logged))
+        self._checked.add((schema, table, logged))
 
     def is_transactional(self, schema: str, table: str, ask: Ask) -> bool:
         """Return whether what is done to a table can be rolled back."""

@@ -43,7 +43,7 @@ from binlogio.schema.identifiers import backticked
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from binlogio.errors import BinlogError
@@ -449,10 +449,12 @@ class MysqlSession:
             self._restore()
         some: list[RowsStep] = []
         for step in steps:
-            if isinstance(step, RawGroup):
-                self._raw(step)
-                continue
             try:
+                if not transaction.commits_itself:  # else it has made the table, and no query may come between
+                    self._check_columns(step)
+                if isinstance(step, RawGroup):
+                    self._raw(step)
+                    continue
                 if step.cascades:
                     self._check_cascades(step)
                 if not self._sends_events(transaction):
@@ -490,10 +492,6 @@ class MysqlSession:
 
     def _by_events(self, steps: Sequence[RowsStep]) -> None:
         """Execute the events of one statement of the source as they are."""
-        for step in steps:
-            if step.plan is not None:
-                schema, table = step.table_map.schema, step.table_map.table
-                self._server_tables.check_columns(schema, table, logged_names(step.plan), self._connection.ask)
         sql = self._binlog.rows([(step.table_map, step.event) for step in steps])
         self._waiting.append((sql.encode("ascii"), steps[0].offset))
         self._pending_counts.events += len(steps)
@@ -579,7 +577,6 @@ class MysqlSession:
 
     def _raw(self, group: RawGroup) -> None:
         """Collect the statements of a raw group; send them where they are many."""
-        self._check_columns(group)
         size = 0
         for statement in group.statements:
             self._waiting.append((statement.sql, statement.offset))
@@ -589,8 +586,14 @@ class MysqlSession:
                 self._run_waiting()
                 size = 0
 
-    def _check_columns(self, group: RawGroup) -> None:
-        for name, columns in group.names.items():
+    def _check_columns(self, step: RowsStep | RawGroup) -> None:
+        """Refuse rows of a table that has other columns in the target."""
+        names: Mapping[tuple[str, str], tuple[str | None, ...]] = {}
+        if isinstance(step, RawGroup):
+            names = step.names
+        elif step.plan is not None:
+            names = {(step.plan.schema, step.plan.table): logged_names(step.plan)}
+        for name, columns in names.items():
             self._server_tables.check_columns(*name, columns, self._connection.ask)
 
     def _describe_for_triggers(self, transaction: LoggedTransaction) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ColumnType
 from binlogio.errors import Hint, ReplayError
 from binlogio.replay.find_row import Algorithm, Index, lookup_of
-from binlogio.replay.targets.mysql.server_tables import check_names, logged_names
 from binlogio.replay.targets.mysql.values import Literal, condition_of, literal_of, text_literal
 from binlogio.schema.identifiers import backticked, table_name
 from binlogio.values.absent import ABSENT
@@ -75,7 +74,7 @@ class MysqlTable:
         """Return the table as the target's information schema describes it.
 
         Raises:
-            ReplayError: the target has no such table, it has other columns, or the log has the history of its rows.
+            ReplayError: the target has no such table, or the log has the history of its rows.
         """
         where = f"table_schema = {text_literal(plan.schema)} AND table_name = {text_literal(plan.table)}"
         columns = ask(
@@ -84,7 +83,6 @@ class MysqlTable:
         )
         if not columns:
             raise ReplayError("the target has no such table", field=f"{plan.schema}.{plan.table}")
-        check_names(plan.schema, plan.table, logged_names(plan), [name for name, _, _ in columns])
         if is_mariadb and _has_history(plan, columns):
             ((kind,),) = ask(f"SELECT table_type FROM information_schema.tables WHERE {where}")  # noqa: S608
             if kind == "SYSTEM VERSIONED":
