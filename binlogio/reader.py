@@ -31,8 +31,7 @@ from binlogio.schema.source import DefinitionSource
 from binlogio.series.continuity import check_series
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
 from binlogio.storage.index_file import log_name
-from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream
-from binlogio.storage.log_file import mariadb_decryptor_for as mariadb_decryptor_for  # noqa: PLC0414 - for archive.survey
+from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream, mariadb_decryptor_for
 from binlogio.storage.sources import Source, find_logs
 
 if TYPE_CHECKING:

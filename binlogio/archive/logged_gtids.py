@@ -161,7 +161,13 @@ class _Gtids:
         raise BinlogFormatError(found.reason, offset=found.begin)
 
     def problem(self, name: str, offset: int, value: int) -> None:
-        """Ignore a problem that does not hide groups."""
+        """Stop at a GTID event that cannot be read; ignore problems that do not hide groups.
+
+        Raises:
+            BinlogFormatError: it is such an event.
+        """
+        if name == "gtid":
+            raise BinlogFormatError("malformed GTID event", offset=offset)
 
     def gtids(self, ended: int, runs: Sequence[GtidRun]) -> None:
         """Take GTIDs."""

@@ -47,11 +47,11 @@ from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.format.groups import frames_changes
 from binlogio.gtid.sets import Interval
 from binlogio.options import DEFAULT_LIMITS
-from binlogio.reader import mariadb_decryptor_for
 from binlogio.rows.cut_images import rows_of
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
 from binlogio.series.gtid_history import GtidRun
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
+from binlogio.storage.log_file import mariadb_decryptor_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,9 +14,8 @@ from binlogio._kernel.event_scanner import stamp_events
 from binlogio.columnar import event_reader
 from binlogio.columnar.event_reader import EventSelection, read_by_construct, read_events, read_transactions
 from binlogio.columnar.event_records import EVENT_SCHEMA
-from binlogio.columnar.splits.split_bounds import GROUP_STARTS
 from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA
-from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, TYPE_CODE_AT
+from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, GROUP_STARTS, TYPE_CODE_AT
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter, Range
 from binlogio.format.splits import Split

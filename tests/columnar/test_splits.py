@@ -35,10 +35,10 @@ from binlogio.format.splits import Split, cut
 from binlogio.gtid import Uuid
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
-from binlogio.reader import BinlogReader, mariadb_decryptor_for
+from binlogio.reader import BinlogReader
 from binlogio.storage.compression import compress_zstd
 from binlogio.storage.keyring import load_keyring
-from binlogio.storage.log_file import LogFile
+from binlogio.storage.log_file import LogFile, mariadb_decryptor_for
 from both_kernels import KERNELS, kernel_set_to
 from corpus import FIXTURES, MARIADB, MYSQL
 from defined_logs import mapped, table

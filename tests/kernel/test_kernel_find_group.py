@@ -8,8 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from binlogio._kernel.event_scanner import find_group
-from binlogio.columnar.splits.split_bounds import GROUP_STARTS
-from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.constants import CHECKSUM_SIZE, GROUP_STARTS, HEADER_SIZE, EventType
 
 LONGEST = 4096  # of the events that can begin a group
 FILLING = st.sampled_from((b"\0", b"\1", b"\xff", b"\0\1\2\3", b"\x21\0\0\0"))

@@ -81,6 +81,22 @@ def test_other_bytes_than_ascii_are_bytes_or_an_error(log: Path, charset: str, t
         records_of(log, table="shop.t", followDdl="true")
 
 
+def test_construct_and_the_kernel_read_the_same(log: Path, charset: str, kernel: str) -> None:
+    assert values(log) == ["ascii", TEXT[charset].encode("utf-8" if charset == "utf8mb4" else charset)]
+    with pytest.raises(BinlogFormatError, match="the character set of the column is unknown"):
+        bodies(log)
+    assert values(log, {"shop": charset}) == bodies(log, {"shop": charset}) == ["ascii", TEXT[charset]]
+    assert kernel
+
+
+def test_conditions_on_such_text_are_refused(log: Path) -> None:
+    """A comparison with bytes would select nothing, with exit code 0."""
+    for command in (("grep", "-q", "body = 'Zoë'"), ("dump", "-q", "--where", "body = 'Zoë'")):
+        result = run(*command, log)
+        assert (command[0], result.exit_code) == (command[0], 1)
+        assert "column body: the character set of the column is unknown" in result.stderr
+
+
 def test_verify_and_repair_read_such_rows(log: Path, tmp_path: Path) -> None:
     """They are not damaged."""
     assert run("verify", "-q", log).exit_code == 0

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 from binlogio.columnar.windows import Window
-from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES, TYPE_CODE_AT, EventType
-from binlogio.constants import GROUP_STARTS as GROUP_STARTS  # noqa: PLC0414 - for archive.repair
+from binlogio.constants import (
+    CHECKSUM_SIZE,
+    EVENT_SIZE_BYTES,
+    GROUP_STARTS,
+    HEADER_SIZE,
+    LOG_POS_BYTES,
+    TYPE_CODE_AT,
+    EventType,
+)
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.implementation import is_compiled
